@@ -1,0 +1,30 @@
+"""Compiles the kernels for the CPU whenever the package is installed, as a wheel or editable."""
+
+import importlib.util
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+def _host_library(root: Path) -> Any:
+    """Load the build module by path: importing the package would need NumPy, which a build environment lacks."""
+    spec = importlib.util.spec_from_file_location("host_library", root / "workbench" / "host_library.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class BuildKernels(BuildHookInterface):
+    """Adds `workbench/_host.so` to the wheel and marks the wheel as made for this platform, any Python 3."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Build the library in the source tree; an editable install uses it from there."""
+        if self.target_name != "wheel":
+            return
+        library = _host_library(Path(self.root)).build()
+        build_data["artifacts"].append(f"/workbench/{library.name}")
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"

@@ -1,0 +1,21 @@
+// The smallest and largest coordinate along each axis, and whether all of them are finite, in one pass.
+#include "portable.cuh"
+
+// A coordinate that is not finite makes both ends of its axis NaN: nothing else has to look for it again.
+KERNEL(extent)(i64 chunks, i64 n, const real* position, real* lower, real* upper)
+{
+    FOR_EACH(c, chunks) {
+        const i64 begin = chunk_begin(c, chunks, n), end = chunk_begin(c + 1, chunks, n);
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+            real low = position[begin * DIMENSIONS + axis], high = low, finite = 0;
+            for (i64 i = begin; i < end; ++i) {
+                const real x = position[i * DIMENSIONS + axis];
+                low = x < low ? x : low;
+                high = x > high ? x : high;
+                finite += x - x;   // 0, or NaN from the first infinity or NaN on
+            }
+            lower[c * DIMENSIONS + axis] = low + finite;
+            upper[c * DIMENSIONS + axis] = high + finite;
+        }
+    }
+}

@@ -1,0 +1,73 @@
+// What a kernel may use. The only header that a kernel includes; it makes one source compile for two machines.
+//
+//   KERNEL(name)(i64 n, ...)   an entry point; `n` counts the work items, and the rest are `i32`, `i64`, `double`
+//                              scalars or pointers. backend.py reads these declarations to check what it is given.
+//   DEVICE                     a function called by kernels
+//   FOR_EACH(i, n)             the loop over work items: a grid-stride loop on a GPU, OpenMP slices on a CPU
+//   FOR_EACH_UNEVEN(i, n)      the same for items of very different cost: the CPU hands them out one by one
+//   real, DIMENSIONS           float or double, 2 or 3: each file is compiled once for each
+//
+// The loops need no block cooperation and no launch shape: one statement, any number of threads, the same answer.
+// Shared memory and warp intrinsics are left out on purpose, as they have no meaning on a CPU.
+// There is no fused multiply-add on either machine (see the compiler flags): results agree to the last bit.
+#pragma once
+
+#if !defined(REAL) || !defined(DIMENSIONS) || !defined(VARIANT)
+#error "compile kernels with -DREAL=float|double -DDIMENSIONS=2|3 -DVARIANT=f32_3d, as workbench/host_library.py does"
+#endif
+
+typedef REAL real;
+typedef int i32;
+typedef unsigned int u32;
+typedef long long i64;
+typedef unsigned long long u64;
+
+#define JOIN_NAMES(name, suffix) name##_##suffix
+#define WITH_SUFFIX(name, suffix) JOIN_NAMES(name, suffix)
+
+#ifdef __CUDACC__
+
+#define KERNEL(name) extern "C" __global__ void WITH_SUFFIX(name, VARIANT)
+#define DEVICE static __device__ __forceinline__
+#define FOR_EACH(i, n) \
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < (n); i += (i64)gridDim.x * blockDim.x)
+#define FOR_EACH_UNEVEN(i, n) FOR_EACH(i, n)
+
+DEVICE i32 load_shared(const i32* p) { return *(const volatile i32*)p; }
+DEVICE void store_shared(i32* p, i32 value) { *(volatile i32*)p = value; }
+DEVICE i32 compare_and_swap(i32* p, i32 expected, i32 desired) { return atomicCAS(p, expected, desired); }
+DEVICE void add_shared(i64* p, i64 value) { atomicAdd((u64*)p, (u64)value); }
+DEVICE i32 count_bits(u64 bits) { return __popcll(bits); }
+DEVICE i32 lowest_bit(u64 bits) { return __ffsll((i64)bits) - 1; }
+
+#else
+
+#include <cmath>
+
+extern "C" int host_threads;   // set by backend.py; the result never depends on it
+
+#define KERNEL(name) extern "C" void WITH_SUFFIX(name, VARIANT)
+#define DEVICE static inline
+#define PRAGMA(text) _Pragma(#text)
+#define FOR_EACH(i, n) \
+    PRAGMA(omp parallel for schedule(static) num_threads(host_threads)) for (i64 i = 0; i < (n); ++i)
+#define FOR_EACH_UNEVEN(i, n) \
+    PRAGMA(omp parallel for schedule(dynamic, 1) num_threads(host_threads)) for (i64 i = 0; i < (n); ++i)
+
+// Words that several threads read and write at once. Relaxed order is enough: each caller explains why a stale value
+// is harmless, and the end of a kernel is a barrier.
+DEVICE i32 load_shared(const i32* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
+DEVICE void store_shared(i32* p, i32 value) { __atomic_store_n(p, value, __ATOMIC_RELAXED); }
+DEVICE i32 compare_and_swap(i32* p, i32 expected, i32 desired)
+{
+    __atomic_compare_exchange_n(p, &expected, desired, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return expected;
+}
+DEVICE void add_shared(i64* p, i64 value) { __atomic_fetch_add(p, value, __ATOMIC_RELAXED); }
+DEVICE i32 count_bits(u64 bits) { return __builtin_popcountll(bits); }
+DEVICE i32 lowest_bit(u64 bits) { return __builtin_ctzll(bits); }
+
+#endif
+
+// The slice of `n` items that chunk `c` of `chunks` works through in order.
+DEVICE i64 chunk_begin(i64 c, i64 chunks, i64 n) { return (i64)((u64)n / (u64)chunks * (u64)c + (u64)n % (u64)chunks * (u64)c / (u64)chunks); }

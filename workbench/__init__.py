@@ -1,0 +1,7 @@
+"""Lossbench: shrink particle and field data without losing the science."""
+
+from workbench.data import Field, Particles
+from workbench.errors import GuaranteeBroken, WorkbenchError
+
+__version__ = "0.1.0"
+__all__ = ["Field", "GuaranteeBroken", "Particles", "WorkbenchError"]

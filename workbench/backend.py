@@ -1,0 +1,261 @@
+"""Which machine an array lives on, and how its kernels are started there.
+
+This is the only module that knows about CuPy and about the host library; everything above it takes arrays. The type
+of the arrays decides: NumPy arrays go to the kernels compiled for the CPU when the package was installed, CuPy arrays
+to the same sources compiled for the GPU when first used. There is no switch to set and no copy behind the caller's back.
+
+The kernels have no fixed signature table: a launcher reads the declaration in the source and checks every argument
+against it (type, contiguity, machine), because a wrong pointer would corrupt memory instead of raising.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from workbench import host_library
+from workbench.errors import WorkbenchError
+
+Array = Any   # numpy.ndarray or cupy.ndarray; CuPy has no types to name without importing it
+
+DEVICE_FLAGS = ("-std=c++17", "--fmad=false")
+
+_BLOCK = 256
+_SCALARS = {"i32": ctypes.c_int, "i64": ctypes.c_longlong, "double": ctypes.c_double}
+_DTYPES = {
+    "i32": np.int32, "u32": np.uint32, "i64": np.int64, "u64": np.uint64, "float": np.float32, "double": np.float64,
+}
+_REAL_NAMES = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
+
+
+def on_device(array: object) -> bool:
+    """Whether an array lives on a GPU."""
+    return type(array).__module__.split(".")[0] == "cupy"
+
+
+def namespace(*arrays: object) -> Any:
+    """The module (`numpy` or `cupy`) of these arrays; mixing them is refused.
+
+    >>> namespace(np.zeros(3), np.ones(2)).__name__
+    'numpy'
+    """
+    devices = {on_device(array) for array in arrays}
+    if devices == {True, False}:
+        raise WorkbenchError(
+            "all arrays must be on one machine; got NumPy and CuPy arrays: use cupy.asarray(...) or array.get() first"
+        )
+    return sys.modules["cupy"] if devices == {True} else np
+
+
+def to_host(array: Array) -> np.ndarray:
+    """The array as NumPy: the one place where data leave the GPU."""
+    return array.get() if on_device(array) else np.asarray(array)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One declared parameter of a kernel."""
+
+    name: str
+    type: str
+    pointer: bool
+    writable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel of one source file in one precision and number of dimensions; call it with the number of work items first."""
+
+    source: str
+    name: str
+    real: str
+    dimensions: int
+    parameters: tuple[Parameter, ...]
+
+    def __call__(self, count: int, *arguments: Any) -> None:
+        """Run `count` work items on the machine where the array arguments live."""
+        given = (count, *arguments)
+        if len(given) != len(self.parameters):
+            names = ", ".join(p.name for p in self.parameters)
+            raise TypeError(f"{self.name} takes {len(self.parameters)} arguments ({names}); got {len(given)}")
+        for parameter, value in zip(self.parameters, given, strict=True):
+            if parameter.pointer:
+                self._check(parameter, value)
+        xp = namespace(*(v for p, v in zip(self.parameters, given, strict=True) if p.pointer))
+        if count == 0:
+            return
+        if xp is np:
+            self._run_on_host(given)
+        else:
+            self._run_on_device(given)
+
+    def _check(self, parameter: Parameter, value: Array) -> None:
+        expected = np.dtype(self._dtype(parameter.type))
+        dtype = getattr(value, "dtype", type(value).__name__)
+        if dtype != expected:
+            raise TypeError(f"{self.name}: {parameter.name} must be a {expected} array; got {dtype}")
+        if not value.flags.c_contiguous:
+            raise TypeError(f"{self.name}: {parameter.name} must be C-contiguous; got strides {value.strides}")
+        if parameter.writable and not getattr(value.flags, "writeable", True):
+            raise TypeError(f"{self.name}: {parameter.name} is written to; got a read-only array")
+
+    def _dtype(self, type_name: str) -> type:
+        return _DTYPES[host_library.REALS[self.real] if type_name == "real" else type_name]
+
+    def _run_on_host(self, given: tuple[Any, ...]) -> None:
+        function = _host_function(f"{self.name}_{host_library.variant(self.real, self.dimensions)}", self.parameters)
+        function(*(v.ctypes.data if p.pointer else v for p, v in zip(self.parameters, given, strict=True)))
+
+    def _run_on_device(self, given: tuple[Any, ...]) -> None:
+        function = _device_function(self.source, self.name, self.real, self.dimensions)
+        blocks = min(-(-int(given[0]) // _BLOCK), 2**20)
+        arguments = (v if p.pointer else self._dtype(p.type)(v) for p, v in zip(self.parameters, given, strict=True))
+        function((blocks,), (_BLOCK,), tuple(arguments))
+
+
+def kernel(source: str, name: str, real: Any = np.float32, dimensions: int = 3) -> Kernel:
+    """The kernel `name` of `kernels/<source>.cu` for one floating-point type and number of dimensions.
+
+    >>> kernel("ordering", "count_runs").parameters[0]
+    Parameter(name='chunks', type='i64', pointer=False, writable=False)
+    """
+    return _declared(source)[name](_REAL_NAMES[np.dtype(real)], dimensions)
+
+
+def device_source(source: str) -> str:
+    """The text of a kernel file as the GPU compiler gets it: with its one header written in.
+
+    Written in rather than searched for, so that the compiler's cache, which hashes this text, sees every change.
+    """
+    folder = host_library.kernel_folder()
+    header = (folder / "portable.cuh").read_text().replace("#pragma once", "")
+    return (folder / f"{source}.cu").read_text().replace('#include "portable.cuh"', header)
+
+
+@functools.cache
+def _declared(source: str) -> dict[str, functools.partial[Kernel]]:
+    """The kernels that a source file declares, with their parameters."""
+    text = (host_library.kernel_folder() / f"{source}.cu").read_text()
+    declarations = re.findall(r"KERNEL\((\w+)\)\s*\(([^)]*)\)", text)
+    kernels = {}
+    for name, parameters in declarations:
+        parsed = tuple(_parameter(p) for p in parameters.split(","))
+        kernels[name] = functools.partial(_kernel, source, name, parsed)
+    return kernels
+
+
+def _kernel(source: str, name: str, parameters: tuple[Parameter, ...], real: str, dimensions: int) -> Kernel:
+    return Kernel(source, name, real, dimensions, parameters)
+
+
+def _parameter(declaration: str) -> Parameter:
+    match = re.fullmatch(r"\s*(const\s+)?(\w+)\s*(\*?)\s*(\w+)\s*", declaration)
+    if match is None:
+        raise TypeError(f"a kernel parameter must read `[const] type [*] name`; got {declaration!r}")
+    const, type_name, star, name = match.groups()
+    return Parameter(name, type_name, pointer=bool(star), writable=bool(star) and not const)
+
+
+# The CPU.
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    path = host_library.LIBRARY
+    if not path.exists():
+        raise WorkbenchError(f"the compiled kernels are missing ({path.name}); run `make build`, or reinstall lossbench")
+    library = ctypes.CDLL(str(path))
+    library.host_source_hash.restype = ctypes.c_char_p
+    if library.host_source_hash().decode() != host_library.source_hash(host_library.kernel_folder()):
+        raise WorkbenchError(
+            f"the compiled kernels ({path.name}) are older than their sources; run `make build`, or reinstall lossbench"
+        )
+    os.register_at_fork(after_in_child=_single_thread_after_fork)
+    return library
+
+
+@functools.cache
+def _host_function(symbol: str, parameters: tuple[Parameter, ...]) -> Any:
+    function = getattr(_library(), symbol)
+    function.restype = None
+    function.argtypes = [ctypes.c_void_p if p.pointer else _SCALARS[p.type] for p in parameters]
+    return function
+
+
+def _single_thread_after_fork() -> None:
+    """OpenMP's threads do not survive a fork, and waiting for them would hang; one thread gives the same result."""
+    set_threads(1)
+
+
+def threads() -> int:
+    """How many CPU threads a kernel uses; `OMP_NUM_THREADS` sets it before the first use.
+
+    >>> threads() >= 1
+    True
+    """
+    return ctypes.c_int.in_dll(_library(), "host_threads").value
+
+
+def set_threads(count: int) -> None:
+    """Use this many CPU threads from now on; no result depends on it."""
+    if count < 1:
+        raise WorkbenchError(f"the number of threads must be at least 1; got {count}")
+    ctypes.c_int.in_dll(_library(), "host_threads").value = count
+
+
+@contextmanager
+def using_threads(count: int) -> Iterator[None]:
+    """Use this many CPU threads inside a `with` block.
+
+    >>> with using_threads(1):
+    ...     threads()
+    1
+    """
+    before = threads()
+    set_threads(count)
+    try:
+        yield
+    finally:
+        set_threads(before)
+
+
+def chunks(count: int, array: Array) -> int:
+    """Into how many runs to cut `count` items that a kernel walks through in order, on the machine of `array`.
+
+    A few for each CPU thread, so that uneven runs balance; as many as keep a GPU busy. No result depends on it.
+    """
+    most = max(count // 32, 1) if on_device(array) else 8 * threads()
+    return max(1, min(most, count))
+
+
+# The GPU.
+
+@functools.cache
+def _device_function(source: str, name: str, real: str, dimensions: int) -> Any:
+    return _device_module(source, real, dimensions).get_function(f"{name}_{host_library.variant(real, dimensions)}")
+
+
+@functools.cache
+def _device_module(source: str, real: str, dimensions: int) -> Any:
+    options = (*DEVICE_FLAGS, *host_library.definitions(real, dimensions))
+    return sys.modules["cupy"].RawModule(code=device_source(source), options=options)
+
+
+def gpu() -> ModuleType:
+    """CuPy, when it is installed and has a GPU; a sentence that says what is missing otherwise."""
+    try:
+        import cupy
+    except ImportError:
+        raise WorkbenchError("a GPU needs CuPy, which is not installed: pip install 'lossbench[gpu]'") from None
+    if not cupy.is_available():
+        raise WorkbenchError("CuPy is installed, but it finds no usable NVIDIA GPU or driver on this machine")
+    return cupy

@@ -1,0 +1,6 @@
+"""What the workbench works on: particles, fields, parts of them, the files they come from, and synthetic samples."""
+
+from workbench.data.field import Field
+from workbench.data.particles import Particles
+
+__all__ = ["Field", "Particles"]

@@ -1,0 +1,213 @@
+"""Particles in an open space or a periodic box: the input of everything that deals with clusters.
+
+A `Particles` that exists is valid: positions are finite, of one floating-point type, contiguous, and inside the box. All
+checks happen here, once, so that no algorithm has to repeat them. The arrays are not copied when they already fit; they
+are marked read-only, because what was checked must stay true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from workbench import backend
+from workbench.backend import Array
+from workbench.errors import WorkbenchError
+
+Box = float | Sequence[float] | None
+MOST_PARTICLES = 2**31 - 2   # indices inside the kernels are 32 bits
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Particles:
+    """Positions (N, 2) or (N, 3) in float32 or float64, in an open space or a periodic box.
+
+    `box` is None (open), one length, or a length per axis (periodic; positions then live in [0, box)).
+    `velocities`, `ids` and `metadata` (whatever the file said about itself) ride along.
+
+    >>> particles = Particles([[0.1, 0.2, 0.9], [0.4, 0.4, 0.4]], box=1.0)
+    >>> particles
+    Particles(2 in 3-D, float64, box 1 x 1 x 1)
+    >>> particles.spacing
+    0.7937005259840998
+    """
+
+    positions: Array
+    box: tuple[float, ...] | None = None
+    velocities: Array | None = None
+    ids: Array | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    lower: np.ndarray = field(init=False)
+    upper: np.ndarray = field(init=False)
+
+    def __init__(
+        self,
+        positions: Any,
+        box: Box = None,
+        velocities: Any = None,
+        ids: Any = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        checked = _positions(positions)
+        periods = _box(box, checked.shape[1])
+        lower, upper = _extent(checked)
+        _check_inside(lower, upper, periods)
+        values = {
+            "positions": _read_only(checked),
+            "box": periods,
+            "velocities": _rider("velocities", velocities, checked, checked.shape),
+            "ids": _rider("ids", ids, checked, checked.shape[:1]),
+            "metadata": MappingProxyType(dict(metadata or {})),
+            "lower": lower,
+            "upper": upper,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def wrapped(cls, positions: Any, box: Box, velocities: Any = None, ids: Any = None, metadata: Any = None) -> Particles:
+        """Particles whose positions may lie outside the periodic box: each is replaced by its image inside.
+
+        >>> Particles.wrapped([[-0.25, 1.5]], box=1.0).positions.tolist()
+        [[0.75, 0.5]]
+        """
+        values = _positions(positions)
+        periods = _box(box, values.shape[1])
+        if periods is None:
+            raise WorkbenchError("wrapping needs a periodic box; got box=None")
+        xp = backend.namespace(values)
+        length = xp.asarray(periods, xp.float64)
+        with np.errstate(invalid="ignore"):   # what is not finite is refused by the constructor, with a sentence
+            inside = (values - xp.floor(values / length) * length).astype(values.dtype)
+        inside[inside >= length] = 0   # rounded up to the far face, which is the near one
+        return cls(inside, box, velocities, ids, metadata)
+
+    def __len__(self) -> int:
+        return int(self.positions.shape[0])
+
+    @property
+    def dimensions(self) -> int:
+        """2 or 3."""
+        return int(self.positions.shape[1])
+
+    @property
+    def lengths(self) -> tuple[float, ...]:
+        """The periods of the box or, in an open space, the extent of the positions along each axis."""
+        return self.box if self.box is not None else tuple((self.upper - self.lower).tolist())
+
+    @property
+    def volume(self) -> float:
+        """The volume (area) of the box or, in an open space, of the smallest box around the positions."""
+        return float(np.prod(self.lengths))
+
+    @property
+    def spacing(self) -> float:
+        """The mean spacing: (volume / N) ** (1 / D)."""
+        return float((self.volume / len(self)) ** (1 / self.dimensions))
+
+    def select(self, chosen: Array) -> Particles:
+        """The particles at these indices, or where this mask is true, with all that rides along.
+
+        >>> Particles([[0.0, 0.0], [1.0, 1.0]], ids=[7, 8]).select([1]).ids.tolist()
+        [8]
+        """
+        xp = backend.namespace(self.positions)
+        index = xp.asarray(chosen)
+        velocities = None if self.velocities is None else self.velocities[index]
+        ids = None if self.ids is None else self.ids[index]
+        return Particles(self.positions[index], self.box, velocities, ids, self.metadata)
+
+    def __repr__(self) -> str:
+        where = "open" if self.box is None else "box " + " x ".join(f"{length:g}" for length in self.box)
+        riders = [name for name in ("velocities", "ids") if getattr(self, name) is not None]
+        return f"Particles({len(self):,} in {self.dimensions}-D, {', '.join([str(self.positions.dtype), where, *riders])})"
+
+
+def _positions(given: Any) -> Array:
+    if backend.on_device(given):
+        array = given
+    else:
+        try:
+            array = np.asarray(given)
+        except (ValueError, TypeError) as error:
+            raise WorkbenchError(f"positions must be an array of shape (N, 2) or (N, 3); got {error}") from None
+    if array.dtype.kind in "iu":
+        array = array.astype(np.float64)
+    if array.dtype.kind != "f" or array.dtype.itemsize not in (4, 8):
+        raise WorkbenchError(f"positions must be float32 or float64; got {array.dtype}: convert with .astype(...)")
+    if array.ndim != 2 or array.shape[1] not in (2, 3):
+        raise WorkbenchError(f"positions must have shape (N, 2) or (N, 3); got {array.shape}")
+    if len(array) == 0:
+        raise WorkbenchError("positions must hold at least one particle; got an empty array")
+    if len(array) > MOST_PARTICLES:
+        raise WorkbenchError(f"one set holds at most {MOST_PARTICLES:,} particles; got {len(array):,}: split it into parts")
+    return _contiguous(array)
+
+
+def _contiguous(array: Array) -> Array:
+    xp = backend.namespace(array)
+    return xp.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+
+
+def _read_only(array: Array) -> Array:
+    """A view that cannot be written to; CuPy has no such flag."""
+    if backend.on_device(array):
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _rider(name: str, given: Any, positions: Array, shape: tuple[int, ...]) -> Array | None:
+    if given is None:
+        return None
+    array = given if backend.on_device(given) else np.asarray(given)
+    backend.namespace(array, positions)
+    if array.shape != shape:
+        raise WorkbenchError(f"{name} must have shape {shape}, to go with the positions; got {array.shape}")
+    if name == "ids" and array.dtype.kind not in "iu":
+        raise WorkbenchError(f"ids must be integers; got {array.dtype}")
+    return _read_only(_contiguous(array))
+
+
+def _box(given: Box, dimensions: int) -> tuple[float, ...] | None:
+    if given is None:
+        return None
+    try:
+        lengths = np.broadcast_to(np.asarray(given, np.float64), dimensions)
+    except (ValueError, TypeError):
+        raise WorkbenchError(f"box must be None, a length, or {dimensions} lengths; got {given!r}") from None
+    if not (np.isfinite(lengths).all() and (lengths > 0).all()):
+        raise WorkbenchError(f"box lengths must be positive and finite; got {given!r} (use None for an open space)")
+    return tuple(lengths.tolist())
+
+
+def _extent(positions: Array) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest and largest coordinate along each axis, in float64 on the host."""
+    xp = backend.namespace(positions)
+    count, dimensions = positions.shape
+    chunks = backend.chunks(count, positions)
+    lower = xp.empty((chunks, dimensions), positions.dtype)
+    upper = xp.empty_like(lower)
+    backend.kernel("extent", "extent", positions.dtype, dimensions)(chunks, count, positions, lower, upper)
+    ends = backend.to_host(lower.min(axis=0)), backend.to_host(upper.max(axis=0))
+    bad = np.flatnonzero(~np.isfinite(ends[0]) | ~np.isfinite(ends[1]))
+    if len(bad):
+        raise WorkbenchError(f"positions must be finite; got nan or infinity on axis {', '.join(map(str, bad))}")
+    return ends[0].astype(np.float64), ends[1].astype(np.float64)
+
+
+def _check_inside(lower: np.ndarray, upper: np.ndarray, box: tuple[float, ...] | None) -> None:
+    if box is None:
+        return
+    outside = np.flatnonzero((lower < 0) | (upper >= np.asarray(box)))
+    if len(outside):
+        axis = int(outside[0])
+        raise WorkbenchError(
+            f"positions in a periodic box must lie in [0, {box[axis]:g}) on axis {axis}; got "
+            f"[{lower[axis]:.9g}, {upper[axis]:.9g}]: use Particles.wrapped(...) to bring them inside, or box=None"
+        )

@@ -1,0 +1,99 @@
+"""Builds the kernels for this machine's CPU, and knows which sources a built library came from.
+
+The kernels in `kernels/*.cu` are CUDA source; `kernels/portable.cuh` makes the same files C++ with OpenMP.
+They are compiled once, when the package is installed, into `_host.so` beside this file. The library carries
+a hash of the sources and flags, so that `backend.py` can refuse a stale one instead of running old code.
+
+This module imports nothing outside the standard library, because the build hook runs it before NumPy is installed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import shlex
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent
+LIBRARY = PACKAGE / "_host.so"
+
+# Contraction is off here and in `backend.DEVICE_FLAGS`: a fused multiply-add rounds once where the other machine
+# rounds twice, and a pair of particles can sit on exactly that last bit.
+HOST_FLAGS = ("-std=c++17", "-O3", "-fopenmp", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra", "-Werror")
+
+# Every kernel file is compiled once per precision and number of dimensions; the suffix becomes part of each kernel's name.
+REALS = {"f32": "float", "f64": "double"}
+DIMENSIONS = (2, 3)
+
+
+def kernel_folder() -> Path:
+    """Where the kernel sources are: in the installed package, or beside it in a checkout."""
+    installed = PACKAGE / "_kernels"
+    return installed if installed.is_dir() else PACKAGE.parent / "kernels"
+
+
+def variant(real: str, dimensions: int) -> str:
+    """The suffix of every kernel compiled for one precision and number of dimensions: `f32_3d`."""
+    return f"{real}_{dimensions}d"
+
+
+def definitions(real: str, dimensions: int) -> tuple[str, ...]:
+    """The preprocessor definitions of one variant, the same for both compilers."""
+    return (f"-DREAL={REALS[real]}", f"-DDIMENSIONS={dimensions}", f"-DVARIANT={variant(real, dimensions)}")
+
+
+def source_hash(folder: Path) -> str:
+    """A fingerprint of all kernel sources and compiler flags."""
+    digest = hashlib.sha256(" ".join(HOST_FLAGS).encode())
+    for path in sorted(p for p in folder.iterdir() if p.suffix in {".cu", ".cuh", ".cpp"}):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def compiler() -> list[str]:
+    """The C++ compiler to call: `$CXX`, else `c++`."""
+    return shlex.split(os.environ.get("CXX", "c++"))
+
+
+def build(library: Path = LIBRARY) -> Path:
+    """Compile every kernel for the CPU into `library`, replacing it only when all of it compiled."""
+    folder = kernel_folder()
+    with tempfile.TemporaryDirectory() as scratch:
+        main = ["-c", str(folder / "host.cpp"), f'-DSOURCE_HASH="{source_hash(folder)}"', "-o", f"{scratch}/host.o"]
+        objects = [main]
+        for source, real, dimensions in itertools.product(sorted(folder.glob("*.cu")), REALS, DIMENSIONS):
+            target = f"{scratch}/{source.stem}_{variant(real, dimensions)}.o"
+            objects.append([*definitions(real, dimensions), "-x", "c++", "-c", str(source), "-o", target])
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(_compile, objects))
+        linked = Path(scratch) / library.name
+        _compile(["-shared", *sorted(map(str, Path(scratch).glob("*.o"))), "-o", str(linked)])
+        staged = library.with_suffix(f".{os.getpid()}.tmp")
+        staged.write_bytes(linked.read_bytes())
+        staged.chmod(0o755)
+        staged.replace(library)
+    return library
+
+
+def _compile(arguments: list[str]) -> None:
+    command = [*compiler(), *HOST_FLAGS, *arguments]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise SystemExit(
+            f"Lossbench needs a C++ compiler with OpenMP, and {command[0]!r} was not found: install one "
+            "(Debian and Ubuntu: apt install g++; conda: conda install cxx-compiler) or name yours in CXX"
+        ) from None
+    if run.returncode:
+        raise SystemExit(
+            f"Lossbench's kernels did not compile; they need a C++17 compiler with OpenMP (g++ 9 or newer).\n"
+            f"{shlex.join(command)}\n{run.stderr.strip()}"
+        )
+
+
+if __name__ == "__main__":
+    build()
