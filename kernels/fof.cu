@@ -20,38 +20,39 @@ static const i32 ROWS = 2;
 #endif
 static const i32 EDGE_MASK = (1 << EDGE_BITS) - 1;
 static const i32 LAST = DIMENSIONS - 1;
+static const i32 OFFSETS = 1 + 1 + 3 * (ROWS - 1);   // the block itself, its successor, three in each row ahead
 
-// The geometry, as doubles, one entry an axis: where cells start, cells per length, period (0: open), half of it
-// (infinite: open).
-DEVICE double origin(const double* geometry, i32 axis) { return geometry[axis]; }
-DEVICE double cells_per_length(const double* geometry, i32 axis) { return geometry[DIMENSIONS + axis]; }
-DEVICE double period(const double* geometry, i32 axis) { return geometry[2 * DIMENSIONS + axis]; }
-DEVICE double half_period(const double* geometry, i32 axis) { return geometry[3 * DIMENSIONS + axis]; }
+// How space is measured: the period along each axis (0: open), half of it (infinite: open), the linking length squared.
+struct Space {
+    double period[DIMENSIONS], half_period[DIMENSIONS], b_squared;
+};
 
 // THE PREDICATE, stated once: two particles are friends when d*d <= b*b, each operation in double precision, the
 // squares added axis by axis, the nearest periodic image taken. Cells only save work: they never decide.
-DEVICE bool friends(const real* p, const real* q, const double* geometry, double b_squared)
+// With `images` false the caller knows that no difference exceeds half a period, so that the nearest image is this one.
+template <bool images> DEVICE bool friends(const real* p, const real* q, const Space& space)
 {
     double sum = 0;
     for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
         double d = (double)p[axis] - (double)q[axis];
-        const double half = half_period(geometry, axis);
-        if (d > half) d -= period(geometry, axis);
-        else if (d < -half) d += period(geometry, axis);
+        if (images) {
+            if (d > space.half_period[axis]) d -= space.period[axis];
+            else if (d < -space.half_period[axis]) d += space.period[axis];
+        }
         sum += d * d;
     }
-    return sum <= b_squared;
+    return sum <= space.b_squared;
 }
 
 // block_bits: how many bits the block coordinate takes along each axis; last_cell: the highest cell coordinate.
-KERNEL(cell_keys)(i64 n, const real* position, const double* geometry, const i64* last_cell, const i64* block_bits,
-                  u64* key)
+KERNEL(cell_keys)(i64 n, const real* position, const double* origin, const double* cells_per_length,
+                  const i64* last_cell, const i64* block_bits, u64* key)
 {
     FOR_EACH(i, n) {
         u64 block = 0, within = 0;
         for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
-            const double x = (double)position[i * DIMENSIONS + axis] - origin(geometry, axis);
-            i64 cell = (i64)(x * cells_per_length(geometry, axis));
+            const double x = (double)position[i * DIMENSIONS + axis] - origin[axis];
+            i64 cell = (i64)(x * cells_per_length[axis]);
             cell = cell > last_cell[axis] ? last_cell[axis] : cell;   // rounding up at the far edge
             block = block << block_bits[axis] | (u64)(cell >> EDGE_BITS);
             within = within << EDGE_BITS | (u64)(cell & EDGE_MASK);
@@ -104,32 +105,247 @@ DEVICE i32 find(i32* parent, i32 c)
 
 // Only a root is ever given a parent, by the swap; if another thread came first, look again. The root of smaller rank
 // stays, so the last root of a group is its cell of smallest rank whatever the order of events.
-DEVICE void unite(i32* parent, const i32* rank, i32 a, i32 b)
+DEVICE i32 unite(i32* parent, const i32* rank, i32 a, i32 b)
 {
     while ((a = find(parent, a)) != (b = find(parent, b))) {
         const i32 low = rank[a] < rank[b] ? a : b, high = low == a ? b : a;
-        if (compare_and_swap(parent + high, high, low) == high) return;
+        if (compare_and_swap(parent + high, high, low) == high) return low;
     }
+    return a;
 }
 
-DEVICE bool any_friends(const real* sorted, const i32* first, i32 a, i32 b, const double* geometry, double b_squared)
+struct Cells {
+    const u64* occupied;     // of each block, which of its 64 cells hold particles
+    const i32* first_cell;   // of each block
+    const i32* first;        // of each cell, its first particle in `sorted`
+    const real* sorted;
+    const i32* rank;
+    i32* parent;
+    i32* open;               // of each cell: 0; 1, in a pair that only trees can decide; above, where its tree is
+    const real* box;         // of all trees; null before there are any
+};
+
+template <bool images>
+DEVICE bool any_friends_among(const Cells& cells, const Space& space, i64 i_begin, i64 i_end, i64 j_begin, i64 j_end)
 {
-    for (i64 i = first[a]; i < first[a + 1]; ++i)
-        for (i64 j = first[b]; j < first[b + 1]; ++j)
-            if (friends(sorted + i * DIMENSIONS, sorted + j * DIMENSIONS, geometry, b_squared)) return true;
+    for (i64 i = i_begin; i < i_end; ++i)
+        for (i64 j = j_begin; j < j_end; ++j)
+            if (friends<images>(cells.sorted + i * DIMENSIONS, cells.sorted + j * DIMENSIONS, space)) return true;
     return false;
 }
 
-// The first block at or after `target`, looked for from `hint` outwards: the answer is nearly always a step away.
+// Dense cells. Two cells of a million particles each, a little more than b apart, would take 10^12 comparisons to tell
+// apart. Where two dense cells do have friends, a few of their particles nearly always show it. Where these do not, the
+// pair is left open, and decided in a second run with trees: the particles of an open cell are then kept in the order of
+// a space-filling curve, and every half, quarter, ... of that run has a bounding box. The tree needs no pointers: node 1
+// is the whole cell, the children of node i are 2i and 2i+1, and the j-th of 2^level nodes holds particles n j / 2^level
+// to n (j+1) / 2^level.
+static const i64 DENSE = 64, SAMPLE = 32, LEAF = 16;
+static const i32 OPEN = 1, TREE = 2;   // the tree of a cell whose entry in `open` is TREE + t begins at box t
+
+DEVICE i32 tree_depth(i64 n)
+{
+    i32 depth = 0;
+    while (n > LEAF << depth) ++depth;
+    return depth;
+}
+
+struct Node {
+    i64 begin, end;
+    real low[DIMENSIONS], high[DIMENSIONS];
+};
+
+DEVICE void node_range(const i32* first, i32 cell, i32 index, Node& node)
+{
+    i32 level = 0;
+    while (index >> (level + 1)) ++level;
+    const i64 j = index - (1 << level), begin = first[cell], n = first[cell + 1] - begin;
+    node.begin = begin + (n * j >> level);
+    node.end = begin + (n * (j + 1) >> level);
+}
+
+DEVICE void bound_particles(const real* sorted, Node& node)
+{
+    for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+        real low = sorted[node.begin * DIMENSIONS + axis], high = low;
+        for (i64 i = node.begin + 1; i < node.end; ++i) {
+            const real x = sorted[i * DIMENSIONS + axis];
+            low = x < low ? x : low;
+            high = x > high ? x : high;
+        }
+        node.low[axis] = low;
+        node.high[axis] = high;
+    }
+}
+
+DEVICE Node node_of(const Cells& cells, i32 cell, i32 index)
+{
+    Node node;
+    node_range(cells.first, cell, index, node);
+    if (cells.open[cell] < TREE) {
+        bound_particles(cells.sorted, node);
+    } else {
+        const real* box = cells.box + ((i64)cells.open[cell] - TREE + index) * 2 * DIMENSIONS;
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+            node.low[axis] = box[axis];
+            node.high[axis] = box[DIMENSIONS + axis];
+        }
+    }
+    return node;
+}
+
+// Whether the boxes are so far apart that no two of their particles are friends. Exact: differences, squares and sums
+// are those of the predicate, and rounding never reverses an order, so no pair can come out nearer than its boxes do.
+template <bool images> DEVICE bool apart(const Node& p, const Node& q, const Space& space)
+{
+    double sum = 0;
+    for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+        const double least = (double)p.low[axis] - (double)q.high[axis], most = (double)p.high[axis] - (double)q.low[axis];
+        double gap = least > 0 ? least : most < 0 ? -most : 0;
+        if (images) {
+            const double period = space.period[axis];
+            const double down = least - period > 0 ? least - period : period - most > 0 ? period - most : 0;
+            const double up = least + period > 0 ? least + period : -(most + period) > 0 ? -(most + period) : 0;
+            gap = down < gap ? down : gap;
+            gap = up < gap ? up : gap;
+        }
+        sum += gap * gap;
+    }
+    return sum > space.b_squared;
+}
+
+template <bool images> DEVICE bool any_friends_in_trees(const Cells& cells, const Space& space, i32 a, i32 b)
+{
+    // Each step takes one pair off and puts at most two on, one level further down: 2 x 27 levels at the most.
+    i32 stack[128], top = 0;
+    const i32 depth_a = cells.open[a] < TREE ? 0 : tree_depth(cells.first[a + 1] - cells.first[a]);
+    const i32 depth_b = cells.open[b] < TREE ? 0 : tree_depth(cells.first[b + 1] - cells.first[b]);
+    stack[top++] = 1;
+    stack[top++] = 1;
+    while (top) {
+        const i32 ib = stack[--top], ia = stack[--top];
+        const Node p = node_of(cells, a, ia), q = node_of(cells, b, ib);
+        if (apart<images>(p, q, space)) continue;
+        const bool leaf_a = ia >> depth_a, leaf_b = ib >> depth_b;
+        if (leaf_a && leaf_b) {
+            if (any_friends_among<images>(cells, space, p.begin, p.end, q.begin, q.end)) return true;
+        } else {
+            const bool split_a = leaf_b || (!leaf_a && p.end - p.begin >= q.end - q.begin);
+            for (i32 child = 0; child < 2; ++child) {
+                stack[top++] = split_a ? 2 * ia + child : ia;
+                stack[top++] = split_a ? ib : 2 * ib + child;
+            }
+        }
+    }
+    return false;
+}
+
+template <bool images> DEVICE bool any_friends(const Cells& cells, const Space& space, i32 a, i32 b)
+{
+    const i64 i = cells.first[a], j = cells.first[b], n_i = cells.first[a + 1] - i, n_j = cells.first[b + 1] - j;
+    if (n_i * n_j <= DENSE * DENSE) return any_friends_among<images>(cells, space, i, i + n_i, j, j + n_j);
+    if (cells.box) return any_friends_in_trees<images>(cells, space, a, b);
+    const i64 sample_i = n_i < SAMPLE ? n_i : SAMPLE, sample_j = n_j < SAMPLE ? n_j : SAMPLE;
+    if (any_friends_among<images>(cells, space, i, i + sample_i, j, j + sample_j)) return true;
+    store_shared(cells.open + a, OPEN);   // any thread that writes here writes the same
+    store_shared(cells.open + b, OPEN);
+    return false;
+}
+
+// Keys that put the particles of each dense cell in the order of a space-filling curve through its own bounding box:
+// the number of the dense cell, then `bits` bits an axis, interleaved. `start`: where each dense cell's keys begin.
+KERNEL(dense_keys)(i64 count, const i32* dense, const i64* start, const i32* first, const real* sorted, i64 bits, u64* key,
+                   i32* particle)
+{
+    FOR_EACH_UNEVEN(d, count) {
+        Node cell;
+        cell.begin = first[dense[d]];
+        cell.end = first[dense[d] + 1];
+        bound_particles(sorted, cell);
+        double scale[DIMENSIONS];
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+            const double length = (double)cell.high[axis] - (double)cell.low[axis];
+            scale[axis] = length > 0 ? ((1ll << bits) - 0.5) / length : 0;
+        }
+        for (i64 i = cell.begin; i < cell.end; ++i) {
+            u64 code = (u64)d;
+            u64 at[DIMENSIONS];
+            for (i32 axis = 0; axis < DIMENSIONS; ++axis)
+                at[axis] = (u64)(((double)sorted[i * DIMENSIONS + axis] - (double)cell.low[axis]) * scale[axis]);
+            for (i64 bit = bits - 1; bit >= 0; --bit)
+                for (i32 axis = 0; axis < DIMENSIONS; ++axis) code = code << 1 | (at[axis] >> bit & 1);
+            key[start[d] + i - cell.begin] = code;
+            particle[start[d] + i - cell.begin] = (i32)i;
+        }
+    }
+}
+
+// Puts the particles of dense cells back in their new order; `to`: the places that they take up.
+KERNEL(reorder_dense)(i64 n, const i32* to, const real* in_order, real* sorted)
+{
+    FOR_EACH(i, n)
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis)
+            sorted[(i64)to[i] * DIMENSIONS + axis] = in_order[i * DIMENSIONS + axis];
+}
+
+KERNEL(bound_dense)(i64 count, const i32* dense, const i32* first, const real* sorted, const i32* open, real* box)
+{
+    FOR_EACH_UNEVEN(d, count) {
+        const i32 cell = dense[d];
+        const i32 leaves = 1 << tree_depth(first[cell + 1] - first[cell]);
+        real* root = box + ((i64)open[cell] - TREE) * 2 * DIMENSIONS;
+        for (i32 index = 2 * leaves - 1; index > 0; --index) {
+            real* own = root + (i64)index * 2 * DIMENSIONS;
+            const real *left = root + (i64)index * 4 * DIMENSIONS, *right = left + 2 * DIMENSIONS;
+            Node node;
+            if (index >= leaves) {
+                node_range(first, cell, index, node);
+                bound_particles(sorted, node);
+            }
+            for (i32 axis = 0, high = DIMENSIONS; axis < DIMENSIONS; ++axis, ++high) {
+                own[axis] = index >= leaves ? node.low[axis] : left[axis] < right[axis] ? left[axis] : right[axis];
+                own[high] = index >= leaves ? node.high[axis] : left[high] > right[high] ? left[high] : right[high];
+            }
+        }
+    }
+}
+
+DEVICE bool any_open(const Cells& cells, i64 k)
+{
+    for (i32 c = cells.first_cell[k]; c < cells.first_cell[k + 1]; ++c)
+        if (cells.open[c] >= OPEN) return true;
+    return false;
+}
+
+// Unites the cells of block k with their friends in block m; reach: one word per cell of k, the cells of m to look at.
+template <bool images>
+DEVICE void link_blocks(const Cells& cells, const Space& space, i64 k, i64 m, const u64* reach)
+{
+    const u64 there = cells.occupied[m];
+    i32 a = cells.first_cell[k];
+    for (u64 mine = cells.occupied[k]; mine; mine &= mine - 1, ++a) {
+        u64 theirs = there & reach[lowest_bit(mine)];
+        if (!theirs) continue;
+        i32 root = find(cells.parent, a);
+        for (; theirs; theirs &= theirs - 1) {
+            const u64 before = (theirs & (0 - theirs)) - 1;
+            const i32 b = cells.first_cell[m] + count_bits(there & before);
+            if (find(cells.parent, b) == root) continue;
+            if (any_friends<images>(cells, space, a, b)) root = unite(cells.parent, cells.rank, a, b);
+        }
+    }
+}
+
+// The first block at or after `target`, looked for from `hint` on: nearly always it is a few steps ahead. Otherwise (at
+// the start of a chunk, and where a row wraps around the box) bisect.
 DEVICE i64 seek(const u64* key, i64 n, i64 hint, u64 target)
 {
-    i64 low = hint, high = hint, step = 1;
-    if (hint < n && key[hint] < target) {
-        while (high < n && key[high] < target) { low = high + 1; high += step; step *= 2; }
-        high = high < n ? high : n;
-    } else {
-        while (low > 0 && key[low - 1] >= target) { high = low - 1; low -= step; step *= 2; if (low < 0) low = 0; }
+    if (hint == 0 || key[hint - 1] < target) {
+        const i64 patience = hint + 8 < n ? hint + 8 : n;
+        while (hint < patience && key[hint] < target) ++hint;
+        if (hint == n || key[hint] >= target) return hint;
     }
+    i64 low = 0, high = n;
     while (low < high) {
         const i64 middle = (low + high) / 2;
         if (key[middle] < target) low = middle + 1;
@@ -138,68 +354,110 @@ DEVICE i64 seek(const u64* key, i64 n, i64 hint, u64 target)
     return low;
 }
 
-// Unites the cells of block k with their friends in block m; reach: one word per cell of k, its reachable cells of m.
-DEVICE void link_blocks(i64 k, i64 m, const u64* reach, const u64* occupied, const i32* first_cell, const i32* first,
-                        const real* sorted, const double* geometry, double b_squared, const i32* rank, i32* parent)
+// Where block k's neighbours ahead are: the blocks that exist, the offset each one stands for, and whether a pair of
+// particles may be nearer through a face of the box.
+struct Neighbours {
+    i64 block[OFFSETS];
+    i32 offset[OFFSETS];
+    bool images[OFFSETS];
+    i32 count;
+};
+
+DEVICE void add_neighbour(Neighbours& found, i64 block, i32 offset, bool images)
 {
-    i32 a = first_cell[k];
-    for (u64 mine = occupied[k]; mine; mine &= mine - 1, ++a) {
-        for (u64 theirs = occupied[m] & reach[lowest_bit(mine)]; theirs; theirs &= theirs - 1) {
-            const u64 before = (theirs & (0 - theirs)) - 1;
-            const i32 b = first_cell[m] + count_bits(occupied[m] & before);
-            if (find(parent, a) == find(parent, b)) continue;
-            if (any_friends(sorted, first, a, b, geometry, b_squared)) unite(parent, rank, a, b);
-        }
+    found.block[found.count] = block;
+    found.offset[found.count] = offset;
+    found.images[found.count++] = images;
+}
+
+struct Blocks {
+    const u64* key;
+    i64 count;
+    i64 along[DIMENSIONS];
+    i32 bits[DIMENSIONS];
+    bool periodic, few;   // few: so few blocks along some axis that any pair may be nearer through a face
+};
+
+// The neighbours in one row, whose blocks are next to each other in the array: a walk of at most three steps.
+DEVICE void find_in_row(const Blocks& blocks, i64 z, u64 row, i32 r, bool wrapped, i64& near, Neighbours& found)
+{
+    const i32 centre = 3 * r;   // the offset straight ahead; the block's own row has only one neighbour, at offset 1
+    const i64 last = blocks.along[LAST] - 1;
+    const u64 base = row << blocks.bits[LAST];
+    const u64 from = base + (u64)(r == 0 ? z + 1 : z > 0 ? z - 1 : 0), to = base + (u64)(z < last ? z + 1 : z);
+    near = seek(blocks.key, blocks.count, near, from);
+    for (i64 m = near; m < blocks.count && blocks.key[m] <= to; ++m)
+        add_neighbour(found, m, centre + (i32)(blocks.key[m] - base) - (i32)z, wrapped);
+    if (!blocks.periodic) return;
+    if (z == 0 && r > 0) {
+        const i64 m = seek(blocks.key, blocks.count, near, base + (u64)last);
+        if (m < blocks.count && blocks.key[m] == base + (u64)last) add_neighbour(found, m, centre - 1, true);
+    }
+    if (z == last) {
+        const i64 m = seek(blocks.key, blocks.count, near, base);
+        if (m < blocks.count && blocks.key[m] == base) add_neighbour(found, m, centre + 1, true);
     }
 }
 
-// reach: 64 words for the block itself, then 64 for each neighbour ahead, in the order of ROW_OFFSETS and the last axis.
-// blocks_along: the number of blocks along each axis.
-KERNEL(link)(i64 chunks, i64 blocks, const u64* block_key, const u64* occupied, const i32* first_cell, const i32* first,
-             const real* sorted, const double* geometry, const i64* blocks_along, const i64* block_bits, const u64* reach,
-             double b_squared, const i32* rank, i32* parent)
+// `near` holds, for each row, where the previous block's neighbours were found.
+DEVICE void find_ahead(const Blocks& blocks, i64 k, i64* near, Neighbours& found)
+{
+    const i32 row_offset[ROWS][LAST] = ROW_OFFSETS;
+    i64 at[DIMENSIONS];
+    u64 rest = blocks.key[k];
+    for (i32 axis = LAST; axis >= 0; --axis) {
+        at[axis] = (i64)(rest & ((1ull << blocks.bits[axis]) - 1));
+        rest >>= blocks.bits[axis];
+    }
+    found.count = 0;
+    add_neighbour(found, k, 0, blocks.few);
+    for (i32 r = 0; r < ROWS; ++r) {
+        u64 row = 0;
+        bool wrapped = false;
+        for (i32 axis = 0; axis < LAST; ++axis) {
+            i64 x = at[axis] + row_offset[r][axis];
+            if (x < 0 || x >= blocks.along[axis]) {
+                wrapped = true;
+                x += x < 0 ? blocks.along[axis] : -blocks.along[axis];
+            }
+            row = row << blocks.bits[axis] | (u64)x;
+        }
+        if (blocks.periodic || !wrapped) find_in_row(blocks, at[LAST], row, r, wrapped || blocks.few, near[r], found);
+    }
+}
+
+// reach: 64 words for each offset, in the order of ROW_OFFSETS and the last axis.
+KERNEL(link)(i64 chunks, i64 count, const u64* block_key, const u64* occupied, const i32* first_cell, const i32* first,
+             const real* sorted, const double* periods, const i64* blocks_along, const i64* block_bits, const u64* reach,
+             double b_squared, i64 with_trees, const real* box, i32* open, const i32* rank, i32* parent)
 {
     FOR_EACH_UNEVEN(c, chunks) {
-        const i32 row_offset[ROWS][LAST] = ROW_OFFSETS;
-        const i64 begin = chunk_begin(c, chunks, blocks), end = chunk_begin(c + 1, chunks, blocks);
+        const Cells cells = {occupied, first_cell, first, sorted, rank, parent, open, with_trees ? box : 0};
+        Space space;
+        Blocks blocks;
+        blocks.key = block_key;
+        blocks.count = count;
+        blocks.periodic = periods[0] > 0;
+        blocks.few = false;
+        space.b_squared = b_squared;
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+            space.period[axis] = periods[axis];
+            space.half_period[axis] = periods[axis] / 2;
+            blocks.along[axis] = blocks_along[axis];
+            blocks.bits[axis] = (i32)block_bits[axis];
+            blocks.few = blocks.few || (blocks.periodic && blocks_along[axis] < 5);
+        }
+        const i64 begin = chunk_begin(c, chunks, count), end = chunk_begin(c + 1, chunks, count);
         i64 near[ROWS];
         for (i32 r = 0; r < ROWS; ++r) near[r] = begin;
+        Neighbours found;
         for (i64 k = begin; k < end; ++k) {
-            i64 at[DIMENSIONS];
-            u64 rest = block_key[k];
-            for (i32 axis = LAST; axis >= 0; --axis) {
-                at[axis] = (i64)(rest & ((1ull << block_bits[axis]) - 1));
-                rest >>= block_bits[axis];
-            }
-            link_blocks(k, k, reach, occupied, first_cell, first, sorted, geometry, b_squared, rank, parent);
-            const u64* ahead = reach + 64;
-            for (i32 r = 0; r < ROWS; ++r) {
-                const u64* of_row = ahead;
-                ahead += 64 * (r == 0 ? 1 : 3);
-                u64 row = 0;
-                bool exists = true;
-                for (i32 axis = 0; axis < LAST; ++axis) {
-                    i64 x = at[axis] + row_offset[r][axis];
-                    if (x < 0 || x >= blocks_along[axis]) {
-                        exists = exists && period(geometry, axis) > 0;
-                        x += x < 0 ? blocks_along[axis] : -blocks_along[axis];
-                    }
-                    row = row << block_bits[axis] | (u64)x;
-                }
-                if (!exists) continue;
-                row <<= block_bits[LAST];
-                for (i64 z = at[LAST] + (r == 0 ? 1 : -1); z <= at[LAST] + 1; ++z, of_row += 64) {
-                    i64 to = z;
-                    if (z < 0 || z >= blocks_along[LAST]) {
-                        if (!(period(geometry, LAST) > 0)) continue;
-                        to += z < 0 ? blocks_along[LAST] : -blocks_along[LAST];
-                    }
-                    const u64 target = row | (u64)to;
-                    near[r] = seek(block_key, blocks, near[r], target);
-                    if (near[r] < blocks && block_key[near[r]] == target)
-                        link_blocks(k, near[r], of_row, occupied, first_cell, first, sorted, geometry, b_squared, rank,
-                                    parent);
-                }
+            if (with_trees && !any_open(cells, k)) continue;   // only pairs of open cells are still undecided
+            find_ahead(blocks, k, near, found);
+            for (i32 f = 0; f < found.count; ++f) {
+                const u64* of_offset = reach + 64 * found.offset[f];
+                if (found.images[f]) link_blocks<true>(cells, space, k, found.block[f], of_offset);
+                else link_blocks<false>(cells, space, k, found.block[f], of_offset);
             }
         }
     }

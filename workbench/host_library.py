@@ -23,7 +23,7 @@ LIBRARY = PACKAGE / "_host.so"
 
 # Contraction is off here and in `backend.DEVICE_FLAGS`: a fused multiply-add rounds once where the other machine
 # rounds twice, and a pair of particles can sit on exactly that last bit.
-HOST_FLAGS = ("-std=c++17", "-O3", "-fopenmp", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra", "-Werror")
+HOST_FLAGS = ("-std=c++17", "-O3", "-fopenmp", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-march=x86-64-v2", "-Wall", "-Wextra", "-Werror")
 
 # Every kernel file is compiled once per precision and number of dimensions; the suffix becomes part of each kernel's name.
 REALS = {"f32": "float", "f64": "double"}

@@ -1,0 +1,61 @@
+"""Bounding boxes for pairs of dense cells that a sample of their particles did not decide.
+
+Most snapshots have few such pairs or none. In data that pile up, trees of bounding boxes keep the cost of a cell
+proportional to its particles. `kernels/fof.cu` says how they are used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench import backend
+from workbench.backend import Array
+from workbench.ordering import sort_by_key
+
+# As in kernels/fof.cu.
+DENSE = 64
+LEAF = 16
+TREE = 2
+
+
+def build_trees(open_cells: Array, first: Array, positions: Array) -> Array:
+    """The bounding boxes of all dense cells among the open ones; notes in `open_cells` where each cell's boxes begin.
+
+    Orders the particles of these cells along a curve, in place. `first` holds each cell's first particle in `positions`,
+    then the number of particles.
+    """
+    xp = backend.namespace(open_cells, first, positions)
+    cells = xp.flatnonzero(open_cells)
+    sizes = first[cells + 1] - first[cells]
+    dense, sizes = cells[sizes > DENSE].astype(xp.int32), sizes[sizes > DENSE].astype(xp.int64)
+    _order_along_curve(dense, sizes, first, positions)
+    nodes = 2 * _leaves(sizes)
+    open_cells[dense] = TREE + xp.cumsum(nodes) - nodes
+    boxes = xp.empty((int(nodes.sum()), 2, positions.shape[1]), positions.dtype)
+    _kernel("bound_dense", positions)(len(dense), dense, first, positions, open_cells, boxes)
+    return boxes
+
+
+def _order_along_curve(dense: Array, sizes: Array, first: Array, positions: Array) -> None:
+    xp = backend.namespace(dense)
+    count, total = len(dense), int(sizes.sum())
+    cell_bits = (count - 1).bit_length()
+    curve_bits = min(16, (64 - cell_bits) // positions.shape[1])
+    key, place = xp.empty(total, xp.uint64), xp.empty(total, xp.int32)
+    start = xp.cumsum(sizes) - sizes
+    _kernel("dense_keys", positions)(count, dense, start, first, positions, curve_bits, key, place)
+    _, order = sort_by_key(key, cell_bits + curve_bits * positions.shape[1])
+    _kernel("reorder_dense", positions)(total, place, positions[place[order]], positions)
+
+
+def _leaves(sizes: Array) -> Array:
+    """How many leaves the tree of a cell of each size has: a power of two, so that no leaf holds more than LEAF."""
+    xp = backend.namespace(sizes)
+    leaves = xp.ones(len(sizes), xp.int64)
+    while bool((short := sizes > LEAF * leaves).any()):
+        leaves = xp.where(short, 2 * leaves, leaves)
+    return leaves
+
+
+def _kernel(name: str, positions: Array) -> Any:
+    return backend.kernel("fof", name, positions.dtype, positions.shape[1])
