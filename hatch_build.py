@@ -11,7 +11,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 def _host_library(root: Path) -> Any:
     """Load the build module by path: importing the package would need NumPy, which a build environment lacks."""
     spec = importlib.util.spec_from_file_location("host_library", root / "workbench" / "host_library.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -375,7 +375,8 @@ struct Blocks {
     i64 count;
     i64 along[DIMENSIONS];
     i32 bits[DIMENSIONS];
-    bool periodic, few;   // few: so few blocks along some axis that any pair may be nearer through a face
+    bool closed;   // the last block along an axis is a neighbour of the first
+    bool images;   // any pair may be nearer through a face: there are few blocks, or they are not in their places
 };
 
 // The neighbours in one row, whose blocks are next to each other in the array: a walk of at most three steps.
@@ -388,7 +389,7 @@ DEVICE void find_in_row(const Blocks& blocks, i64 z, u64 row, i32 r, bool wrappe
     near = seek(blocks.key, blocks.count, near, from);
     for (i64 m = near; m < blocks.count && blocks.key[m] <= to; ++m)
         add_neighbour(found, m, centre + (i32)(blocks.key[m] - base) - (i32)z, wrapped);
-    if (!blocks.periodic) return;
+    if (!blocks.closed) return;
     if (z == 0 && r > 0) {
         const i64 m = seek(blocks.key, blocks.count, near, base + (u64)last);
         if (m < blocks.count && blocks.key[m] == base + (u64)last) add_neighbour(found, m, centre - 1, true);
@@ -410,7 +411,7 @@ DEVICE void find_ahead(const Blocks& blocks, i64 k, i64* near, Neighbours& found
         rest >>= blocks.bits[axis];
     }
     found.count = 0;
-    add_neighbour(found, k, 0, blocks.few);
+    add_neighbour(found, k, 0, blocks.images);
     for (i32 r = 0; r < ROWS; ++r) {
         u64 row = 0;
         bool wrapped = false;
@@ -422,14 +423,14 @@ DEVICE void find_ahead(const Blocks& blocks, i64 k, i64* near, Neighbours& found
             }
             row = row << blocks.bits[axis] | (u64)x;
         }
-        if (blocks.periodic || !wrapped) find_in_row(blocks, at[LAST], row, r, wrapped || blocks.few, near[r], found);
+        if (blocks.closed || !wrapped) find_in_row(blocks, at[LAST], row, r, wrapped || blocks.images, near[r], found);
     }
 }
 
 // reach: 64 words for each offset, in the order of ROW_OFFSETS and the last axis.
 KERNEL(link)(i64 chunks, i64 count, const u64* block_key, const u64* occupied, const i32* first_cell, const i32* first,
              const real* sorted, const double* periods, const i64* blocks_along, const i64* block_bits, const u64* reach,
-             double b_squared, i64 with_trees, const real* box, i32* open, const i32* rank, i32* parent)
+             i64 closed, double b_squared, i64 with_trees, const real* box, i32* open, const i32* rank, i32* parent)
 {
     FOR_EACH_UNEVEN(c, chunks) {
         const Cells cells = {occupied, first_cell, first, sorted, rank, parent, open, with_trees ? box : 0};
@@ -437,15 +438,15 @@ KERNEL(link)(i64 chunks, i64 count, const u64* block_key, const u64* occupied, c
         Blocks blocks;
         blocks.key = block_key;
         blocks.count = count;
-        blocks.periodic = periods[0] > 0;
-        blocks.few = false;
+        blocks.closed = closed;
+        blocks.images = !closed && periods[0] > 0;
         space.b_squared = b_squared;
         for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
             space.period[axis] = periods[axis];
             space.half_period[axis] = periods[axis] / 2;
             blocks.along[axis] = blocks_along[axis];
             blocks.bits[axis] = (i32)block_bits[axis];
-            blocks.few = blocks.few || (blocks.periodic && blocks_along[axis] < 5);
+            blocks.images = blocks.images || (closed && blocks_along[axis] < 5);
         }
         const i64 begin = chunk_begin(c, chunks, count), end = chunk_begin(c + 1, chunks, count);
         i64 near[ROWS];

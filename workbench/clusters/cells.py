@@ -7,55 +7,46 @@ the grid closes upon itself; this works for every linking length, up to and beyo
 
 from __future__ import annotations
 
+import functools
 import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
+from workbench import backend
+from workbench.backend import Array
 from workbench.data import Particles
-from workbench.errors import WorkbenchError
 
 KEY_BITS = 64
 CELL_BITS = 6
 # Cells are smaller than b / sqrt(D) by this much: far more than what rounding can move a particle between cells, far
 # less than what would make a difference to the speed.
 MARGIN = 2.0**-20
+MOST_CELLS = 2**31   # along one axis: with more, rounding would come near the margin
 
 
 @dataclass(frozen=True, eq=False)
 class CellGrid:
-    """Cells for one set of particles and one linking length; one entry per axis in every array."""
+    """How cells and blocks are numbered; one entry per axis in every array.
 
-    origin: np.ndarray
-    cells_per_length: np.ndarray
-    last_cell: np.ndarray
-    blocks_along: np.ndarray
-    block_bits: np.ndarray
-    periods: np.ndarray
+    `closed` says whether the last block along an axis is a neighbour of the first. `periods` are those of the space
+    itself (0: open), which may be periodic although the grid is not closed.
+    """
+
     linking_length: float
+    cell_sides: np.ndarray
+    blocks_along: np.ndarray
+    periods: np.ndarray
+    closed: bool
 
-    @classmethod
-    def around(cls, particles: Particles, linking_length: float) -> CellGrid:
-        """The grid for these particles; refused when it would take more cells than a 64-bit key can name."""
-        edge = _block_edge(particles.dimensions)
-        side = linking_length / np.sqrt(particles.dimensions) * (1 - MARGIN)
-        lengths = particles.upper - particles.lower if particles.box is None else np.asarray(particles.box)
-        cells = lengths / side
-        _check_countable(cells, edge, linking_length)
-        if particles.box is None:
-            last_cell = np.floor(cells).astype(np.int64)
-            blocks = last_cell // edge + 1
-            cells_per_length, origin, periods = np.full_like(lengths, 1 / side), particles.lower, np.zeros_like(lengths)
-        else:
-            blocks = np.ceil(cells / edge).astype(np.int64)
-            last_cell = blocks * edge - 1
-            cells_per_length, origin, periods = blocks * edge / lengths, np.zeros_like(lengths), lengths
-        bits = np.array([int(b - 1).bit_length() for b in blocks], np.int64)
-        return cls(origin, cells_per_length, last_cell, blocks, bits, periods, linking_length)
+    @property
+    def block_bits(self) -> np.ndarray:
+        """How many bits of a key the block coordinate takes along each axis."""
+        return np.array([int(blocks - 1).bit_length() for blocks in self.blocks_along], np.int64)
 
     @property
     def key_bits(self) -> int:
-        """How many bits of a cell's key are used."""
+        """How many bits of a cell's key are used; more than 64 when cells cannot be numbered this way."""
         return int(self.block_bits.sum()) + CELL_BITS
 
     def reach(self) -> np.ndarray:
@@ -64,38 +55,63 @@ class CellGrid:
         One 64-bit word each; first the block itself (where each pair of cells is named once), then the neighbours in
         the order in which `kernels/fof.cu` numbers them.
         """
-        dimensions = len(self.origin)
-        edge = _block_edge(dimensions)
-        cells = np.array(list(itertools.product(range(edge), repeat=dimensions)))
-        bit = np.uint64(1) << np.arange(64, dtype=np.uint64)
-        words = []
-        for offset in _offsets_ahead(dimensions):
-            apart = np.abs(cells[None] + edge * np.array(offset) - cells[:, None])
-            gap = np.maximum(apart - 1, 0) / self.cells_per_length
-            reachable = (gap**2).sum(axis=-1) <= self.linking_length**2 * (1 + 1e-3)
-            if not any(offset):
-                reachable &= np.arange(64) > np.arange(64)[:, None]
-            words.append(np.where(reachable, bit, np.uint64(0)).sum(axis=1, dtype=np.uint64))
-        return np.concatenate(words)
+        squared_gaps = _squared_gaps(len(self.cell_sides)) @ (self.cell_sides / self.linking_length) ** 2
+        reachable = squared_gaps <= 1 + 1e-3
+        reachable[0] &= np.arange(64) > np.arange(64)[:, None]
+        return np.packbits(reachable, axis=-1, bitorder="little").view("<u8").astype(np.uint64).ravel()
 
 
-def _block_edge(dimensions: int) -> int:
+def regular_grid(particles: Particles, linking_length: float) -> CellGrid:
+    """Equal cells over the box or the extent of the particles."""
+    edge = block_edge(particles.dimensions)
+    side = largest_side(particles.dimensions, linking_length)
+    if particles.box is None:
+        extent = particles.upper - particles.lower
+        with np.errstate(over="ignore"):
+            cells = np.minimum(np.floor(extent / side), 2.0**62).astype(np.int64) + 1
+        return CellGrid(linking_length, np.full_like(extent, side), -(-cells // edge), np.zeros_like(extent), closed=False)
+    periods = np.asarray(particles.box)
+    blocks = np.minimum(np.ceil(periods / (side * edge)), 2.0**56).astype(np.int64)
+    return CellGrid(linking_length, periods / (blocks * edge), blocks, periods, closed=True)
+
+
+def has_keys(grid: CellGrid) -> bool:
+    """Whether all cells of a regular grid have a key of 64 bits, and none can be mistaken for its neighbour."""
+    edge = block_edge(len(grid.blocks_along))
+    return grid.key_bits <= KEY_BITS and int(grid.blocks_along.max()) * edge <= MOST_CELLS
+
+
+def regular_keys(particles: Particles, grid: CellGrid) -> Array:
+    """The key of every particle's cell in a regular grid."""
+    positions = particles.positions
+    xp = backend.namespace(positions)
+    origin = particles.lower if particles.box is None else np.zeros(particles.dimensions)
+    last_cell = grid.blocks_along * block_edge(particles.dimensions) - 1
+    geometry = (xp.asarray(a) for a in (origin, 1 / grid.cell_sides, last_cell, grid.block_bits))
+    key = xp.empty(len(positions), xp.uint64)
+    fill = backend.kernel("fof", "cell_keys", positions.dtype, particles.dimensions)
+    fill(len(positions), positions, *geometry, key)
+    return key
+
+
+def block_edge(dimensions: int) -> int:
+    """Cells along the edge of a block of 64."""
     return {2: 8, 3: 4}[dimensions]
 
 
-def _offsets_ahead(dimensions: int) -> list[tuple[int, ...]]:
-    """The block itself, then half of its neighbours: those that come after it in the order of keys."""
-    neighbours = itertools.product((-1, 0, 1), repeat=dimensions)
-    return [offset for offset in neighbours if offset >= (0,) * dimensions]
+def largest_side(dimensions: int, linking_length: float) -> float:
+    """The largest side of a cell whose particles are all friends."""
+    return float(linking_length / np.sqrt(dimensions) * (1 - MARGIN))
 
 
-def _check_countable(cells: np.ndarray, edge: int, linking_length: float) -> None:
-    with np.errstate(over="ignore"):
-        bits = np.ceil(np.log2(np.maximum(cells / edge, 1))) + 1
-    excess = bits.sum() + CELL_BITS - KEY_BITS
-    if not excess <= 0:
-        least = linking_length * 2.0 ** np.ceil(excess / len(cells))
-        raise WorkbenchError(
-            f"linking_length must be at least about {least:.3g} for positions that span this much space "
-            f"(64-bit cell keys); got {linking_length:.6g}: check the units, or cut out the region of interest"
-        )
+@functools.cache
+def _squared_gaps(dimensions: int) -> np.ndarray:
+    """The squared number of whole cells between any cell of a block and any cell of a neighbour ahead, along each axis.
+
+    Neighbours ahead are the block itself and half of those around it: the ones that come later in the order of keys.
+    """
+    edge = block_edge(dimensions)
+    offsets = [offset for offset in itertools.product((-1, 0, 1), repeat=dimensions) if offset >= (0,) * dimensions]
+    cells = np.array(list(itertools.product(range(edge), repeat=dimensions)))
+    apart = np.abs(cells + edge * np.array(offsets)[:, None, None] - cells[:, None])
+    return np.maximum(apart - 1.0, 0.0) ** 2

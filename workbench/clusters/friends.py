@@ -15,9 +15,10 @@ import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
-from workbench.clusters.cells import CELL_BITS, CellGrid
+from workbench.clusters.cells import CELL_BITS, CellGrid, has_keys, regular_grid, regular_keys
 from workbench.clusters.dense_cells import build_trees
 from workbench.clusters.groups import Groups
+from workbench.clusters.sparse_cells import sparse_cells
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
 from workbench.ordering import run_starts, sort_by_key
@@ -36,8 +37,7 @@ def friends_of_friends(particles: Particles, linking_length: float = 0.2, unit: 
     [0, 0, 2]
     """
     length = absolute_linking_length(particles, linking_length, unit)
-    grid = CellGrid.around(particles, length)
-    return Groups(_labels(particles, grid), length)
+    return Groups(_labels(particles.positions, *_cells(particles, length)), length)
 
 
 def absolute_linking_length(particles: Particles, linking_length: float, unit: Unit = "spacing") -> float:
@@ -63,10 +63,15 @@ def absolute_linking_length(particles: Particles, linking_length: float, unit: U
     return length
 
 
-def _labels(particles: Particles, grid: CellGrid) -> Array:
-    positions = particles.positions
+def _cells(particles: Particles, length: float) -> tuple[CellGrid, Array]:
+    """The grid, and the key of every particle's cell."""
+    grid = regular_grid(particles, length)
+    return (grid, regular_keys(particles, grid)) if has_keys(grid) else sparse_cells(particles, length)
+
+
+def _labels(positions: Array, grid: CellGrid, key: Array) -> Array:
     xp = backend.namespace(positions)
-    order, key = _sort_into_cells(positions, grid)
+    key, order = sort_by_key(key, grid.key_bits)
     first = run_starts(key)
     cells = len(first) - 1
     cell_key, rank, parent = xp.empty(cells, xp.uint64), xp.empty(cells, xp.int32), xp.empty(cells, xp.int32)
@@ -78,15 +83,6 @@ def _labels(particles: Particles, grid: CellGrid) -> Array:
     labels = xp.empty(len(positions), xp.int64)
     _kernel("label_particles", positions)(cells, first, order, rank, parent, labels)
     return labels
-
-
-def _sort_into_cells(positions: Array, grid: CellGrid) -> tuple[Array, Array]:
-    xp = backend.namespace(positions)
-    key = xp.empty(len(positions), xp.uint64)
-    geometry = (xp.asarray(a) for a in (grid.origin, grid.cells_per_length, grid.last_cell, grid.block_bits))
-    _kernel("cell_keys", positions)(len(positions), positions, *geometry, key)
-    key, order = sort_by_key(key, grid.key_bits)
-    return order, key
 
 
 def _link(positions: Array, first: Array, cell_key: Array, rank: Array, parent: Array, grid: CellGrid) -> None:
@@ -102,7 +98,7 @@ def _link(positions: Array, first: Array, cell_key: Array, rank: Array, parent: 
     def link(boxes: Array) -> None:
         _kernel("link", positions)(
             backend.chunks(blocks, positions), blocks, block_key, occupied, first_cell, first, positions, *geometry,
-            grid.linking_length**2, len(boxes) > 0, boxes, open_cells, rank, parent,
+            grid.closed, grid.linking_length**2, len(boxes) > 0, boxes, open_cells, rank, parent,
         )
 
     link(xp.empty((0, 2, grid.periods.size), positions.dtype))

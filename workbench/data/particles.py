@@ -83,7 +83,7 @@ class Particles:
         length = xp.asarray(periods, xp.float64)
         with np.errstate(invalid="ignore"):   # what is not finite is refused by the constructor, with a sentence
             inside = (values - xp.floor(values / length) * length).astype(values.dtype)
-        inside[inside >= length] = 0   # rounded up to the far face, which is the near one
+        inside[(inside >= length) | (inside < 0)] = 0   # what rounding left on or beyond a face: both faces are one
         return cls(inside, box, velocities, ids, metadata)
 
     def __len__(self) -> int:

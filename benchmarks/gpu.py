@@ -1,0 +1,101 @@
+"""Friends of friends on a GPU: the same labels as on the CPU, and how fast.
+
+    python benchmarks/gpu.py [--n 128 256] [--copies 8]
+
+Checks GPU = CPU label for label on clustered, uniform and adversarial particles before it times anything; the exit
+status is 1 when a label differs. Times are GPU events around the whole call, arrays already on the GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from typing import Any
+
+import numpy as np
+import timing
+from side_by_side import side_by_side
+
+import workbench as wb
+from workbench import backend
+from workbench.data.synthetic import adversarial
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--n", type=int, nargs="+", default=[64, 128], help="particles per axis of the snapshots")
+    parser.add_argument("--copies", type=int, default=6, help="largest number of copies of the last one along each axis")
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    try:
+        cupy = backend.gpu()
+    except wb.WorkbenchError as error:
+        print(error, file=sys.stderr)
+        return 2
+    name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    print(f"{name}; {timing.machine()}\n")
+    snapshots = [wb.synthetic.cosmic_web(n=n) for n in options.n]
+    if not same_labels(cupy, snapshots):
+        return 1
+    speed(cupy, snapshots, options.copies, options.repeats)
+    return 0
+
+
+def on_gpu(cupy: Any, particles: wb.Particles) -> wb.Particles:
+    """The same particles in the memory of the GPU."""
+    return wb.Particles(cupy.asarray(particles.positions), particles.box)
+
+
+def same_labels(cupy: Any, snapshots: list[wb.Particles]) -> bool:
+    """Whether every label agrees on both machines, over snapshots, precisions, dimensions and hard cases."""
+    cases: dict[str, tuple[wb.Particles, float]] = {}
+    for snapshot in snapshots:
+        for length in (0.05, 0.2, 0.6):
+            cases[f"{snapshot}, b = {length}"] = (snapshot, length)
+            as_double = wb.Particles(snapshot.positions.astype(np.float64), snapshot.box)
+            cases[f"{as_double}, b = {length}"] = (as_double, length)
+    for dimensions in (2, 3):
+        for dtype in (np.float32, np.float64):
+            for name, case in adversarial.cases(dimensions, dtype).items():
+                cases[f"{name}, {dimensions}-D, {np.dtype(dtype)}"] = case
+    wrong = 0
+    for name, (particles, length) in cases.items():
+        expected = wb.friends_of_friends(particles, length, unit="length").labels
+        found = backend.to_host(wb.friends_of_friends(on_gpu(cupy, particles), length, unit="length").labels)
+        if not np.array_equal(expected, found):
+            print(f"DIFFERENT LABELS: {name}: {int((expected != found).sum()):,} of {len(found):,}")
+            wrong += 1
+    print(f"GPU = CPU label for label in {len(cases) - wrong} of {len(cases)} cases\n")
+    return wrong == 0
+
+
+def speed(cupy: Any, snapshots: list[wb.Particles], copies: int, repeats: int) -> None:
+    """Particles per second for growing numbers of particles, and the memory taken."""
+    rows = [measured(cupy, on_gpu(cupy, snapshot), repeats) for snapshot in snapshots]
+    largest = on_gpu(cupy, snapshots[-1])
+    rows += [measured(cupy, side_by_side(largest, count), repeats) for count in range(2, copies + 1)]
+    print(timing.table(["particles", "ms", "M particles/s", "extra bytes a particle"], rows))
+
+
+def measured(cupy: Any, particles: wb.Particles, repeats: int) -> list[object]:
+    """One row: the median time of several runs after one that is not counted, and the peak of the memory pool."""
+    pool = cupy.get_default_memory_pool()
+    length = 0.2 * particles.spacing
+    pool.free_all_blocks()
+    before = pool.total_bytes()
+    times = []
+    for _ in range(repeats + 1):
+        start, end = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        wb.friends_of_friends(particles, length, unit="length")
+        end.record()
+        end.synchronize()
+        times.append(cupy.cuda.get_elapsed_time(start, end) / 1e3)
+    time = statistics.median(times[1:])
+    extra = (pool.total_bytes() - before) / len(particles)
+    return [f"{len(particles):,}", f"{time * 1e3:.2f}", f"{len(particles) / time / 1e6:.0f}", f"{extra:.0f}"]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

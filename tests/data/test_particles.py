@@ -1,0 +1,141 @@
+"""Particles: what is accepted, what is refused and with which words, wrapping, selection."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import workbench as wb
+
+ONE = [[0.5, 0.5, 0.5]]
+
+
+@pytest.mark.parametrize("dtype", ["<f4", ">f4", "<f8", ">f8", "<i4", "<u2"])
+def test_number_types(dtype: str) -> None:
+    positions = np.array([[1, 2, 3], [4, 5, 6]], dtype)
+    particles = wb.Particles(positions)
+    assert particles.positions.dtype == (np.float32 if dtype.endswith("f4") else np.float64)
+    assert particles.positions.dtype.isnative
+    np.testing.assert_array_equal(particles.positions, positions)
+
+
+def test_arrays_that_fit_are_not_copied_and_cannot_be_written_to() -> None:
+    positions = np.random.default_rng(0).random((5, 3))
+    particles = wb.Particles(positions)
+    assert np.shares_memory(particles.positions, positions)
+    assert positions.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        particles.positions[0, 0] = 7
+
+
+@pytest.mark.parametrize("layout", [np.asfortranarray, lambda a: a[::2], lambda a: a[::-1]])
+def test_other_memory_layouts(layout) -> None:
+    positions = layout(np.random.default_rng(0).random((10, 3)))
+    particles = wb.Particles(positions)
+    assert particles.positions.flags.c_contiguous
+    np.testing.assert_array_equal(particles.positions, positions)
+
+
+@pytest.mark.parametrize(
+    ("box", "periods"),
+    [(None, None), (2, (2.0, 2.0, 2.0)), ((1, 2, 4.5), (1.0, 2.0, 4.5)), (np.float32(2), (2.0, 2.0, 2.0))],
+)
+def test_boxes(box, periods) -> None:
+    assert wb.Particles(ONE, box).box == periods
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"positions": []}, r"positions must have shape \(N, 2\) or \(N, 3\); got \(0,\)"),
+        ({"positions": np.empty((0, 3))}, "positions must hold at least one particle; got an empty array"),
+        ({"positions": [1.0, 2.0]}, r"positions must have shape \(N, 2\) or \(N, 3\); got \(2,\)"),
+        ({"positions": np.zeros((3, 4))}, r"positions must have shape \(N, 2\) or \(N, 3\); got \(3, 4\)"),
+        ({"positions": [[1.0, 2], [3]]}, "positions must be an array of shape"),
+        ({"positions": np.zeros((2, 3), "f2")}, "positions must be float32 or float64; got float16"),
+        ({"positions": np.zeros((2, 3), complex)}, "positions must be float32 or float64; got complex128"),
+        ({"positions": [["a", "b"]]}, "positions must be float32 or float64; got <U1"),
+        ({"positions": [[0, np.nan, 0]]}, "positions must be finite; got nan or infinity on axis 1"),
+        ({"positions": [[np.inf, 0, -np.inf]]}, "positions must be finite; got nan or infinity on axis 0, 2"),
+        ({"positions": ONE, "box": 0}, "box lengths must be positive and finite; got 0"),
+        ({"positions": ONE, "box": -1}, "box lengths must be positive and finite; got -1"),
+        ({"positions": ONE, "box": [1, 1, np.inf]}, "use None for an open space"),
+        ({"positions": ONE, "box": [1, 1]}, r"box must be None, a length, or 3 lengths; got \[1, 1\]"),
+        ({"positions": ONE, "box": "1 Mpc"}, "box must be None, a length, or 3 lengths; got '1 Mpc'"),
+        ({"positions": [[1.0, 0, 0]], "box": 1}, r"must lie in \[0, 1\) on axis 0; got \[1, 1\]: use Particles.wrapped"),
+        ({"positions": [[0, -1e-9, 0]], "box": 1}, r"must lie in \[0, 1\) on axis 1; got \[-1e-09, -1e-09\]"),
+        ({"positions": ONE, "velocities": [[1.0, 2]]}, r"velocities must have shape \(1, 3\)"),
+        ({"positions": ONE, "ids": [1, 2]}, r"ids must have shape \(1,\), to go with the positions; got \(2,\)"),
+        ({"positions": ONE, "ids": [0.5]}, "ids must be integers; got float64"),
+    ],
+)
+def test_bad_input_is_refused(arguments: dict, message: str) -> None:
+    with pytest.raises(wb.WorkbenchError, match=message):
+        wb.Particles(**arguments)
+
+
+@given(
+    arrays(np.float64, (1000, 3), elements=st.floats(-1, 1), fill=st.floats(-1, 1)),
+    st.integers(0, 2999),
+    st.sampled_from([np.nan, np.inf, -np.inf]),
+)
+def test_one_bad_coordinate_is_found_wherever_it_is(positions: np.ndarray, place: int, bad: float) -> None:
+    positions = positions.copy()
+    positions.flat[place] = bad
+    with pytest.raises(wb.WorkbenchError, match=f"on axis {place % 3}"):
+        wb.Particles(positions)
+
+
+@given(arrays(np.float32, st.tuples(st.integers(1, 300), st.just(2)), elements=st.floats(-(2.0**100), 2.0**100, width=32)))
+def test_extent(positions: np.ndarray) -> None:
+    particles = wb.Particles(positions)
+    np.testing.assert_array_equal(particles.lower, positions.min(axis=0))
+    np.testing.assert_array_equal(particles.upper, positions.max(axis=0))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(data=st.data())
+def test_wrapping_brings_everything_inside(dtype: type, data: st.DataObject) -> None:
+    width = np.dtype(dtype).itemsize * 8
+    box = data.draw(st.floats(0.125, 1000, width=width))
+    just_below = [float(np.nextafter(dtype(x), dtype(-np.inf))) for x in (0, box)]
+    coordinates = st.floats(-1e4, 1e4, width=width) | st.sampled_from([0.0, -0.0, box, -box, *just_below])
+    values = data.draw(arrays(dtype, (20, 2), elements=coordinates))
+    wrapped = wb.Particles.wrapped(values, box)
+    assert wrapped.positions.dtype == dtype
+    inside = (values >= 0) & (values < box)
+    np.testing.assert_array_equal(wrapped.positions[inside], values[inside])
+    moved = (wrapped.positions.astype(np.float64) - values) / box
+    np.testing.assert_allclose(moved, np.round(moved), atol=1e-3 if dtype == np.float32 else 1e-9)
+
+
+def test_wrapping_refuses_what_has_no_image() -> None:
+    with pytest.raises(wb.WorkbenchError, match="wrapping needs a periodic box"):
+        wb.Particles.wrapped(ONE, None)
+    with pytest.raises(wb.WorkbenchError, match="positions must be finite"):
+        wb.Particles.wrapped([[np.nan, 0.0]], 1.0)
+
+
+def test_selection_carries_everything_along() -> None:
+    positions = np.random.default_rng(0).random((6, 3))
+    particles = wb.Particles(positions, 1.0, velocities=10 * positions, ids=np.arange(6), metadata={"z": 0})
+    for chosen in ([4, 1], np.array([False, True, False, False, True, False])):
+        part = particles.select(chosen)
+        np.testing.assert_array_equal(part.positions, positions[part.ids])
+        np.testing.assert_array_equal(part.velocities, 10 * positions[part.ids])
+        assert part.box == (1.0, 1.0, 1.0)
+        assert part.metadata == {"z": 0}
+
+
+def test_spacing_and_volume() -> None:
+    periodic = wb.Particles(np.zeros((8, 3)), box=(1, 2, 4))
+    assert (periodic.volume, periodic.spacing) == (8.0, 1.0)
+    open_space = wb.Particles([[1.0, 1], [3, 2]])
+    assert (open_space.volume, open_space.spacing) == (2.0, 1.0)
+
+
+def test_it_says_what_it_is() -> None:
+    assert repr(wb.Particles(np.zeros((1000, 2), "f4"), box=(1, 2.5), ids=np.arange(1000))) == (
+        "Particles(1,000 in 2-D, float32, box 1 x 2.5, ids)"
+    )

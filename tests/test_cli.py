@@ -1,0 +1,114 @@
+"""The shell command as a user meets it: output, files, exit status, and what it says when something is wrong."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import workbench as wb
+from workbench.cli import main
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Path:
+    particles = wb.synthetic.cosmic_web(n=16, seed=1)
+    path = tmp_path / "snapshot.npz"
+    np.savez(path, positions=particles.positions, box=particles.box[0])
+    return path
+
+
+def test_fof_finds_what_the_library_finds(snapshot: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    out = tmp_path / "groups.npz"
+    assert main(["fof", str(snapshot), "-b", "0.3", "-m", "10", "--out", str(out), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    groups = wb.friends_of_friends(wb.open(snapshot), 0.3)
+    assert printed["groups"] == len(groups)
+    assert printed["groups_of_at_least_10"] == groups.count(10)
+    assert printed["largest"][0] == groups.sizes.max()
+    written = np.load(out)
+    np.testing.assert_array_equal(written["labels"], groups.labels)
+    np.testing.assert_array_equal(written["sizes"], groups.sizes)
+    assert written["linking_length"] == groups.linking_length
+
+
+def test_fof_for_people(snapshot: Path, capsys: pytest.CaptureFixture) -> None:
+    assert main(["fof", str(snapshot)]) == 0
+    out = capsys.readouterr().out
+    assert "4,096" in out
+    assert "groups of at least 20" in out
+
+
+def test_info(snapshot: Path, capsys: pytest.CaptureFixture) -> None:
+    assert main(["info", str(snapshot), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["kind"], printed["count"], printed["box"]) == ("particles", 4096, [16.0, 16.0, 16.0])
+
+
+def test_info_of_a_raw_field(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    path = tmp_path / "field.f32"
+    np.arange(24, dtype="<f4").tofile(path)
+    assert main(["info", str(path), "--shape", "2,3,4", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["kind"], printed["shape"], printed["maximum"]) == ("field", [2, 3, 4], 23.0)
+
+
+def test_doctor(capsys: pytest.CaptureFixture) -> None:
+    assert main(["doctor", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["lossbench"] == wb.__version__
+    assert printed["kernels"].startswith("compiled")
+
+
+def test_demo_writes_a_page_that_fetches_nothing(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    page = tmp_path / "demo.html"
+    assert main(["demo", "-n", "16", "--out", str(page)]) == 0
+    captured = capsys.readouterr()
+    assert "4,096 particles" in captured.out
+    assert "simulating" in captured.err
+    text = page.read_text(encoding="utf-8")
+    assert "data:image/png;base64," in text
+    assert "http" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fof", "missing.npz"], "missing.npz"),
+        (["info", "missing.npz"], "missing.npz"),
+        (["fof", "SNAPSHOT", "-b", "-1"], "linking_length must be positive and finite; got -1.0"),
+        (["fof", "SNAPSHOT", "--out", "groups.txt"], "written as .npz"),
+        (["fof", "SNAPSHOT", "--out", "missing/groups.npz"], "does not exist"),
+        (["demo", "--out", "missing/demo.html"], "does not exist"),
+        (["demo", "-n", "2"], "n must be"),
+        (["lab", "missing-folder"], "missing-folder does not exist"),
+    ],
+)
+def test_wrong_input_says_what_is_wrong(
+    arguments: list[str], message: str, snapshot: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.chdir(snapshot.parent)
+    assert main([str(snapshot) if a == "SNAPSHOT" else a for a in arguments]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.startswith("workbench: ")
+    assert captured.err.count("\n") == 1
+    assert not captured.out
+
+
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["fof"], ["fof", "x", "--unit", "mpc"], ["fof", "x", "-b", "far"]])
+def test_wrong_usage_ends_with_2(arguments: list[str], capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert "usage: workbench" in capsys.readouterr().err
+
+
+def test_as_a_program(snapshot: Path) -> None:
+    run = subprocess.run([sys.executable, "-m", "workbench.cli", "fof", str(snapshot)], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert "groups" in run.stdout
+    wrong = subprocess.run([sys.executable, "-m", "workbench.cli", "fof", "missing"], capture_output=True, text=True)
+    assert wrong.returncode == 2
+    assert "Traceback" not in wrong.stderr

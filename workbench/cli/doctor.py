@@ -1,0 +1,69 @@
+"""`workbench doctor`: what this installation can do, and what it lacks."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import platform
+from typing import Any
+
+from workbench import __version__, backend
+from workbench.cli.source import print_result
+from workbench.errors import WorkbenchError
+
+# What each extra adds, by the names that pip knows.
+EXTRAS = {
+    "lab": ("jupyterlab", "ipywidgets", "holoviews", "bokeh", "jupyter_bokeh", "anywidget"),
+    "io": ("h5py", "asdf", "netCDF4", "zarr", "MDAnalysis", "gsd", "blosc"),
+    "codecs": ("pysz", "zfpy", "pcodec", "DracoPy", "fpzip", "hdf5plugin", "numcodecs"),
+    "dask": ("dask", "distributed"),
+}
+
+
+def add(commands: Any) -> None:
+    """Add this command."""
+    parser = commands.add_parser(
+        "doctor", help="check the installation", description="Say what this installation can do, and what it lacks."
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the state of the kernels, the GPU and the extras; 1 when the kernels do not work."""
+    kernels = _outcome(lambda: f"compiled, {backend.threads()} threads")
+    found = {
+        "lossbench": __version__,
+        "python": platform.python_version(),
+        "numpy": importlib.metadata.version("numpy"),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "kernels": kernels,
+        "gpu": _outcome(_gpu_name),
+        **{f"extra_{extra}": _extra(extra, packages) for extra, packages in EXTRAS.items()},
+    }
+    print_result(found, options.json)
+    return 0 if kernels.startswith("compiled") else 1
+
+
+def _outcome(probe: Any) -> str:
+    try:
+        return str(probe())
+    except WorkbenchError as error:
+        return str(error)
+
+
+def _gpu_name() -> str:
+    cupy = backend.gpu()
+    return cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+
+
+def _extra(extra: str, packages: tuple[str, ...]) -> str:
+    versions, missing = [], []
+    for package in packages:
+        try:
+            versions.append(f"{package} {importlib.metadata.version(package)}")
+        except importlib.metadata.PackageNotFoundError:
+            missing.append(package)
+    if missing:
+        versions.append(f"missing: {', '.join(missing)} (pip install 'lossbench[{extra}]')")
+    return ", ".join(versions)

@@ -1,0 +1,72 @@
+"""`workbench fof FILE`: the friends-of-friends groups of a snapshot."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench import backend
+from workbench.cli.source import add_file, open_source, print_result
+from workbench.clusters import Groups, friends_of_friends
+from workbench.data import Particles
+from workbench.errors import WorkbenchError
+
+
+def add(commands: Any) -> None:
+    """Add this command."""
+    parser = commands.add_parser(
+        "fof",
+        help="find friends-of-friends groups",
+        description="Find the friends-of-friends groups of a snapshot, exactly.",
+    )
+    add_file(parser)
+    parser.add_argument("-b", "--linking-length", type=float, default=0.2, help="linking length (default 0.2)")
+    parser.add_argument("--unit", choices=("spacing", "length"), default="spacing", help="of the linking length")
+    parser.add_argument("-m", "--min-members", type=int, default=20, help="smallest group to count (default 20)")
+    parser.add_argument("-o", "--out", metavar="NPZ", help="write labels, group sizes and the linking length to this file")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Open the file, find groups, print what they are."""
+    particles = open_source(options)
+    if not isinstance(particles, Particles):
+        raise WorkbenchError(f"friends of friends needs particles; {options.file} holds a field: {particles}")
+    start = time.perf_counter()
+    groups = friends_of_friends(particles, options.linking_length, options.unit)
+    elapsed = time.perf_counter() - start
+    if options.out:
+        save(groups, options.out)
+    found = {"file": options.file, **summary(particles, groups, options.min_members), "seconds": round(elapsed, 4)}
+    print_result(found, options.json)
+    return 0
+
+
+def summary(particles: Particles, groups: Groups, min_members: int) -> dict[str, Any]:
+    """What a paper would say about these groups."""
+    sizes = backend.to_host(groups.sizes)
+    large = np.sort(sizes[sizes >= min_members])[::-1]
+    return {
+        "particles": len(particles),
+        "linking_length": groups.linking_length,
+        "linking_length_in_spacings": groups.linking_length / particles.spacing if particles.spacing > 0 else None,
+        "groups": len(groups),
+        f"groups_of_at_least_{min_members}": len(large),
+        "particles_in_them": int(large.sum()),
+        "largest": large[:10].tolist(),
+    }
+
+
+def save(groups: Groups, path: str) -> None:
+    """Write the result where NumPy can read it back."""
+    target = Path(path)
+    if target.suffix != ".npz":
+        raise WorkbenchError(f"the result is written as .npz; got --out {path}")
+    if not target.parent.is_dir():
+        raise WorkbenchError(f"the folder {target.parent} does not exist")
+    labels, ids, sizes = (backend.to_host(array) for array in (groups.labels, groups.ids, groups.sizes))
+    np.savez(target, labels=labels, ids=ids, sizes=sizes, linking_length=groups.linking_length)

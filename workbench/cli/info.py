@@ -1,0 +1,66 @@
+"""`workbench info FILE`: what a file holds."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from workbench import backend
+from workbench.cli.source import add_file, open_source, print_result
+from workbench.data import Field, Particles
+
+
+def add(commands: Any) -> None:
+    """Add this command."""
+    parser = commands.add_parser("info", help="say what a file holds", description="Say what a file holds.")
+    add_file(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Open the file and describe it."""
+    data = open_source(options)
+    described = describe_particles(data) if isinstance(data, Particles) else describe_field(data)
+    print_result({"file": options.file, **described}, options.json)
+    return 0
+
+
+def describe_particles(particles: Particles) -> dict[str, Any]:
+    """Counts, ranges and what rides along."""
+    return {
+        "kind": "particles",
+        "count": len(particles),
+        "dimensions": particles.dimensions,
+        "dtype": str(particles.positions.dtype),
+        "box": list(particles.box) if particles.box else None,
+        "lower": particles.lower.tolist(),
+        "upper": particles.upper.tolist(),
+        "mean_spacing": particles.spacing,
+        "velocities": particles.velocities is not None,
+        "ids": particles.ids is not None,
+        **_metadata(particles.metadata),
+    }
+
+
+def describe_field(field: Field) -> dict[str, Any]:
+    """Shape, range and what is missing."""
+    valid = backend.to_host(field.valid)
+    values = backend.to_host(field.values)[valid]
+    return {
+        "kind": "field",
+        "name": field.name,
+        "shape": list(field.shape),
+        "dtype": str(field.values.dtype),
+        "spacing": list(field.spacing),
+        "minimum": float(values.min()) if values.size else None,
+        "maximum": float(values.max()) if values.size else None,
+        "mean": float(values.mean(dtype=np.float64)) if values.size else None,
+        "invalid_or_masked": int(valid.size - valid.sum()),
+        **_metadata(field.metadata),
+    }
+
+
+def _metadata(metadata: Any) -> dict[str, Any]:
+    return {f"metadata.{name}": value for name, value in metadata.items()}

@@ -1,0 +1,41 @@
+"""`workbench lab`: JupyterLab with the notebooks."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import WorkbenchError
+
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+
+
+def add(commands: Any) -> None:
+    """Add this command."""
+    parser = commands.add_parser(
+        "lab", help="start JupyterLab with the notebooks", description="Start JupyterLab, reachable from this machine only."
+    )
+    where = "folder to open (default: the notebooks of the checkout, else this folder)"
+    parser.add_argument("folder", nargs="?", help=where)
+    parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Start JupyterLab on loopback and wait for it."""
+    if importlib.util.find_spec("jupyterlab") is None:
+        raise WorkbenchError("JupyterLab is not installed: pip install 'lossbench[lab]', or run `make lab` in a checkout")
+    folder = Path(options.folder) if options.folder else NOTEBOOKS if NOTEBOOKS.is_dir() else Path.cwd()
+    if not folder.is_dir():
+        raise WorkbenchError(f"the folder {folder} does not exist")
+    command = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={folder}"]
+    if options.no_browser:
+        command.append("--no-browser")
+    try:
+        return subprocess.run(command).returncode
+    except KeyboardInterrupt:
+        return 0
