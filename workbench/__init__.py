@@ -9,6 +9,7 @@
 
 from workbench.clusters import Groups, friends_of_friends
 from workbench.data import Field, Particles, Partition, synthetic
+from workbench.data.readers import open_file as open
 from workbench.errors import GuaranteeBroken, WorkbenchError
 
 __version__ = "0.1.0"
@@ -20,5 +21,6 @@ __all__ = [
     "Partition",
     "WorkbenchError",
     "friends_of_friends",
+    "open",
     "synthetic",
 ]

@@ -74,7 +74,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel of one source file in one precision and number of dimensions; call it with the number of work items first."""
+    """A kernel in one precision and number of dimensions; call it with the number of work items first."""
 
     source: str
     name: str
@@ -101,9 +101,9 @@ class Kernel:
 
     def _check(self, parameter: Parameter, value: Array) -> None:
         expected = np.dtype(self._dtype(parameter.type))
-        dtype = getattr(value, "dtype", type(value).__name__)
-        if dtype != expected:
-            raise TypeError(f"{self.name}: {parameter.name} must be a {expected} array; got {dtype}")
+        got = value.dtype if isinstance(value, np.ndarray) or on_device(value) else type(value).__name__
+        if not isinstance(got, np.dtype) or got != expected:
+            raise TypeError(f"{self.name}: {parameter.name} must be a {expected} array; got {got}")
         if not value.flags.c_contiguous:
             raise TypeError(f"{self.name}: {parameter.name} must be C-contiguous; got strides {value.strides}")
         if parameter.writable and not getattr(value.flags, "writeable", True):
@@ -159,11 +159,11 @@ def _kernel(source: str, name: str, parameters: tuple[Parameter, ...], real: str
 
 
 def _parameter(declaration: str) -> Parameter:
-    match = re.fullmatch(r"\s*(const\s+)?(\w+)\s*(\*?)\s*(\w+)\s*", declaration)
+    match = re.fullmatch(r"\s*(const\s+)?(\w+)(\s*\*\s*|\s+)(\w+)\s*", declaration)
     if match is None:
         raise TypeError(f"a kernel parameter must read `[const] type [*] name`; got {declaration!r}")
-    const, type_name, star, name = match.groups()
-    return Parameter(name, type_name, pointer=bool(star), writable=bool(star) and not const)
+    const, type_name, separator, name = match.groups()
+    return Parameter(name, type_name, pointer="*" in separator, writable="*" in separator and not const)
 
 
 # The CPU.
@@ -233,7 +233,7 @@ def chunks(count: int, array: Array) -> int:
 
     A few for each CPU thread, so that uneven runs balance; as many as keep a GPU busy. No result depends on it.
     """
-    most = max(count // 32, 1) if on_device(array) else 8 * threads()
+    most = max(count // 8, 1) if on_device(array) else 8 * threads()
     return max(1, min(most, count))
 
 

@@ -24,9 +24,11 @@ LIBRARY = PACKAGE / "_host.so"
 
 # Contraction is off here and in `backend.DEVICE_FLAGS`: a fused multiply-add rounds once where the other machine
 # rounds twice, and a pair of particles can sit on exactly that last bit.
-HOST_FLAGS = ("-std=c++17", "-O3", "-fopenmp", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra")
-if platform.machine() in {"x86_64", "AMD64"}:
-    HOST_FLAGS += ("-march=x86-64-v2",)   # any processor since 2009; counts bits in one instruction
+PROCESSOR_FLAGS = {"x86_64": ("-march=x86-64-v2",)}   # any such processor since 2009; counts bits in one instruction
+HOST_FLAGS = (
+    "-std=c++17", "-O3", "-fopenmp", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra",
+    *PROCESSOR_FLAGS.get(platform.machine(), ()),
+)
 
 # Every kernel file is compiled once per precision and number of dimensions; the suffix becomes part of each kernel's name.
 REALS = {"f32": "float", "f64": "double"}

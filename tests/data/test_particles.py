@@ -29,11 +29,16 @@ def test_arrays_that_fit_are_not_copied_and_cannot_be_written_to() -> None:
         particles.positions[0, 0] = 7
 
 
-@pytest.mark.parametrize("layout", [np.asfortranarray, lambda a: a[::2], lambda a: a[::-1]])
+def misaligned(array: np.ndarray) -> np.ndarray:
+    return np.frombuffer(b"\0" + array.tobytes(), np.uint8)[1:].view(array.dtype).reshape(array.shape)
+
+
+@pytest.mark.parametrize("layout", [np.asfortranarray, lambda a: a[::2], lambda a: a[::-1], misaligned])
 def test_other_memory_layouts(layout) -> None:
     positions = layout(np.random.default_rng(0).random((10, 3)))
     particles = wb.Particles(positions)
     assert particles.positions.flags.c_contiguous
+    assert particles.positions.flags.aligned
     np.testing.assert_array_equal(particles.positions, positions)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,8 @@ def run(options: argparse.Namespace) -> int:
     command = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={folder}"]
     if options.no_browser:
         command.append("--no-browser")
+    if os.geteuid() == 0:
+        command.append("--allow-root")   # in a container; nobody else can reach it
     try:
         return subprocess.run(command).returncode
     except KeyboardInterrupt:

@@ -107,7 +107,8 @@ class Particles:
     @property
     def spacing(self) -> float:
         """The mean spacing: (volume / N) ** (1 / D)."""
-        return float((self.volume / len(self)) ** (1 / self.dimensions))
+        root = np.cbrt if self.dimensions == 3 else np.sqrt   # exact where the spacing is; a power of 1/3 is not
+        return float(root(self.volume / len(self)))
 
     def select(self, chosen: Array) -> Particles:
         """The particles at these indices, or where this mask is true, with all that rides along.
@@ -149,8 +150,10 @@ def _positions(given: Any) -> Array:
 
 
 def _contiguous(array: Array) -> Array:
+    """The array as kernels need it: native byte order, C-contiguous, aligned (which `frombuffer` need not give)."""
     xp = backend.namespace(array)
-    return xp.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+    native = array.dtype.newbyteorder("=")
+    return xp.ascontiguousarray(array, dtype=native) if backend.on_device(array) else np.require(array, native, ["C", "A"])
 
 
 def _read_only(array: Array) -> Array:

@@ -1,0 +1,111 @@
+# What a newcomer types. Every target first sets up what it needs in .venv, at the versions of constraints.txt, and
+# does nothing when nothing changed: the files in .venv/.made remember what was installed.
+#
+#   PYTHON=python3.12 make test     use that interpreter (and make .venv anew when it is another version)
+#   make test ARGS="-k layers"      hand arguments on to pytest
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.ONESHELL:
+.SHELLFLAGS := -eu -c
+.PHONY: help demo lab test check bench build lock clean
+
+ARGS ?=
+ASKED_FOR := $(PYTHON)
+PYTHON ?= python3
+COMPILER := $(if $(filter default,$(origin CXX)),c++,$(CXX))   # as in workbench/host_library.py
+
+MADE := .venv/.made
+INTERPRETER := $(MADE)/from-$(subst /,-,$(PYTHON))
+RUN := .venv/bin/python
+LIBRARY := workbench/_host.so
+BENCHMARKS = $(filter-out benchmarks/gpu.py,$(sort $(shell grep -l __main__ benchmarks/*.py)))
+
+# Up to pip 25.2 the first variable also holds for the environment that the package is built in; from 25.3 the second does.
+PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(RUN) -m pip
+
+help:    ## this list
+	@sed -n 's/^\([a-z]*\): .*## /  make \1\t/p' Makefile | expand -t 14
+
+demo: $(MADE)/core $(LIBRARY)    ## a snapshot, its groups, a table and demo.html; no browser needed
+	@.venv/bin/workbench demo
+
+lab: $(MADE)/lab $(LIBRARY)    ## JupyterLab with the notebooks and panels, on this machine only
+	@.venv/bin/workbench lab
+
+test: $(MADE)/test $(MADE)/kdcount $(LIBRARY)    ## all tests
+	@$(RUN) -m pytest $(ARGS)
+
+check: $(MADE)/test    ## style (ruff) and types (mypy)
+	@$(RUN) -m ruff check
+	$(RUN) -m mypy
+
+bench: $(MADE)/bench $(LIBRARY)    ## all benchmarks but the GPU's; one: .venv/bin/python benchmarks/NAME.py
+	@for script in $(BENCHMARKS); do
+		echo "== $$script"
+		$(RUN) $$script
+	done
+
+build: $(INTERPRETER)    ## compile the kernels again
+	@$(RUN) workbench/host_library.py
+
+lock: $(INTERPRETER)    ## constraints.txt from pyproject.toml; ARGS=--upgrade takes the newest versions
+	@$(RUN) -m pip install --quiet uv
+	$(RUN) -m uv pip compile pyproject.toml --universal --python-version 3.11 --all-extras --no-emit-package lossbench \
+		--no-annotate --no-header --quiet --output-file constraints.txt $(ARGS)
+
+clean:    ## remove everything that make made
+	@rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis $(LIBRARY) demo.html
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+
+# An environment that is there is kept, unless another version of Python was asked for.
+$(INTERPRETER):
+	@fail() { echo "$$1" >&2; exit 1; }
+	version='import sys, pip; print(sys.version_info[:2])'
+	here=$$($(RUN) -c "$$version" 2>/dev/null) || here=none
+	wanted=$$($(PYTHON) -c 'import sys; print(sys.version_info[:2])' 2>/dev/null) || wanted=missing
+	if [ "$$here" != none ] && { [ -z "$(ASKED_FOR)" ] || [ "$$here" = "$$wanted" ]; }; then
+		mkdir -p $(MADE)
+		touch -r .venv/pyvenv.cfg $@
+		exit 0
+	fi
+	[ "$$wanted" != missing ] ||
+		fail "Lossbench needs Python 3.11 or newer, and $(PYTHON) does not run: apt install python3 python3-venv"
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+		fail "Lossbench needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V): apt install python3.11 python3.11-venv, then say PYTHON=python3.11 make ..."
+	$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null ||
+		fail "Lossbench needs Python's venv module, which $(PYTHON) lacks: apt install $(notdir $(PYTHON))-venv"
+	$(PYTHON) -m venv --clear .venv
+	mkdir -p $(MADE)
+	touch $@
+
+$(MADE)/core: EXTRAS :=
+$(MADE)/lab: EXTRAS := [lab,io]
+$(MADE)/test: EXTRAS := [test]
+$(MADE)/bench: EXTRAS := [test,peers]
+
+$(MADE)/core $(MADE)/lab $(MADE)/test $(MADE)/bench: pyproject.toml constraints.txt hatch_build.py $(INTERPRETER)
+	@command -v $(firstword $(COMPILER)) >/dev/null || {
+		echo "Lossbench needs a C++ compiler, and $(firstword $(COMPILER)) was not found: apt install g++ (or name yours in CXX)" >&2
+		exit 1
+	}
+	echo "Installing lossbench$(EXTRAS) into .venv ..."
+	$(PIP) install --quiet --editable ".$(EXTRAS)"
+	touch $(MADE)/core $@
+
+# The finder that the tests compare with has no wheels, so it is built where that is possible.
+$(MADE)/kdcount: $(MADE)/test
+	@header='import pathlib, sys, sysconfig; sys.exit(not pathlib.Path(sysconfig.get_path("include"), "Python.h").exists())'
+	if ! $(RUN) -c "$$header"; then
+		echo "Note: no kdcount, as it needs Python's headers (apt install python3-dev, then make clean test); tests against it are skipped."
+	elif ! $(PIP) install --quiet kdcount >$(MADE)/kdcount.log 2>&1; then
+		echo "Note: kdcount did not build ($(MADE)/kdcount.log says why); tests against it are skipped."
+	fi
+	touch $@
+
+# The folder is named too, as a source that is gone changes the library as well. Installing has usually built it already.
+$(LIBRARY): kernels $(wildcard kernels/*.cu kernels/*.cuh kernels/*.cpp) workbench/host_library.py $(INTERPRETER)
+	@echo "Compiling the kernels ..."
+	$(RUN) workbench/host_library.py

@@ -1,0 +1,221 @@
+"""A stand-in for CuPy, so that the device path runs, and is held to CuPy's rules, where there is no GPU.
+
+Its arrays hide host memory behind the manners of a GPU array: they never turn into NumPy arrays unless asked by
+`.get()`, never mix with NumPy arrays, and reductions give arrays without dimensions instead of scalars. Its `RawModule`
+takes the device source and options, checks every launch as strictly as a GPU would punish it, and then runs the CPU's
+build of the same kernel. It knows only functions that CuPy has; a missing one is added to FUNCTIONS after a look there.
+"""
+
+import ctypes
+import re
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from workbench import backend, host_library
+
+FUNCTIONS = """
+    abs all any arange argmax argmin argsort array_equal bincount broadcast_to ceil clip concatenate cumsum diff empty
+    empty_like equal exp flatnonzero floor full full_like isfinite isnan log log2 max maximum mean median min minimum
+    nonzero ones ones_like prod ravel repeat rint round searchsorted sort sqrt stack std sum take unique var where zeros
+    zeros_like
+""".split()
+
+METHODS = """
+    all any argmax argmin argsort astype clip copy cumsum dot fill max mean min nonzero prod ravel repeat reshape round
+    searchsorted sort squeeze std sum take transpose var view
+""".split()
+
+TYPES = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 dtype".split()
+
+copied_to_host: list[int] = []   # how many values each `.get()` took
+
+
+class Flags:
+    """What CuPy tells about an array's memory; there is no `writeable`, as everything is."""
+
+    def __init__(self, held: np.ndarray) -> None:
+        self.c_contiguous = held.flags.c_contiguous
+        self.f_contiguous = held.flags.f_contiguous
+        self.owndata = held.flags.owndata
+
+
+class ndarray(np.lib.mixins.NDArrayOperatorsMixin):   # noqa: N801 - CuPy's name
+    __module__ = "cupy"
+
+    def __init__(self, held: np.ndarray) -> None:
+        self._held = held
+
+    dtype = property(lambda self: self._held.dtype)
+    shape = property(lambda self: self._held.shape)
+    ndim = property(lambda self: self._held.ndim)
+    size = property(lambda self: self._held.size)
+    nbytes = property(lambda self: self._held.nbytes)
+    itemsize = property(lambda self: self._held.itemsize)
+    strides = property(lambda self: self._held.strides)
+    T = property(lambda self: ndarray(self._held.T))
+    flags = property(lambda self: Flags(self._held))
+
+    def get(self) -> np.ndarray:
+        copied_to_host.append(self.size)
+        return self._held.copy()
+
+    def item(self) -> Any:
+        copied_to_host.append(1)
+        return self._held.item()
+
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        raise TypeError("Implicit conversion to a NumPy array is not allowed. Use `.get()` to make one explicitly.")
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
+        if out is not None:
+            options["out"] = held(out)
+        result = wrapped(getattr(ufunc, method)(*map(held, inputs), **options))
+        return out[0] if out is not None else result
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        return getattr(module(), function.__name__)(*args, **options)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Any:
+        return map(wrapped, self._held)
+
+    def __getitem__(self, key: Any) -> Any:
+        return wrapped(self._held[held(key)])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._held[held(key)] = held(value)
+
+    def __bool__(self) -> bool:
+        return bool(self._held)
+
+    def __int__(self) -> int:
+        return int(self._held)
+
+    def __float__(self) -> float:
+        return float(self._held)
+
+    def __index__(self) -> int:
+        return self._held.__index__()
+
+    def __repr__(self) -> str:
+        return repr(self._held)
+
+
+def held(value: Any) -> Any:
+    """What NumPy shall work on; a NumPy array is refused, as it lives on another machine."""
+    if isinstance(value, ndarray):
+        return value._held
+    if isinstance(value, np.ndarray):
+        raise TypeError(f"Unsupported type {type(value)}")
+    if isinstance(value, list | tuple):
+        return type(value)(map(held, value))
+    return value
+
+
+def wrapped(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(wrapped, value))
+    return ndarray(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
+
+
+def function(called: Any) -> Any:
+    return lambda *args, **options: wrapped(called(*map(held, args), **{k: held(v) for k, v in options.items()}))
+
+
+def method(name: str) -> Any:
+    return lambda self, *args, **options: function(getattr(self._held, name))(*args, **options)
+
+
+for _name in METHODS:
+    setattr(ndarray, _name, method(_name))
+
+
+def asarray(values: Any, dtype: Any = None) -> ndarray:
+    """An array on the "GPU": other memory than the host's."""
+    if isinstance(values, ndarray):
+        return values if dtype in (None, values.dtype) else values.astype(dtype)
+    return ndarray(np.array(values, dtype))
+
+
+def ascontiguousarray(values: Any, dtype: Any = None) -> ndarray:
+    return ndarray(np.ascontiguousarray(asarray(values)._held, dtype))
+
+
+def zeros(shape: Any, dtype: Any = float) -> ndarray:
+    return ndarray(np.zeros(shape, dtype))
+
+
+class RawModule:
+    """Source and options of one variant, as NVRTC would get them."""
+
+    def __init__(self, *, code: str, options: tuple[str, ...]) -> None:
+        assert type(options) is tuple
+        assert all(type(option) is str for option in options)
+        assert options[: len(backend.DEVICE_FLAGS)] == backend.DEVICE_FLAGS
+        assert '#include "' not in code, "NVRTC finds no files"
+        self.defined = dict(option.removeprefix("-D").split("=") for option in options if option.startswith("-D"))
+        assert set(self.defined) == {"REAL", "DIMENSIONS", "VARIANT"}
+        self.code = code
+
+    def get_function(self, symbol: str) -> "Function":
+        name = symbol.removesuffix("_" + self.defined["VARIANT"])
+        assert name != symbol, f"{symbol} is not of the variant that was compiled: {self.defined['VARIANT']}"
+        declaration = re.search(rf"KERNEL\({name}\)\s*\(([^)]*)\)", self.code)
+        assert declaration, f"the source declares no kernel {name}"
+        return Function(symbol, [kind(p, self.defined["REAL"]) for p in declaration[1].split(",")])
+
+
+def kind(declaration: str, real: str) -> tuple[np.dtype, bool]:
+    """The type of a parameter, and whether it is a pointer."""
+    words = declaration.replace("*", " * ").split()
+    name = next(word for word in words if word not in {"const", "*"})
+    types = {"i32": "i4", "u32": "u4", "i64": "i8", "u64": "u8", "float": "f4", "double": "f8"}
+    return np.dtype(types[real if name == "real" else name]), "*" in words
+
+
+C_TYPES = {np.dtype("i4"): ctypes.c_int, np.dtype("i8"): ctypes.c_longlong, np.dtype("f8"): ctypes.c_double}
+
+
+class Function:
+    """A kernel; a launch that would be an error or corrupt memory on a GPU fails."""
+
+    launches: list[str] = []   # noqa: RUF012 - one list for all, which tests look at
+
+    def __init__(self, symbol: str, kinds: list[tuple[np.dtype, bool]]) -> None:
+        self.symbol, self.kinds = symbol, kinds
+        self.run = getattr(ctypes.CDLL(str(host_library.LIBRARY)), symbol)
+
+    def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], args: tuple[Any, ...]) -> None:
+        assert all(type(size) is int for size in (*grid, *block))
+        assert 1 <= grid[0] < 2**31
+        assert 1 <= block[0] <= 1024
+        assert block[0] % 32 == 0
+        assert len(grid) == len(block) == 1
+        assert len(args) == len(self.kinds)
+        self.launches.append(self.symbol)
+        self.run(*(self.checked(value, *kind) for value, kind in zip(args, self.kinds, strict=True)))
+
+    def checked(self, value: Any, dtype: np.dtype, pointer: bool) -> Any:
+        if pointer:
+            assert type(value) is ndarray, f"{self.symbol}: got {type(value)} where a GPU array must be"
+            assert value.dtype == dtype
+            assert value.flags.c_contiguous
+            return ctypes.c_void_p(value._held.ctypes.data)
+        assert type(value) is dtype.type, f"{self.symbol}: a scalar's width is its type's; got {type(value)} for {dtype}"
+        return C_TYPES[dtype](value.item())
+
+
+def module() -> ModuleType:
+    """What `sys.modules["cupy"]` is replaced by."""
+    fake = ModuleType("cupy")
+    vars(fake).update({name: function(getattr(np, name)) for name in FUNCTIONS})
+    vars(fake).update({name: getattr(np, name) for name in [*TYPES, "inf", "nan", "newaxis", "pi"]})
+    vars(fake).update(
+        ndarray=ndarray, RawModule=RawModule, asarray=asarray, array=asarray, ascontiguousarray=ascontiguousarray,
+        asnumpy=lambda array: array.get(), is_available=lambda: True,
+    )
+    return fake

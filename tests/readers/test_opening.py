@@ -1,0 +1,100 @@
+"""What is common to all formats: paths, recognition, options, missing libraries, new formats."""
+
+import importlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from readers import written
+from workbench import WorkbenchError
+from workbench.data.readers import FORMATS, Format, open_file, register
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("no/such/file.npy", "there is no file or folder no/such/file.npy: check the path"),
+        (None, "cannot open None"),
+        ("a\0b", "cannot open"),
+    ],
+)
+def test_paths_that_cannot_be_opened(path, message):
+    with pytest.raises(WorkbenchError, match=message):
+        open_file(path)
+
+
+def test_an_empty_file(file):
+    with pytest.raises(WorkbenchError, match=r"file.dat is empty \(0 bytes\)"):
+        open_file(file(b""))
+
+
+def test_an_unknown_file_lists_what_is_known(file):
+    with pytest.raises(WorkbenchError) as error:
+        open_file(file(b"nobody knows this"))
+    assert all(known.title in str(error.value) for known in FORMATS)
+
+
+def test_content_decides_whatever_the_name(tmp_path):
+    np.save(tmp_path / "a.npy", written.points(4))
+    (tmp_path / "a.npy").rename(tmp_path / "snap.hdf5")
+    assert len(open_file(tmp_path / "snap.hdf5")) == 4
+    assert len(open_file(str(tmp_path / "snap.hdf5"))) == 4
+
+
+def test_keys_are_unique_and_options_are_keywords():
+    assert len({known.key for known in FORMATS}) == len(FORMATS)
+    assert {known.key: known.options for known in FORMATS}["gadget"] == ("particle_type", "box")
+
+
+def test_a_new_format_is_one_line(file, monkeypatch):
+    monkeypatch.setattr("workbench.data.readers.registry.FORMATS", list(FORMATS))
+    register(Format("tiny", "a tiny file", lambda source: source.starts_with(b"TINY"), lambda source, *, name="x": name))
+    assert open_file(file(b"TINY"), name="y") == "y"
+    with pytest.raises(WorkbenchError, match="already a format 'tiny'"):
+        register(Format("tiny", "again", lambda source: True, lambda source: None))
+
+
+SIGNATURES = {   # the first bytes of a format that needs a library
+    "h5py": b"\x89HDF\r\n\x1a\n",
+    "netCDF4": b"CDF\x01",
+    "asdf": b"#ASDF 1.0.0\n",
+    "gsd": (0x65DF65DF65DF65DF).to_bytes(8, "little"),
+    "MDAnalysis": (1995).to_bytes(4, "big"),
+}
+
+
+@pytest.mark.parametrize("name", [*SIGNATURES, "zarr"])
+def test_a_missing_library_is_asked_for(file, tmp_path, monkeypatch, name):
+    find = importlib.import_module
+
+    def refuse(module):
+        if module.partition(".")[0] == name:
+            raise ImportError(module)
+        return find(module)
+
+    monkeypatch.setattr(importlib, "import_module", refuse)
+    (tmp_path / ".zgroup").write_text("{}")
+    path = tmp_path if name == "zarr" else file(SIGNATURES[name] + bytes(100))
+    with pytest.raises(WorkbenchError, match=rf"needs {name}: pip install 'lossbench\[io\]'"):
+        open_file(path)
+
+
+@pytest.mark.parametrize("name", [*SIGNATURES])
+def test_nothing_but_a_signature(file, name):
+    with pytest.raises(WorkbenchError, match="truncated or damaged"):
+        open_file(file(SIGNATURES[name] + b"\xff" * 100))
+
+
+@settings(deadline=None)
+@given(content=st.binary(min_size=1, max_size=300))
+def test_any_bytes_are_refused_or_read(survives, content):
+    survives(content, {})
+
+
+@pytest.mark.parametrize("key", [known.key for known in FORMATS])
+@settings(deadline=None)
+@given(content=st.binary(min_size=1, max_size=100))
+def test_any_bytes_as_any_format(survives, key, content):
+    survives(content, {}, format=key)

@@ -1,0 +1,355 @@
+"""The one place that starts kernels: it refuses what would corrupt memory, and no setting changes a result."""
+
+import concurrent.futures
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import fake_cupy
+from conftest import ROOT
+from workbench import backend, host_library
+from workbench.backend import Parameter
+from workbench.errors import WorkbenchError
+
+
+def extent(positions: np.ndarray, chunks: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest and largest coordinates, by a kernel: the call that most tests here make."""
+    dimensions = positions.shape[1]
+    lower = np.empty((chunks, dimensions), positions.dtype)
+    upper = np.empty_like(lower)
+    kernel = backend.kernel("extent", "extent", positions.dtype, dimensions)
+    kernel(chunks, len(positions), positions, lower, upper)
+    return lower.min(axis=0), upper.max(axis=0)
+
+
+@pytest.fixture
+def positions():
+    return np.random.default_rng(7).random((10_007, 3), np.float32)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_every_variant_runs(dtype, dimensions):
+    positions = np.random.default_rng(1).normal(size=(1000, dimensions)).astype(dtype)
+    lower, upper = extent(positions)
+    assert lower.dtype == upper.dtype == dtype
+    np.testing.assert_array_equal(lower, positions.min(axis=0))
+    np.testing.assert_array_equal(upper, positions.max(axis=0))
+
+
+# What a launcher refuses.
+
+def runs_kernel() -> backend.Kernel:
+    return backend.kernel("ordering", "place_runs")
+
+
+def good_arguments() -> dict[str, object]:
+    """Right arguments of `place_runs`, for tests that spoil one."""
+    key, first, start = np.array([1, 1, 2], np.uint64), np.zeros(1, np.int64), np.zeros(2, np.int32)
+    return {"n": 3, "key": key, "shift": 0, "first": first, "start": start}
+
+
+def test_right_arguments_pass():
+    arguments = good_arguments()
+    runs_kernel()(1, *arguments.values())
+    assert arguments["start"].tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("key", np.zeros(3, np.int64), "place_runs: key must be a uint64 array; got int64"),
+        ("key", np.zeros(3, np.float64), "key must be a uint64 array; got float64"),
+        ("key", np.zeros(3, ">u8"), "key must be a uint64 array; got >u8"),
+        ("key", np.zeros(6, np.uint64)[::2], r"key must be C-contiguous; got strides \(16,\)"),
+        ("key", np.zeros((3, 3), np.uint64).T[:, :2], "key must be C-contiguous"),
+        ("key", [1, 1, 2], "key must be a uint64 array; got list"),
+        ("key", None, "key must be a uint64 array; got NoneType"),
+        ("key", np.uint64(3), "key must be a uint64 array; got uint64"),
+        ("first", 3, "first must be a int64 array; got int"),
+        ("start", np.zeros(2, np.int64), "start must be a int32 array; got int64"),
+    ],
+)
+def test_a_wrong_array_is_refused(name, value, message):
+    with pytest.raises(TypeError, match=message):
+        runs_kernel()(1, *(good_arguments() | {name: value}).values())
+
+
+def test_a_read_only_output_is_refused_and_a_read_only_input_is_not():
+    key, start = np.array([1, 1, 2], np.uint64), np.zeros(2, np.int32)
+    key.flags.writeable = start.flags.writeable = False
+    runs_kernel()(1, *(good_arguments() | {"key": key}).values())
+    with pytest.raises(TypeError, match="start is written to; got a read-only array"):
+        runs_kernel()(1, *(good_arguments() | {"start": start}).values())
+
+
+@pytest.mark.parametrize("drop", [1, 4])
+def test_a_wrong_number_of_arguments_is_refused(drop):
+    arguments = list(good_arguments().values())[:-drop]
+    names = "chunks, n, key, shift, first, start"
+    with pytest.raises(TypeError, match=rf"place_runs takes 6 arguments \({names}\); got {6 - drop}"):
+        runs_kernel()(1, *arguments)
+
+
+def test_arrays_of_two_machines_are_refused():
+    start = fake_cupy.asarray(np.zeros(2, np.int32))
+    with pytest.raises(WorkbenchError, match="must be on one machine; got NumPy and CuPy arrays"):
+        runs_kernel()(1, *(good_arguments() | {"start": start}).values())
+
+
+def test_no_work_is_no_call():
+    arguments = good_arguments()
+    runs_kernel()(0, *arguments.values())
+    assert arguments["start"].tolist() == [0, 0]
+
+
+def test_arguments_are_checked_even_when_there_is_no_work():
+    with pytest.raises(TypeError, match="key must be"):
+        runs_kernel()(0, *(good_arguments() | {"key": np.zeros(3)}).values())
+
+
+def test_an_unknown_kernel_or_type_is_a_key_error():
+    with pytest.raises(KeyError, match="extend"):
+        backend.kernel("extent", "extend")
+    with pytest.raises(KeyError, match="float16"):
+        backend.kernel("extent", "extent", np.float16)
+
+
+# Which machine.
+
+def test_the_type_of_the_arrays_decides():
+    assert backend.namespace(np.zeros(1), np.zeros(2)) is np
+    assert not backend.on_device(np.zeros(1))
+    assert not backend.on_device([1.0])
+    assert backend.on_device(fake_cupy.zeros(1))
+    with pytest.raises(WorkbenchError, match=r"use cupy\.asarray\(\.\.\.\) or array\.get\(\) first"):
+        backend.namespace(np.zeros(1), fake_cupy.zeros(1))
+
+
+def test_to_host_copies_only_from_a_gpu():
+    array = np.zeros(3)
+    assert backend.to_host(array) is array
+    assert type(backend.to_host(fake_cupy.zeros(3))) is np.ndarray
+
+
+def test_a_missing_gpu_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)   # as when it is not installed
+    with pytest.raises(WorkbenchError, match=r"not installed: pip install 'lossbench\[gpu\]'"):
+        backend.gpu()
+    fake = fake_cupy.module()
+    fake.is_available = lambda: False
+    monkeypatch.setitem(sys.modules, "cupy", fake)
+    with pytest.raises(WorkbenchError, match="no usable NVIDIA GPU or driver"):
+        backend.gpu()
+
+
+# Declarations.
+
+@pytest.mark.parametrize(
+    ("declaration", "expected"),
+    [
+        ("i64 n", Parameter("n", "i64", pointer=False, writable=False)),
+        ("\n   double b_squared ", Parameter("b_squared", "double", pointer=False, writable=False)),
+        ("const real* position", Parameter("position", "real", pointer=True, writable=False)),
+        ("u64 *key_out", Parameter("key_out", "u64", pointer=True, writable=True)),
+        ("const i32 * order", Parameter("order", "i32", pointer=True, writable=False)),
+    ],
+)
+def test_a_declaration_is_read(declaration, expected):
+    assert backend._parameter(declaration) == expected
+
+
+@pytest.mark.parametrize("declaration", ["", "real", "void", "const real** p", "real x[3]", "unsigned int n", "real& x"])
+def test_a_declaration_that_cannot_be_checked_is_refused(declaration):
+    with pytest.raises(TypeError, match=r"must read `\[const\] type \[\*\] name`"):
+        backend._parameter(declaration)
+
+
+@pytest.mark.parametrize("source", sorted(path.stem for path in host_library.kernel_folder().glob("*.cu")))
+def test_every_kernel_in_the_folder_can_be_called(source):
+    """The first parameter counts the work, the launcher knows all types, and every variant is in the library."""
+    kernels = backend._declared(source)
+    assert kernels, f"{source}.cu declares no kernel"
+    for real in host_library.REALS:
+        for dimensions in host_library.DIMENSIONS:
+            for name, declared in kernels.items():
+                parameters = declared(real, dimensions).parameters
+                assert (parameters[0].type, parameters[0].pointer) == ("i64", False)
+                assert {p.type for p in parameters if not p.pointer} <= set(backend._SCALARS)
+                assert {p.type for p in parameters if p.pointer} <= {*backend._DTYPES, "real"}
+                assert backend._host_function(f"{name}_{host_library.variant(real, dimensions)}", parameters)
+
+
+def test_the_device_source_stands_alone():
+    text = backend.device_source("fof")
+    assert "#include" not in text.replace("#include <cmath>", "")   # which only the CPU's half of the header asks for
+    assert "#define KERNEL" in text
+    assert "KERNEL(link)" in text
+
+
+# Threads.
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_threads_never_change_a_result(positions, threads):
+    with backend.using_threads(1):
+        expected = extent(positions, chunks=16)
+    with backend.using_threads(threads):
+        assert backend.threads() == threads
+        np.testing.assert_array_equal(extent(positions, chunks=16), expected)
+
+
+def test_using_threads_puts_back_what_was():
+    before = backend.threads()
+    with pytest.raises(RuntimeError, match="on purpose"), backend.using_threads(before + 1):
+        raise RuntimeError("on purpose")
+    assert backend.threads() == before
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_no_threads_is_refused(count):
+    with pytest.raises(WorkbenchError, match=f"must be at least 1; got {count}"):
+        backend.set_threads(count)
+
+
+def test_the_environment_sets_the_first_number_of_threads():
+    program = "from workbench import backend; print(backend.threads())"
+    environment = os.environ | {"OMP_NUM_THREADS": "3"}
+    run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout == "3\n"
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 100, 10**6, 10**9])
+def test_chunks_are_few_on_a_cpu_and_many_on_a_gpu(count):
+    with backend.using_threads(2):
+        on_host = backend.chunks(count, np.zeros(1))
+    on_device = backend.chunks(count, fake_cupy.zeros(1))
+    assert 1 <= on_host <= max(1, count)
+    assert 1 <= on_device <= max(1, count)
+    if count >= 10**6:
+        assert 4 <= on_host <= 128
+        assert on_device >= 10_000   # what keeps a GPU busy
+
+
+def test_several_python_threads_may_call_at_once(positions):
+    """As the threads of a Dask worker do: each call starts OpenMP threads of its own."""
+    parts = [positions[start : start + 5000] for start in range(0, 5000, 100)]
+    with backend.using_threads(2), concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for part, (lower, upper) in zip(parts, pool.map(extent, parts), strict=True):
+            np.testing.assert_array_equal(lower, part.min(axis=0))
+            np.testing.assert_array_equal(upper, part.max(axis=0))
+
+
+def child(answers: "multiprocessing.Queue[object]", positions: np.ndarray) -> None:
+    answers.put((backend.threads(), *extent(positions)))
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")   # Python 3.12 warns; that is the point
+def test_a_forked_child_can_run_kernels(positions):
+    """OpenMP's threads do not survive a fork; a child that waits for them hangs for ever."""
+    with backend.using_threads(2):
+        extent(positions)   # now OpenMP has threads to lose
+        context = multiprocessing.get_context("fork")
+        answers = context.Queue()
+        process = context.Process(target=child, args=(answers, positions))
+        process.start()
+        try:
+            threads, lower, upper = answers.get(timeout=60)
+        finally:
+            process.join(timeout=10)
+            if process.is_alive():
+                process.kill()
+    assert process.exitcode == 0
+    assert threads == 1
+    np.testing.assert_array_equal(lower, positions.min(axis=0))
+    np.testing.assert_array_equal(upper, positions.max(axis=0))
+
+
+# The library.
+
+@pytest.fixture
+def no_library_yet():
+    """The library as before the first kernel; what was loaded for this test is forgotten again."""
+    backend._library.cache_clear()
+    backend._host_function.cache_clear()
+    yield
+    backend._library.cache_clear()
+    backend._host_function.cache_clear()
+
+
+@pytest.mark.usefixtures("no_library_yet")
+def test_a_missing_library_is_named(monkeypatch, tmp_path, positions):
+    monkeypatch.setattr(host_library, "LIBRARY", tmp_path / "_host.so")
+    with pytest.raises(WorkbenchError, match=r"are missing \(_host\.so\); run `make build`, or reinstall lossbench"):
+        extent(positions)
+
+
+@pytest.mark.usefixtures("no_library_yet")
+@pytest.mark.parametrize("change", ["edit", "add", "remove"])
+def test_a_library_older_than_its_sources_is_refused(monkeypatch, tmp_path, positions, change):
+    folder = shutil.copytree(host_library.kernel_folder(), tmp_path / "kernels")
+    monkeypatch.setattr(host_library, "kernel_folder", lambda: folder)
+    if change == "edit":
+        (folder / "portable.cuh").write_text((folder / "portable.cuh").read_text() + "\n")
+    elif change == "add":
+        (folder / "more.cu").touch()
+    else:
+        (folder / "mesh.cu").unlink()
+    with pytest.raises(WorkbenchError, match="older than their sources; run `make build`, or reinstall lossbench"):
+        extent(positions)
+
+
+@pytest.mark.usefixtures("no_library_yet")
+def test_a_changed_flag_makes_the_library_stale(monkeypatch, positions):
+    monkeypatch.setattr(host_library, "HOST_FLAGS", (*host_library.HOST_FLAGS, "-ffast-math"))
+    with pytest.raises(WorkbenchError, match="older than their sources"):
+        extent(positions)
+
+
+@pytest.fixture
+def copied_build(tmp_path):
+    """A copy of the build module with the kernels beside it, to build from without touching the checkout."""
+    (tmp_path / "workbench").mkdir()
+    shutil.copy(ROOT / "workbench" / "host_library.py", tmp_path / "workbench")
+    shutil.copytree(host_library.kernel_folder(), tmp_path / "kernels")
+
+    def build(**environment: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(tmp_path / "workbench" / "host_library.py")]
+        return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
+
+    return tmp_path, build
+
+
+def test_a_missing_compiler_is_named(copied_build):
+    folder, build = copied_build
+    run = build(CXX="no-such-compiler")
+    assert run.returncode == 1
+    assert run.stderr.startswith("Lossbench needs a C++ compiler with OpenMP, and 'no-such-compiler' was not found")
+    assert "apt install g++" in run.stderr
+    assert "Traceback" not in run.stderr
+    assert not (folder / "workbench" / "_host.so").exists()
+
+
+def test_a_kernel_that_does_not_compile_is_shown_and_keeps_the_old_library(copied_build):
+    folder, build = copied_build
+    (folder / "workbench" / "_host.so").write_bytes(b"the old one")
+    (folder / "kernels" / "extent.cu").write_text('#include "portable.cuh"\nKERNEL(broken)(i64 n) { oops; }\n')
+    run = build()
+    assert run.returncode == 1
+    assert run.stderr.startswith("Lossbench's kernels did not compile; they need a C++17 compiler with OpenMP")
+    assert "oops" in run.stderr
+    assert "Traceback" not in run.stderr
+    assert (folder / "workbench" / "_host.so").read_bytes() == b"the old one"
+
+
+@pytest.mark.slow
+def test_kernels_compile_without_a_warning_and_leave_nothing_behind(copied_build):
+    folder, build = copied_build
+    run = build(CXX=f"{os.environ.get('CXX', 'c++')} -Werror")
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+    names = {path.name for path in (folder / "workbench").iterdir()} - {"__pycache__"}
+    assert names == {"_host.so", "host_library.py"}

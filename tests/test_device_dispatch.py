@@ -1,0 +1,208 @@
+"""The way to the GPU, walked without one: a stand-in for CuPy checks every launch (see fake_cupy.py).
+
+What it cannot show, that a GPU computes the same bits, is shown by test_gpu.py where there is one.
+"""
+
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import fake_cupy
+import workbench as wb
+from workbench import backend
+from workbench.ordering import run_starts, sort_by_key
+
+
+@pytest.fixture
+def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    fake = fake_cupy.module()
+    monkeypatch.setitem(sys.modules, "cupy", fake)
+    fake_cupy.copied_to_host.clear()
+    fake_cupy.Function.launches.clear()
+    forget_compiled()
+    yield fake
+    forget_compiled()
+
+
+def forget_compiled() -> None:
+    backend._device_function.cache_clear()
+    backend._device_module.cache_clear()
+
+
+# The stand-in itself keeps CuPy's rules.
+
+def test_the_stand_in_does_not_become_numpy_by_itself(cupy):
+    array = cupy.asarray([1.0, 2.0])
+    with pytest.raises(TypeError, match="Implicit conversion"):
+        np.asarray(array)
+    for mixed in (lambda: array + np.ones(2), lambda: np.ones(2) + array, lambda: cupy.concatenate([array, np.ones(2)])):
+        with pytest.raises(TypeError, match="Unsupported type"):
+            mixed()
+    with pytest.raises(TypeError, match="Unsupported type"):
+        array[:] = np.ones(2)
+
+
+def test_the_stand_in_answers_with_its_own_type(cupy):
+    array = cupy.asarray([3.0, 1.0])
+    results = array + 1, 2 * array, array[0], array.max(), np.cumsum(array), np.sqrt(array), cupy.sort(array), array.T
+    for result in results:
+        assert type(result) is fake_cupy.ndarray
+    array += 1
+    assert array.get().tolist() == [4.0, 2.0]
+    assert float(array.max()) == 4.0
+
+
+def launch(cupy: ModuleType, args: tuple[object, ...], grid: object = (1,), block: object = (256,)) -> None:
+    options = (*backend.DEVICE_FLAGS, "-DREAL=float", "-DDIMENSIONS=3", "-DVARIANT=f32_3d")
+    module = cupy.RawModule(code=backend.device_source("ordering"), options=options)
+    module.get_function("count_runs_f32_3d")(grid, block, args)
+
+
+def test_the_stand_in_sees_a_wrong_launch(cupy):
+    key, counts = cupy.asarray([1, 1, 2]).astype(np.uint64), cupy.zeros(1, np.int64)
+    right = (np.int64(1), np.int64(3), key, np.int32(0), counts)
+    launch(cupy, right)
+    assert int(counts[0]) == 2
+    strided = cupy.zeros(6, np.uint64)[::2]
+    for place, wrong in [(0, 1), (0, np.int32(1)), (2, key.get()), (2, key.astype(np.int64)), (2, strided)]:
+        with pytest.raises(AssertionError):
+            launch(cupy, (*right[:place], wrong, *right[place + 1 :]))
+    with pytest.raises(AssertionError):
+        launch(cupy, right[:-1])
+    for grid, block in [((0,), (256,)), ((1,), (2048,)), ((1.0,), (256,)), ((np.int64(1),), (256,))]:
+        with pytest.raises(AssertionError):
+            launch(cupy, right, grid, block)
+
+
+# The backend on it.
+
+def test_arrays_of_the_gpu_go_to_its_kernels(cupy):
+    assert backend.namespace(cupy.zeros(3)) is cupy
+    assert backend.gpu() is cupy
+    positions = cupy.asarray(np.random.default_rng(0).random((1000, 2)))
+    lower, upper = cupy.empty((31, 2)), cupy.empty((31, 2))
+    backend.kernel("extent", "extent", np.float64, 2)(31, 1000, positions, lower, upper)
+    assert fake_cupy.Function.launches == ["extent_f64_2d"]
+    np.testing.assert_array_equal(lower.get().min(axis=0), positions.get().min(axis=0))
+
+
+def test_each_variant_is_compiled_once(cupy, monkeypatch):
+    compiled = []
+    original = cupy.RawModule
+    monkeypatch.setattr(cupy, "RawModule", lambda **given: compiled.append(given["options"]) or original(**given))
+    for _ in range(3):
+        for dtype in (np.float32, np.float64):
+            wb.Particles(cupy.asarray(np.ones((5, 3), dtype)))
+    assert len(compiled) == 2
+
+
+@pytest.mark.parametrize("count", [1, 255, 256, 257, 10**6])
+def test_the_launch_covers_the_work_and_stays_legal(cupy, monkeypatch, count):
+    shapes = []
+    monkeypatch.setattr(fake_cupy.Function, "__call__", lambda self, grid, block, args: shapes.append((grid, block)))
+    key = cupy.zeros(count, np.uint64)
+    backend.kernel("ordering", "count_runs")(count, count, key, 0, cupy.zeros(count, np.int64))
+    ((blocks,), (threads,)), = shapes
+    assert blocks * threads >= count > (blocks - 1) * threads
+
+
+def test_more_work_than_a_grid_may_hold_is_looped_over(cupy, monkeypatch):
+    shapes = []
+    monkeypatch.setattr(fake_cupy.Function, "__call__", lambda self, grid, block, args: shapes.append(grid))
+    backend.kernel("ordering", "count_runs")(10**10, 1, cupy.zeros(1, np.uint64), 0, cupy.zeros(1, np.int64))
+    assert shapes == [(2**20,)]
+
+
+def test_a_host_array_does_not_leak_into_a_launch(cupy):
+    with pytest.raises(wb.WorkbenchError, match="must be on one machine"):
+        backend.kernel("ordering", "count_runs")(1, 3, cupy.zeros(3, np.uint64), 0, np.zeros(1, np.int64))
+    assert fake_cupy.Function.launches == []
+
+
+def test_a_strided_gpu_array_is_refused(cupy):
+    with pytest.raises(TypeError, match="key must be C-contiguous"):
+        backend.kernel("ordering", "count_runs")(1, 3, cupy.zeros(6, np.uint64)[::2], 0, cupy.zeros(1, np.int64))
+
+
+# What is built on it.
+
+@pytest.mark.parametrize("bits", [5, 12, 40, 64])
+def test_sorting_and_runs(cupy, bits):
+    key = np.random.default_rng(bits).integers(0, 2**bits - 1, size=3000, dtype=np.uint64) & ~np.uint64(3)
+    on_host = sort_by_key(key.copy(), bits)
+    on_device = sort_by_key(cupy.asarray(key), bits)
+    for ours, theirs in zip(on_device, on_host, strict=True):
+        assert type(ours) is fake_cupy.ndarray
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_array_equal(ours.get(), theirs)
+    starts = run_starts(on_device[0], shift=3)
+    assert type(starts) is fake_cupy.ndarray
+    np.testing.assert_array_equal(starts.get(), run_starts(on_host[0], shift=3))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dimensions", [2, 3])
+@pytest.mark.parametrize("box", [None, 1.0])
+@pytest.mark.parametrize("kind", ["scattered", "clustered"])
+def test_friends_of_friends_stay_on_the_gpu(cupy, dtype, dimensions, box, kind):
+    positions = particle_set(kind, dimensions).astype(dtype) % dtype(1)
+    expected = wb.friends_of_friends(wb.Particles(positions, box=box))
+    assert fake_cupy.Function.launches == []
+
+    particles = wb.Particles(cupy.asarray(positions), box=box)
+    groups = wb.friends_of_friends(particles)
+    assert type(particles.positions) is type(groups.labels) is fake_cupy.ndarray
+    ran = {symbol.rsplit("_", 2)[0]: symbol for symbol in fake_cupy.Function.launches}
+    assert ran["link"] == f"link_f{8 * dtype().itemsize}_{dimensions}d"
+    assert "count_runs" in ran
+    assert sum(fake_cupy.copied_to_host) <= 2 * dimensions, "positions or labels went to the host and back"
+    np.testing.assert_array_equal(groups.labels.get(), expected.labels)
+    assert groups.linking_length == expected.linking_length
+
+
+def particle_set(kind: str, dimensions: int) -> np.ndarray:
+    """Particles all over the box, and with a clump so dense that one cell holds thousands."""
+    random = np.random.default_rng(dimensions)
+    scattered = random.random((3000, dimensions))
+    if kind == "scattered":
+        return scattered
+    clump = 0.5 + 1e-3 * random.normal(size=(4000, dimensions))
+    return random.permutation(np.concatenate([scattered, clump]))
+
+
+def test_groups_answer_on_the_gpu(cupy):
+    positions = particle_set("clustered", 3)
+    here = wb.friends_of_friends(wb.Particles(positions, box=1.0))
+    there = wb.friends_of_friends(wb.Particles(cupy.asarray(positions), box=1.0))
+    assert there.count(min_members=20) == here.count(min_members=20)
+    assert there.equals(there)
+    np.testing.assert_array_equal(backend.to_host(there.sizes), here.sizes)
+
+
+def test_bad_positions_on_the_gpu_are_refused(cupy):
+    positions = cupy.asarray(np.ones((5, 3)))
+    positions[2, 1] = float("nan")
+    with pytest.raises(wb.WorkbenchError, match="positions must be finite; got nan or infinity on axis 1"):
+        wb.Particles(positions)
+    with pytest.raises(wb.WorkbenchError, match=r"must lie in \[0, 1\) on axis 0"):
+        wb.Particles(cupy.asarray(np.ones((5, 3))), box=1.0)
+    with pytest.raises(wb.WorkbenchError, match="must be on one machine"):
+        wb.Particles(cupy.asarray(np.ones((5, 3))), velocities=np.ones((5, 3)))
+
+
+def test_the_rest_of_particles_on_the_gpu(cupy):
+    positions = np.random.default_rng(3).normal(size=(100, 3))
+    wrapped = wb.Particles.wrapped(cupy.asarray(positions), box=1.0)
+    np.testing.assert_array_equal(wrapped.positions.get(), wb.Particles.wrapped(positions, box=1.0).positions)
+    assert type(wrapped.select([3, 4]).positions) is fake_cupy.ndarray
+    assert wrapped.spacing == pytest.approx(100 ** (-1 / 3))
+
+
+def test_fields_on_the_gpu(cupy):
+    field = wb.Field(cupy.asarray(np.ones((8, 4), np.float32)), mask=cupy.zeros((8, 4), bool))
+    assert type(field.values) is type(field.valid) is fake_cupy.ndarray
+    with pytest.raises(wb.WorkbenchError, match="must be on one machine"):
+        wb.Field(cupy.asarray(np.ones(3)), mask=np.zeros(3, bool))

@@ -1,0 +1,130 @@
+"""The same bits on both machines: every family of kernels, on a real GPU. Without one these tests are skipped.
+
+The bits are the claim, so nothing here is compared with a tolerance.
+"""
+
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench import backend
+from workbench.data.synthetic import adversarial
+from workbench.ordering import run_starts, sort_by_key
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module")
+def cupy() -> ModuleType:
+    return backend.gpu()
+
+
+def assert_same(ours: object, theirs: np.ndarray) -> None:
+    assert backend.on_device(ours)
+    copied = backend.to_host(ours)
+    assert copied.dtype == theirs.dtype
+    assert copied.tobytes() == theirs.tobytes()
+
+
+@pytest.mark.parametrize("bits", [3, 11, 12, 33, 64])
+@pytest.mark.parametrize("count", [1, 31, 100_003])
+def test_sorting_and_runs(cupy, bits, count):
+    key = np.random.default_rng(bits).integers(0, 2**bits - 1, size=count, dtype=np.uint64, endpoint=True)
+    on_host, on_device = sort_by_key(key.copy(), bits), sort_by_key(cupy.asarray(key), bits)
+    for ours, theirs in zip(on_device, on_host, strict=True):
+        assert_same(ours, theirs)
+    for shift in (0, bits // 2):
+        assert_same(run_starts(on_device[0], shift), run_starts(on_host[0], shift))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_extent(cupy, dtype, dimensions):
+    positions = np.random.default_rng(0).normal(size=(50_001, dimensions)).astype(dtype)
+    here, there = wb.Particles(positions), wb.Particles(cupy.asarray(positions))
+    assert here.lower.tobytes() == there.lower.tobytes()
+    assert here.upper.tobytes() == there.upper.tobytes()
+
+
+def scattered(random: np.random.Generator, dimensions: int) -> np.ndarray:
+    return random.random((200_000, dimensions))
+
+
+def clustered(random: np.random.Generator, dimensions: int) -> np.ndarray:
+    centres = random.random((300, 1, dimensions))
+    sizes = random.exponential(0.01, (300, 1, 1))
+    return np.concatenate([(centres + sizes * random.normal(size=(300, 500, dimensions))).reshape(-1, dimensions)])
+
+
+def on_a_lattice(random: np.random.Generator, dimensions: int) -> np.ndarray:
+    """Distances that tie with the linking length: one wrong rounding shows."""
+    return np.floor(random.random((100_000, dimensions)) * 128) / 128
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dimensions", [2, 3])
+@pytest.mark.parametrize("box", [None, 1.0])
+@pytest.mark.parametrize("make", [scattered, clustered, on_a_lattice])
+def test_groups(cupy, make, dtype, dimensions, box):
+    positions = make(np.random.default_rng(5), dimensions).astype(dtype)
+    positions = np.where(positions % 1 < 1, positions % 1, 0).astype(dtype)
+    for length in (1 / 128, 0.003, 0.02):
+        here = wb.friends_of_friends(wb.Particles(positions, box=box), length, unit="length")
+        there = wb.friends_of_friends(wb.Particles(cupy.asarray(positions), box=box), length, unit="length")
+        assert_same(there.labels, here.labels)
+
+
+HARD = {
+    f"{name}-{dimensions}d-{np.dtype(dtype).name}": case
+    for dimensions in (2, 3)
+    for dtype in (np.float32, np.float64)
+    for name, case in adversarial.cases(dimensions, dtype).items()
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_groups_of_hard_cases(cupy, name):
+    particles, length = HARD[name]
+    moved = wb.Particles(cupy.asarray(particles.positions), box=particles.box)
+    here = wb.friends_of_friends(particles, length, unit="length")
+    assert_same(wb.friends_of_friends(moved, length, unit="length").labels, here.labels)
+
+
+def test_repeated_runs_agree(cupy):
+    """Thousands of threads unite cells in another order every time; the labels stay."""
+    particles = wb.Particles(cupy.asarray(clustered(np.random.default_rng(1), 3)))
+    first = wb.friends_of_friends(particles).labels
+    for _ in range(10):
+        assert bool((wb.friends_of_friends(particles).labels == first).all())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_mass_on_a_mesh(cupy, dtype, dimensions):
+    """Many particles add to the same cells at once."""
+    cells, count = 16, 100_000
+    positions = (np.random.default_rng(2).random((count, dimensions)) * cells).astype(dtype)
+    positions = np.where(positions < cells, positions, 0).astype(dtype)
+    mass, moved = np.zeros((cells,) * dimensions, np.int64), cupy.zeros((cells,) * dimensions, np.int64)
+    deposit = backend.kernel("mesh", "deposit", dtype, dimensions)
+    deposit(count, cells, positions, mass)
+    deposit(count, cells, cupy.asarray(positions), moved)
+    assert_same(moved, mass)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_moves_in_a_potential(cupy, dtype, dimensions):
+    cells, count = 16, 100_000
+    random = np.random.default_rng(3)
+    potential = random.normal(size=(cells,) * dimensions).astype(dtype)
+    positions = np.minimum(random.random((count, dimensions)) * cells, cells - 0.01).astype(dtype)
+    momenta = random.normal(size=(count, dimensions)).astype(dtype)
+    there = [cupy.asarray(array) for array in (potential, positions, momenta)]
+    move = backend.kernel("mesh", "kick_and_drift", dtype, dimensions)
+    move(count, cells, potential, 0.3, 1.7, positions, momenta)
+    move(count, cells, there[0], 0.3, 1.7, *there[1:])
+    assert_same(there[1], positions)
+    assert_same(there[2], momenta)

@@ -1,0 +1,156 @@
+"""What is installed works on its own: from a wheel, from a source archive, and editable.
+
+Everything is built from a copy of the sources that is gone when the installed package runs, in an environment of its
+own, from another folder: nothing can lean on the checkout.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT
+from workbench import host_library
+
+pytestmark = pytest.mark.slow
+
+NOT_COPIED = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".hypothesis", "_host.so", "dist", "build")
+
+PROGRAM = """
+import numpy as np
+import workbench as wb
+from workbench import backend, host_library
+
+assert backend.threads() >= 1
+assert host_library.kernel_folder().is_dir()
+particles = wb.Particles(np.array([[0.1, 0.5, 0.5], [0.9, 0.5, 0.5], [1.95, 0.5, 0.5]], np.float32), box=2.0)
+print(wb.friends_of_friends(particles, 0.2, unit="length").labels.tolist())
+print(wb.__file__)
+print(host_library.kernel_folder())
+"""
+
+
+def run(*command: object, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([*map(str, command)], cwd=cwd, env=os.environ | environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def pip(python: Path | str, *arguments: object, cwd: Path) -> None:
+    constraints = str(ROOT / "constraints.txt")
+    run(python, "-m", "pip", *arguments, cwd=cwd, PIP_CONSTRAINT=constraints, PIP_BUILD_CONSTRAINT=constraints)
+
+
+def copy_of_sources(folder: Path) -> Path:
+    return shutil.copytree(ROOT, folder, ignore=NOT_COPIED)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    sources = copy_of_sources(folder / "sources")
+    pip(sys.executable, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, sources, cwd=folder)
+    shutil.rmtree(sources)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Path:
+    """The Python of a new environment that holds the core's dependencies and nothing else."""
+    run(sys.executable, "-m", "venv", tmp_path / "environment", cwd=tmp_path)
+    python = tmp_path / "environment" / "bin" / "python"
+    try:
+        pip(python, "install", "--quiet", "numpy", cwd=tmp_path)
+    except AssertionError as error:
+        pytest.skip(f"pip cannot install NumPy here: {str(error).splitlines()[-1]}")
+    return python
+
+
+def answer(python: Path, folder: Path) -> list[str]:
+    """What the program prints in this environment, started in this folder."""
+    return run(python, "-I", "-c", PROGRAM, cwd=folder).stdout.splitlines()
+
+
+def names(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def test_the_wheel_is_for_this_platform_and_any_python_3(wheel):
+    name, version, python, abi, platform = wheel.stem.split("-")
+    assert (name, python, abi) == ("lossbench", "py3", "none")
+    assert platform.startswith("linux_")
+    assert version[0].isdigit()
+
+
+def test_the_wheel_holds_the_library_and_its_sources(wheel):
+    sources = {f"workbench/_kernels/{path.name}" for path in (ROOT / "kernels").iterdir()}
+    modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "workbench").rglob("*.py")}
+    assert {"workbench/_host.so", *sources, *modules} <= names(wheel)
+    outside = {name.split("/")[0] for name in names(wheel)} - {"workbench"}
+    assert all(name.endswith(".dist-info") for name in outside), outside
+
+
+def test_an_installed_wheel_needs_no_checkout(wheel, environment, tmp_path):
+    pip(environment, "install", "--quiet", "--no-index", wheel, cwd=tmp_path)
+    labels, package, kernels = answer(environment, tmp_path)
+    assert labels == "[0, 1, 0]"
+    assert Path(package).is_relative_to(tmp_path)
+    assert Path(kernels).is_relative_to(tmp_path)
+    assert Path(kernels).name == "_kernels"
+    assert run(environment.parent / "workbench", "--help", cwd=tmp_path).stdout
+
+
+def test_the_source_archive_makes_the_same_wheel(wheel, tmp_path):
+    sources = copy_of_sources(tmp_path / "sources")
+    run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path, cwd=sources)
+    shutil.rmtree(sources)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        built_here = [name for name in opened.getnames() if name.endswith("_host.so")]
+    assert built_here == []
+    pip(sys.executable, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path, archive, cwd=tmp_path)
+    (built,) = tmp_path.glob("*.whl")
+    assert built.name == wheel.name
+    assert names(built) == names(wheel)
+
+
+@pytest.fixture
+def editable(environment: Path, tmp_path: Path) -> tuple[Path, Path, Callable[[], str]]:
+    """An editable install: its folder, its Python, and a call that runs the program, which fails, for its last words."""
+    folder = copy_of_sources(tmp_path / "sources")
+    pip(environment, "install", "--quiet", "--editable", folder, cwd=tmp_path)
+
+    def complaint() -> str:
+        done = subprocess.run([environment, "-I", "-c", PROGRAM], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 1, done.stdout
+        return done.stderr.splitlines()[-1]
+
+    return folder, environment, complaint
+
+
+def test_an_editable_install_uses_the_sources_where_they_are(editable, tmp_path):
+    folder, python, complaint = editable
+    labels, package, kernels = answer(python, tmp_path)
+    assert labels == "[0, 1, 0]"
+    assert Path(package) == folder / "workbench" / "__init__.py"
+    assert Path(kernels) == folder / "kernels"
+
+    library = folder / "workbench" / host_library.LIBRARY.name
+    library.unlink()
+    assert "the compiled kernels are missing (_host.so); run `make build`, or reinstall lossbench" in complaint()
+    run(python, folder / "workbench" / "host_library.py", cwd=tmp_path)
+    assert answer(python, tmp_path)[0] == "[0, 1, 0]"
+
+    with (folder / "kernels" / "fof.cu").open("a") as kernel:
+        kernel.write("// changed\n")
+    assert "(_host.so) are older than their sources; run `make build`, or reinstall lossbench" in complaint()
+    run(python, folder / "workbench" / "host_library.py", cwd=tmp_path)
+    assert answer(python, tmp_path)[0] == "[0, 1, 0]"

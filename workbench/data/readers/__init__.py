@@ -1,0 +1,53 @@
+"""Opening files: particles and fields from the formats in which scientists have them.
+
+A format is recognised by content, because names lie: `.nc` may be HDF5 inside, `snap_004.0` says nothing at all. What
+cannot be recognised, raw floats, must be described. Every reader keeps the type of the numbers on disk, puts what
+the header says into `metadata`, and refuses damaged input in one sentence.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from workbench.data.field import Field
+from workbench.data.particles import Particles
+from workbench.data.readers.format import Format
+from workbench.data.readers.registry import FORMATS, check_options, format_of, register
+from workbench.data.readers.source import Source
+
+__all__ = ["FORMATS", "Format", "open_file", "register"]
+
+
+def open_file(path: str | os.PathLike[str], *, format: str | None = None, **options: Any) -> Particles | Field:
+    """Read particles or a field from a file or folder of any supported format.
+
+    `format` overrules what the content seems to say. The other options depend on the format, and one that makes no
+    sense is refused:
+
+    - `box`: for particles, None (an open space) or the lengths to use instead of the file's own
+    - `particle_type`: in snapshots, 0 to 5; dark matter (1) unless told otherwise
+    - `frame`: in trajectories, counted from 0
+    - `name`: which of several arrays; the error lists them
+    - `scaled`: apply scale factors in NetCDF and Zarr; None does so for packed integers only
+    - `shape`, `dtype`: of raw floats; `kind`: whether a bare array is "particles" or a "field"
+    - `spacing`: of a field, the distance between grid points
+
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "slice.f32"
+    >>> np.linspace(0, 1, 12, dtype=np.float32).tofile(path)
+    >>> open_file(path, shape=(3, 4))
+    Field(3 x 4, float32)
+    >>> open_file(path, shape=(4, 3), box=1.5)
+    Particles(4 in 3-D, float32, box 1.5 x 1.5 x 1.5)
+    >>> open_file(path, shape=(5, 5))
+    Traceback (most recent call last):
+    workbench.errors.WorkbenchError: shape (5, 5) of float32 takes 100 bytes; slice.f32 has 48: ...
+    >>> folder.cleanup()
+    """
+    source = Source.at(path)
+    found = format_of(source, format, options)
+    check_options(found, source, options)
+    return found.read(source, **options)

@@ -1,0 +1,34 @@
+"""What a reader is: a name, a way to recognise its files by content, and a function that reads them.
+
+The options of a format are the keyword arguments of its reading function. So they are written down once, and an option
+that a format does not know can be refused with the list of those that it does.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.data.readers.source import Source
+
+
+@dataclass(frozen=True)
+class Format:
+    """One kind of file: `key` is what a caller may ask for by `format=`, `title` is for messages."""
+
+    key: str
+    title: str
+    recognises: Callable[[Source], bool]
+    read: Callable[..., Any]
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options that reading such a file takes.
+
+        >>> Format("tiny", "a tiny file", lambda source: True, lambda source, *, name=None: name).options
+        ('name',)
+        """
+        parameters = inspect.signature(self.read).parameters.values()
+        return tuple(parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY)

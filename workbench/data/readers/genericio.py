@@ -1,0 +1,193 @@
+"""GenericIO, the format of HACC: a header that lists variables and ranks, then each rank's columns, each with a checksum.
+
+A file may be read in part, and only the columns that particles need are: positions, velocities, ids. Every one of them
+and the header are checked against their CRC64, so damage is reported by variable and rank. Written in the byte order of
+the machine that ran the simulation, which the first bytes tell. Large runs split a file into partitions `name#0`,
+`name#1`, ... and leave a map of ranks under the plain name; columns may be compressed by Blosc.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workbench.data.particles import Particles
+from workbench.data.readers.crc64 import crc64
+from workbench.data.readers.format import Format
+from workbench.data.readers.libraries import library
+from workbench.data.readers.options import FROM_FILE, Cell, FileBox, particles, shifted
+from workbench.data.readers.source import Source
+from workbench.errors import WorkbenchError
+
+MAGICS = {b"HACC01L\0": "<", b"HACC01B\0": ">"}
+CRC = 8
+SMALLEST_HEADER = 152   # up to the physical scale; later versions append to it
+NAME = 256
+FLOAT, SIGNED = 1, 2
+AXIS_FLAGS = (4, 8, 16)   # this variable is the x, y, z position
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One column: its place in the record, type and flags."""
+
+    index: int
+    name: str
+    dtype: np.dtype
+    flags: int
+
+
+@dataclass(frozen=True)
+class Header:
+    """The whole header, its checksum verified; what it says is still only read within its bounds."""
+
+    source: Source
+    raw: bytes
+    order: str
+
+    @classmethod
+    def of(cls, source: Source) -> Header:
+        """Read and verify the header."""
+        order = MAGICS.get(magic := source.bytes(0, 8, "header"))
+        if order is None:
+            raise source.damaged(f"expected the first bytes HACC01L or HACC01B; got {magic!r}")
+        size = int(source.array(8, 1, np.dtype(f"{order}u8"), "header")[0])
+        raw = source.bytes(0, size, "header")
+        _verify(source, raw, int(source.array(size, 1, np.dtype(f"{order}u8"), "a checksum")[0]), "the header")
+        header = cls(source, raw, order)
+        if size < SMALLEST_HEADER:
+            raise source.damaged(f"expected a header of at least {SMALLEST_HEADER} bytes; got {size}")
+        return header
+
+    def numbers(self, at: int, count: int, kind: str = "u8") -> list[Any]:
+        """Numbers of 8 bytes from a place in the header."""
+        if at + 8 * count > len(self.raw):
+            raise self.source.damaged(f"the header has {len(self.raw):,} bytes; an entry lies at byte {at:,}")
+        return np.frombuffer(self.raw, self.order + kind, count, at).tolist()
+
+    def table(self, at: int) -> list[int]:
+        """Where each entry of a table begins, from its count, size and start at a place in the header."""
+        count, size, start = self.numbers(at, 3)
+        if start + count * size > len(self.raw) or (count and size < 8):
+            raise self.source.damaged(f"the header has {len(self.raw):,} bytes; {count:,} entries of {size:,} do not fit")
+        return [start + entry * size for entry in range(count)]
+
+    @property
+    def variables(self) -> list[Variable]:
+        """All columns, in the order in which they stand in the file."""
+        return [self._variable(index, at) for index, at in enumerate(self.table(48))]
+
+    def _variable(self, index: int, at: int) -> Variable:
+        name = self.raw[at : at + NAME].split(b"\0")[0].decode("utf-8", "replace")
+        flags, size = self.numbers(at + NAME, 2)
+        letter = "f" if flags & FLOAT else "i" if flags & SIGNED else "u"
+        if size not in ((4, 8) if letter == "f" else (1, 2, 4, 8)):
+            raise WorkbenchError(f"{self.source.name}: items of {size} bytes, in the variable {name}, are not supported")
+        return Variable(index, name, np.dtype(f"{self.order}{letter}{size}"), flags)
+
+    @property
+    def compressed(self) -> tuple[int, int] | None:
+        """Size and start of the table of blocks, if there is one."""
+        if self.numbers(96, 1)[0] < SMALLEST_HEADER + 16:
+            return None
+        size, start = self.numbers(SMALLEST_HEADER, 2)
+        return (size, start) if size else None
+
+
+def read(source: Source, *, box: FileBox = FROM_FILE) -> Particles:
+    """The particles of all ranks, checksums verified."""
+    header = Header.of(source)
+    parts = [header]
+    if any(variable.name == "$partition" for variable in header.variables):
+        parts = [Header.of(Source.at(path)) for path in _partitions(header)]
+    if not any(part.table(72) for part in parts):
+        raise source.damaged("its header lists no ranks, so that there are no particles")
+    groups = [_wanted(part) for part in parts]
+    columns = {key: np.concatenate([column for group in groups for column in group[key]]) for key in groups[0]}
+    positions = np.stack([columns.pop(axis) for axis in "xyz"], axis=1)
+    origin, scale = parts[0].numbers(104, 3, "f8"), parts[0].numbers(128, 3, "f8")
+    if any(origin):
+        positions = shifted(positions, origin)
+    velocities = np.stack([columns[name] for name in ("vx", "vy", "vz")], axis=1) if "vx" in columns else None
+    metadata = {
+        "format": "HACC GenericIO",
+        "origin": origin,
+        "ranks": sum(len(part.table(72)) for part in parts),
+        "variables": [variable.name for variable in parts[0].variables],
+        "units": "not stated; HACC's convention is comoving Mpc/h and km/s",
+    }
+    return particles(positions, Cell(tuple(scale)), box, velocities, columns.get("id"), metadata)
+
+
+def _wanted(header: Header) -> dict[str, list[np.ndarray]]:
+    """The columns of a particle, each as one array per rank."""
+    named = {variable.name: variable for variable in header.variables}
+    flagged = {axis: [v for v in named.values() if v.flags & flag] for flag, axis in zip(AXIS_FLAGS, "xyz", strict=True)}
+    chosen = {axis: found[0] for axis, found in flagged.items() if found}
+    chosen |= {axis: named[axis] for axis in "xyz" if axis in named and axis not in chosen}
+    if len(chosen) < 3:
+        listed = ", ".join(named) or "none"
+        raise WorkbenchError(f"{header.source.name} has no positions x, y, z; its variables are {listed}")
+    if {"vx", "vy", "vz"} <= named.keys():
+        chosen |= {name: named[name] for name in ("vx", "vy", "vz")}
+    if "id" in named and named["id"].dtype.kind in "iu":
+        chosen["id"] = named["id"]
+    return {key: _column(header, variable) for key, variable in chosen.items()}
+
+
+def _column(header: Header, variable: Variable) -> list[np.ndarray]:
+    before = sum(other.dtype.itemsize for other in header.variables[: variable.index])
+    parts = []
+    for rank, entry in enumerate(header.table(72)):
+        count, start = header.numbers(entry + 24, 2)
+        at = start + count * before + CRC * variable.index
+        if header.compressed:
+            parts.append(_block(header, variable, rank, count))
+        else:
+            parts.append(_checked(header, variable, rank, at, count * variable.dtype.itemsize).view(variable.dtype))
+    return parts
+
+
+def _checked(header: Header, variable: Variable, rank: int, at: int, size: int) -> np.ndarray:
+    what = f"the variable {variable.name} of rank {rank}"
+    both = header.source.array(at, size + CRC, np.dtype(np.uint8), what)
+    _verify(header.source, both[:size], int(both[size:].view(f"{header.order}u8")[0]), what)
+    return both[:size]
+
+
+def _block(header: Header, variable: Variable, rank: int, count: int) -> np.ndarray:
+    """A column that has an entry in the table of blocks: stored as it is, or compressed after its own checksum."""
+    size, start = header.compressed or (0, 0)
+    entry = start + (rank * len(header.variables) + variable.index) * size
+    filters, (at, stored) = header.raw[entry : entry + 32].strip(b"\0"), header.numbers(entry + 32, 2)
+    values = _checked(header, variable, rank, at, stored)
+    expected = count * variable.dtype.itemsize
+    if filters == b"BLOSC":
+        blosc = library("blosc", "compressed GenericIO files")
+        with header.source.read_by("Blosc"):
+            if blosc.get_cbuffer_sizes(values[CRC:].tobytes())[0] == expected:
+                values = np.frombuffer(blosc.decompress(values[CRC:].tobytes()), np.uint8)
+    elif filters:
+        raise WorkbenchError(f"{header.source.name} is compressed by {filters!r}; only Blosc is supported")
+    if len(values) != expected:
+        what = f"the variable {variable.name} of rank {rank}"
+        raise header.source.damaged(f"expected {expected:,} bytes of {what}; got {len(values):,}")
+    return values.view(variable.dtype)
+
+
+def _partitions(header: Header) -> list[Any]:
+    """The files that hold the data when this one is the map of ranks."""
+    variable = next(variable for variable in header.variables if variable.name == "$partition")
+    numbers = np.unique(np.concatenate(_column(header, variable))).tolist()
+    path = header.source.path
+    return [path.with_name(f"{path.name}#{number}") for number in numbers]
+
+
+def _verify(source: Source, data: bytes | np.ndarray, stored: int, what: str) -> None:
+    if (got := crc64(data)) != stored:
+        raise source.damaged(f"the checksum of {what} must be {stored:016x}; got {got:016x}")
+
+
+GENERICIO = Format("genericio", "HACC GenericIO", lambda source: source.head[:8] in MAGICS, read)

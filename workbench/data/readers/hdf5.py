@@ -1,0 +1,62 @@
+"""What the readers of HDF5 files share: opening, and telling snapshots, NetCDF-4 and plain grids apart by structure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from workbench.data.readers.libraries import library
+from workbench.data.readers.source import Source, plain
+from workbench.errors import WorkbenchError
+
+MAGIC = b"\x89HDF\r\n\x1a\n"
+MOST_ENTRIES = 1000   # of one attribute; longer ones are data, not a description
+
+
+@contextmanager
+def opened(source: Source) -> Iterator[Any]:
+    """The file, open for reading."""
+    h5py = library("h5py", "HDF5 files")
+    with source.read_by("h5py"), h5py.File(source.path, "r") as file:
+        yield file
+
+
+def kind(source: Source) -> str | None:
+    """'snapshot', 'netcdf', 'grid', or None when this is not HDF5."""
+    if not source.starts_with(MAGIC):
+        return None
+    with opened(source) as file:
+        if "Header" in file and ("NumPart_Total" in file["Header"].attrs or "PartType" in "".join(file)):
+            return "snapshot"   # perhaps one of a set, with no particles of its own
+        return "netcdf" if _is_netcdf(file) else "grid"
+
+
+def _is_netcdf(file: Any) -> bool:
+    """NetCDF-4 marks its files, or at least the scales of its dimensions."""
+    if "_NCProperties" in file.attrs or "_nc3_strict" in file.attrs:
+        return True
+    return any("_Netcdf4Dimid" in entry.attrs or "_Netcdf4Coordinates" in entry.attrs for entry in file.values())
+
+
+def attributes(node: Any) -> dict[str, Any]:
+    """The attributes of a group or dataset in plain types."""
+    h5py = library("h5py", "HDF5 files")
+    entries = {key: node.attrs.get_id(key) for key in node.attrs}
+    small = [key for key, entry in entries.items() if entry.get_storage_size() <= 8 * MOST_ENTRIES]
+    values = {key: node.attrs[key] for key in small}
+    return {key: None if isinstance(value, h5py.Empty) else plain(value) for key, value in values.items()}
+
+
+def refuse_missing_sources(dataset: Any, path: Path) -> None:
+    """A virtual dataset shows zeros where the file that it refers to is missing: an error instead."""
+    if not dataset.is_virtual:
+        return
+    names = {source.file_name for source in dataset.virtual_sources()} - {"."}
+    missing = sorted(name for name in names if not (path.parent / name).exists())
+    if missing:
+        raise WorkbenchError(
+            f"{path.name} only refers to the data in {len(names)} other files; missing {', '.join(missing[:3])}: "
+            "copy the whole set into one folder"
+        )

@@ -1,0 +1,61 @@
+"""Grids in HDF5 files of no particular layout, such as the `native_fields` of Nyx: any array of floats, by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from workbench.data.field import Field
+from workbench.data.readers import hdf5
+from workbench.data.readers.arrays import Spacing
+from workbench.data.readers.format import Format
+from workbench.data.readers.options import chosen_name
+from workbench.data.readers.source import Source
+
+
+def read(source: Source, *, name: str | None = None, spacing: Spacing = None) -> Field:
+    """The array of that name; without one, the only array, or the only one with the most axes."""
+    with hdf5.opened(source) as file:
+        chosen = chosen_name(name, _shapes(file), "file")
+        dataset = file[chosen]
+        hdf5.refuse_missing_sources(dataset, source.path)
+        values = dataset[()]
+        metadata = {
+            "format": "HDF5 grid",
+            "path": chosen,
+            "attributes": hdf5.attributes(dataset),
+            "file_attributes": _description(file),
+        }
+        steps = _nyx_spacing(file, values.shape) if spacing is None else spacing
+    return Field(values, steps, chosen.rpartition("/")[2], metadata=metadata)
+
+
+def _shapes(file: Any) -> dict[str, tuple[int, ...]]:
+    shapes: dict[str, tuple[int, ...]] = {}
+
+    def note(path: str, node: Any) -> None:
+        shape = getattr(node, "shape", None)
+        if shape and node.dtype.kind in "fiu" and node.size:
+            shapes[path] = tuple(shape)
+
+    file.visititems(note)
+    return shapes
+
+
+def _description(file: Any) -> dict[str, Any]:
+    """The attributes of the file and of its groups at the top, where Nyx keeps cosmology and domain."""
+    groups = {key: hdf5.attributes(node) for key, node in file.items() if not hasattr(node, "shape")}
+    return {**hdf5.attributes(file), **{key: entries for key, entries in groups.items() if entries}}
+
+
+def _nyx_spacing(file: Any, shape: tuple[int, ...]) -> list[float] | None:
+    """Nyx states the size of its domain; other files have to be told."""
+    domain = hdf5.attributes(file["domain"]) if "domain" in file else {}
+    size, points = domain.get("size"), domain.get("shape")
+    if isinstance(size, list) and points == list(shape) and len(size) == len(shape):
+        return [float(np.float64(length) / count) for length, count in zip(size, shape, strict=True)]
+    return None
+
+
+HDF5_GRID = Format("hdf5-grid", "HDF5 grid (Nyx and others)", lambda source: hdf5.kind(source) == "grid", read)

@@ -1,0 +1,119 @@
+"""LAMMPS text dumps: frames of named sections, atoms in any order, columns in any order.
+
+Atoms are sorted by id, so that a particle keeps its place from frame to frame. The decimals are read as float64. The
+low corner of the box becomes the origin, and coordinates that are fractions of the box (xs, ys, zs) become lengths.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.data.particles import Particles
+from workbench.data.readers.format import Format
+from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles, shifted
+from workbench.data.readers.source import Source
+from workbench.errors import WorkbenchError
+
+SPELLINGS = (("x", "y", "z"), ("xu", "yu", "zu"), ("xs", "ys", "zs"), ("xsu", "ysu", "zsu"))
+VELOCITIES = ("vx", "vy", "vz")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One frame as text: the step, the line that describes the box, its three lines, the columns, the atoms."""
+
+    step: int
+    bounds_title: list[str]
+    bounds: list[str]
+    columns: list[str]
+    atoms: list[str]
+
+
+def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE) -> Particles:
+    """One frame, atoms sorted by id where there are ids."""
+    wanted = chosen_frame(frame)
+    with source.path.open(encoding="utf-8", errors="replace") as lines:
+        for number in range(wanted + 1):
+            found = _next_frame(source, lines, wanted, number)
+    table = _table(source, found)
+    low, lengths, tilted = _bounds(source, found)
+    spelling = next((names for names in SPELLINGS if set(names) <= table.keys()), None)
+    if spelling is None:
+        listed = ", ".join(found.columns)
+        raise WorkbenchError(f"{source.name} has no columns x, y, z (or xu, xs, xsu, ...); it has {listed}")
+    positions = np.stack([table[name] for name in spelling], axis=1)
+    positions = positions * lengths if "s" in spelling[0] else shifted(positions, low)
+    velocities = np.stack([table[name] for name in VELOCITIES], axis=1) if set(VELOCITIES) <= table.keys() else None
+    ids = table["id"].astype(np.int64) if "id" in table else None
+    periodic = [flag == "pp" for flag in found.bounds_title[-3:]]
+    cell = Cell(tuple(np.where(periodic, lengths, 0.0).tolist()), tilted)
+    metadata = {
+        "format": "LAMMPS text dump",
+        "frame": wanted,
+        "step": found.step,
+        "origin": low.tolist(),
+        "boundaries": found.bounds_title[-3:],
+        "units": "not stated; they are those of the LAMMPS run",
+    }
+    return particles(positions, cell, box, velocities, ids, metadata)
+
+
+def _next_frame(source: Source, lines: Iterator[str], wanted: int, number: int) -> Frame:
+    sections: dict[str, list[str]] = {}
+    while "ATOMS" not in sections:
+        title = next(lines, "").split()
+        if number and not title and not sections:
+            chosen_frame(wanted, frames=number)   # refused: the file has ended
+        if title[:1] != ["ITEM:"] or len(title) < 2:
+            raise source.damaged(f"expected a line that begins with ITEM:; got {' '.join(title)[:60]!r}")
+        length = _whole(source, sections.get("NUMBER", [])) if title[1] == "ATOMS" else 3 if title[1] == "BOX" else 1
+        body = list(itertools.islice(lines, length))
+        if len(body) < length:
+            raise source.damaged(f"expected {length} lines after {' '.join(title)[:40]!r}; got {len(body)}")
+        sections[title[1]] = [" ".join(title[2:]), *body]
+    if not {"TIMESTEP", "BOX"} <= sections.keys():
+        raise source.damaged(f"expected the sections TIMESTEP and BOX BOUNDS in a frame; got {', '.join(sections)}")
+    (columns, *atoms), (bounds_title, *bounds) = sections["ATOMS"], sections["BOX"]
+    return Frame(_whole(source, sections["TIMESTEP"]), bounds_title.split(), bounds, columns.split(), atoms)
+
+
+def _whole(source: Source, section: list[str]) -> int:
+    text = section[1].strip() if section else "nothing"
+    if not re.fullmatch(r"\d{1,15}", text, re.ASCII):
+        raise source.damaged(f"expected a whole number for the step or the count of atoms; got {text[:40]!r}")
+    return int(text)
+
+
+def _table(source: Source, frame: Frame) -> dict[str, np.ndarray]:
+    """The numeric columns by name, sorted by id."""
+    rows = [line.split() for line in frame.atoms]
+    if not rows or any(len(row) != len(frame.columns) for row in rows):
+        raise source.damaged(f"expected lines of the {len(frame.columns)} columns {' '.join(frame.columns)}")
+    wanted = {"id", *VELOCITIES, *itertools.chain(*SPELLINGS)}
+    try:
+        table = {
+            name: np.array([row[at] for row in rows], np.float64) for at, name in enumerate(frame.columns) if name in wanted
+        }
+    except ValueError as error:
+        raise source.damaged(f"expected numbers in the lines of atoms: {error}") from None
+    order = np.argsort(table["id"], kind="stable") if "id" in table else slice(None)
+    return {name: column[order] for name, column in table.items()}
+
+
+def _bounds(source: Source, frame: Frame) -> tuple[np.ndarray, np.ndarray, bool]:
+    """The low corner, the lengths, and whether the cell is tilted."""
+    try:
+        numbers = np.array([line.split() for line in frame.bounds], np.float64)
+    except ValueError:
+        numbers = np.empty((0, 0))
+    if numbers.shape not in ((3, 2), (3, 3)) or not np.isfinite(numbers).all() or (numbers[:, 1] <= numbers[:, 0]).any():
+        raise source.damaged(f"expected three lines 'low high' of the box; got {[line.strip() for line in frame.bounds]}")
+    return numbers[:, 0], numbers[:, 1] - numbers[:, 0], numbers.shape == (3, 3) and bool(numbers[:, 2].any())
+
+
+LAMMPS = Format("lammps", "LAMMPS text dump", lambda source: source.starts_with(b"ITEM: "), read)

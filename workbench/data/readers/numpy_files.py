@@ -1,0 +1,80 @@
+"""NumPy files: a bare array in `.npy`; in `.npz` either particles under their own names, or arrays to choose from.
+
+Arrays of Python objects are refused: they are pickles, and opening a file must never execute it.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from typing import Any
+
+import numpy as np
+
+from workbench.data.field import Field
+from workbench.data.particles import Particles
+from workbench.data.readers.arrays import Spacing, particles_or_field
+from workbench.data.readers.format import Format
+from workbench.data.readers.options import FROM_FILE, FileBox, chosen_name, particles
+from workbench.data.readers.source import Source, plain
+from workbench.errors import WorkbenchError
+
+RIDERS = ("box", "velocities", "ids")
+
+
+def read_npy(
+    source: Source, *, kind: str | None = None, frame: int | None = None, box: Any = None, spacing: Spacing = None
+) -> Particles | Field:
+    """An `.npy` file. The memory map refuses a file shorter than its header says before anything is allocated."""
+    with source.read_by("NumPy"):
+        array = np.array(np.lib.format.open_memmap(source.path, mode="r"))
+    return particles_or_field(array, kind, frame, box, spacing, metadata={"format": "NumPy npy"})
+
+
+def read_npz(
+    source: Source,
+    *,
+    name: str | None = None,
+    kind: str | None = None,
+    frame: int | None = None,
+    box: FileBox = FROM_FILE,
+    spacing: Spacing = None,
+) -> Particles | Field:
+    """An `.npz` file: `positions` with `box`, `velocities`, `ids` are particles; otherwise `name` chooses an array."""
+    with source.read_by("NumPy"), source.path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
+        if name is None and "positions" in file.files:
+            _refuse_for_particles(kind=kind, frame=frame, spacing=spacing)
+            return _particles(file, box)
+        arrays = {key: array for key in file.files if (array := file[key]).dtype.kind in "fiu" and array.ndim}
+        chosen = chosen_name(name, {key: array.shape for key, array in arrays.items()}, "file")
+    own = None if isinstance(box, str) and box == FROM_FILE else box
+    return particles_or_field(arrays[chosen], kind, frame, own, spacing, chosen, {"format": "NumPy npz"})   # type: ignore[arg-type]
+
+
+def _particles(file: Any, box: FileBox) -> Particles:
+    riders = {key: file[key] for key in RIDERS if key in file.files}
+    own = riders.pop("box", None)
+    rest = {key: plain(file[key]) for key in file.files if key not in ("positions", *RIDERS) and file[key].ndim == 0}
+    lengths = own if isinstance(box, str) and box == FROM_FILE else box
+    return particles(file["positions"], None, lengths, metadata={"format": "NumPy npz", **rest}, **riders)
+
+
+def _refuse_for_particles(**options: Any) -> None:
+    given = [key for key, value in options.items() if value is not None and value != "particles"]
+    if given:
+        raise WorkbenchError(f"{given[0]} makes no sense for the particles in this file: choose an array by name=...")
+
+
+def _is_npz(source: Source) -> bool:
+    """A zip archive of `.npy` members, or one too damaged to tell: other zips belong to somebody else."""
+    if not source.starts_with(b"PK\x03\x04", b"PK\x05\x06"):
+        return False
+    try:
+        with zipfile.ZipFile(source.path) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, OSError, ValueError):
+        return source.path.suffix == ".npz"
+    return all(name.endswith(".npy") for name in names)
+
+
+NPY = Format("npy", "NumPy array (.npy)", lambda source: source.starts_with(b"\x93NUMPY"), read_npy)
+NPZ = Format("npz", "NumPy archive (.npz)", _is_npz, read_npz)

@@ -1,0 +1,145 @@
+"""What callers may say about a file: which array of several, which frame, and which box instead of the file's own."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workbench.data.particles import Box, Particles
+from workbench.errors import WorkbenchError
+
+FileBox = Box | str
+MOST_AXES = 4
+MOST_BOXES = 1e6
+RIGHT_BOX = "give the right one by box=..."
+FROM_FILE = "file"   # the default of `box=`; None already means an open space
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The cell of a simulation as the file states it; a length of 0 means not periodic along that axis."""
+
+    lengths: tuple[float, ...]
+    tilted: bool = False
+
+    @property
+    def box(self) -> tuple[float, ...] | None:
+        """The box of `Particles`: rectangular and periodic along every axis, or along none.
+
+        Other cells are an error rather than an open space: a lost period would quietly change every distance across
+        a face, and with it every cluster there.
+
+        >>> Cell((10.0, 10.0, 0.0)).box
+        Traceback (most recent call last):
+        workbench.errors.WorkbenchError: the cell is periodic along some axes only (10 x 10 x 0)...
+        """
+        size = " x ".join(f"{length:g}" for length in self.lengths)
+        advice = "pass box=None to read the positions in an open space, or box=(...) with the lengths to use"
+        if not any(self.lengths):
+            return None
+        if not all(self.lengths):
+            raise WorkbenchError(f"the cell is periodic along some axes only ({size}), which is not supported: {advice}")
+        if self.tilted:
+            raise WorkbenchError(f"the cell is triclinic (edges {size}), and boxes must be rectangular: {advice}")
+        return self.lengths
+
+
+def particles(
+    positions: Any,
+    cell: Cell | None,
+    box: FileBox,
+    velocities: Any = None,
+    ids: Any = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Particles:
+    """Particles in the box that the caller gave or else the file's; positions are wrapped into a periodic one.
+
+    >>> particles([[-1.0, 2.0]], Cell((10.0, 10.0)), FROM_FILE).positions.tolist()
+    [[9.0, 2.0]]
+    """
+    chosen = box
+    if isinstance(box, str):
+        if box != FROM_FILE:
+            raise WorkbenchError(f"box must be None, a length, a length per axis, or {FROM_FILE!r}; got {box!r}")
+        chosen = None if cell is None else cell.box
+    if chosen is None:
+        return Particles(positions, None, velocities, ids, metadata)
+    _check_scale(np.asarray(positions), chosen)
+    return Particles.wrapped(positions, chosen, velocities, ids, metadata)   # type: ignore[arg-type]
+
+
+def _check_scale(positions: np.ndarray, box: Any) -> None:
+    """A million boxes away, no digits are left for the place inside: box and positions cannot belong together."""
+    if not positions.size or positions.dtype.kind != "f":
+        return
+    farthest = float(max(-positions.min(), positions.max()))
+    shortest, longest = float(np.min(box)), float(np.max(box))
+    if shortest > 0 and MOST_BOXES * shortest < farthest < np.inf:
+        raise WorkbenchError(f"positions reach {farthest:g} and the box is only {shortest:g} long: {RIGHT_BOX}")
+    if float(np.finfo(positions.dtype).max) < longest < np.inf:
+        raise WorkbenchError(f"the box is {longest:g} long, more than {positions.dtype} can hold: {RIGHT_BOX}")
+
+
+def shifted(positions: np.ndarray, origin: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Positions from the low corner of their box, in their own type.
+
+    >>> shifted(np.array([[1.5, 2.0]], np.float32), [1.0, 2.0])
+    array([[0.5, 0. ]], dtype=float32)
+    """
+    with np.errstate(over="ignore", invalid="ignore"):   # what is not finite is refused by Particles, with a sentence
+        return (positions - np.asarray(origin)).astype(positions.dtype)
+
+
+def chosen_frame(frame: Any, frames: int | None = None) -> int:
+    """The frame of a trajectory, counted from 0.
+
+    >>> chosen_frame(3, frames=2)
+    Traceback (most recent call last):
+    workbench.errors.WorkbenchError: frame must be between 0 and 1; got 3
+    """
+    try:
+        number = -1 if isinstance(frame, bool) else operator.index(frame)
+    except TypeError:
+        number = -1
+    if number < 0 or (frames is not None and number >= frames):
+        span = "a whole number from 0 on" if frames is None else f"between 0 and {frames - 1}"
+        raise WorkbenchError(f"frame must be {span}; got {frame!r}")
+    return number
+
+
+def chosen_name(name: str | None, shapes: Mapping[str, tuple[int, ...]], what: str) -> str:
+    """The array to read: the one named, the only one, or the only one with the most axes (of at least two).
+
+    A name may leave out the groups in front when what remains is unique.
+
+    >>> chosen_name(None, {"grid/rho": (8, 8, 8), "grid/x": (8,)}, "file")
+    'grid/rho'
+    >>> chosen_name("rho", {"grid/rho": (8, 8, 8), "grid/T": (8, 8, 8)}, "file")
+    'grid/rho'
+    """
+    if not shapes:
+        raise WorkbenchError(f"the {what} holds no array of numbers: nothing can be read as a field")
+    listed = ", ".join(f"{key} {'x'.join(map(str, shape))}" for key, shape in sorted(shapes.items()))
+    if name is None:
+        most = max(map(len, shapes.values()))
+        found = [key for key, shape in shapes.items() if len(shape) == most]
+        if len(found) == 1 and (most > 1 or len(shapes) == 1):
+            return _with_few_axes(found[0], shapes, listed)
+        raise WorkbenchError(f"the {what} holds several arrays: choose one by name=...; it has {listed}")
+    wanted = str(name).strip("/")
+    found = [key for key in shapes if key == wanted] or [key for key in shapes if key.endswith("/" + wanted)]
+    if len(found) != 1:
+        problem = "has no array" if not found else "has several arrays"
+        raise WorkbenchError(f"the {what} {problem} named {name!r}; it has {listed}")
+    return _with_few_axes(found[0], shapes, listed)
+
+
+def _with_few_axes(name: str, shapes: Mapping[str, tuple[int, ...]], listed: str) -> str:
+    if len(shapes[name]) > MOST_AXES:
+        axes = len(shapes[name])
+        raise WorkbenchError(f"{name} has {axes} axes and a field at most {MOST_AXES}: choose another of {listed}")
+    return name

@@ -1,0 +1,69 @@
+"""Raw floats without any header, as many simulations and compressors exchange them: the caller says the shape."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench.data.field import Field
+from workbench.data.particles import Box, Particles
+from workbench.data.readers.arrays import Spacing, particles_or_field
+from workbench.data.readers.format import Format
+from workbench.data.readers.source import Source
+from workbench.errors import WorkbenchError
+
+
+def read(
+    source: Source,
+    *,
+    shape: int | Sequence[int] | None = None,
+    dtype: Any = np.float32,
+    kind: str | None = None,
+    frame: int | None = None,
+    box: Box = None,
+    spacing: Spacing = None,
+) -> Particles | Field:
+    """Raw floats of a shape, slowest axis first, and a type (">f4" for big-endian)."""
+    if shape is None:
+        raise WorkbenchError(f"{source.name} as raw floats needs their shape: pass shape=(nz, ny, nx), slowest axis first")
+    axes, floats = _shape(shape), float_type(dtype)
+    expected = math.prod(axes) * floats.itemsize
+    if expected != source.size:
+        raise WorkbenchError(
+            f"shape {axes} of {floats.name} takes {expected:,} bytes; {source.name} has {source.size:,}: "
+            "check shape= and dtype=, or whether the file is complete"
+        )
+    array = source.array(0, math.prod(axes), floats, "values").reshape(axes)
+    return particles_or_field(array, kind, frame, box, spacing, metadata={"format": f"raw {floats.name}"})
+
+
+def float_type(given: Any) -> np.dtype:
+    """A dtype of 4- or 8-byte floats.
+
+    >>> float_type(">f4")
+    dtype('>f4')
+    """
+    try:
+        floats = np.dtype(given)
+    except TypeError:
+        floats = np.dtype(object)
+    if floats.kind != "f" or floats.itemsize not in (4, 8):
+        raise WorkbenchError(f"dtype must be float32 or float64, perhaps with a byte order as in '>f4'; got {given!r}")
+    return floats
+
+
+def _shape(given: Any) -> tuple[int, ...]:
+    try:
+        axes = tuple(operator.index(axis) for axis in (given if np.iterable(given) else (given,)))
+    except TypeError:
+        axes = ()
+    if not axes or min(axes) < 1:
+        raise WorkbenchError(f"shape must be whole numbers of at least 1; got {given!r}")
+    return axes
+
+
+RAW = Format("raw", "raw float32 or float64 (give shape=)", lambda source: False, read)

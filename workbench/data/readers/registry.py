@@ -1,0 +1,99 @@
+"""All formats in the order in which they are tried. A new one is one line here, or `register` from a higher layer.
+
+The order matters only where one format is a special case of another: AMBER is NetCDF, which may be HDF5. Text formats
+come last, since their first lines prove less than magic bytes do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.data.readers.abacus import ABACUS
+from workbench.data.readers.amber import AMBER
+from workbench.data.readers.bov import BOV
+from workbench.data.readers.fast_food import FAST_FOOD
+from workbench.data.readers.format import Format
+from workbench.data.readers.gadget import GADGET
+from workbench.data.readers.genericio import GENERICIO
+from workbench.data.readers.gsd_files import GSD
+from workbench.data.readers.hdf5_grids import HDF5_GRID
+from workbench.data.readers.hdf5_snapshots import HDF5_SNAPSHOT
+from workbench.data.readers.lammps import LAMMPS
+from workbench.data.readers.netcdf import NETCDF
+from workbench.data.readers.numpy_files import NPY, NPZ
+from workbench.data.readers.raw import RAW
+from workbench.data.readers.source import Source
+from workbench.data.readers.trr import TRR
+from workbench.data.readers.xtc import XTC
+from workbench.data.readers.xyz import XYZ
+from workbench.data.readers.zarr_stores import ZARR
+from workbench.errors import WorkbenchError
+
+FORMATS: list[Format] = [
+    NPY,
+    GENERICIO,
+    GSD,
+    ABACUS,
+    TRR,
+    XTC,
+    GADGET,
+    FAST_FOOD,
+    AMBER,
+    NETCDF,
+    HDF5_SNAPSHOT,
+    HDF5_GRID,
+    ZARR,
+    NPZ,
+    LAMMPS,
+    BOV,
+    XYZ,
+    RAW,
+]
+
+
+def register(new: Format) -> None:
+    """Let `open_file` know a format from a higher layer; it is tried before all others.
+
+    >>> register(Format("npy", "my own arrays", lambda source: source.path.suffix == ".npy", lambda source: None))
+    Traceback (most recent call last):
+    workbench.errors.WorkbenchError: there is already a format 'npy'
+    """
+    if new.key in {known.key for known in FORMATS}:
+        raise WorkbenchError(f"there is already a format {new.key!r}")
+    FORMATS.insert(0, new)
+
+
+def format_of(source: Source, wanted: str | None, options: Mapping[str, Any]) -> Format:
+    """The format that the caller names, or else the first that recognises the content; floats of a given shape are raw."""
+    if wanted is not None:
+        return _named(wanted)
+    found = next((known for known in FORMATS if known.recognises(source)), None)
+    if found is not None:
+        return found
+    if "shape" in options and not source.is_folder:
+        return RAW
+    titles = "; ".join(known.title for known in FORMATS)
+    kind = "the folder" if source.is_folder else "the file"
+    raise WorkbenchError(
+        f"{kind} {source.name} is of no known format. Known are: {titles}. "
+        "Raw floats need shape=(nz, ny, nx); format=... overrules what the content seems to say"
+    )
+
+
+def check_options(found: Format, source: Source, options: Mapping[str, Any]) -> None:
+    """Refuse options that nobody knows, and those that make no sense for this format."""
+    known = {option for one in FORMATS for option in one.options}
+    for option in options:
+        if option in found.options:
+            continue
+        problem = "makes no sense for" if option in known else "is not an option of"
+        takes = f"it takes {', '.join(found.options)}" if found.options else "it takes no options"
+        raise WorkbenchError(f"{option!r} {problem} {source.name}, which is read as {found.title}: {takes}")
+
+
+def _named(key: str) -> Format:
+    for known in FORMATS:
+        if known.key == key:
+            return known
+    raise WorkbenchError(f"format must be one of {', '.join(sorted(one.key for one in FORMATS))}; got {key!r}")

@@ -1,0 +1,120 @@
+"""The file or folder being opened: its first bytes for those who recognise, checked reads for those who parse.
+
+Every read of our own parsers goes through `Source.array` or `Source.bytes`. They compare what is wanted with the size of
+the file before anything is allocated, so that a truncated file, or a header with an absurd count, ends in one sentence
+and never in an endless loop or a full memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench.errors import WorkbenchError
+
+HEAD_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Source:
+    """A path that exists, with its size and its first bytes (none for a folder)."""
+
+    path: Path
+    size: int
+    head: bytes
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str]) -> Source:
+        """Look at a path; refuse what is missing, unreadable or empty.
+
+        >>> Source.at("no/such/file")
+        Traceback (most recent call last):
+        workbench.errors.WorkbenchError: there is no file or folder no/such/file: check the path
+        """
+        try:
+            place = Path(path).expanduser()
+            if place.is_dir():
+                return cls(place, 0, b"")
+            with place.open("rb") as file:
+                head = file.read(HEAD_BYTES)
+            size = place.stat().st_size
+        except FileNotFoundError:
+            raise WorkbenchError(f"there is no file or folder {path}: check the path") from None
+        except (OSError, TypeError, ValueError, RuntimeError) as error:
+            raise WorkbenchError(f"cannot open {path!r}: {error}") from None
+        if size == 0:
+            raise WorkbenchError(f"{place.name} is empty (0 bytes): was it written, or copied, to the end?")
+        return cls(place, size, head)
+
+    @property
+    def name(self) -> str:
+        """The last part of the path, for messages."""
+        return self.path.name
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether this is a folder, such as a Zarr store."""
+        return self.size == 0
+
+    def starts_with(self, *beginnings: bytes) -> bool:
+        """Whether the file begins with one of these."""
+        return self.head.startswith(beginnings)
+
+    def bytes(self, at: int, count: int, what: str) -> bytes:
+        """`count` bytes from byte `at`; a truncated file is an error that names what is missing."""
+        return self.array(at, count, np.dtype(np.uint8), what).tobytes()
+
+    def array(self, at: int, count: int, dtype: np.dtype, what: str) -> np.ndarray:
+        """`count` items of a type from byte `at`; a truncated file is an error that names what is missing."""
+        wanted = count * dtype.itemsize
+        if at < 0 or count < 0 or at + wanted > self.size:
+            raise self.damaged(f"expected {wanted:,} bytes of {what} from byte {at:,}; the file has {self.size:,} bytes")
+        with self.path.open("rb") as file:
+            file.seek(at)
+            values = np.fromfile(file, dtype, count)
+        if len(values) != count:
+            raise self.damaged(f"expected {count:,} items of {what}; got {len(values):,}")
+        return values
+
+    def damaged(self, reason: str) -> WorkbenchError:
+        """The error for a file that says one thing and holds another."""
+        return WorkbenchError(f"{self.name} is truncated or damaged: {reason}. Copy or download it again")
+
+    @contextmanager
+    def read_by(self, library: str) -> Iterator[None]:
+        """Turn whatever a library raises about this file into one kind of error.
+
+        Libraries fail on damaged files in too many ways to list, from KeyError to MemoryError.
+        """
+        try:
+            yield
+        except WorkbenchError:
+            raise
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise WorkbenchError(f"{library} cannot read {self.name} ({reason}): it may be truncated or damaged") from error
+
+
+def plain(value: Any) -> Any:
+    """A header entry in plain Python types, so that metadata print, compare and convert to JSON.
+
+    >>> plain({"Redshift": np.array([0.5]), "Code": np.bytes_(b"SWIFT")})
+    {'Redshift': 0.5, 'Code': 'SWIFT'}
+    """
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist()[0] if value.shape == (1,) else value.tolist())
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace").rstrip("\0 ")
+    return value if isinstance(value, str | int | float | bool) or value is None else str(value)

@@ -1,0 +1,108 @@
+"""GROMACS `.trr` trajectories: big-endian XDR frames of a header with the size of each block, then the blocks.
+
+Read here rather than by a trajectory library, because those return float32 even where the file is in double precision,
+and leave an index beside the data. Precision is not stated: it follows from the size of the positions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.data.particles import Particles
+from workbench.data.readers.format import Format
+from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles
+from workbench.data.readers.source import Source
+from workbench.errors import WorkbenchError
+
+BEGINNING = (1993).to_bytes(4, "big") + (13).to_bytes(4, "big") + (12).to_bytes(4, "big") + b"GMX_trn_file"
+BLOCKS = ("ir", "e", "box", "virial", "pressure", "top", "sym", "x", "v", "f")   # their sizes, in this order
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One frame: where each block begins, and how large it is."""
+
+    source: Source
+    at: int
+    sizes: dict[str, int]
+    atoms: int
+    step: int
+    floats: np.dtype
+
+    @classmethod
+    def of(cls, source: Source, at: int) -> Frame:
+        """Read the header of the frame that begins at a byte."""
+        if source.bytes(at, len(BEGINNING), "a frame header") != BEGINNING:
+            raise source.damaged(f"expected a frame of GMX_trn_file at byte {at:,}")
+        numbers = source.array(at + len(BEGINNING), 13, np.dtype(">i4"), "a frame header").tolist()
+        sizes, (atoms, step, _) = dict(zip(BLOCKS, numbers, strict=False)), numbers[10:]
+        if min(sizes.values()) < 0 or atoms < 1:
+            raise source.damaged(f"a frame has blocks of sizes {list(sizes.values())} for {atoms} atoms")
+        return cls(source, at, sizes, atoms, step, _precision(source, sizes, atoms))
+
+    @property
+    def data_at(self) -> int:
+        """Where the first block begins: after the sizes, the time and lambda."""
+        return self.at + len(BEGINNING) + 13 * 4 + 2 * self.floats.itemsize
+
+    @property
+    def end(self) -> int:
+        """Where the next frame begins."""
+        return self.data_at + sum(self.sizes.values())
+
+    @property
+    def time(self) -> float:
+        """In picoseconds."""
+        return float(self.source.array(self.data_at - 2 * self.floats.itemsize, 1, self.floats, "a frame header")[0])
+
+    def block(self, name: str) -> np.ndarray | None:
+        """A block of vectors, or None when the frame has none."""
+        if not self.sizes[name]:
+            return None
+        before = sum(self.sizes[other] for other in BLOCKS[: BLOCKS.index(name)])
+        count = self.sizes[name] // self.floats.itemsize
+        return self.source.array(self.data_at + before, count, self.floats, f"block {name}").reshape(-1, 3)
+
+
+def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE) -> Particles:
+    """One frame, in nanometres and nanometres per picosecond, in the precision on disk."""
+    wanted = chosen_frame(frame)
+    found = Frame.of(source, 0)
+    for number in range(wanted):
+        if found.end >= source.size:
+            raise WorkbenchError(f"frame must be between 0 and {number} in {source.name}; got {wanted}")
+        found = Frame.of(source, found.end)
+    positions = found.block("x")
+    if positions is None:
+        raise WorkbenchError(f"frame {wanted} of {source.name} has no positions: choose a frame that has")
+    source.array(found.end, 0, found.floats, "the rest of the frame")
+    metadata = {
+        "format": "GROMACS trr",
+        "frame": wanted,
+        "step": found.step,
+        "time": found.time,
+        "units": {"length": "nm", "time": "ps", "velocity": "nm/ps"},
+    }
+    return particles(positions, _cell(found), box, found.block("v"), metadata=metadata)
+
+
+def _cell(frame: Frame) -> Cell | None:
+    edges = frame.block("box")
+    if edges is None:
+        return None
+    return Cell(tuple(np.diag(edges).tolist()), tilted=bool(np.count_nonzero(edges - np.diag(np.diag(edges)))))
+
+
+def _precision(source: Source, sizes: dict[str, int], atoms: int) -> np.dtype:
+    """float32 or float64, by the first block of known length."""
+    lengths = {"box": 9, "x": 3 * atoms, "v": 3 * atoms, "f": 3 * atoms}
+    known = {name: count for name, count in lengths.items() if sizes[name]}
+    widths = {sizes[name] / count for name, count in known.items()}
+    if widths not in ({4.0}, {8.0}):
+        raise source.damaged(f"a frame of {atoms:,} atoms must have blocks of 4- or 8-byte floats; got the sizes {sizes}")
+    return np.dtype(f">f{int(widths.pop())}")
+
+
+TRR = Format("trr", "GROMACS trajectory (.trr)", lambda source: source.starts_with(BEGINNING), read)

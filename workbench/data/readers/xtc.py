@@ -1,0 +1,50 @@
+"""GROMACS `.xtc` trajectories, lossy already: their own compression is a published algorithm that MDAnalysis has.
+
+The frames are read one after the other up to the one asked for. The random access of MDAnalysis would leave an index
+file beside the data, in folders that may not even be ours to write to.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from workbench.data.particles import Particles
+from workbench.data.readers.format import Format
+from workbench.data.readers.libraries import library
+from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles
+from workbench.data.readers.source import Source
+from workbench.errors import WorkbenchError
+
+MAGICS = tuple(number.to_bytes(4, "big") for number in (1995, 2023))   # the second one for more than 300 million atoms
+
+
+def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE) -> Particles:
+    """One frame, in nanometres."""
+    wanted = chosen_frame(frame)
+    found = _frame(source, wanted)
+    edges = np.asarray(found.box, np.float64)
+    metadata = {
+        "format": "GROMACS xtc",
+        "frame": wanted,
+        "step": int(found.step),
+        "time": float(found.time),
+        "precision": float(found.prec),
+        "units": {"length": "nm", "time": "ps"},
+    }
+    cell = Cell(tuple(np.diag(edges).tolist()), tilted=bool(np.count_nonzero(edges - np.diag(np.diag(edges)))))
+    return particles(np.array(found.x), cell, box, metadata=metadata)
+
+
+def _frame(source: Source, wanted: int) -> Any:
+    formats = library("MDAnalysis.lib.formats.libmdaxdr", "xtc files")
+    with source.read_by("MDAnalysis"), formats.XTCFile(str(source.path)) as frames:
+        found = next(itertools.islice(frames, wanted, None), None)
+    if found is None:
+        raise WorkbenchError(f"frame {wanted} was asked for, and {source.name} ends before it (frames count from 0)")
+    return found
+
+
+XTC = Format("xtc", "GROMACS trajectory (.xtc)", lambda source: source.starts_with(*MAGICS), read)

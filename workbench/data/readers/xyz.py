@@ -1,0 +1,98 @@
+"""XYZ text files: a count, a comment, one line per atom, and so on for every frame.
+
+The numbers are decimals and are read as float64, which keeps all their digits. The plain format knows no box; the
+extended one has it in the comment, as Lattice="..." with nine numbers, and may say there which column is the position.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from workbench.data.particles import Particles
+from workbench.data.readers.format import Format
+from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles
+from workbench.data.readers.source import Source
+
+
+def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE) -> Particles:
+    """One frame. Without a lattice in the comment the atoms are in an open space: give `box=` if they are not."""
+    wanted = chosen_frame(frame)
+    with source.path.open(encoding="utf-8", errors="replace") as lines:
+        for number in range(wanted + 1):
+            comment, atoms = _next_frame(source, lines, wanted, number)
+    metadata = {"format": "XYZ", "frame": wanted, "comment": comment.strip(), "units": "not stated; angstrom by convention"}
+    return particles(_positions(source, comment, atoms), _cell(source, comment), box, metadata=metadata)
+
+
+def _next_frame(source: Source, lines: Iterator[str], wanted: int, number: int) -> tuple[str, list[str]]:
+    count_line = next(lines, "")
+    if number and not count_line.strip():
+        chosen_frame(wanted, frames=number)   # refused: the file has ended
+    count = int(count_line) if re.fullmatch(r"\s*\d{1,15}\s*", count_line, re.ASCII) else 0
+    if not 0 < count <= source.size:
+        raise source.damaged(f"expected the number of atoms of frame {number}; got {count_line.strip()[:40]!r}")
+    comment = next(lines, "")
+    atoms = list(itertools.islice(lines, count))
+    if len(atoms) < count:
+        raise source.damaged(f"expected {count} lines of atoms in frame {number}; got {len(atoms)}")
+    return comment, atoms
+
+
+def _positions(source: Source, comment: str, atoms: list[str]) -> np.ndarray:
+    first = _position_column(comment)
+    try:
+        return np.array([line.split()[first : first + 3] for line in atoms], np.float64).reshape(-1, 3)
+    except ValueError:
+        bad = next((line for line in atoms if not _has_numbers(line, first)), atoms[0])
+        raise source.damaged(f"expected x, y and z from column {first + 1} on; got {bad.strip()[:60]!r}") from None
+
+
+def _position_column(comment: str) -> int:
+    """1, after the element, unless the extended format says Properties=name:type:width:... otherwise."""
+    found = re.search(r"\bProperties=(\S+)", comment)
+    words = found[1].split(":") if found else []
+    column = 0
+    for name, _, width in zip(words[::3], words[1::3], words[2::3], strict=False):
+        if name == "pos":
+            return column
+        column += int(width) if width.isdigit() else 1
+    return 1
+
+
+def _cell(source: Source, comment: str) -> Cell | None:
+    found = re.search(r'\bLattice="([^"]*)"', comment)
+    if found is None:
+        return None
+    try:
+        edges = np.array(found[1].split(), np.float64).reshape(3, 3)
+    except ValueError:
+        raise source.damaged(f"Lattice must have nine numbers; got {found[1]!r}") from None
+    flags = re.search(r'\bpbc="([^"]*)"', comment)
+    periodic = [word.upper().startswith(("T", "1")) for word in flags[1].split()] if flags else [True] * 3
+    lengths = tuple(np.where(periodic, np.linalg.norm(edges, axis=1), 0).tolist()) if len(periodic) == 3 else (0.0,) * 3
+    return Cell(lengths, tilted=bool(np.count_nonzero(edges - np.diag(np.diag(edges)))))
+
+
+def _has_numbers(line: str, first: int) -> bool:
+    try:
+        return len([float(word) for word in line.split()[first : first + 3]]) == 3
+    except ValueError:
+        return False
+
+
+def _recognises(source: Source) -> bool:
+    """A whole number alone on the first line, and on the third an atom: something, then three numbers."""
+    try:
+        lines = source.head.decode("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        lines = source.head[: error.start].decode("utf-8").splitlines()
+    if len(lines) < 3 or not re.fullmatch(r"\s*\d+\s*", lines[0]):
+        return False
+    return _has_numbers(lines[2], _position_column(lines[1])) or "Properties=" in lines[1]
+
+
+XYZ = Format("xyz", "XYZ trajectory", _recognises, read)

@@ -1,0 +1,82 @@
+"""Zarr stores, format 2 and 3, in a folder or a zip file: an array, or the array of that name in a group."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from workbench.data.field import Field
+from workbench.data.readers import cf
+from workbench.data.readers.arrays import Spacing
+from workbench.data.readers.format import Format
+from workbench.data.readers.libraries import library
+from workbench.data.readers.options import chosen_name
+from workbench.data.readers.source import Source, plain
+
+MARKS = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
+
+
+def read(source: Source, *, name: str | None = None, scaled: bool | None = None, spacing: Spacing = None) -> Field:
+    """The array of that name; without one, the only array, or the only one with the most axes.
+
+    The fill value of a Zarr array is what stands where nothing was written, usually 0, and masks nothing; a
+    `_FillValue` or `missing_value` among the attributes does, and packing is undone, as in NetCDF.
+    """
+    with _opened(source) as (zarr, node):
+        arrays = {"": node} if isinstance(node, zarr.Array) else _arrays(node)
+        numeric = {key: array for key, array in arrays.items() if _is_field(array)}
+        shapes = {key: array.shape for key, array in numeric.items()}
+        chosen = "" if "" in numeric else chosen_name(name, shapes, "store")
+        array = numeric[chosen]
+        stored = array[...]
+        attributes = dict(array.attrs)
+        metadata = {
+            "format": f"Zarr {array.metadata.zarr_format}",
+            "units": plain(attributes.get("units", "not stated")),
+            "dimensions": plain(getattr(array.metadata, "dimension_names", None) or attributes.get("_ARRAY_DIMENSIONS")),
+            "attributes": plain(attributes),
+            "store_attributes": plain(dict(node.attrs)),
+        }
+    values = cf.unpacked(stored, attributes, scaled)
+    mask = cf.missing(stored, attributes)
+    title = chosen.rpartition("/")[2] or None
+    return Field(values, spacing, title, mask, metadata | {"scaled": values is not stored})
+
+
+@contextmanager
+def _opened(source: Source) -> Iterator[tuple[Any, Any]]:
+    zarr = library("zarr", "Zarr stores")
+    with source.read_by("zarr"):
+        if source.is_folder:
+            yield zarr, zarr.open(source.path, mode="r")
+        else:
+            with zarr.storage.ZipStore(source.path, mode="r") as store:
+                yield zarr, zarr.open(store, mode="r")
+
+
+def _arrays(group: Any, path: str = "") -> dict[str, Any]:
+    found = {path + name: array for name, array in group.arrays()}
+    for name, inner in group.groups():
+        found |= _arrays(inner, f"{path}{name}/")
+    return found
+
+
+def _is_field(array: Any) -> bool:
+    return array.dtype.kind in "fiu" and array.ndim > 0 and array.size > 0
+
+
+def _recognises(source: Source) -> bool:
+    if source.is_folder:
+        return any((source.path / mark).is_file() for mark in MARKS)
+    if not source.starts_with(b"PK\x03\x04"):
+        return False
+    try:
+        with zipfile.ZipFile(source.path) as archive:
+            return bool(set(MARKS) & set(archive.namelist()))
+    except (zipfile.BadZipFile, OSError, ValueError):
+        return source.path.suffixes[-2:] == [".zarr", ".zip"]
+
+
+ZARR = Format("zarr", "Zarr store (folder or zip, formats 2 and 3)", _recognises, read)
