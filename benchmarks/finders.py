@@ -1,6 +1,6 @@
 """Friends-of-friends finders of other packages behind one signature: (positions, linking length, box) -> labels.
 
-Each is used as its authors document it, on float64 positions, with everything it needs for labels inside the timing.
+Each is used as its authors document it, with everything it needs for labels inside the timing; others take float64.
 A finder that is not installed is left out.
 """
 
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -52,8 +53,18 @@ def by_dbscan(positions: np.ndarray, length: float, box: float) -> np.ndarray:
     return labels
 
 
+def by_workbench(positions: np.ndarray, length: float, box: float) -> np.ndarray:
+    """Ours, from bare positions."""
+    import workbench as wb
+
+    labels: np.ndarray = wb.friends_of_friends(wb.Particles(positions, box), length, unit="length").labels
+    return labels
+
+
 NOT_PERIODIC = {"dbscan"}
-_ALL: dict[str, Finder] = {"scipy": by_scipy, "kdcount": by_kdcount, "hfof": by_hfof, "dbscan": by_dbscan}
+_ALL: dict[str, Finder] = {
+    "workbench": by_workbench, "scipy": by_scipy, "kdcount": by_kdcount, "hfof": by_hfof, "dbscan": by_dbscan,
+}
 
 
 def installed() -> dict[str, Finder]:
@@ -61,8 +72,20 @@ def installed() -> dict[str, Finder]:
     return {name: finder for name, finder in _ALL.items() if importlib.util.find_spec(name) is not None}
 
 
-def same_partition(ours: Any, theirs: np.ndarray) -> bool:
-    """Whether labels of another finder name the same groups."""
-    import workbench as wb
+@dataclass
+class Task:
+    """One finder on the positions in a file, so that a fresh process can take it up; its first run loads the file."""
 
-    return bool(ours.equals(wb.Groups.from_labels(theirs.astype(np.int64), ours.linking_length)))
+    finder: Finder
+    path: Path
+    as_float64: bool
+    length: float
+    box: float
+    _positions: np.ndarray | None = None
+
+    def __call__(self) -> np.ndarray:
+        """The labels that this finder gives."""
+        if self._positions is None:
+            stored = np.load(self.path)
+            self._positions = stored.astype(np.float64) if self.as_float64 else stored
+        return self.finder(self._positions, self.length, self.box)

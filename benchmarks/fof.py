@@ -6,6 +6,8 @@ python benchmarks/fof.py [--n 128] [--repeats 5] [--quick]
 from __future__ import annotations
 
 import argparse
+import tempfile
+from pathlib import Path
 
 import finders
 import numpy as np
@@ -35,25 +37,31 @@ def main() -> None:
 def against_others(snapshot: wb.Particles, repeats: int) -> None:
     """All finders on one clustered snapshot, and whether they agree particle by particle."""
     assert snapshot.box is not None
-    box = snapshot.box[0]
     ours = wb.friends_of_friends(snapshot)
-    positions = snapshot.positions.astype(np.float64)
     in_halos = ours.sizes[ours.sizes >= 20].sum() / len(snapshot)
     print(f"## Clustered snapshot, {len(snapshot):,} particles, b = 0.2\n")
     print(f"{ours.count():,} groups of at least 20 particles hold {in_halos:.0%} of all.\n")
-    others = finders.installed()
-    runs = {name: (lambda f=finder: f(positions, ours.linking_length, box)) for name, finder in others.items()}
-    times = timing.interleaved({"workbench": lambda: wb.friends_of_friends(snapshot), **runs}, repeats)
-    rows: list[list[object]] = []
-    for name, time in times.items():
-        if name == "workbench":
-            agrees = "-"
-        elif name in finders.NOT_PERIODIC:
-            agrees = "not periodic"
-        else:
-            agrees = "yes" if finders.same_partition(ours, others[name](positions, ours.linking_length, box)) else "NO"
-        rows.append([name, f"{len(snapshot) / time / 1e6:.2f}", f"{time / times['workbench']:.1f} x", agrees])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "positions.npy"
+        np.save(path, snapshot.positions)
+        tasks = {
+            name: finders.Task(finder, path, name != "workbench", ours.linking_length, snapshot.box[0])
+            for name, finder in finders.installed().items()
+        }
+        times = timing.interleaved(tasks, repeats)
+        agreement = {name: _agreement(name, task, ours) for name, task in tasks.items()}
+    rows: list[list[object]] = [
+        [name, f"{len(snapshot) / time / 1e6:.2f}", f"{time / times['workbench']:.1f} x", agreement[name]]
+        for name, time in times.items()
+    ]
     print(timing.table(["finder", "M particles/s", "time / ours", "same groups"], rows))
+
+
+def _agreement(name: str, task: finders.Task, ours: wb.Groups) -> str:
+    if name in finders.NOT_PERIODIC:
+        return "not periodic"
+    theirs = timing.in_fresh_process(task).astype(np.int64)
+    return "yes" if ours.equals(wb.Groups.from_labels(theirs, ours.linking_length)) else "NO"
 
 
 def memory(snapshot: wb.Particles) -> None:

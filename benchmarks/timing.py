@@ -1,15 +1,21 @@
-"""Fair timing: what is compared runs in turn in one process, and only ratios from one run are quoted."""
+"""Fair timing: what is compared takes turns in one run, and only ratios from one run are quoted."""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import platform
 import statistics
 import time
 import tracemalloc
 from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
+
+Result = TypeVar("Result")
 
 
 def machine() -> str:
@@ -19,20 +25,39 @@ def machine() -> str:
 
 
 def seconds(run: Callable[[], object], repeats: int = 5) -> float:
-    """The median time of several runs, after one that is not counted."""
-    return interleaved({"run": run}, repeats)["run"]
+    """The median time of several runs in this process, after one that is not counted."""
+    times = []
+    for _ in range(repeats + 1):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times[1:])
 
 
 def interleaved(runs: Mapping[str, Callable[[], object]], repeats: int = 5) -> dict[str, float]:
-    """The median time of each run; all of them once a round, so that a slow spell of the machine meets all."""
+    """The median time of each run; all of them once a round, so that a slow spell of the machine meets all.
+
+    Every run has a process of its own, which ends before the next begins: some libraries keep threads that go on using
+    the processor after they are done. It makes one run that is not counted, then the one that is. Runs must be picklable.
+    """
     times: dict[str, list[float]] = {name: [] for name in runs}
-    for round_number in range(repeats + 1):
+    for _ in range(repeats):
         for name, run in runs.items():
-            start = time.perf_counter()
-            run()
-            if round_number:
-                times[name].append(time.perf_counter() - start)
+            times[name].append(in_fresh_process(partial(_second_run, run)))
     return {name: statistics.median(values) for name, values in times.items()}
+
+
+def in_fresh_process(run: Callable[[], Result]) -> Result:
+    """The result of a run in a process of its own."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+        return process.submit(run).result()
+
+
+def _second_run(run: Callable[[], object]) -> float:
+    run()
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
 
 
 def peak_bytes(run: Callable[[], object]) -> int:

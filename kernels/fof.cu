@@ -90,17 +90,15 @@ KERNEL(start_blocks)(i64 blocks, const u64* cell_key, const i32* first_cell, u64
 
 // Race: parent[] is read while other threads unite. A parent always has a smaller rank than its child, so there is no
 // cycle, and it only ever changes to another member of the same set. A stale read makes find() stop early or walk on
-// inside the set, never into another one; halving the path writes an ancestor over an ancestor.
+// inside the set, never into another one. Halving the path writes an ancestor over a parent, never over a root.
 DEVICE i32 find(i32* parent, i32 c)
 {
-    i32 p = load_shared(parent + c);
-    while (p != c) {
-        const i32 above = load_shared(parent + p);
-        if (above != p) store_shared(parent + c, above);
-        c = p;
-        p = above;
+    for (;;) {
+        const i32 p = load_shared(parent + c), above = load_shared(parent + p);
+        if (above == p) return p;
+        store_shared(parent + c, above);
+        c = above;
     }
-    return c;
 }
 
 // Only a root is ever given a parent, by the swap; if another thread came first, look again. The root of smaller rank
@@ -317,19 +315,25 @@ DEVICE bool any_open(const Cells& cells, i64 k)
     return false;
 }
 
-// Unites the cells of block k with their friends in block m; reach: one word per cell of k, the cells of m to look at.
+// What one offset between blocks lets cells reach: for each cell of the one, the cells of the other to look at; then all
+// cells of the one that reach any, and all cells of the other that any reaches.
+static const i32 REACH_WORDS = 64 + 2, REACHING = 64, REACHED = 65;
+
+DEVICE u64 below_lowest_bit(u64 bits) { return (bits & (0 - bits)) - 1; }
+
+// Unites the cells of block k with their friends in block m.
 template <bool images>
 DEVICE void link_blocks(const Cells& cells, const Space& space, i64 k, i64 m, const u64* reach)
 {
-    const u64 there = cells.occupied[m];
-    i32 a = cells.first_cell[k];
-    for (u64 mine = cells.occupied[k]; mine; mine &= mine - 1, ++a) {
+    const u64 here = cells.occupied[k], there = cells.occupied[m];
+    if (!(there & reach[REACHED])) return;
+    for (u64 mine = here & reach[REACHING]; mine; mine &= mine - 1) {
         u64 theirs = there & reach[lowest_bit(mine)];
         if (!theirs) continue;
+        const i32 a = cells.first_cell[k] + count_bits(here & below_lowest_bit(mine));
         i32 root = find(cells.parent, a);
         for (; theirs; theirs &= theirs - 1) {
-            const u64 before = (theirs & (0 - theirs)) - 1;
-            const i32 b = cells.first_cell[m] + count_bits(there & before);
+            const i32 b = cells.first_cell[m] + count_bits(there & below_lowest_bit(theirs));
             if (find(cells.parent, b) == root) continue;
             if (any_friends<images>(cells, space, a, b)) root = unite(cells.parent, cells.rank, a, b);
         }
@@ -380,13 +384,12 @@ struct Blocks {
 };
 
 // The neighbours in one row, whose blocks are next to each other in the array: a walk of at most three steps.
-DEVICE void find_in_row(const Blocks& blocks, i64 z, u64 row, i32 r, bool wrapped, i64& near, Neighbours& found)
+DEVICE void find_in_row(const Blocks& blocks, i64 k, i64 z, u64 row, i32 r, bool wrapped, i64& near, Neighbours& found)
 {
     const i32 centre = 3 * r;   // the offset straight ahead; the block's own row has only one neighbour, at offset 1
     const i64 last = blocks.along[LAST] - 1;
-    const u64 base = row << blocks.bits[LAST];
-    const u64 from = base + (u64)(r == 0 ? z + 1 : z > 0 ? z - 1 : 0), to = base + (u64)(z < last ? z + 1 : z);
-    near = seek(blocks.key, blocks.count, near, from);
+    const u64 base = row << blocks.bits[LAST], to = base + (u64)(z < last ? z + 1 : z);
+    near = r == 0 ? k + 1 : seek(blocks.key, blocks.count, near, base + (u64)(z > 0 ? z - 1 : 0));
     for (i64 m = near; m < blocks.count && blocks.key[m] <= to; ++m)
         add_neighbour(found, m, centre + (i32)(blocks.key[m] - base) - (i32)z, wrapped);
     if (!blocks.closed) return;
@@ -423,11 +426,11 @@ DEVICE void find_ahead(const Blocks& blocks, i64 k, i64* near, Neighbours& found
             }
             row = row << blocks.bits[axis] | (u64)x;
         }
-        if (blocks.closed || !wrapped) find_in_row(blocks, at[LAST], row, r, wrapped || blocks.images, near[r], found);
+        if (blocks.closed || !wrapped) find_in_row(blocks, k, at[LAST], row, r, wrapped || blocks.images, near[r], found);
     }
 }
 
-// reach: 64 words for each offset, in the order of ROW_OFFSETS and the last axis.
+// reach: REACH_WORDS for each offset, in the order of ROW_OFFSETS and the last axis.
 KERNEL(link)(i64 chunks, i64 count, const u64* block_key, const u64* occupied, const i32* first_cell, const i32* first,
              const real* sorted, const double* periods, const i64* blocks_along, const i64* block_bits, const u64* reach,
              i64 closed, double b_squared, i64 with_trees, const real* box, i32* open, const i32* rank, i32* parent)
@@ -456,7 +459,7 @@ KERNEL(link)(i64 chunks, i64 count, const u64* block_key, const u64* occupied, c
             if (with_trees && !any_open(cells, k)) continue;   // only pairs of open cells are still undecided
             find_ahead(blocks, k, near, found);
             for (i32 f = 0; f < found.count; ++f) {
-                const u64* of_offset = reach + 64 * found.offset[f];
+                const u64* of_offset = reach + REACH_WORDS * found.offset[f];
                 if (found.images[f]) link_blocks<true>(cells, space, k, found.block[f], of_offset);
                 else link_blocks<false>(cells, space, k, found.block[f], of_offset);
             }

@@ -4,30 +4,29 @@
 // steps keep the order of equal keys, so the result is the stable one whatever the number of chunks.
 #include "portable.cuh"
 
-static const i32 DIGIT_BITS = 11;   // 2048 counters fit the first-level cache; three passes cover 33-bit keys
-static const i32 DIGITS = 1 << DIGIT_BITS;
+static const i32 MOST_DIGITS = 1 << 11;   // as many counters as fit the first-level cache
 
 // counts[digit * chunks + chunk]: its running sum is where each chunk places its first key of each digit.
-KERNEL(count_digits)(i64 chunks, i64 n, const u64* key, i32 shift, i64* counts)
+KERNEL(count_digits)(i64 chunks, i64 n, const u64* key, i32 shift, i32 digits, i64* counts)
 {
     FOR_EACH(c, chunks) {
-        u32 seen[DIGITS];
-        for (i32 d = 0; d < DIGITS; ++d) seen[d] = 0;
+        u32 seen[MOST_DIGITS];
+        for (i32 d = 0; d < digits; ++d) seen[d] = 0;
         const i64 end = chunk_begin(c + 1, chunks, n);
-        for (i64 i = chunk_begin(c, chunks, n); i < end; ++i) ++seen[(key[i] >> shift) & (DIGITS - 1)];
-        for (i32 d = 0; d < DIGITS; ++d) counts[d * chunks + c] = seen[d];
+        for (i64 i = chunk_begin(c, chunks, n); i < end; ++i) ++seen[(key[i] >> shift) & (digits - 1)];
+        for (i32 d = 0; d < digits; ++d) counts[d * chunks + c] = seen[d];
     }
 }
 
-KERNEL(place_by_digit)(i64 chunks, i64 n, const u64* key, const i32* value, i32 shift, const i64* first, u64* key_out,
+KERNEL(place_by_digit)(i64 chunks, i64 n, const u64* key, const i32* value, i32 shift, i32 digits, const i64* first, u64* key_out,
                        i32* value_out)
 {
     FOR_EACH(c, chunks) {
-        u32 next[DIGITS];   // positions fit: one array holds fewer than 2^31 items
-        for (i32 d = 0; d < DIGITS; ++d) next[d] = (u32)first[d * chunks + c];
+        u32 next[MOST_DIGITS];   // positions fit: one array holds fewer than 2^31 items
+        for (i32 d = 0; d < digits; ++d) next[d] = (u32)first[d * chunks + c];
         const i64 end = chunk_begin(c + 1, chunks, n);
         for (i64 i = chunk_begin(c, chunks, n); i < end; ++i) {
-            const u32 to = next[(key[i] >> shift) & (DIGITS - 1)]++;
+            const u32 to = next[(key[i] >> shift) & (digits - 1)]++;
             key_out[to] = key[i];
             value_out[to] = value[i];
         }
@@ -39,9 +38,9 @@ DEVICE bool starts_run(i64 i, const u64* key, i32 shift) { return i == 0 || key[
 KERNEL(count_runs)(i64 chunks, i64 n, const u64* key, i32 shift, i64* counts)
 {
     FOR_EACH(c, chunks) {
-        i64 found = 0;
-        const i64 end = chunk_begin(c + 1, chunks, n);
-        for (i64 i = chunk_begin(c, chunks, n); i < end; ++i) found += starts_run(i, key, shift);
+        const i64 begin = chunk_begin(c, chunks, n), end = chunk_begin(c + 1, chunks, n);
+        i64 found = begin < end && starts_run(begin, key, shift);
+        for (i64 i = begin + 1; i < end; ++i) found += key[i] >> shift != key[i - 1] >> shift;
         counts[c] = found;
     }
 }

@@ -12,33 +12,52 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 
-DIGIT_BITS = 11   # as in kernels/ordering.cu
+MOST_DIGIT_BITS = 11   # as in kernels/ordering.cu
 
 
-def sort_by_key(key: Array, bits: int) -> tuple[Array, Array]:
-    """The sorted keys (uint64, less than 2**bits) and the stable order (int32) that sorts them; `key` is used up.
+def sort_by_key(key: Array, bits: int, scratch: Array | None = None) -> Array:
+    """Sort keys (uint64, less than 2**bits) in place; the stable order (int32) that sorts them is returned.
 
-    >>> key, order = sort_by_key(np.array([7, 2, 7, 0], np.uint64), bits=3)
-    >>> key.tolist(), order.tolist()
-    ([0, 2, 7, 7], [3, 1, 0, 2])
+    `scratch` is an array that may be overwritten. Given 12 bytes a key of it, nothing but the order is allocated.
+
+    >>> key = np.array([7, 2, 7, 0], np.uint64)
+    >>> sort_by_key(key, bits=3).tolist(), key.tolist()
+    ([3, 1, 0, 2], [0, 2, 7, 7])
     """
     xp = backend.namespace(key)
     if backend.on_device(key):
         order = xp.argsort(key, kind="stable").astype(xp.int32)
-        return key[order], order
-    count = len(key)
-    chunks = backend.chunks(count, key)
-    order = np.arange(count, dtype=np.int32)
-    counts = np.empty((1 << DIGIT_BITS) * chunks, np.int64)
-    spare_key, spare_order = np.empty_like(key), np.empty_like(order)
-    for shift in range(0, bits, DIGIT_BITS):
-        backend.kernel("ordering", "count_digits")(chunks, count, key, shift, counts)
-        first = _running_sum(counts)
-        place = backend.kernel("ordering", "place_by_digit")
-        place(chunks, count, key, order, shift, first, spare_key, spare_order)
-        key, spare_key = spare_key, key
-        order, spare_order = spare_order, order
-    return key, order
+        key[...] = key[order]
+        return order
+    order = np.arange(len(key), dtype=np.int32)
+    target = _scratch(scratch, len(key))
+    source = (key, order)
+    passes = 2 * -(-bits // (2 * MOST_DIGIT_BITS))   # an even number ends where it began
+    digit_bits = -(-bits // max(passes, 1))
+    for number in range(passes):
+        _sort_by_digit(source, target, number * digit_bits, digit_bits)
+        source, target = target, source
+    return order
+
+
+def _scratch(memory: Array | None, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Room for as many keys and values."""
+    if memory is None or memory.nbytes < 12 * count:
+        return np.empty(count, np.uint64), np.empty(count, np.int32)
+    room = memory.reshape(-1).view(np.uint8)
+    return room[: 8 * count].view(np.uint64), room[8 * count : 12 * count].view(np.int32)
+
+
+def _sort_by_digit(
+    source: tuple[np.ndarray, np.ndarray], target: tuple[np.ndarray, np.ndarray], shift: int, digit_bits: int
+) -> None:
+    """Sort keys and values by one digit of the keys, from source to target."""
+    count, digits = len(source[0]), 1 << digit_bits
+    chunks = backend.chunks(count, source[0])
+    counts = np.empty(digits * chunks, np.int64)
+    backend.kernel("ordering", "count_digits")(chunks, count, source[0], shift, digits, counts)
+    place = backend.kernel("ordering", "place_by_digit")
+    place(chunks, count, *source, shift, digits, _running_sum(counts), *target)
 
 
 def run_starts(key: Array, shift: int = 0) -> Array:

@@ -52,13 +52,15 @@ class CellGrid:
     def reach(self) -> np.ndarray:
         """For each neighbouring block ahead and each cell of a block: the cells of the neighbour that can hold friends.
 
-        One 64-bit word each; first the block itself (where each pair of cells is named once), then the neighbours in
-        the order in which `kernels/fof.cu` numbers them.
+        One 64-bit word each, and after every 64 the cells that reach any, and those that any reaches. First the block
+        itself (where each pair of cells is named once), then the neighbours as `kernels/fof.cu` numbers them.
         """
         squared_gaps = _squared_gaps(len(self.cell_sides)) @ (self.cell_sides / self.linking_length) ** 2
         reachable = squared_gaps <= 1 + 1e-3
         reachable[0] &= np.arange(64) > np.arange(64)[:, None]
-        return np.packbits(reachable, axis=-1, bitorder="little").view("<u8").astype(np.uint64).ravel()
+        sides = np.stack([reachable.any(axis=2), reachable.any(axis=1)], axis=1)
+        bits = np.concatenate([reachable, sides], axis=1)
+        return np.packbits(bits, axis=-1, bitorder="little").view("<u8").astype(np.uint64).ravel()
 
 
 def regular_grid(particles: Particles, linking_length: float) -> CellGrid:

@@ -44,7 +44,7 @@ def _order_along_curve(dense: Array, sizes: Array, first: Array, positions: Arra
     key, place = xp.empty(total, xp.uint64), xp.empty(total, xp.int32)
     start = xp.cumsum(sizes) - sizes
     _kernel("dense_keys", positions)(count, dense, start, first, positions, curve_bits, key, place)
-    _, order = sort_by_key(key, cell_bits + curve_bits * positions.shape[1])
+    order = sort_by_key(key, cell_bits + curve_bits * positions.shape[1])
     _kernel("reorder_dense", positions)(total, place, positions[place[order]], positions)
 
 

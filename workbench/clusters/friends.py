@@ -71,13 +71,13 @@ def _cells(particles: Particles, length: float) -> tuple[CellGrid, Array]:
 
 def _labels(positions: Array, grid: CellGrid, key: Array) -> Array:
     xp = backend.namespace(positions)
-    key, order = sort_by_key(key, grid.key_bits)
+    sorted_positions = xp.empty_like(positions)   # before it holds positions, it is room to sort in
+    order = sort_by_key(key, grid.key_bits, scratch=sorted_positions)
     first = run_starts(key)
     cells = len(first) - 1
     cell_key, rank, parent = xp.empty(cells, xp.uint64), xp.empty(cells, xp.int32), xp.empty(cells, xp.int32)
     _kernel("start_cells", positions)(cells, key, first, order, cell_key, rank, parent)
     del key
-    sorted_positions = xp.empty_like(positions)
     _kernel("gather_positions", positions)(len(positions), positions, order, sorted_positions)
     _link(sorted_positions, first, cell_key, rank, parent, grid)
     labels = xp.empty(len(positions), xp.int64)
