@@ -24,6 +24,7 @@ from workbench.data.readers.netcdf import NETCDF
 from workbench.data.readers.numpy_files import NPY, NPZ
 from workbench.data.readers.raw import RAW
 from workbench.data.readers.source import Source
+from workbench.data.readers.structures import DCD, GRO
 from workbench.data.readers.trr import TRR
 from workbench.data.readers.xtc import XTC
 from workbench.data.readers.xyz import XYZ
@@ -37,6 +38,7 @@ FORMATS: list[Format] = [
     ABACUS,
     TRR,
     XTC,
+    DCD,
     GADGET,
     FAST_FOOD,
     AMBER,
@@ -46,6 +48,7 @@ FORMATS: list[Format] = [
     ZARR,
     NPZ,
     LAMMPS,
+    GRO,
     BOV,
     XYZ,
     RAW,
