@@ -1,12 +1,18 @@
 """What several tests need: where the real data are, and a GPU when there is one."""
 
 import functools
+import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from workbench import backend
 from workbench.errors import WorkbenchError
+
+# No deadline: a slow machine is not a wrong result. CI tries the same examples each time, people try new ones.
+settings.register_profile("workbench", deadline=None, derandomize="CI" in os.environ, print_blob=True)
+settings.load_profile("workbench")
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -36,7 +36,7 @@ def particle_sets(draw: st.DrawFn) -> tuple[wb.Particles, float]:
 
 
 @given(particle_sets())
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 def test_labels_are_right(case: tuple[wb.Particles, float]) -> None:
     particles, length = case
     groups = wb.friends_of_friends(particles, length, unit="length")
@@ -137,8 +137,16 @@ def test_threads_change_nothing(clustered: wb.Particles, threads: int) -> None:
         np.testing.assert_array_equal(wb.friends_of_friends(clustered).labels, expected)
 
 
+@pytest.mark.parametrize("chunks", [1, 2, 37, 100_000])
+def test_chunks_change_nothing(clustered: wb.Particles, chunks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a launch on another machine would change: how many runs the particles and blocks are cut into."""
+    expected = wb.friends_of_friends(clustered).labels
+    monkeypatch.setattr(backend, "chunks", lambda count, array: max(1, min(chunks, count)))
+    np.testing.assert_array_equal(wb.friends_of_friends(clustered).labels, expected)
+
+
 @given(st.integers(0, 2**32), st.floats(0.05, 0.6))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_order_of_particles_changes_only_names(clustered: wb.Particles, seed: int, linking_length: float) -> None:
     shuffle = np.random.default_rng(seed).permutation(len(clustered))
     groups = wb.friends_of_friends(clustered, linking_length)
@@ -235,7 +243,7 @@ def test_linking_length_beyond_the_box(length: float) -> None:
 
 
 @given(st.integers(0, 2**32), st.sampled_from([2, 3]), st.sampled_from([1e-7, 1e-8]), st.booleans())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_links_far_shorter_than_the_space(seed: int, dimensions: int, length: float, periodic: bool) -> None:
     """A regular grid would have more cells than keys; some tight clumps sit across a face or corner of the box."""
     random = np.random.default_rng(seed)

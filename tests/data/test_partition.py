@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
@@ -26,7 +26,6 @@ def distance_to_brick(particles: wb.Particles, part: wb.Partition) -> np.ndarray
     border=st.sampled_from([0.0, 0.05, 0.3, 0.7]),
     periodic=st.booleans(),
 )
-@settings(deadline=None)
 def test_every_particle_has_one_home_and_borders_are_complete(
     seed: int, dimensions: int, bricks: list[int], border: float, periodic: bool
 ) -> None:

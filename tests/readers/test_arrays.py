@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from readers import written
@@ -183,7 +183,6 @@ def test_bov_refusals(tmp_path, changes, message):
         open_file(path)
 
 
-@settings(deadline=None)
 @given(cut=st.integers(1, 95))
 def test_bov_with_a_truncated_raw_file(scratch, cut):
     path = written.bov(scratch, np.zeros((2, 3, 4), np.float32))
@@ -193,7 +192,6 @@ def test_bov_with_a_truncated_raw_file(scratch, cut):
         open_file(path)
 
 
-@settings(deadline=None)
 @given(data=st.data())
 def test_bov_with_a_damaged_header(scratch, survives, data):
     content = written.bov(scratch, np.zeros((2, 3, 4), np.float32)).read_bytes()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from readers import written
@@ -135,7 +135,6 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@settings(deadline=None)
 @given(data=st.data())
 def test_cut_anywhere_is_refused(refused_when_cut, case, data):
     content, key = CASES[case]
@@ -146,7 +145,6 @@ def test_cut_anywhere_is_refused(refused_when_cut, case, data):
 
 
 @pytest.mark.parametrize("case", CASES)
-@settings(deadline=None)
 @given(data=st.data())
 def test_changed_bytes_are_refused_or_read(survives, case, data):
     content, key = CASES[case]
@@ -157,7 +155,6 @@ def test_changed_bytes_are_refused_or_read(survives, case, data):
 
 
 @pytest.mark.parametrize("key", ["gadget", "ff"])
-@settings(deadline=None)
 @given(content=st.binary(min_size=1, max_size=600))
 def test_any_bytes_are_refused_or_read(survives, key, content):
     survives(content, {}, format=key)

@@ -5,7 +5,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from readers import written
@@ -18,7 +18,6 @@ SMALL = written.genericio([written.hacc_columns(3)])
 BIG = written.genericio([written.hacc_columns(3)], order=">")
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=700))
 def test_crc64_is_that_of_the_definition(data):
     assert crc64(data) == written.slow_crc64(data)
@@ -120,7 +119,6 @@ def test_no_positions(file):
 
 
 @pytest.mark.parametrize("content", [SMALL, BIG], ids=["little", "big"])
-@settings(deadline=None)
 @given(data=st.data())
 def test_cut_anywhere_is_refused(refused_when_cut, content, data):
     needed = len(content) - 3 * 2 - 8   # the last column, the mask, is not read
@@ -128,13 +126,11 @@ def test_cut_anywhere_is_refused(refused_when_cut, content, data):
     refused_when_cut(content, data.draw(st.integers(1, needed - 1)))
 
 
-@settings(deadline=None)
 @given(changes=st.dictionaries(st.integers(8, len(SMALL) - 1), st.integers(0, 255), min_size=1, max_size=4))
 def test_changed_bytes_are_refused_or_read(survives, changes):
     survives(SMALL, changes)
 
 
-@settings(deadline=None)
 @given(changes=st.dictionaries(st.integers(8, 2800), st.integers(0, 255), min_size=1, max_size=4))
 def test_a_wrong_header_with_a_right_checksum(survives, changes):
     """Whoever wrote nonsense may have checksummed it: the numbers in the header are not trusted either."""

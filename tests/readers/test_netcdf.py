@@ -5,7 +5,7 @@ from contextlib import suppress
 import netCDF4
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from readers import written
@@ -142,14 +142,12 @@ def classic(request, tmp_path_factory):
     return path.read_bytes()
 
 
-@settings(deadline=None)
 @given(data=st.data())
 def test_netcdf3_cut_anywhere_is_refused(classic, refused_when_cut, data):
     """The library would read zeros."""
     refused_when_cut(classic, data.draw(st.integers(1, len(classic) - 1)))
 
 
-@settings(deadline=None)
 @given(data=st.data())
 def test_netcdf3_size_of_a_damaged_header(classic, scratch, data):
     changes = data.draw(st.dictionaries(st.integers(4, len(classic) - 1), st.integers(0, 255), min_size=1, max_size=5))

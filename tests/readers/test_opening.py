@@ -4,7 +4,7 @@ import importlib
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from readers import written
@@ -87,14 +87,12 @@ def test_nothing_but_a_signature(file, name):
         open_file(file(SIGNATURES[name] + b"\xff" * 100))
 
 
-@settings(deadline=None)
 @given(content=st.binary(min_size=1, max_size=300))
 def test_any_bytes_are_refused_or_read(survives, content):
     survives(content, {})
 
 
 @pytest.mark.parametrize("key", [known.key for known in FORMATS])
-@settings(deadline=None)
 @given(content=st.binary(min_size=1, max_size=100))
 def test_any_bytes_as_any_format(survives, key, content):
     survives(content, {}, format=key)

@@ -3,7 +3,7 @@
 import gsd.hoomd
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from readers import written
@@ -127,7 +127,6 @@ def test_trr_cells_that_are_no_boxes(file):
 TRR = written.trr(FRAMES[:1], box=np.diag([10.0] * 3))
 
 
-@settings(deadline=None)
 @given(cut=st.integers(1, len(TRR) - 1))
 def test_trr_cut_anywhere_is_refused(refused_when_cut, cut):
     refused_when_cut(TRR, cut)
@@ -137,7 +136,6 @@ def test_trr_cut_anywhere_is_refused(refused_when_cut, cut):
 PLACES = st.integers(0, len(TRR) - 1) | st.integers(20, 90)
 
 
-@settings(deadline=None)
 @given(changes=st.dictionaries(PLACES, st.integers(0, 255), min_size=1, max_size=5))
 def test_trr_with_changed_bytes(survives, changes):
     survives(TRR, changes)
@@ -148,7 +146,6 @@ TEXTS = {"xyz": written.xyz(FRAMES).encode(), "lammps": LAMMPS.encode()}
 
 
 @pytest.mark.parametrize("key", TEXTS)
-@settings(deadline=None)
 @given(data=st.data())
 def test_text_with_changed_bytes(survives, key, data):
     text = TEXTS[key]
@@ -157,7 +154,6 @@ def test_text_with_changed_bytes(survives, key, data):
 
 
 @pytest.mark.parametrize("key", TEXTS)
-@settings(deadline=None)
 @given(share=st.floats(0.01, 0.98))
 def test_text_that_ends_early_is_refused(refused_when_cut, key, share):
     text = TEXTS[key]
