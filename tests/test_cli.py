@@ -55,6 +55,12 @@ def test_info_of_a_raw_field(tmp_path: Path, capsys: pytest.CaptureFixture) -> N
     assert (printed["kind"], printed["shape"], printed["maximum"]) == ("field", [2, 3, 4], 23.0)
 
 
+@pytest.mark.parametrize(("given", "box"), [("open", None), ("20", [20.0] * 3), ("16,17,18", [16.0, 17.0, 18.0])])
+def test_box_of_ones_own(given: str, box: list[float] | None, snapshot: Path, capsys: pytest.CaptureFixture) -> None:
+    assert main(["info", str(snapshot), "--box", given, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["box"] == box
+
+
 def test_doctor(capsys: pytest.CaptureFixture) -> None:
     assert main(["doctor", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
@@ -99,7 +105,10 @@ def test_wrong_input_says_what_is_wrong(
     assert not captured.out
 
 
-@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["fof"], ["fof", "x", "--unit", "mpc"], ["fof", "x", "-b", "far"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["nonsense"], ["fof"], ["fof", "x", "--unit", "mpc"], ["fof", "x", "-b", "far"], ["info", "x", "--box", "a,b"]],
+)
 def test_wrong_usage_ends_with_2(arguments: list[str], capsys: pytest.CaptureFixture) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)

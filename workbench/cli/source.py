@@ -11,8 +11,11 @@ import numpy as np
 from workbench.data import Field, Particles
 from workbench.data.readers import open_file
 
+OPEN = "open"
 OPTIONS = {
-    "box": "period of the box, one length or one per axis, comma-separated",
+    "format": "read as this format instead of the one recognised",
+    "kind": "whether a bare array is particles or a field",
+    "box": "box to use instead of the file's own: a length, lengths separated by commas, or `open`",
     "name": "which variable or data set of the file",
     "shape": "shape of a raw file, comma-separated",
     "dtype": "number type of a raw file: float32 or float64",
@@ -33,6 +36,8 @@ def add_file(parser: argparse.ArgumentParser) -> None:
 def open_source(options: argparse.Namespace) -> Particles | Field:
     """Open FILE with the options that were given."""
     given = {option: getattr(options, option) for option in OPTIONS if getattr(options, option) is not None}
+    if given.get("box") == OPEN:
+        given["box"] = None
     return open_file(options.file, **given)
 
 
@@ -64,13 +69,22 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def _lengths(text: str) -> float | tuple[float, ...]:
-    lengths = tuple(float(part) for part in text.split(","))
+def _lengths(text: str) -> float | tuple[float, ...] | str:
+    if text == OPEN:
+        return text
+    try:
+        lengths = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        expected = f"a length, lengths separated by commas, or {OPEN}"
+        raise argparse.ArgumentTypeError(f"expected {expected}; got {text!r}") from None
     return lengths[0] if len(lengths) == 1 else lengths
 
 
 def _shape(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(","))
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected whole numbers separated by commas; got {text!r}") from None
 
 
 _READ: dict[str, Any] = {"box": _lengths, "shape": _shape, "frame": int, "particle_type": int}
