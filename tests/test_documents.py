@@ -1,0 +1,42 @@
+"""What the documents show must run, and what they point to must exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from workbench.data.readers import FORMATS
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def test_ten_lines_of_the_readme_run(capsys: pytest.CaptureFixture) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    exec(compile(code, "README.md", "exec"), {})
+    printed = capsys.readouterr().out
+    assert "686 with at least 20 members" in printed   # as the comment beside it says
+    assert "686 with at least 20 members" in code
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)", document.read_text(encoding="utf-8"))
+    missing = [target for target in targets if "://" not in target and not (document.parent / target).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("document", ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"])
+def test_files_that_are_named_exist(document: str) -> None:
+    named = re.findall(r"`((?:workbench|kernels|tests|benchmarks|docs|binder)/[\w./]*)`", (ROOT / document).read_text("utf-8"))
+    assert named or document == "README.md"
+    assert not [name for name in named if not (ROOT / name).exists()]
+
+
+def test_every_format_is_documented() -> None:
+    text = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    for known in FORMATS:
+        assert f"`{known.key}`" in text, known.key
+        (row,) = [line for line in text.splitlines() if f"`{known.key}`" in line and line.startswith("| `")]
+        for option in known.options:
+            assert f"`{option}`" in row, (known.key, option)
