@@ -22,7 +22,7 @@ static const i32 EDGE_MASK = (1 << EDGE_BITS) - 1;
 static const i32 LAST = DIMENSIONS - 1;
 static const i32 OFFSETS = 1 + 1 + 3 * (ROWS - 1);   // the block itself, its successor, three in each row ahead
 
-// How space is measured: the period along each axis (0: open), half of it (infinite: open), the linking length squared.
+// How space is measured: the period along each axis (0: open), half of it, and the linking length squared.
 struct Space {
     double period[DIMENSIONS], half_period[DIMENSIONS], b_squared;
 };
