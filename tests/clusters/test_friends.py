@@ -36,7 +36,7 @@ def particle_sets(draw: st.DrawFn) -> tuple[wb.Particles, float]:
 
 
 @given(particle_sets())
-@settings(max_examples=400)
+@settings(max_examples=1000)
 def test_labels_are_right(case: tuple[wb.Particles, float]) -> None:
     particles, length = case
     groups = wb.friends_of_friends(particles, length, unit="length")
