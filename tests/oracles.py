@@ -5,6 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from workbench import Particles
+from workbench.data.synthetic import adversarial
+
+
+def hard_cases() -> dict[str, tuple[Particles, float]]:
+    """Every adversarial set with its linking length, in two and three dimensions and both precisions, by name."""
+    return {
+        f"{name}-{dimensions}d-{np.dtype(dtype).name}": case
+        for dimensions in (2, 3)
+        for dtype in (np.float32, np.float64)
+        for name, case in adversarial.cases(dimensions, dtype).items()
+    }
 
 
 def squared_distances(particles: Particles, i: np.ndarray, j: np.ndarray) -> np.ndarray:

@@ -8,9 +8,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+import oracles
 import workbench as wb
 from workbench import backend
-from workbench.data.synthetic import adversarial
 from workbench.ordering import run_starts, sort_by_key
 
 pytestmark = pytest.mark.gpu
@@ -78,12 +78,7 @@ def test_groups(cupy, make, dtype, dimensions, box):
         assert_same(there.labels, here.labels)
 
 
-HARD = {
-    f"{name}-{dimensions}d-{np.dtype(dtype).name}": case
-    for dimensions in (2, 3)
-    for dtype in (np.float32, np.float64)
-    for name, case in adversarial.cases(dimensions, dtype).items()
-}
+HARD = oracles.hard_cases()
 
 
 @pytest.mark.parametrize("name", HARD)

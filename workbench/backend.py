@@ -173,7 +173,7 @@ def _library() -> ctypes.CDLL:
     path = host_library.LIBRARY
     if not path.exists():
         raise WorkbenchError(f"the compiled kernels are missing ({path.name}); run `make build`, or reinstall lossbench")
-    library = ctypes.CDLL(str(path))
+    library = _load(str(path))
     library.host_source_hash.restype = ctypes.c_char_p
     if library.host_source_hash().decode() != host_library.source_hash(host_library.kernel_folder()):
         raise WorkbenchError(
@@ -181,6 +181,21 @@ def _library() -> ctypes.CDLL:
         )
     os.register_at_fork(after_in_child=_single_thread_after_fork)
     return library
+
+
+def _load(path: str) -> ctypes.CDLL:
+    """The library, with OpenMP told to let go of the processor while a thread waits, unless the user says otherwise.
+
+    OpenMP reads this when it is loaded. By default threads wait busily, and beside any other program (a browser that
+    draws the last result, say) a call can then take several times as long.
+    """
+    chosen = os.environ.get("OMP_WAIT_POLICY")
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    try:
+        return ctypes.CDLL(path)
+    finally:
+        if chosen is None:
+            del os.environ["OMP_WAIT_POLICY"]
 
 
 @functools.cache

@@ -22,7 +22,7 @@ CELL_BITS = 6
 # Cells are smaller than b / sqrt(D) by this much: far more than what rounding can move a particle between cells, far
 # less than what would make a difference to the speed.
 MARGIN = 2.0**-20
-MOST_CELLS = 2**31   # along one axis: with more, rounding would come near the margin
+MOST_CELLS = 2**29   # along one axis: with more, rounding would come near the margin
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +91,13 @@ def regular_keys(particles: Particles, grid: CellGrid) -> Array:
     last_cell = grid.blocks_along * block_edge(particles.dimensions) - 1
     geometry = (xp.asarray(a) for a in (origin, 1 / grid.cell_sides, last_cell, grid.block_bits))
     key = xp.empty(len(positions), xp.uint64)
-    fill = backend.kernel("fof", "cell_keys", positions.dtype, particles.dimensions)
-    fill(len(positions), positions, *geometry, key)
+    fof_kernel("cell_keys", positions)(len(positions), positions, *geometry, key)
     return key
+
+
+def fof_kernel(name: str, positions: Array) -> backend.Kernel:
+    """The kernel of `kernels/fof.cu` for positions of this type and number of dimensions."""
+    return backend.kernel("fof", name, positions.dtype, positions.shape[1])
 
 
 def block_edge(dimensions: int) -> int:

@@ -6,10 +6,9 @@ proportional to its particles. `kernels/fof.cu` says how they are used.
 
 from __future__ import annotations
 
-from typing import Any
-
 from workbench import backend
 from workbench.backend import Array
+from workbench.clusters.cells import fof_kernel
 from workbench.ordering import sort_by_key
 
 # As in kernels/fof.cu.
@@ -32,7 +31,7 @@ def build_trees(open_cells: Array, first: Array, positions: Array) -> Array:
     nodes = 2 * _leaves(sizes)
     open_cells[dense] = TREE + xp.cumsum(nodes) - nodes
     boxes = xp.empty((int(nodes.sum()), 2, positions.shape[1]), positions.dtype)
-    _kernel("bound_dense", positions)(len(dense), dense, first, positions, open_cells, boxes)
+    fof_kernel("bound_dense", positions)(len(dense), dense, first, positions, open_cells, boxes)
     return boxes
 
 
@@ -43,9 +42,9 @@ def _order_along_curve(dense: Array, sizes: Array, first: Array, positions: Arra
     curve_bits = min(16, (64 - cell_bits) // positions.shape[1])
     key, place = xp.empty(total, xp.uint64), xp.empty(total, xp.int32)
     start = xp.cumsum(sizes) - sizes
-    _kernel("dense_keys", positions)(count, dense, start, first, positions, curve_bits, key, place)
+    fof_kernel("dense_keys", positions)(count, dense, start, first, positions, curve_bits, key, place)
     order = sort_by_key(key, cell_bits + curve_bits * positions.shape[1])
-    _kernel("reorder_dense", positions)(total, place, positions[place[order]], positions)
+    fof_kernel("reorder_dense", positions)(total, place, positions[place[order]], positions)
 
 
 def _leaves(sizes: Array) -> Array:
@@ -55,7 +54,3 @@ def _leaves(sizes: Array) -> Array:
     while bool((short := sizes > LEAF * leaves).any()):
         leaves = xp.where(short, 2 * leaves, leaves)
     return leaves
-
-
-def _kernel(name: str, positions: Array) -> Any:
-    return backend.kernel("fof", name, positions.dtype, positions.shape[1])

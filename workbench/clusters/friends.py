@@ -9,13 +9,13 @@ no list of pairs is ever held.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
-from workbench.clusters.cells import CELL_BITS, CellGrid, has_keys, regular_grid, regular_keys
+from workbench.clusters.cells import CELL_BITS, CellGrid, fof_kernel, has_keys, regular_grid, regular_keys
 from workbench.clusters.dense_cells import build_trees
 from workbench.clusters.groups import Groups
 from workbench.clusters.sparse_cells import sparse_cells
@@ -76,12 +76,12 @@ def _labels(positions: Array, grid: CellGrid, key: Array) -> Array:
     first = run_starts(key)
     cells = len(first) - 1
     cell_key, rank, parent = xp.empty(cells, xp.uint64), xp.empty(cells, xp.int32), xp.empty(cells, xp.int32)
-    _kernel("start_cells", positions)(cells, key, first, order, cell_key, rank, parent)
+    fof_kernel("start_cells", positions)(cells, key, first, order, cell_key, rank, parent)
     del key
-    _kernel("gather_positions", positions)(len(positions), positions, order, sorted_positions)
+    fof_kernel("gather_positions", positions)(len(positions), positions, order, sorted_positions)
     _link(sorted_positions, first, cell_key, rank, parent, grid)
     labels = xp.empty(len(positions), xp.int64)
-    _kernel("label_particles", positions)(cells, first, order, rank, parent, labels)
+    fof_kernel("label_particles", positions)(cells, first, order, rank, parent, labels)
     return labels
 
 
@@ -91,12 +91,12 @@ def _link(positions: Array, first: Array, cell_key: Array, rank: Array, parent: 
     first_cell = run_starts(cell_key, CELL_BITS)
     blocks = len(first_cell) - 1
     block_key, occupied = xp.empty(blocks, xp.uint64), xp.empty(blocks, xp.uint64)
-    _kernel("start_blocks", positions)(blocks, cell_key, first_cell, block_key, occupied)
+    fof_kernel("start_blocks", positions)(blocks, cell_key, first_cell, block_key, occupied)
     geometry = [xp.asarray(a) for a in (grid.periods, grid.blocks_along, grid.block_bits, grid.reach())]
     open_cells = xp.zeros(len(rank), xp.int32)
 
     def link(boxes: Array) -> None:
-        _kernel("link", positions)(
+        fof_kernel("link", positions)(
             backend.chunks(blocks, positions), blocks, block_key, occupied, first_cell, first, positions, *geometry,
             grid.closed, grid.linking_length**2, len(boxes) > 0, boxes, open_cells, rank, parent,
         )
@@ -104,7 +104,3 @@ def _link(positions: Array, first: Array, cell_key: Array, rank: Array, parent: 
     link(xp.empty((0, 2, grid.periods.size), positions.dtype))
     if bool(open_cells.any()):
         link(build_trees(open_cells, first, positions))
-
-
-def _kernel(name: str, positions: Array) -> Any:
-    return backend.kernel("fof", name, positions.dtype, positions.shape[1])

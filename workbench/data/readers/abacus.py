@@ -92,9 +92,6 @@ def _blosc_extension() -> Any:
     class Blosc(Compressor):   # type: ignore[misc, valid-type]
         label = b"blsc"
 
-        def compress(self, data: Any, **options: Any) -> Any:
-            raise NotImplementedError("this reader does not write ASDF files")
-
         def decompress(self, data: Iterable[Any], out: Any, **options: Any) -> int:
             return _decompress(b"".join(bytes(piece) for piece in data), out)
 

@@ -36,8 +36,8 @@ def cosmic_web(
     `box` is the side in Mpc/h. It is n when not given: a mean spacing of 1 Mpc/h, where halos of 20 particles weigh
     1.7e12 Msun/h. Velocities are peculiar, in km/s; ids number the lattice that the particles started from.
 
-    The mean pull of a particle is Newton's within 10% beyond two mean spacings, within 40% down to half of one, and
-    fades below: inside that radius, halos are less dense than real ones. The same arguments give the same bits on any
+    The mean pull of a particle is Newton's within 10% beyond two mean spacings, and fades inside one: there, halos are
+    less dense than real ones. The same arguments give the same bits on any
     number of threads; on another kind of processor the last bits of the transforms, and in time single particles in
     halos, may differ.
 

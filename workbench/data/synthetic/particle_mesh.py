@@ -3,8 +3,7 @@
 A step hands the mass of the particles to a mesh, solves Poisson's equation there with one forward and one inverse
 Fourier transform, and lets each particle take the slope of the potential where it is (`kernels/mesh.cu`). Handing over
 and reading back each blur the force by the cloud-in-cell window; the solver undoes both, for all waves that the mesh
-resolves in every direction. On a mesh of two cells per particle and axis this recovers the halo mass function of a mesh
-twice as fine, and about three quarters of its density at the centre of halos.
+resolves in every direction. So a mesh of two cells per particle and axis is fine enough for halos in their right numbers.
 
 Units: lengths in mesh cells, momenta are a^2 dx/dt with the Hubble constant as the unit of inverse time.
 """
