@@ -61,13 +61,6 @@ KERNEL(cell_keys)(i64 n, const real* position, const double* origin, const doubl
     }
 }
 
-KERNEL(gather_positions)(i64 n, const real* position, const i32* order, real* sorted)
-{
-    FOR_EACH(i, n)
-        for (i32 axis = 0; axis < DIMENSIONS; ++axis)
-            sorted[i * DIMENSIONS + axis] = position[(i64)order[i] * DIMENSIONS + axis];
-}
-
 // A cell's rank is the smallest particle index in it: the first one, as the sort is stable.
 KERNEL(start_cells)(i64 cells, const u64* key, const i32* first, const i32* order, u64* cell_key, i32* rank, i32* parent)
 {

@@ -54,3 +54,9 @@ KERNEL(place_runs)(i64 chunks, i64 n, const u64* key, i32 shift, const i64* firs
             if (starts_run(i, key, shift)) start[to++] = (i32)i;
     }
 }
+
+KERNEL(gather_rows)(i64 n, const real* table, const i32* order, real* gathered)
+{
+    FOR_EACH(i, n)
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) gathered[i * DIMENSIONS + axis] = table[(i64)order[i] * DIMENSIONS + axis];
+}

@@ -17,6 +17,8 @@
 #endif
 
 typedef REAL real;
+typedef unsigned char u8;
+typedef unsigned short u16;
 typedef int i32;
 typedef unsigned int u32;
 typedef long long i64;
@@ -39,6 +41,7 @@ DEVICE i32 compare_and_swap(i32* p, i32 expected, i32 desired) { return atomicCA
 DEVICE void add_shared(i64* p, i64 value) { atomicAdd((u64*)p, (u64)value); }
 DEVICE i32 count_bits(u64 bits) { return __popcll(bits); }
 DEVICE i32 lowest_bit(u64 bits) { return __ffsll((i64)bits) - 1; }
+DEVICE i32 leading_zeros(u64 bits) { return __clzll((i64)bits); }
 
 #else
 
@@ -66,8 +69,12 @@ DEVICE i32 compare_and_swap(i32* p, i32 expected, i32 desired)
 DEVICE void add_shared(i64* p, i64 value) { __atomic_fetch_add(p, value, __ATOMIC_RELAXED); }
 DEVICE i32 count_bits(u64 bits) { return __builtin_popcountll(bits); }
 DEVICE i32 lowest_bit(u64 bits) { return __builtin_ctzll(bits); }
+DEVICE i32 leading_zeros(u64 bits) { return __builtin_clzll(bits); }   // not of zero
 
 #endif
+
+// How many bits a number needs: 0 for 0, 3 for 5.
+DEVICE i32 bit_length(u64 value) { return value ? 64 - leading_zeros(value) : 0; }
 
 // The slice of `n` items that chunk `c` of `chunks` works through in order.
 DEVICE i64 chunk_begin(i64 c, i64 chunks, i64 n) { return (i64)((u64)n / (u64)chunks * (u64)c + (u64)n % (u64)chunks * (u64)c / (u64)chunks); }

@@ -5,22 +5,38 @@
 >>> groups = wb.friends_of_friends(snapshot, linking_length=0.2)
 >>> groups.labels.shape
 (4096,)
+>>> archive = wb.compress(snapshot, wb.Absolute(0.01))
+>>> archive.decompress()
+Particles(4,096 in 3-D, float32, box 16 x 16 x 16, velocities, ids)
 """
 
+from workbench import codecs, metrics
+from workbench.archive import Archive, compress
 from workbench.clusters import Groups, friends_of_friends
 from workbench.data import Field, Particles, Partition, synthetic
 from workbench.data.readers import open_file as open
 from workbench.errors import GuaranteeBroken, WorkbenchError
+from workbench.guarantees import Absolute, PointwiseRelative, Relative, Safeguard
+from workbench.metrics import compare
 
 __version__ = "0.1.0"
 __all__ = [
+    "Absolute",
+    "Archive",
     "Field",
     "Groups",
     "GuaranteeBroken",
     "Particles",
     "Partition",
+    "PointwiseRelative",
+    "Relative",
+    "Safeguard",
     "WorkbenchError",
+    "codecs",
+    "compare",
+    "compress",
     "friends_of_friends",
+    "metrics",
     "open",
     "synthetic",
 ]

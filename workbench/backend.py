@@ -33,7 +33,8 @@ DEVICE_FLAGS = ("-std=c++17", "--fmad=false")
 _BLOCK = 256
 _SCALARS = {"i32": ctypes.c_int, "i64": ctypes.c_longlong, "double": ctypes.c_double}
 _DTYPES = {
-    "i32": np.int32, "u32": np.uint32, "i64": np.int64, "u64": np.uint64, "float": np.float32, "double": np.float64,
+    "u8": np.uint8, "u16": np.uint16, "i32": np.int32, "u32": np.uint32, "i64": np.int64, "u64": np.uint64,
+    "float": np.float32, "double": np.float64,
 }
 _REAL_NAMES = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 

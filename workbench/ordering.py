@@ -60,6 +60,18 @@ def _sort_by_digit(
     place(chunks, count, *source, shift, digits, _running_sum(counts), *target)
 
 
+def gather_rows(table: Array, order: Array, out: Array | None = None) -> Array:
+    """The rows of a table (N, 2) or (N, 3) of floats in another order (int32); into `out` when given.
+
+    >>> gather_rows(np.array([[0.0, 1.0], [2.0, 3.0]]), np.array([1, 0], np.int32)).tolist()
+    [[2.0, 3.0], [0.0, 1.0]]
+    """
+    xp = backend.namespace(table)
+    gathered = xp.empty((len(order), table.shape[1]), table.dtype) if out is None else out
+    backend.kernel("ordering", "gather_rows", table.dtype, table.shape[1])(len(order), table, order, gathered)
+    return gathered
+
+
 def run_starts(key: Array, shift: int = 0) -> Array:
     """Where `key >> shift` changes in sorted keys: the first index of every run (int32), then the length of `key`.
 

@@ -21,7 +21,7 @@ from workbench.clusters.groups import Groups
 from workbench.clusters.sparse_cells import sparse_cells
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
-from workbench.ordering import run_starts, sort_by_key
+from workbench.ordering import gather_rows, run_starts, sort_by_key
 
 Unit = Literal["spacing", "length"]
 
@@ -78,7 +78,7 @@ def _labels(positions: Array, grid: CellGrid, key: Array) -> Array:
     cell_key, rank, parent = xp.empty(cells, xp.uint64), xp.empty(cells, xp.int32), xp.empty(cells, xp.int32)
     fof_kernel("start_cells", positions)(cells, key, first, order, cell_key, rank, parent)
     del key
-    fof_kernel("gather_positions", positions)(len(positions), positions, order, sorted_positions)
+    gather_rows(positions, order, out=sorted_positions)
     _link(sorted_positions, first, cell_key, rank, parent, grid)
     labels = xp.empty(len(positions), xp.int64)
     fof_kernel("label_particles", positions)(cells, first, order, rank, parent, labels)

@@ -16,6 +16,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
+from workbench.data.extent import extent
 from workbench.errors import WorkbenchError
 
 Box = float | Sequence[float] | None
@@ -190,18 +191,12 @@ def _box(given: Box, dimensions: int) -> tuple[float, ...] | None:
 
 
 def _extent(positions: Array) -> tuple[np.ndarray, np.ndarray]:
-    """The smallest and largest coordinate along each axis, in float64 on the host."""
-    xp = backend.namespace(positions)
-    count, dimensions = positions.shape
-    chunks = backend.chunks(count, positions)
-    lower = xp.empty((chunks, dimensions), positions.dtype)
-    upper = xp.empty_like(lower)
-    backend.kernel("extent", "extent", positions.dtype, dimensions)(chunks, count, positions, lower, upper)
-    ends = backend.to_host(lower.min(axis=0)), backend.to_host(upper.max(axis=0))
-    bad = np.flatnonzero(~np.isfinite(ends[0]) | ~np.isfinite(ends[1]))
+    """How far the positions reach; refused when one is not finite."""
+    lower, upper = extent(positions)
+    bad = np.flatnonzero(~np.isfinite(lower) | ~np.isfinite(upper))
     if len(bad):
         raise WorkbenchError(f"positions must be finite; got nan or infinity on axis {', '.join(map(str, bad))}")
-    return ends[0].astype(np.float64), ends[1].astype(np.float64)
+    return lower, upper
 
 
 def _check_inside(lower: np.ndarray, upper: np.ndarray, box: tuple[float, ...] | None) -> None:

@@ -1,0 +1,208 @@
+// An entropy coder for integers whose sizes change slowly: gaps along a curve, steps along a path.
+//
+// The size of a number (its bit length and the bits after the leading one, with its sign) is a symbol, coded by range asymmetric
+// numeral systems (rANS) with a table of frequencies; the bits below are stored as they are. Which table depends on the sizes of
+// the numbers before: two moving averages of log2, a fast one and a slow one, and, where an item has several components, the
+// sizes of those of its components that came first. Blocks are independent, so they are coded side by side and any of them
+// can be read alone. All arithmetic is in integers.
+#include "portable.cuh"
+
+static const i32 SYMBOLS = 256;
+static const i32 CONTEXTS = 64;        // for each component
+static const i32 PRECISION = 12;       // frequencies of one context sum to 2^12
+static const u32 LEAST_STATE = 1 << 16;
+static const i32 MOST_COMPONENTS = 3;
+
+// With `signs`, the lowest bit of a number is its sign and becomes the lowest bit of its symbol.
+DEVICE u64 magnitude_of(u64 value, i32 signs) { return signs ? (value >> 1) + (value & 1) : value; }
+
+DEVICE i32 symbol_of(u64 value, i32 signs)
+{
+    const u64 size = magnitude_of(value, signs);
+    const i32 length = bit_length(size);
+    if (signs) return 2 * (length < 2 ? (i32)size : 2 * (length - 1) + (i32)(size >> (length - 2) & 1)) + (i32)(value & 1);
+    return length < 3 ? (i32)size : 4 * (length - 2) + (i32)(size >> (length - 3) & 3);
+}
+
+// How many bits of a magnitude stand below its symbol.
+DEVICE i32 bits_below(i32 symbol) { return symbol < 8 ? 0 : symbol / 4 - 1; }
+
+DEVICE u64 value_of(i32 symbol, i32 signs, u64 below)
+{
+    if (!signs) return symbol < 8 ? symbol : (u64)(4 | (symbol & 3)) << bits_below(symbol) | below;
+    const i32 half = symbol >> 1;
+    const u64 size = half < 4 ? half : (u64)(2 | (half & 1)) << bits_below(symbol) | below;
+    return 2 * size - (symbol & 1);
+}
+
+// The moving averages of log2(magnitude + 1) of one component, in 1/256 of an octave.
+struct Level {
+    i32 fast, slow;
+};
+
+struct Levels {
+    Level of[MOST_COMPONENTS];
+    i32 before;   // the sum of the sizes of this item's components so far
+};
+
+DEVICE Levels levels_at(i32 octave)
+{
+    Levels levels;
+    for (i32 c = 0; c < MOST_COMPONENTS; ++c) levels.of[c].fast = levels.of[c].slow = octave << 8;
+    levels.before = 0;
+    return levels;
+}
+
+// The row of the table for component `c`: what its own past says, averaged with the components that came before it.
+DEVICE i32 context_of(const Levels* levels, i32 c, i32 lowest, i32 highest)
+{
+    const i32 own = (levels->of[c].fast + levels->of[c].slow) >> 1;
+    const i32 octave = (own + levels->before) / (c + 1) >> 8;
+    return c * CONTEXTS + (octave < lowest ? lowest : octave > highest ? highest : octave);
+}
+
+DEVICE void follow(Levels* levels, i32 c, i32 components, u64 magnitude)
+{
+    const u64 above = magnitude + (magnitude != ~0ULL);
+    const i32 octave = bit_length(above) - 1;
+    const i32 fraction = (i32)((octave < 8 ? above << (8 - octave) : above >> (octave - 8)) & 255);
+    const i32 size = octave << 8 | fraction;
+    levels->of[c].fast += (size - levels->of[c].fast) >> 1;
+    levels->of[c].slow += (size - levels->of[c].slow) >> 3;
+    levels->before = c + 1 < components ? levels->before + size : 0;
+}
+
+// In all kernels `n` counts numbers, and a block is a whole number of items of `components` numbers each.
+
+// code[i] = context * SYMBOLS + symbol, and how many bits below the symbols each block has.
+KERNEL(classify)(i64 blocks, i64 n, i64 block, i32 components, i32 signs, const u64* value, i32 octave, i32 lowest, i32 highest,
+                 u16* code, i64* bits)
+{
+    FOR_EACH(b, blocks) {
+        Levels levels = levels_at(octave);
+        i64 below = 0;
+        i32 c = 0;
+        const i64 end = (b + 1) * block < n ? (b + 1) * block : n;
+        for (i64 i = b * block; i < end; ++i) {
+            const i32 symbol = symbol_of(value[i], signs);
+            code[i] = (u16)(context_of(&levels, c, lowest, highest) * SYMBOLS + symbol);
+            below += bits_below(symbol);
+            follow(&levels, c, components, magnitude_of(value[i], signs));
+            c = c + 1 < components ? c + 1 : 0;
+        }
+        bits[b] = below;
+    }
+}
+
+// counts[part * codes + code]: a histogram for each part, to be added up.
+KERNEL(count_codes)(i64 parts, i64 n, const u16* code, i64 codes, u32* counts)
+{
+    FOR_EACH(p, parts) {
+        u32* seen = counts + p * codes;
+        const i64 end = chunk_begin(p + 1, parts, n);
+        for (i64 i = chunk_begin(p, parts, n); i < end; ++i) ++seen[code[i]];
+    }
+}
+
+// rANS works like a stack: the last symbol goes in first. Each block fills its slot of `room` words from the end.
+KERNEL(encode_symbols)(i64 blocks, i64 n, i64 block, const u16* code, const u32* frequency, const u32* start, i64 room,
+                       u16* words, i64* used)
+{
+    FOR_EACH(b, blocks) {
+        const i64 begin = b * block, end = begin + block < n ? begin + block : n;
+        u16* out = words + (b + 1) * room;
+        u32 state = LEAST_STATE;
+        for (i64 i = end - 1; i >= begin; --i) {
+            const u32 f = frequency[code[i]];
+            if (state >= (u64)f << (32 - PRECISION)) {
+                *--out = (u16)state;
+                state >>= 16;
+            }
+            state = (state / f << PRECISION) + state % f + start[code[i]];
+        }
+        *--out = (u16)state;
+        *--out = (u16)(state >> 16);
+        used[b] = words + (b + 1) * room - out;
+    }
+}
+
+// The words of each block, moved from the end of its slot to where they belong.
+KERNEL(gather_words)(i64 blocks, i64 room, const u16* words, const i64* used, const i64* first, u16* out)
+{
+    FOR_EACH(b, blocks) {
+        const u16* from = words + (b + 1) * room - used[b];
+        for (i64 i = 0; i < used[b]; ++i) out[first[b] + i] = from[i];
+    }
+}
+
+// The bits below the symbols, one after the other, from `first` 32-bit words on.
+KERNEL(write_bits)(i64 blocks, i64 n, i64 block, i32 signs, const u64* value, const i64* first, u32* out)
+{
+    FOR_EACH(b, blocks) {
+        u32* to = out + first[b];
+        u64 held = 0;
+        i32 count = 0;
+        const i64 end = (b + 1) * block < n ? (b + 1) * block : n;
+        for (i64 i = b * block; i < end; ++i) {
+            u64 rest = magnitude_of(value[i], signs);
+            i32 left = bits_below(symbol_of(value[i], signs));
+            while (left > 0) {
+                const i32 taken = left < 32 ? left : 32;
+                held |= (rest & ((1ULL << taken) - 1)) << count;
+                rest >>= taken;
+                left -= taken;
+                count += taken;
+                if (count >= 32) {
+                    *to++ = (u32)held;
+                    held >>= 32;
+                    count -= 32;
+                }
+            }
+        }
+        if (count > 0) *to = (u32)held;
+    }
+}
+
+// The numbers of some blocks; with `sums`, the running sum of each block's numbers from `base` on. Whatever the input, nothing
+// is read outside what `word_first` and `bits_first` delimit: a damaged stream gives wrong numbers, which checksums catch.
+KERNEL(decode_symbols)(i64 blocks, i32 components, i32 signs, const i64* begin, const i64* word_first, const u16* words,
+                       const i64* bits_first, const u32* bits, const u8* symbol_at, const u32* frequency, const u32* start,
+                       i32 octave, i32 lowest, i32 highest, i32 sums, const u64* base, u64* value)
+{
+    FOR_EACH(b, blocks) {
+        const u16 *word = words + word_first[b], *last_word = words + word_first[b + 1];
+        const u32 *below = bits + bits_first[b], *last_below = bits + bits_first[b + 1];
+        Levels levels = levels_at(octave);
+        u32 state = word < last_word ? *word++ : 0;
+        state = state << 16 | (word < last_word ? *word++ : 0);
+        u64 held = 0, total = sums ? base[b] : 0;
+        i32 count = 0, c = 0;
+        for (i64 i = begin[b]; i < begin[b + 1]; ++i) {
+            const i32 context = context_of(&levels, c, lowest, highest);
+            const u32 slot = state & ((1 << PRECISION) - 1);
+            const i32 symbol = symbol_at[(context << PRECISION) + slot];
+            const i32 code = context * SYMBOLS + symbol;
+            state = frequency[code] * (state >> PRECISION) + slot - start[code];
+            if (state < LEAST_STATE) state = state << 16 | (word < last_word ? *word++ : 0);
+            u64 rest = 0;
+            i32 got = 0;
+            for (i32 left = bits_below(symbol); left > 0;) {
+                const i32 taken = left < 32 ? left : 32;
+                if (count < taken) {
+                    held |= (u64)(below < last_below ? *below++ : 0) << count;
+                    count += 32;
+                }
+                rest |= (held & ((1ULL << taken) - 1)) << got;
+                held >>= taken;
+                count -= taken;
+                left -= taken;
+                got += taken;
+            }
+            const u64 number = value_of(symbol, signs, rest);
+            follow(&levels, c, components, magnitude_of(number, signs));
+            c = c + 1 < components ? c + 1 : 0;
+            total += number;
+            value[i] = sums ? total : number;
+        }
+    }
+}

@@ -1,0 +1,146 @@
+// Positions as cells of a lattice, cells as keys along a Morton curve, and back.
+//
+// A cell's number along an axis has up to 52 bits; a key has room for 21 (31 in two dimensions). The `shift` lowest bits that
+// do not fit travel beside it: at that depth they are noise. A decoded position is the middle of its cell, in float64,
+// rounded once to the type of the positions.
+#include "portable.cuh"
+
+DEVICE u64 spread(u64 x)
+{
+#if DIMENSIONS == 3
+    x = (x | x << 32) & 0x001f00000000ffffULL;
+    x = (x | x << 16) & 0x001f0000ff0000ffULL;
+    x = (x | x << 8) & 0x100f00f00f00f00fULL;
+    x = (x | x << 4) & 0x10c30c30c30c30c3ULL;
+    return (x | x << 2) & 0x1249249249249249ULL;
+#else
+    x = (x | x << 16) & 0x0000ffff0000ffffULL;
+    x = (x | x << 8) & 0x00ff00ff00ff00ffULL;
+    x = (x | x << 4) & 0x0f0f0f0f0f0f0f0fULL;
+    x = (x | x << 2) & 0x3333333333333333ULL;
+    return (x | x << 1) & 0x5555555555555555ULL;
+#endif
+}
+
+DEVICE u64 squeeze(u64 x)
+{
+#if DIMENSIONS == 3
+    x &= 0x1249249249249249ULL;
+    x = (x | x >> 2) & 0x10c30c30c30c30c3ULL;
+    x = (x | x >> 4) & 0x100f00f00f00f00fULL;
+    x = (x | x >> 8) & 0x001f0000ff0000ffULL;
+    x = (x | x >> 16) & 0x001f00000000ffffULL;
+    return (x | x >> 32) & 0x00000000001fffffULL;
+#else
+    x &= 0x5555555555555555ULL;
+    x = (x | x >> 1) & 0x3333333333333333ULL;
+    x = (x | x >> 2) & 0x0f0f0f0f0f0f0f0fULL;
+    x = (x | x >> 4) & 0x00ff00ff00ff00ffULL;
+    x = (x | x >> 8) & 0x0000ffff0000ffffULL;
+    return (x | x >> 16) & 0x00000000ffffffffULL;
+#endif
+}
+
+DEVICE i64 cell_of(real position, double origin, double cells_per_length, i64 last)
+{
+    const double cell = floor(((double)position - origin) * cells_per_length);
+    return cell <= 0 ? 0 : cell >= (double)last ? last : (i64)cell;
+}
+
+// A coordinate in the middle of a cell, but not above `top`: the largest number of this type that is still in the box.
+DEVICE real middle_of(i64 cell, double origin, double step, double top)
+{
+    const double middle = origin + ((double)cell + 0.5) * step;
+    const real rounded = (real)(middle < top ? middle : top);
+    return (double)rounded > top ? (real)top : rounded;
+}
+
+KERNEL(cells_to_keys)(i64 n, const real* position, const double* origin, double cells_per_length, const i64* last, i32 shift,
+                      u64* key)
+{
+    FOR_EACH(i, n) {
+        u64 interleaved = 0;
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+            const i64 cell = cell_of(position[i * DIMENSIONS + axis], origin[axis], cells_per_length, last[axis]);
+            interleaved |= spread((u64)cell >> shift) << axis;
+        }
+        key[i] = interleaved;
+    }
+}
+
+// What a key has no room for: the lowest `shift` bits of every axis, one number each.
+KERNEL(low_bits)(i64 n, const real* position, const double* origin, double cells_per_length, const i64* last, i32 shift,
+                 u64* low)
+{
+    FOR_EACH(i, n)
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+            const i64 cell = cell_of(position[i * DIMENSIONS + axis], origin[axis], cells_per_length, last[axis]);
+            low[i * DIMENSIONS + axis] = (u64)cell & ((1ULL << shift) - 1);
+        }
+}
+
+KERNEL(keys_to_positions)(i64 n, const u64* key, const u64* low, const double* origin, double step, const double* top, i32 shift,
+                          real* position)
+{
+    FOR_EACH(i, n)
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+            u64 cell = squeeze(key[i] >> axis) << shift;
+            if (shift > 0) cell |= low[i * DIMENSIONS + axis] & ((1ULL << shift) - 1);
+            position[i * DIMENSIONS + axis] = middle_of((i64)cell, origin[axis], step, top[axis]);
+        }
+}
+
+// The gap from each key to the one before; the first key of a block starts anew.
+KERNEL(key_gaps)(i64 n, i64 block, const u64* key, u64* gap)
+{
+    FOR_EACH(i, n) gap[i] = i % block ? key[i] - key[i - 1] : 0;
+}
+
+// Whether a chunk of keys is in order already.
+KERNEL(count_descents)(i64 chunks, i64 n, const u64* key, i64* descents)
+{
+    FOR_EACH(c, chunks) {
+        i64 found = 0;
+        const i64 begin = chunk_begin(c, chunks, n), end = chunk_begin(c + 1, chunks, n);
+        for (i64 i = begin > 0 ? begin : 1; i < end; ++i) found += key[i] < key[i - 1];
+        descents[c] = found;
+    }
+}
+
+// In the original order: the steps from cell to cell, the short way round in a periodic box, with the sign in the lowest bit.
+// `period` is the number of cells around, or 0; each block starts anew, from the cells in `first`.
+KERNEL(cell_steps)(i64 n, i64 block, const real* position, const double* origin, double cells_per_length, const i64* last,
+                   const i64* period, u64* steps, i64* first)
+{
+    FOR_EACH(i, n)
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+            const i64 here = cell_of(position[i * DIMENSIONS + axis], origin[axis], cells_per_length, last[axis]);
+            i64 moved = 0;
+            if (i % block) {
+                moved = here - cell_of(position[(i - 1) * DIMENSIONS + axis], origin[axis], cells_per_length, last[axis]);
+                if (period[axis] && moved > period[axis] / 2) moved -= period[axis];
+                if (period[axis] && moved < -(period[axis] / 2)) moved += period[axis];
+            } else {
+                first[i / block * DIMENSIONS + axis] = here;
+            }
+            steps[i * DIMENSIONS + axis] = ((u64)moved << 1) ^ (u64)(moved >> 63);
+        }
+}
+
+KERNEL(walk_cells)(i64 blocks, i64 n, i64 block, const u64* steps, const i64* first, const double* origin, double step,
+                   const i64* period, const double* top, real* position)
+{
+    FOR_EACH(b, blocks) {
+        const i64 end = (b + 1) * block < n ? (b + 1) * block : n;
+        u64 cell[DIMENSIONS];
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) cell[axis] = (u64)first[b * DIMENSIONS + axis];
+        for (i64 i = b * block; i < end; ++i)
+            for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+                const u64 folded = steps[i * DIMENSIONS + axis];
+                cell[axis] += folded >> 1 ^ (0 - (folded & 1));
+                if (period[axis] && (i64)cell[axis] >= period[axis]) cell[axis] -= (u64)period[axis];
+                if (period[axis] && (i64)cell[axis] < 0) cell[axis] += (u64)period[axis];
+                position[i * DIMENSIONS + axis] = middle_of((i64)cell[axis], origin[axis], step, top[axis]);
+            }
+    }
+}

@@ -1,0 +1,176 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import workbench as wb
+from workbench import backend
+from workbench.codecs import CodecFailed, Tolerance, from_dict, get
+from workbench.codecs.lattice import CODERS, LatticeCodec
+from workbench.errors import WorkbenchError
+
+BOTH_ORDERS = pytest.mark.parametrize("order", ["free", "keep"])
+EVERY_CODER = pytest.mark.parametrize("coder", list(CODERS))
+
+
+def clustered(count: int = 20_000, dimensions: int = 3, dtype: type = np.float32, seed: int = 0) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    centres = random.random((50, dimensions))
+    offsets = random.normal(size=(count, dimensions)) * random.exponential(0.02, (count, 1))
+    return (centres[random.integers(0, 50, count)] + offsets).astype(dtype)
+
+
+def round_trip(codec: LatticeCodec, positions: np.ndarray, tolerance: float) -> tuple[bytes, np.ndarray, np.ndarray]:
+    aim = Tolerance(absolute=tolerance)
+    data = codec.encode(positions, aim)
+    order = codec.permutation(positions, aim, data)
+    return data, codec.decode(data, positions.shape, positions.dtype), positions if order is None else positions[order]
+
+
+@BOTH_ORDERS
+@EVERY_CODER
+@pytest.mark.parametrize("dimensions", [2, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("tolerance", [0.1, 1e-3, 1e-5])
+def test_positions_come_back_within_the_tolerance(order, coder, dimensions, dtype, tolerance):
+    positions = clustered(3001, dimensions, dtype)
+    _, decoded, expected = round_trip(LatticeCodec(order=order, coder=coder), positions, tolerance)
+    assert np.abs(decoded.astype(float) - expected).max() <= tolerance
+
+
+@EVERY_CODER
+def test_lattices_too_fine_for_keys_come_back_in_free_order(coder):
+    positions = clustered(3000, 3, np.float64)
+    codec = LatticeCodec(order="free", coder=coder, block=256)
+    data, decoded, expected = round_trip(codec, positions, 1e-10)
+    assert np.abs(decoded - expected).max() <= 1e-10
+    assert np.abs(decoded - expected).max() > 1e-12   # it does use the room it has
+    part, places = codec.decode_region(data, positions.shape, positions.dtype, [((0.2, 0.2, 0.2), (0.4, 0.4, 0.4))])
+    assert np.array_equal(part, decoded[places])
+
+
+@BOTH_ORDERS
+def test_duplicates_and_a_single_particle_come_back(order):
+    codec = LatticeCodec(order=order)
+    for positions in (np.full((1000, 3), 0.25, np.float32), np.array([[1.0, 2.0, 3.0]], np.float32)):
+        _, decoded, expected = round_trip(codec, positions, 1e-3)
+        assert np.abs(decoded - expected).max() <= 1e-3
+
+
+def test_sorted_positions_stay_in_place_and_others_are_sorted_stably():
+    positions = clustered()
+    codec, aim = LatticeCodec(), Tolerance(absolute=1e-3)
+    order = codec.permutation(positions, aim, codec.encode(positions, aim))
+    keys = codec.lattice(positions, aim).keys(positions)
+    assert np.array_equal(order, np.argsort(keys, kind="stable"))
+    ordered = positions[order]
+    assert codec.permutation(ordered, aim, codec.encode(ordered, aim)) is None
+
+
+def test_the_house_coder_beats_pcodec_and_free_order_saves_what_order_costs():
+    positions = clustered(200_000)
+    aim = Tolerance(absolute=1e-3)
+    sizes = {
+        (order, coder): len(LatticeCodec(order=order, coder=coder).encode(positions, aim)) * 8 / 200_000
+        for order in ("free", "keep")
+        for coder in CODERS
+    }
+    assert sizes["free", "context"] < sizes["free", "pcodec"] < sizes["free", "packed"]
+    assert sizes["keep", "context"] - sizes["free", "context"] > 0.9 * (np.log2(200_000) - 1.44)
+
+
+def test_a_region_is_decoded_from_its_blocks_alone():
+    positions = clustered(50_000)
+    codec = LatticeCodec(block=512)
+    data, decoded, _ = round_trip(codec, positions, 1e-3)
+    lower, upper = (0.3, 0.3, 0.3), (0.5, 0.5, 0.5)
+    part, places = codec.decode_region(data, positions.shape, positions.dtype, [(lower, upper)])
+    assert np.array_equal(part, decoded[places])
+    assert len(part) < 0.5 * len(positions)
+    inside = np.flatnonzero(((decoded >= lower) & (decoded < upper)).all(axis=1))
+    assert np.isin(inside, places).all()
+
+
+@BOTH_ORDERS
+@EVERY_CODER
+def test_the_bytes_do_not_depend_on_the_number_of_threads(order, coder):
+    positions, codec, aim = clustered(10_000), LatticeCodec(order=order, coder=coder), Tolerance(absolute=1e-3)
+    with backend.using_threads(1):
+        alone = codec.encode(positions, aim)
+    with backend.using_threads(3):
+        assert codec.encode(positions, aim) == alone
+
+
+def test_one_lattice_serves_all_parts_of_a_set():
+    positions = clustered(5000)
+    aim = Tolerance(absolute=1e-3)
+    codec = LatticeCodec().prepared(positions, aim, (2.0, 2.0, 2.0))
+    assert codec.lattice(positions[:10], aim) == codec.lattice(positions[-10:], aim)
+    assert from_dict(codec.to_dict()) == codec
+
+
+@BOTH_ORDERS
+def test_a_tolerance_below_the_spacing_of_the_numbers_is_refused(order):
+    with pytest.raises(CodecFailed, match="well above the spacing"):
+        LatticeCodec(order=order).encode(clustered(100), Tolerance(absolute=1e-9))
+    with pytest.raises(CodecFailed, match="well above the spacing"):
+        LatticeCodec(order=order).encode(clustered(100), Tolerance(absolute=0.0))
+
+
+def test_what_is_not_positions_is_refused():
+    with pytest.raises(WorkbenchError, match=r"positions of shape \(N, 2\) or \(N, 3\)"):
+        LatticeCodec().encode(np.zeros((10, 4)), Tolerance(absolute=0.1))
+    with pytest.raises(WorkbenchError, match="finite values only"):
+        LatticeCodec().encode(np.full((10, 3), np.nan), Tolerance(absolute=0.1))
+    with pytest.raises(WorkbenchError, match="order must be one of 'free', 'keep'"):
+        get("lattice", order="sorted")
+
+
+@BOTH_ORDERS
+@EVERY_CODER
+def test_damaged_streams_are_refused(order, coder):
+    positions = clustered(2000)
+    codec = LatticeCodec(order=order, coder=coder, block=256)
+    data = codec.encode(positions, Tolerance(absolute=1e-3))
+    random = np.random.default_rng(1)
+    for place in random.integers(0, len(data), 200):
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << random.integers(8)
+        with pytest.raises(WorkbenchError):
+            codec.decode(bytes(damaged), positions.shape, positions.dtype)
+    for size in range(0, len(data), 53):
+        with pytest.raises(WorkbenchError):
+            codec.decode(data[:size], positions.shape, positions.dtype)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    count=st.integers(1, 200),
+    dimensions=st.integers(2, 3),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    scale=st.floats(-30, 30),
+    fineness=st.floats(-5, 0.3),
+    order=st.sampled_from(["free", "keep"]),
+    offset=st.sampled_from([0.0, 1.0, -3.0]),
+)
+def test_any_positions_keep_the_tolerance_or_are_refused(seed, count, dimensions, dtype, scale, fineness, order, offset):
+    random = np.random.default_rng(seed)
+    positions = ((random.random((count, dimensions)) + offset) * 10.0**scale).astype(dtype)
+    tolerance = 10.0 ** (scale + fineness)
+    try:
+        _, decoded, expected = round_trip(LatticeCodec(order=order, block=64), positions, tolerance)
+    except CodecFailed:
+        assert tolerance < 4 * np.spacing(np.abs(positions).max())
+        return
+    assert np.abs(decoded.astype(np.longdouble) - expected).max() <= tolerance
+
+
+@BOTH_ORDERS
+def test_real_halos_are_smaller_than_with_sz3(order, shared_data):
+    galaxies = wb.open(shared_data / "corrfunc_mr19" / "gals_Mr19.ff")
+    aim = Tolerance(absolute=0.01)
+    ours = replace(LatticeCodec(order=order), box=galaxies.box)
+    theirs = len(get("columns", codec={"id": "sz3"}).encode(galaxies.positions, aim))
+    assert len(ours.encode(galaxies.positions, aim)) < 0.95 * theirs

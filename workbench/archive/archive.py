@@ -1,0 +1,287 @@
+"""An archive: compressed particles or a compressed field, with a promise that was checked.
+
+In memory or on disk it is the same Zarr group: `positions` (with `extents`, and `velocities`, `ids`, `permutation` if there
+are any) or `values` (with `mask`). Nothing is decoded before it is asked for, and then only the chunks that are needed.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench import backend, ordering
+from workbench.archive import document
+from workbench.archive import region as regions
+from workbench.archive import verify as verification
+from workbench.archive.certificate import Certificate
+from workbench.archive.encoding import EncodedArray
+from workbench.archive.frame import Damaged
+from workbench.archive.layout import ROOT, group_metadata, read_group, require_plausible
+from workbench.archive.reading import StoredArray
+from workbench.archive.store import MemoryStore, Store, open_store
+from workbench.archive.writing import write
+from workbench.backend import Array
+from workbench.codecs import Codec, Columns
+from workbench.codecs.curve import Lattice
+from workbench.data import Field, Particles
+from workbench.errors import WorkbenchError
+from workbench.guarantees.enforce import decoded_permutation
+from workbench.metrics.report import Check, Report
+
+FORMAT = 1   # raised when older versions could not read what is written
+DATA = {"particles": "positions", "field": "values"}
+INDEXES = ("extents", "permutation")   # arrays that are not data
+
+
+class Archive:
+    """What `wb.compress` returns and `wb.open` finds.
+
+    >>> import workbench as wb
+    >>> field = wb.Field(np.linspace(0, 1, 1000, dtype=np.float32))
+    >>> archive = wb.compress(field, wb.Absolute(1e-3), codec="prequantised")
+    >>> archive.decompress()
+    Field(1000, float32)
+    >>> archive.verify(field).passed
+    True
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.attributes, layouts = read_group(store)
+        if self.attributes.get("format") != FORMAT or self.attributes.get("kind") not in DATA:
+            raise WorkbenchError(
+                f"{store.name} must be an archive of format {FORMAT} with particles or a field; got format "
+                f"{self.attributes.get('format')!r}, {self.attributes.get('kind')!r}: a newer lossbench may read it"
+            )
+        for layout in layouts.values():
+            require_plausible(layout, store)
+        if DATA[self.kind] not in layouts:
+            raise WorkbenchError(f"{store.name} has no {DATA[self.kind]}, though it says that it holds a {self.kind}")
+        self.arrays = {name: StoredArray(store, layout) for name, layout in layouts.items()}
+
+    @classmethod
+    def of(cls, arrays: Sequence[EncodedArray], attributes: dict[str, Any]) -> Archive:
+        """The archive of these arrays, in memory."""
+        entries = {key: data for array in arrays for key, data in array.entries()}
+        root = group_metadata({"format": FORMAT, **attributes})
+        return cls(MemoryStore({ROOT: document.to_bytes(root), **entries}))
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Archive:
+        """The archive at a path. `wb.open` does the same for a path that may be anything."""
+        return cls(open_store(path))
+
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+        """Write a directory or, when the name ends in `.zip`, a single file: entirely, or not at all."""
+        return write(path, ((key, self.store.read(key)) for key in self.store.keys()), overwrite)   # noqa: SIM118
+
+    # What it is.
+
+    @property
+    def kind(self) -> str:
+        """"particles" or "field"."""
+        return str(self.attributes["kind"])
+
+    @property
+    def data(self) -> StoredArray:
+        """The positions, or the values of the field."""
+        return self.arrays[DATA[self.kind]]
+
+    @property
+    def codec(self) -> Codec:
+        """What the positions or values were encoded with."""
+        return self.data.codec
+
+    @property
+    def certificate(self) -> Certificate:
+        """What was promised, how it was checked, and the figures."""
+        return Certificate.from_dict(self.attributes.get("certificate"))
+
+    @property
+    def box(self) -> tuple[float, ...] | None:
+        """The lengths of the periodic box, if there is one."""
+        box = self.attributes.get("box")
+        return None if box is None else tuple(map(float, box))
+
+    @property
+    def reordered(self) -> bool:
+        """Whether particles come back in another order than they were given in."""
+        return self.attributes.get("order") == "free"
+
+    @property
+    def nbytes(self) -> int:
+        """The size of everything together."""
+        return self.store.nbytes
+
+    @property
+    def original_nbytes(self) -> int:
+        """The size of what it decodes to."""
+        layouts = [stored.layout for name, stored in self.arrays.items() if name not in INDEXES]
+        return sum(math.prod(layout.shape) * layout.dtype.itemsize for layout in layouts)
+
+    @property
+    def ratio(self) -> float:
+        """How many times smaller it is than what it decodes to."""
+        return self.original_nbytes / self.nbytes
+
+    @property
+    def bits_per_value(self) -> float:
+        """Bits for each number of what it decodes to, everything included."""
+        layouts = [stored.layout for name, stored in self.arrays.items() if name not in INDEXES]
+        return 8 * self.nbytes / sum(math.prod(layout.shape) for layout in layouts)
+
+    @property
+    def bits_per_particle(self) -> float:
+        """Bits for the position of each particle: its chunks alone, without what rides along."""
+        if self.kind != "particles":
+            raise WorkbenchError("bits_per_particle is for particles; this archive holds a field: use bits_per_value")
+        return 8 * self.data.nbytes / len(self)
+
+    def __len__(self) -> int:
+        return self.data.layout.shape[0]
+
+    # What is in it.
+
+    def decompress(self) -> Particles | Field:
+        """Everything, as it was given: particles or a field."""
+        if self.kind == "field":
+            return self._field(self.data.values(), self._optional("mask"))
+        positions = self.data.values()
+        return self._particles(positions, self._optional("velocities"), self._optional("ids"))
+
+    def read(self, region: Any) -> Particles | Field:
+        """A part, decoding only the chunks that hold it.
+
+        For particles: (lower, upper) along each axis, lower <= x < upper; it may reach across a periodic face. For fields:
+        a slice, a pair (start, stop) or None for each axis, in grid points.
+        """
+        if self.kind == "field":
+            slices = regions.slices_of(region, self.data.layout.shape)
+            mask = regions.grid_part(self.arrays["mask"], slices) if "mask" in self.arrays else None
+            return self._field(regions.grid_part(self.data, slices), mask)
+        wanted = regions.cuboids(region, self.data.layout.shape[1], self.box)
+        positions, places = regions.particles_in(self.data, self.arrays["extents"].values(), wanted)
+        if not len(positions):
+            raise WorkbenchError(f"no particle lies in the region {region!r}")
+        return self._particles(positions, self._rows("velocities", places), self._rows("ids", places))
+
+    def permutation(self, original: Particles | None = None) -> Array:
+        """Which particle of the original each decoded one is: decoded[i] is original[permutation[i]].
+
+        It follows from the original alone, so it need not be stored; when it was (`store_permutation`), none is needed.
+        """
+        if self.kind != "particles":
+            raise WorkbenchError("only particles have a permutation; this archive holds a field")
+        if "permutation" in self.arrays:
+            return self.arrays["permutation"].values()
+        if original is None and self.reordered:
+            raise WorkbenchError("the permutation was not stored: give the original, from which it follows")
+        if original is None or not self.reordered:
+            return np.arange(len(self), dtype=np.int32)
+        self._require_like(original)
+        curve = _curve(self.attributes.get("curve"))
+        positions = original.positions
+        order = ordering.sort_by_key(curve.keys(positions), curve.key_bits)
+        limit = self.certificate["positions"].limit
+        assert limit is not None
+        for index in self.data.layout.chunk_indices():
+            rows = self.data.layout.chunk_slices(index)[0]
+            sections = {tag: bytes(part) for tag, part in self.data.frame(index).sections.items()}
+            within = decoded_permutation(self.codec, sections, positions[order[rows]], limit)
+            if within is not None:
+                order[rows] = order[rows][within]
+        return order
+
+    def damage(self) -> list[Damaged]:
+        """Every damaged chunk, each with what is wrong with it; empty when all is well."""
+        return [found for stored in self.arrays.values() for found in stored.damage()]
+
+    def verify(self, original: Particles | Field | np.ndarray | None = None) -> Report:
+        """Decode everything and check it: against its checksums and, when given, against the original.
+
+        Raises `wb.GuaranteeBroken`, which says what is wrong, when the promise does not hold.
+        """
+        figures = verification.undamaged(self.arrays)
+        checks: list[Check] = []
+        notes = [promise.describe() for promise in self.certificate.promises]
+        if original is None:
+            notes.append("held against its checksums only; give the original to hold it against the bound")
+            return verification.report("the archive", figures, checks, notes)
+        for name, values, period, mask in self._originals(original):
+            found, held = verification.kept(self.certificate[name], self.arrays[name], values, period, mask)
+            figures |= found
+            checks += [held] if held else []
+        return verification.report("the archive and its original", figures, checks, notes)
+
+    def _originals(self, original: Any) -> list[tuple[str, Any, tuple[float, ...] | None, Any]]:
+        """Each array of the original, in the order of the archive, with its period and mask."""
+        if self.kind == "field":
+            field = original if isinstance(original, Field) else Field(original)
+            found: list[tuple[str, Any, tuple[float, ...] | None, Any]] = [("values", field.values, None, field.mask)]
+            return [*found, ("mask", field.mask, None, None)] if "mask" in self.arrays and field.mask is not None else found
+        if not isinstance(original, Particles):
+            raise WorkbenchError(f"this archive holds particles; got {type(original).__name__} as its original")
+        self._require_like(original)
+        order = backend.to_host(self.permutation(original))
+        riders = {"positions": original.positions, "velocities": original.velocities, "ids": original.ids}
+        return [
+            (name, backend.to_host(values)[order], self.box if name == "positions" else None, None)
+            for name, values in riders.items()
+            if name in self.arrays and values is not None
+        ]
+
+    def _require_like(self, original: Any) -> None:
+        expected = (self.data.layout.shape, self.box)
+        if not isinstance(original, Particles) or (tuple(original.positions.shape), original.box) != expected:
+            raise WorkbenchError(f"the original must be {len(self):,} particles in {_space(self.box)}; got {original!r}")
+
+    def _optional(self, name: str) -> np.ndarray | None:
+        return self.arrays[name].values() if name in self.arrays else None
+
+    def _rows(self, name: str, places: np.ndarray) -> np.ndarray | None:
+        """Some rows of an array, decoding only the chunks they are in."""
+        if name not in self.arrays:
+            return None
+        stored = self.arrays[name]
+        step = stored.layout.chunk_shape[0]
+        rest = (0,) * (len(stored.layout.shape) - 1)
+        found = [chunk[places[places // step == i[0]] - i[0] * step] for i, chunk in stored.chunks(
+            (number, *rest) for number in np.unique(places // step).tolist()
+        )]
+        return np.concatenate(found)   # places rise, so that chunk by chunk is their order
+
+    def _particles(self, positions: np.ndarray, velocities: np.ndarray | None, ids: np.ndarray | None) -> Particles:
+        return Particles(positions, self.box, velocities, ids, self.attributes.get("metadata"))
+
+    def _field(self, values: np.ndarray, mask: np.ndarray | None) -> Field:
+        spacing, name, metadata = (self.attributes.get(key) for key in ("spacing", "name", "metadata"))
+        return Field(values, spacing, name, mask, metadata)
+
+    def __repr__(self) -> str:
+        layout, inner = self.data.layout, self.codec
+        name = inner.codec.id if isinstance(inner, Columns) else inner.id
+        shape = " x ".join(map(str, layout.shape))
+        what = f"{len(self):,} particles" if self.kind == "particles" else f"field of {shape}"
+        return f"Archive({what}, {layout.dtype}, {name}, {self.nbytes:,} bytes, {self.ratio:.3g}x smaller)"
+
+    def _repr_html_(self) -> str:
+        return f"<div><strong>{html.escape(repr(self))}</strong>{self.certificate._repr_html_()}</div>"
+
+
+def _curve(described: Any) -> Lattice:
+    try:
+        names = ("origin", "last", "top")
+        origin, last, top = (tuple(described[name]) for name in names)
+        return Lattice(origin, float(described["step"]), last, top, bool(described["periodic"]))
+    except (KeyError, TypeError, ValueError):
+        raise WorkbenchError("the archive does not say along which curve its particles are sorted") from None
+
+
+def _space(box: tuple[float, ...] | None) -> str:
+    return "an open space" if box is None else f"a box of {' x '.join(f'{length:g}' for length in box)}"

@@ -1,0 +1,130 @@
+"""What an archive promises about each of its arrays, how that was checked, and the figures of the check."""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.errors import WorkbenchError
+from workbench.guarantees import Bound, Limit, bound_from_dict
+from workbench.guarantees.enforce import Figures
+
+CHECKED = "every value was decoded from the stored bytes and compared exactly with the original when the archive was made"
+
+
+@dataclass(frozen=True)
+class Promise:
+    """The promise about one array. `limit` is what the bound came to; without a bound, the array is kept bit for bit."""
+
+    array: str
+    bound: Bound | None
+    limit: Limit | None
+    keep: tuple[Mapping[str, Any], ...] = ()
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+    def describe(self) -> str:
+        """The promise in words.
+
+        >>> from workbench.guarantees import Absolute
+        >>> Promise("positions", Absolute(0.5), Limit("absolute", 0.5)).describe()
+        'positions: every value within 0.5 of the original'
+        """
+        words = "every value exactly as it was, bit for bit" if self.bound is None else self.bound.describe()
+        kept = [f"; kept: {kind.get('kind', '?')}" for kind in self.keep]
+        return f"{self.array}: {words}{''.join(kept)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The promise, ready for JSON."""
+        return {
+            "array": self.array,
+            "promise": self.describe(),
+            "bound": self.bound and self.bound.to_dict(),
+            "limit": self.limit and {"kind": self.limit.kind, "value": self.limit.value},
+            "keep": [dict(kind) for kind in self.keep],
+            "figures": dict(self.figures),
+        }
+
+    @classmethod
+    def from_dict(cls, described: Mapping[str, Any]) -> Promise:
+        """The promise that `to_dict` described."""
+        try:
+            bound, limit = described["bound"], described["limit"]
+            return cls(
+                str(described["array"]),
+                None if bound is None else bound_from_dict(bound),
+                None if limit is None else Limit(limit["kind"], limit["value"]),
+                tuple(dict(kind) for kind in described["keep"]),
+                dict(described["figures"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise WorkbenchError(f"the certificate of the archive cannot be read: {error!r}") from None
+
+
+@dataclass(frozen=True, repr=False)
+class Certificate:
+    """The promises of an archive, one for each array."""
+
+    promises: tuple[Promise, ...]
+    checked: str = CHECKED
+
+    def __getitem__(self, array: str) -> Promise:
+        """The promise about an array."""
+        for promise in self.promises:
+            if promise.array == array:
+                return promise
+        names = ", ".join(promise.array for promise in self.promises)
+        raise WorkbenchError(f"array must be one of {names}; got {array!r}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The certificate, ready for JSON."""
+        return {"checked": self.checked, "promises": [promise.to_dict() for promise in self.promises]}
+
+    @classmethod
+    def from_dict(cls, described: Any) -> Certificate:
+        """The certificate that `to_dict` described."""
+        if not isinstance(described, Mapping) or not isinstance(described.get("promises"), list):
+            raise WorkbenchError("the archive has no certificate that can be read")
+        return cls(tuple(map(Promise.from_dict, described["promises"])), str(described.get("checked", "")))
+
+    def __str__(self) -> str:
+        lines = [line for promise in self.promises for line in (promise.describe(), *_figure_lines(promise.figures))]
+        return "\n".join(["promised, and checked:", *(f"  {line}" for line in lines), f"  ({self.checked})"])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        items = []
+        for promise in self.promises:
+            figures = "; ".join(line.strip() for line in _figure_lines(promise.figures))
+            items.append(f"<li>{html.escape(promise.describe())}<br><small>{html.escape(figures)}</small></li>")
+        checked = html.escape(self.checked)
+        return f"<div><strong>promised, and checked</strong><ul>{''.join(items)}</ul><small>{checked}</small></div>"
+
+
+def summed(figures: Iterable[Figures]) -> dict[str, Any]:
+    """The figures of all chunks together."""
+    chunks = list(figures)
+    reasons = Counter(f.stored_exactly for f in chunks if f.stored_exactly)
+    return {
+        "values": sum(f.values for f in chunks),
+        "invalid": sum(f.invalid for f in chunks),
+        "corrected": sum(f.corrected for f in chunks),
+        "largest_error": max((f.largest_error for f in chunks), default=0.0),
+        "chunks": len(chunks),
+        "chunks_stored_exactly": dict(reasons),
+    }
+
+
+def _figure_lines(figures: Mapping[str, Any]) -> list[str]:
+    if not figures:
+        return []
+    values, corrected = figures.get("values", 0), figures.get("corrected", 0)
+    lines = [f"  largest error {figures.get('largest_error', 0):.6g}; {corrected:,} of {values:,} values were corrected"]
+    if figures.get("invalid"):
+        lines.append(f"  {figures['invalid']:,} values are not finite or masked, and kept bit for bit")
+    for reason, count in figures.get("chunks_stored_exactly", {}).items():
+        lines.append(f"  {count:,} of {figures.get('chunks', 0):,} chunks are stored exactly, because {reason}")
+    return lines

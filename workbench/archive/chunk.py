@@ -1,0 +1,96 @@
+"""One chunk of an array: from values to the bytes of a frame, and back.
+
+Everything that decodes a chunk comes through `decode_chunk`: our reader, plain Zarr, and the check before an archive is
+returned. A chunk of floats holds what `workbench.guarantees` made of it; integers and masks are kept losslessly.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from workbench import codecs
+from workbench.archive import frame
+from workbench.archive.frame import Damaged, Frame
+from workbench.codecs import Codec, Tolerance
+from workbench.codecs.pcodec import PCodec
+from workbench.errors import WorkbenchError
+from workbench.guarantees import Guarded, decode_guarded
+
+CODE, SAME = "code", "same"
+BYTES = "byte"      # bytes, deflated: masks, and integers of eight bits
+CHECKSUM = "dcrc"   # CRC-32 of the decoded values: tells when a codec decodes to something else than it once did
+
+
+def guarded_chunk(guarded: Guarded) -> bytes:
+    """The frame of a chunk of floats."""
+    shape = tuple(guarded.decoded.shape)
+    return frame.pack(shape, {**guarded.sections, CHECKSUM: guarded.figures.crc.to_bytes(4, "little")})
+
+
+def exact_chunk(values: np.ndarray) -> bytes:
+    """The frame of a chunk that is kept bit for bit.
+
+    >>> decode_chunk(exact_chunk(np.array([3, 1, 2])), {"codec": {"id": "pcodec"}}, np.dtype("int64"), "ids/c/0").tolist()
+    [3, 1, 2]
+    """
+    values = np.ascontiguousarray(values)
+    if values.dtype.name in PCodec.dtypes:
+        sections = {SAME: PCodec().encode(values, Tolerance(absolute=0.0))}
+    else:
+        packed = np.packbits(values) if values.dtype.kind == "b" else values
+        sections = {BYTES: zlib.compress(packed.tobytes(), 6)}
+    return frame.pack(values.shape, {**sections, CHECKSUM: _checksum(values)})
+
+
+def codec_of(configuration: Mapping[str, Any], where: str) -> Codec:
+    """The codec that an array's document names."""
+    described = configuration.get("codec")
+    if not isinstance(described, Mapping):
+        raise WorkbenchError(f"the codec of {where} must be described by names and values; got {described!r:.100}")
+    return codecs.from_dict(described)
+
+
+def decode_chunk(data: bytes, configuration: Mapping[str, Any], dtype: np.dtype, where: str) -> np.ndarray:
+    """The values of a chunk; `where` is its key, for messages."""
+    return decode_frame(frame.unpack(data, where), codec_of(configuration, where), dtype)
+
+
+def decode_frame(opened: Frame, codec: Codec, dtype: np.dtype) -> np.ndarray:
+    """The values of a chunk that was taken apart."""
+    codec.require()
+    if BYTES in opened.sections:
+        return _from_bytes(opened, dtype)
+    sections = {tag: bytes(part) for tag, part in opened.sections.items() if tag != CHECKSUM}
+    try:
+        return decode_guarded(codec, sections, opened.shape, dtype)
+    except Damaged:
+        raise
+    except WorkbenchError as error:
+        raise Damaged(opened.where, str(error)) from error
+
+
+def decodes_as_written(opened: Frame, values: np.ndarray) -> bool:
+    """Whether these are the values that came out when the chunk was written, bit for bit."""
+    return _checksum(values) == bytes(opened.section(CHECKSUM))
+
+
+def _checksum(values: np.ndarray) -> bytes:
+    return zlib.crc32(np.ascontiguousarray(values).data).to_bytes(4, "little")
+
+
+def _from_bytes(opened: Frame, dtype: np.dtype) -> np.ndarray:
+    count = int(np.prod(opened.shape, dtype=np.int64))
+    expected = -(-count // 8) if dtype.kind == "b" else count * dtype.itemsize
+    try:
+        inflated = zlib.decompressobj().decompress(bytes(opened.section(BYTES)), expected + 1)   # never more than is due
+    except zlib.error as error:
+        raise Damaged(opened.where, f"its bytes cannot be inflated ({error})") from None
+    if len(inflated) != expected:
+        raise Damaged(opened.where, f"it must inflate to {expected:,} bytes")
+    if dtype.kind != "b":
+        return np.frombuffer(inflated, dtype).reshape(opened.shape).copy()
+    return np.unpackbits(np.frombuffer(inflated, np.uint8), count=count).astype(bool).reshape(opened.shape)

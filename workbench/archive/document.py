@@ -1,0 +1,131 @@
+"""The JSON documents of an archive (`zarr.json`): small, plain, finite, and each with a checksum of its own.
+
+What was promised about an archive stands in these documents, and one flipped bit turns a bound of 0.1 into 0.5 without
+making the JSON any less valid. So each carries, among its attributes, the CRC-32 of everything else it says. The checksum
+is of the content, so that spaces and the order of keys do not matter, and its presence is what tells an archive of ours
+from any other Zarr group.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+from workbench.errors import GuaranteeBroken, WorkbenchError
+
+SEAL = "lossbench:crc32"   # the attribute that holds the checksum
+MOST_BYTES = 2**24
+MOST_DEPTH = 64
+
+
+def plain(value: Any, what: str) -> Any:
+    """The value as it will be read again: lists for tuples, strings for keys; refused when JSON cannot hold it.
+
+    >>> plain({"box": (1.0, 2.0)}, "attributes")
+    {'box': [1.0, 2.0]}
+    """
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise WorkbenchError(f"{what} must be plain values that JSON can hold; {error}") from None
+
+
+def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with its checksum among its attributes.
+
+    >>> sealed({"attributes": {"bound": 0.1}})
+    {'attributes': {'bound': 0.1, 'lossbench:crc32': 'b23a176d'}}
+    """
+    attributes = document["attributes"]
+    if SEAL in attributes:
+        raise WorkbenchError(f"{SEAL} is the archive's own attribute: use another name")
+    return {**document, "attributes": {**attributes, SEAL: _checksum(document)}}
+
+
+def unsealed(document: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The document without its checksum, once that was found right; `where` is its file."""
+    if not is_sealed(document):
+        raise WorkbenchError(f"{where} was not written by lossbench: it has no {SEAL} among its attributes")
+    attributes = {key: value for key, value in document["attributes"].items() if key != SEAL}
+    content = {**document, "attributes": attributes}
+    if document["attributes"][SEAL] != _checksum(content):
+        raise GuaranteeBroken(f"{where} fails its checksum: it was damaged, or changed after the archive was written")
+    return content
+
+
+def is_sealed(document: Any) -> bool:
+    """Whether a document says that it belongs to an archive of ours; whether it is whole is another question."""
+    attributes = document.get("attributes") if isinstance(document, Mapping) else None
+    return isinstance(attributes, Mapping) and SEAL in attributes
+
+
+def to_bytes(document: Mapping[str, Any]) -> bytes:
+    """A document as it stands in a file.
+
+    >>> from_bytes(to_bytes({"zarr_format": 3}), "zarr.json")
+    {'zarr_format': 3}
+    """
+    data = json.dumps(document, indent=1, allow_nan=False).encode()
+    _require_shallow(document, "the metadata of an archive")
+    if len(data) > MOST_BYTES:
+        raise WorkbenchError(f"the metadata of an archive must fit into {MOST_BYTES:,} bytes; got {len(data):,}")
+    return data
+
+
+def from_bytes(data: bytes, where: str) -> dict[str, Any]:
+    """The JSON object in a file; `where` names the file. Too large, too deep, not finite or ambiguous ones are refused."""
+    if len(data) > MOST_BYTES:
+        raise WorkbenchError(f"{where} must have at most {MOST_BYTES:,} bytes; it has {len(data):,}")
+    try:
+        document = json.loads(data.decode(), object_pairs_hook=_object, parse_float=_finite, parse_constant=_refuse)
+    except RecursionError:
+        raise WorkbenchError(f"{where} must be nested at most {MOST_DEPTH} deep; it is deeper") from None
+    except ValueError as error:
+        raise WorkbenchError(f"{where} is not valid JSON ({error}): copy or download it again") from None
+    if not isinstance(document, dict):
+        raise WorkbenchError(f"{where} must hold a JSON object; it holds a {type(document).__name__}")
+    _require_shallow(document, where)
+    return document
+
+
+def _checksum(document: Mapping[str, Any]) -> str:
+    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return f"{zlib.crc32(canonical.encode()):08x}"
+
+
+def _object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"{key!r} stands there twice")
+        found[key] = value
+    return found
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(value := float(text)):
+        raise ValueError(f"{text} is beyond the range of numbers")
+    return value
+
+
+def _refuse(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a number of JSON")
+
+
+def _require_shallow(document: Mapping[str, Any], where: str) -> None:
+    """Go down level by level: how deep a document is must not matter to whoever asks."""
+    layer: list[Any] = [document]
+    for _ in range(MOST_DEPTH):
+        layer = [child for node in layer for child in _children(node)]
+        if not layer:
+            return
+    raise WorkbenchError(f"{where} must be nested at most {MOST_DEPTH} deep; it is deeper")
+
+
+def _children(node: Any) -> Iterable[Any]:
+    if isinstance(node, Mapping):
+        return node.values()
+    return node if isinstance(node, list) else ()

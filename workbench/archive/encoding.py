@@ -1,0 +1,133 @@
+"""From arrays to the parts of an archive: chunk by chunk, each checked before the next.
+
+Codecs that let other threads run get several chunks at once. No result depends on it: chunks know nothing of each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workbench import backend
+from workbench.archive import document
+from workbench.archive.certificate import Promise, summed
+from workbench.archive.chunk import exact_chunk, guarded_chunk
+from workbench.archive.layout import ROOT, ArrayLayout
+from workbench.backend import Array
+from workbench.codecs import Codec
+from workbench.data.extent import extent
+from workbench.guarantees import Bound, Limit, Safeguard, encode_guarded
+from workbench.guarantees.check import Period
+from workbench.guarantees.enforce import Figures
+
+Progress = Callable[[float, str], object]
+Slices = tuple[slice, ...]
+
+
+@dataclass(frozen=True)
+class EncodedArray:
+    """An array of an archive, ready to be written: its document, its chunks, and what is promised about it."""
+
+    layout: ArrayLayout
+    chunks: Sequence[bytes]
+    promise: Promise | None = None
+    orders: Sequence[Array | None] = ()              # where a codec reorders points: which point each decoded one is
+    ends: Sequence[tuple[np.ndarray, np.ndarray] | None] = ()   # how far the decoded positions of each chunk reach
+
+    def entries(self) -> Iterator[tuple[str, bytes]]:
+        """The parts by key."""
+        yield f"{self.layout.name}/{ROOT}", document.to_bytes(self.layout.metadata())
+        for index, chunk in zip(self.layout.chunk_indices(), self.chunks, strict=True):
+            yield self.layout.chunk_key(index), chunk
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be encoded and what about it is promised; `part` gives the values of a chunk."""
+
+    layout: ArrayLayout
+    part: Callable[[Slices], Array]
+    codec: Codec
+    bound: Bound | None
+    limit: Limit
+    period: Period = None
+    mask: Array | None = None
+    keep: tuple[Safeguard, ...] = ()
+    extents: bool = False   # whether to note how far the positions of each chunk reach
+
+
+@dataclass(frozen=True, eq=False)
+class _Chunk:
+    """What is left of a chunk when it is encoded: its values may be large, and are let go."""
+
+    data: bytes
+    figures: Figures
+    order: Array | None
+    ends: tuple[np.ndarray, np.ndarray] | None
+
+
+def encode(task: Task, progress: Progress | None = None) -> EncodedArray:
+    """All chunks of an array, each decoded and checked."""
+    chunks = list(_reported(_chunks(task), task.layout, progress))
+    kept, figures = tuple(kept.to_dict() for kept in task.keep), summed(chunk.figures for chunk in chunks)
+    promise = Promise(task.layout.name, task.bound, task.limit, kept, figures)
+    data, orders, ends = ([getattr(chunk, name) for chunk in chunks] for name in ("data", "order", "ends"))
+    return EncodedArray(task.layout, data, promise, orders, ends)
+
+
+def encode_exactly(name: str, values: Array, chunk_shape: Sequence[int]) -> EncodedArray:
+    """An array that is kept bit for bit."""
+    values = backend.to_host(values)
+    layout = ArrayLayout(name, values.shape, tuple(chunk_shape), values.dtype, {"codec": {"id": "pcodec", "level": 8}})
+    chunks = [exact_chunk(values[layout.chunk_slices(index)]) for index in layout.chunk_indices()]
+    return EncodedArray(layout, chunks, Promise(name, None, None))
+
+
+def layout_of(name: str, array: Array, chunk_shape: Sequence[int], codec: Codec, **attributes: Any) -> ArrayLayout:
+    """The layout of a floating-point array that this codec encodes."""
+    return ArrayLayout(name, tuple(array.shape), tuple(chunk_shape), array.dtype, {"codec": codec.to_dict()}, attributes)
+
+
+def even_chunks(size: int, most: int) -> int:
+    """The length of equal pieces, none longer than `most`.
+
+    >>> even_chunks(10, 4), even_chunks(10, 100)
+    (4, 10)
+    """
+    return -(-size // -(-size // max(most, 1)))
+
+
+def _chunks(task: Task) -> Iterator[_Chunk]:
+    indices = list(task.layout.chunk_indices())
+    workers = 1 if task.codec.holds_gil or task.codec.on_device else min(backend.threads(), len(indices))
+    if workers == 1:
+        yield from (_encode_chunk(task, index) for index in indices)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(_encode_chunk, task, index) for index in indices]
+        try:
+            for future in futures:
+                yield future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)   # after an error, or when the caller has had enough
+
+
+def _encode_chunk(task: Task, index: tuple[int, ...]) -> _Chunk:
+    slices = task.layout.chunk_slices(index)
+    mask = None if task.mask is None else task.mask[slices]
+    guarded = encode_guarded(task.codec, task.part(slices), task.limit, period=task.period, mask=mask, keep=task.keep)
+    ends = extent(guarded.decoded) if task.extents else None
+    return _Chunk(guarded_chunk(guarded), guarded.figures, guarded.permutation, ends)
+
+
+def _reported(chunks: Iterable[_Chunk], layout: ArrayLayout, progress: Progress | None) -> Iterator[_Chunk]:
+    for done, chunk in enumerate(chunks, start=1):
+        yield chunk
+        if progress is not None:
+            progress(done / layout.chunk_count, layout.name)
+
+

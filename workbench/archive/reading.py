@@ -1,0 +1,91 @@
+"""From the parts of an archive to arrays: whole, or as much of them as is undamaged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+
+from workbench import backend
+from workbench.archive import frame
+from workbench.archive.chunk import codec_of, decode_frame, decodes_as_written
+from workbench.archive.frame import Damaged, Frame
+from workbench.archive.layout import ArrayLayout, read_chunk
+from workbench.archive.store import Store
+from workbench.codecs import Codec
+
+Index = tuple[int, ...]
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """An array in a store."""
+
+    store: Store
+    layout: ArrayLayout
+    codec: Codec = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "codec", codec_of(self.layout.configuration, self.layout.name))
+
+    @property
+    def nbytes(self) -> int:
+        """The size of its chunks."""
+        return sum(self.store.size(self.layout.chunk_key(index)) for index in self.layout.chunk_indices())
+
+    def frame(self, index: Index, lazy: tuple[str, ...] = ()) -> Frame:
+        """A chunk taken apart; sections named by `lazy` are not checked yet."""
+        return frame.unpack(read_chunk(self.store, self.layout, index), self.layout.chunk_key(index), lazy)
+
+    def chunk(self, index: Index, as_written: bool = False) -> np.ndarray:
+        """The values of one chunk; `as_written` demands that they are, bit for bit, what they were when it was made."""
+        opened = self.frame(index)
+        values = decode_frame(opened, self.codec, self.layout.dtype)
+        if as_written and not decodes_as_written(opened, values):
+            raise Damaged(opened.where, "it decodes to other values than when it was made: another version of the codec?")
+        return values
+
+    def chunks(self, indices: Iterable[Index] | None = None) -> Iterator[tuple[Index, np.ndarray]]:
+        """The values of these chunks (by default: of all), several at once where the codec lets threads run."""
+        wanted = list(self.layout.chunk_indices() if indices is None else indices)
+        return zip(wanted, self._side_by_side(self.chunk, wanted), strict=True)
+
+    def values(self) -> np.ndarray:
+        """The whole array. Memory for it is taken when the first chunk has proved to be what it should."""
+        whole: np.ndarray | None = None
+        for index, values in self.chunks():
+            if values.shape == self.layout.shape:
+                return values
+            whole = np.empty(self.layout.shape, self.layout.dtype) if whole is None else whole
+            whole[self.layout.chunk_slices(index)] = values
+        assert whole is not None   # a layout has at least one chunk
+        return whole
+
+    def damage(self) -> list[Damaged]:
+        """Every chunk that is damaged, or that decodes to something else than when it was written."""
+
+        def look(index: Index) -> Damaged | None:
+            try:
+                self.chunk(index, as_written=True)
+            except Damaged as damage:
+                return damage
+            return None
+
+        return [found for found in self._side_by_side(look, list(self.layout.chunk_indices())) if found is not None]
+
+    def _side_by_side(self, work: Callable[[Index], Result], indices: list[Index]) -> Iterator[Result]:
+        workers = 1 if self.codec.holds_gil or self.codec.on_device else min(backend.threads(), len(indices))
+        if workers <= 1:
+            yield from map(work, indices)
+            return
+        with ThreadPoolExecutor(workers) as pool:
+            waiting = [pool.submit(work, index) for index in indices[: 2 * workers]]
+            for number in range(len(indices)):   # a few ahead, so that decoded chunks do not pile up
+                result = waiting.pop(0).result()
+                if number + 2 * workers < len(indices):
+                    waiting.append(pool.submit(work, indices[number + 2 * workers]))
+                yield result

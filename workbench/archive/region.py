@@ -1,0 +1,123 @@
+"""A part of an archive by place, at the price of the chunks that hold it.
+
+Where the order of particles was free, a region is a few stretches of the curve. Chunks whose decoded particles lie
+elsewhere are told by their stored extents; within a chunk of the house codec, blocks are told by their keys.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench.archive.chunk import CHECKSUM, CODE, decode_frame
+from workbench.archive.frame import Damaged
+from workbench.archive.reading import Index, StoredArray
+from workbench.codecs.codec import CodecFailed
+from workbench.codecs.lattice import LatticeCodec
+from workbench.errors import WorkbenchError
+
+Box = tuple[float, ...] | None
+Cuboid = tuple[np.ndarray, np.ndarray]   # lower <= x < upper
+
+
+def cuboids(region: Any, dimensions: int, box: Box) -> list[Cuboid]:
+    """A region of space, given by (lower, upper) along each axis, as cuboids inside the box.
+
+    >>> [(low.tolist(), high.tolist()) for low, high in cuboids([(-1, 1), (0, 4)], 2, (10.0, 10.0))]
+    [([9.0, 0.0], [10.0, 4.0]), ([0.0, 0.0], [1.0, 4.0])]
+    """
+    try:
+        ends = np.array([[float(low), float(high)] for low, high in region])
+    except (TypeError, ValueError):
+        raise WorkbenchError(f"region must be {dimensions} pairs (lower, upper); got {region!r}") from None
+    if len(ends) != dimensions or not np.isfinite(ends).all() or (ends[:, 0] >= ends[:, 1]).any():
+        raise WorkbenchError(f"region must be {dimensions} pairs (lower, upper) with lower < upper; got {region!r}")
+    lengths = (None,) * dimensions if box is None else box
+    axes = [_intervals(low, high, length) for (low, high), length in zip(ends.tolist(), lengths, strict=True)]
+    return [(np.array([a for a, _ in parts]), np.array([b for _, b in parts])) for parts in itertools.product(*axes)]
+
+
+def particles_in(positions: StoredArray, extents: np.ndarray, wanted: Sequence[Cuboid]) -> tuple[np.ndarray, np.ndarray]:
+    """The decoded positions in these cuboids, and the place of each in the archive."""
+    found, places = [], []
+    for index in positions.layout.chunk_indices():
+        low, high = extents[index[0]]
+        near = [(a, b) for a, b in wanted if (low < b).all() and (high >= a).all()]
+        if not near:
+            continue
+        values, place = _near(positions, index, near)
+        inside = np.zeros(len(values), bool)
+        for a, b in near:
+            inside |= ((values >= a) & (values < b)).all(axis=1)
+        found.append(values[inside])
+        places.append(place[inside] + positions.layout.chunk_slices(index)[0].start)
+    empty = np.empty((0, positions.layout.shape[1]), positions.layout.dtype)
+    return np.concatenate([empty, *found]), np.concatenate([np.empty(0, np.int64), *places])
+
+
+def slices_of(region: Any, shape: tuple[int, ...]) -> tuple[slice, ...]:
+    """A region of a grid: for each axis a slice, a pair (start, stop), or None for all of it.
+
+    >>> slices_of([(2, 4), None], (10, 5))
+    (slice(2, 4, None), slice(0, 5, None))
+    """
+    parts = list(region) if isinstance(region, list | tuple) else [region]
+    if len(parts) != len(shape):
+        raise WorkbenchError(f"region must have {len(shape)} parts, one for each axis; got {region!r}")
+    found = []
+    for part, size in zip(parts, shape, strict=True):
+        try:
+            start, stop, step = (part if isinstance(part, slice) else slice(*(part or (None,)))).indices(size)
+        except (TypeError, ValueError):
+            raise WorkbenchError(f"region takes slices, pairs (start, stop) or None; got {part!r}") from None
+        if step != 1 or start >= stop:
+            raise WorkbenchError(f"region must select points of each axis of {shape}, in steps of 1; got {region!r}")
+        found.append(slice(start, stop))
+    return tuple(found)
+
+
+def grid_part(stored: StoredArray, slices: tuple[slice, ...]) -> np.ndarray:
+    """The values of an array at these grid points."""
+    layout = stored.layout
+    touched = itertools.product(
+        *(range(part.start // step, -(-part.stop // step)) for part, step in zip(slices, layout.chunk_shape, strict=True))
+    )
+    part: np.ndarray | None = None
+    for index, values in stored.chunks(touched):
+        part = np.empty([s.stop - s.start for s in slices], layout.dtype) if part is None else part
+        pairs = list(zip(slices, layout.chunk_slices(index), strict=True))
+        common = [(max(a.start, b.start), min(a.stop, b.stop)) for a, b in pairs]
+        into = tuple(slice(low - a.start, high - a.start) for (low, high), (a, _) in zip(common, pairs, strict=True))
+        out_of = tuple(slice(low - b.start, high - b.start) for (low, high), (_, b) in zip(common, pairs, strict=True))
+        part[into] = values[out_of]
+    assert part is not None   # slices select at least one point
+    return part
+
+
+def _intervals(low: float, high: float, length: float | None) -> list[tuple[float, float]]:
+    """An interval, in a periodic box as one or two that lie inside."""
+    if length is None:
+        return [(low, high)]
+    if high - low >= length:
+        return [(0.0, length)]
+    start = low - math.floor(low / length) * length
+    stop = start + (high - low)
+    return [(start, stop)] if stop <= length else [(start, length), (0.0, stop - length)]
+
+
+def _near(positions: StoredArray, index: Index, wanted: Sequence[Cuboid]) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of a chunk that include all in the cuboids, and the place of each in the chunk."""
+    codec, layout = positions.codec, positions.layout
+    opened = positions.frame(index, lazy=(CODE,))
+    if not isinstance(codec, LatticeCodec) or set(opened.sections) != {CODE, CHECKSUM}:
+        opened = positions.frame(index)
+        values = decode_frame(opened, codec, layout.dtype)
+        return values, np.arange(len(values))
+    try:
+        return codec.decode_region(opened.sections[CODE], opened.shape, layout.dtype, wanted)
+    except CodecFailed as error:
+        raise Damaged(opened.where, str(error)) from error

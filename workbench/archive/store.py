@@ -1,0 +1,244 @@
+"""Where the parts of an archive live: keys such as `positions/c/3/0`, and bytes, in memory, a directory or a zip file.
+
+An archive may come from anywhere, so a store is suspicious: a key is a plain relative path of plain names, links are
+refused, and a zip file may only hold what is stored as it is, once, within the file. All of this is found out from the
+list of parts when a store is opened. Afterwards a read takes exactly the bytes that were listed, and their number is
+known (`size`) before anything is allocated.
+
+Stores hold no open files. So they need no closing, cross to other processes, and any number of threads may read at once;
+what was replaced since it was opened is noticed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import struct
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from workbench.archive.frame import Damaged
+from workbench.errors import WorkbenchError
+
+_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
+_MOST_KEY_CHARACTERS = 512
+_LOCAL_HEADER = struct.Struct("<4s22xHH")   # of a zip member: signature, lengths of its name and of its extra field
+_LOCAL_SIGNATURE = b"PK\x03\x04"
+_ENCRYPTED = 0x1
+
+
+class Store(Protocol):
+    """Keys and bytes. A key that is not there is damage: whoever asks got the key from the archive's own description."""
+
+    name: str
+
+    def read(self, key: str) -> bytes:
+        """The bytes of this key."""
+
+    def size(self, key: str) -> int:
+        """How many bytes there are, without reading them."""
+
+    def keys(self) -> list[str]:
+        """All keys, sorted."""
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all parts together."""
+
+
+class _Listed:
+    """What all stores share: the size of every part is known from the beginning."""
+
+    def __init__(self, name: str, sizes: Mapping[str, int]) -> None:
+        self.name = name
+        self._sizes = dict(sizes)
+
+    def size(self, key: str) -> int:
+        """How many bytes there are, without reading them."""
+        if key not in self._sizes:
+            raise Damaged(key, f"it is missing from {self.name}")
+        return self._sizes[key]
+
+    def keys(self) -> list[str]:
+        """All keys, sorted."""
+        return sorted(self._sizes)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all parts together."""
+        return sum(self._sizes.values())
+
+
+class MemoryStore(_Listed):
+    """An archive that is not written yet.
+
+    >>> store = MemoryStore({"zarr.json": b"{}", "positions/c/0/0": b"LBC1"})
+    >>> store.keys(), store.nbytes
+    (['positions/c/0/0', 'zarr.json'], 6)
+    """
+
+    def __init__(self, entries: Mapping[str, bytes]) -> None:
+        self._entries = {require_key(key): bytes(data) for key, data in entries.items()}
+        super().__init__("the archive in memory", {key: len(data) for key, data in self._entries.items()})
+
+    def read(self, key: str) -> bytes:
+        """The bytes of this key."""
+        self.size(key)
+        return self._entries[key]
+
+
+class DirectoryStore(_Listed):
+    """An archive as a directory. Files whose names cannot be keys are not part of it; links are refused."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        try:
+            self._seen = _place(os.stat(self.path))
+            super().__init__(self.path.name, dict(_files(self.path, "")))
+        except OSError as error:
+            raise WorkbenchError(f"cannot open the archive {path}: {error.strerror or error}") from None
+
+    def read(self, key: str) -> bytes:
+        """The bytes of this key."""
+        size = self.size(key)
+        try:
+            if _place(os.stat(self.path)) != self._seen:
+                raise WorkbenchError(f"{self.name} was replaced since it was opened: open it again")
+            descriptor = os.open(self.path / key, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            with open(descriptor, "rb") as file:
+                if os.fstat(descriptor).st_size != size:
+                    raise Damaged(key, "its size changed since the archive was opened")
+                return _exactly(file.read(size), size, key)
+        except OSError as error:
+            raise Damaged(key, f"it cannot be read ({error.strerror or error})") from None
+
+
+class ZipStore(_Listed):
+    """An archive as one zip file whose members are stored as they are, without compression of their own."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        try:
+            self._seen = _identity(os.stat(self.path))
+            with zipfile.ZipFile(self.path) as opened:
+                self._end = opened.start_dir
+                members = [member for member in opened.infolist() if not member.is_dir()]
+        except OSError as error:
+            raise WorkbenchError(f"cannot open the archive {path}: {error.strerror or error}") from None
+        except Exception as error:   # the standard library has no complete list of what a made-up zip file raises
+            raise WorkbenchError(f"{self.path.name} is not a whole zip file ({error}): copy or download it again") from None
+        _check_members(self.path.name, members, self._end)
+        self._offsets = {member.filename: member.header_offset for member in members}
+        super().__init__(self.path.name, {member.filename: member.file_size for member in members})
+
+    def read(self, key: str) -> bytes:
+        """The bytes of this key."""
+        size = self.size(key)
+        try:
+            with self.path.open("rb") as file:
+                if _identity(os.fstat(file.fileno())) != self._seen:
+                    raise WorkbenchError(f"{self.name} changed since it was opened: open it again")
+                file.seek(self._offsets[key])
+                header = _exactly(file.read(_LOCAL_HEADER.size), _LOCAL_HEADER.size, key)
+                signature, name_length, extra_length = _LOCAL_HEADER.unpack(header)
+                if signature != _LOCAL_SIGNATURE or file.read(name_length) != key.encode():
+                    raise Damaged(key, "the zip file holds something else in its place")
+                if file.seek(extra_length, os.SEEK_CUR) + size > self._end:
+                    raise Damaged(key, "it reaches beyond the parts of the zip file")
+                return _exactly(file.read(size), size, key)
+        except OSError as error:
+            raise Damaged(key, f"it cannot be read ({error.strerror or error})") from None
+
+
+def open_store(path: str | os.PathLike[str]) -> Store:
+    """The store at a path: a directory, or a zip file.
+
+    >>> open_store("no/such.zarr")
+    Traceback (most recent call last):
+    workbench.errors.WorkbenchError: there is no archive no/such.zarr: check the path
+    """
+    try:
+        place = Path(path).expanduser()
+        is_folder, is_file = place.is_dir(), place.is_file()
+    except (OSError, TypeError, ValueError, RuntimeError) as error:
+        raise WorkbenchError(f"cannot open {path!r}: {error}") from None
+    if not (is_folder or is_file):
+        raise WorkbenchError(f"there is no archive {path}: check the path")
+    return DirectoryStore(place) if is_folder else ZipStore(place)
+
+
+def require_key(key: str) -> str:
+    """The key itself, if it is a relative path of plain names.
+
+    >>> require_key("../positions")
+    Traceback (most recent call last):
+    workbench.errors.WorkbenchError: a key must be names of letters, digits, '_', '-' and '.' with '/' between them, none
+    beginning with '-' or '.'; got '../positions'
+    """
+    if not _is_key(key):
+        shown = repr(key if len(key) <= 80 else f"{key[:80]}...")
+        raise WorkbenchError(
+            "a key must be names of letters, digits, '_', '-' and '.' with '/' between them, none beginning with "
+            f"'-' or '.'; got {shown}"
+        )
+    return key
+
+
+def _is_key(key: str) -> bool:
+    return len(key) <= _MOST_KEY_CHARACTERS and _KEY.fullmatch(key) is not None
+
+
+def _files(folder: Path, prefix: str) -> Iterator[tuple[str, int]]:
+    """The key and size of every file below a folder."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            key = prefix + entry.name
+            if not _is_key(key):
+                continue
+            mode = entry.stat(follow_symlinks=False)
+            if stat.S_ISDIR(mode.st_mode):
+                yield from _files(folder / entry.name, f"{key}/")
+            elif stat.S_ISREG(mode.st_mode):
+                yield key, mode.st_size
+            else:
+                raise WorkbenchError(f"an archive holds plain files; {key} is a link or a device: remove it")
+
+
+def _check_members(name: str, members: list[zipfile.ZipInfo], end: int) -> None:
+    """Refuse a zip file that could hold more than it seems to, or something else."""
+    for member in members:
+        require_key(member.filename)
+        kind = stat.S_IFMT(member.external_attr >> 16)
+        if kind not in (0, stat.S_IFREG):
+            raise WorkbenchError(f"an archive holds plain files; {member.filename} in {name} is a link or a device")
+        if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & _ENCRYPTED:
+            raise WorkbenchError(
+                f"{member.filename} in {name} is compressed or encrypted by the zip file itself: unpack it, and pack it "
+                "again without (zip -0)"
+            )
+        if member.file_size != member.compress_size or not 0 <= member.header_offset < end:
+            raise WorkbenchError(f"{name} contradicts itself about {member.filename}: copy or download it again")
+    if len({member.filename for member in members}) < len(members):
+        raise WorkbenchError(f"{name} holds several parts of one name: it was not written as an archive")
+    needed = sum(member.file_size + _LOCAL_HEADER.size + len(member.filename) for member in members)
+    if needed > end:
+        raise WorkbenchError(f"the parts of {name} need {needed:,} bytes; it has {end:,}: copy or download it again")
+
+
+def _place(status: os.stat_result) -> tuple[int, ...]:
+    """What changes when another file or directory takes the name."""
+    return status.st_dev, status.st_ino
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    """What changes when a file is written again, too."""
+    return *_place(status), status.st_size, status.st_mtime_ns
+
+
+def _exactly(data: bytes, size: int, key: str) -> bytes:
+    if len(data) != size:
+        raise Damaged(key, f"it must have {size:,} bytes; {len(data):,} could be read")
+    return data

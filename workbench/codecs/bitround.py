@@ -1,0 +1,96 @@
+"""Rounding mantissas: the bits that the tolerance does not need become zero, and a lossless coder gains from that.
+
+The plainest lossy codec there is. It keeps the values floating-point numbers that any program can read, NaN and
+infinities as they are, and each value's own scale. It misses what prediction from neighbours would gain.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from workbench.codecs.codec import Tolerance, option
+from workbench.codecs.pieces import InPieces
+from workbench.codecs.rounding import largest_magnitude
+
+
+@dataclass(frozen=True)
+class BitRound(InPieces):
+    """Mantissas rounded to nearest even, bytes shuffled, then Zstandard.
+
+    >>> values = np.exp(np.linspace(-20, 20, 1000))
+    >>> decoded = BitRound().decode(BitRound().encode(values, Tolerance(relative=0.01)), values.shape, values.dtype)
+    >>> bool((abs(decoded - values) <= 0.01 * values).all())
+    True
+    """
+
+    id: ClassVar[str] = "bitround"
+    title: ClassVar[str] = "BitRound: rounded mantissas, Zstandard"
+    module: ClassVar[str | None] = "numcodecs"
+    relative: ClassVar[bool] = True
+    finite: ClassVar[bool] = False
+    most_values: ClassVar[int] = 2**27
+
+    keepbits: int | None = option(None, "bits of the mantissa kept (none: as the tolerance needs)", minimum=0, maximum=52)
+    level: int = option(3, "how hard Zstandard looks for fewer bits", minimum=1, maximum=22)
+
+    def _encode_piece(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
+        from numcodecs import zstd
+        from numcodecs.shuffle import Shuffle
+
+        kept = self.keepbits if self.keepbits is not None else _bits_needed(values, tolerance)
+        shuffled = Shuffle(values.itemsize).encode(rounded(values, kept).reshape(-1))
+        return zstd.compress(shuffled, self.level)
+
+    def _decode_piece(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        from numcodecs import zstd
+        from numcodecs.shuffle import Shuffle
+
+        shuffled = np.zeros(math.prod(shape) * dtype.itemsize, np.uint8)
+        zstd.decompress(data, shuffled)   # into memory of this size, whatever the data say; too much for it is an error
+        values = np.empty(shape, dtype)
+        Shuffle(dtype.itemsize).decode(shuffled, out=values.reshape(-1))
+        return values
+
+
+def rounded(values: np.ndarray, keepbits: int) -> np.ndarray:
+    """The values with so many bits of their mantissas, rounded to nearest, ties to even.
+
+    NaN keep all their bits. What would round to infinity is rounded towards zero instead.
+
+    >>> rounded(np.array([1.0, 1.25, 1.5, np.inf], np.float32), keepbits=1).tolist()
+    [1.0, 1.0, 1.5, inf]
+    """
+    dropped = np.finfo(values.dtype).nmant - keepbits
+    if dropped <= 0:
+        return values
+    word = np.dtype(f"u{values.itemsize}").type
+    bits = values.view(word)
+    kept = ~word((1 << dropped) - 1)
+    infinity = np.array(np.inf, values.dtype).view(word)[()]
+    result = bits >> word(dropped)
+    result &= word(1)
+    result += word((1 << (dropped - 1)) - 1)
+    result += bits
+    result &= kept
+    special, overflown = ((b & infinity) == infinity for b in (bits, result))
+    if special.any() or overflown.any():
+        result = np.where(special, bits, np.where(overflown, bits & kept, result))
+    return result.view(values.dtype)
+
+
+def _bits_needed(values: np.ndarray, tolerance: Tolerance) -> int:
+    """The bits that keep every finite value within the tolerance: rounding errs by half of the last one."""
+    everything = int(np.finfo(values.dtype).nmant)
+    if tolerance.value == 0:
+        return everything
+    if tolerance.relative is not None:
+        needed = -math.log2(tolerance.relative) - 1
+    else:
+        finite = values if np.isfinite(largest_magnitude(values)) else values[np.isfinite(values)]
+        largest = largest_magnitude(finite) if finite.size else 0.0
+        needed = math.frexp(largest)[1] - 1 - math.log2(tolerance.value) - 1
+    return min(max(math.ceil(needed), 0), everything)

@@ -1,0 +1,248 @@
+"""What a codec is: a frozen value that turns an array into bytes and back, and promises nothing about the difference.
+
+The fields of a codec are its whole configuration, so that a codec can be compared, hashed, written into an archive and
+shown as a panel: each option carries its limits (`option`), and `schema` hands them out as JSON Schema. The tolerance is
+not part of the configuration: it belongs to the data, comes with each call, and is what the codec aims at. Whether it was
+met is found out afterwards by `workbench.guarantees`, whoever wrote the codec.
+
+Many codecs kill the process or return nonsense when they get what they do not expect. `encode` and `decode` therefore
+check everything before `_encode` and `_decode`, which are all that a new codec has to write.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from workbench import backend
+from workbench.backend import Array
+from workbench.errors import WorkbenchError
+
+
+class CodecFailed(WorkbenchError):
+    """A codec raised, or returned something that cannot be what was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """The largest error to aim at: in the unit of the values, or relative to each value. Zero asks for all bits.
+
+    >>> Tolerance(absolute=1e-3)
+    Tolerance(absolute=0.001, relative=None)
+    """
+
+    absolute: float | None = None
+    relative: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.absolute is None) == (self.relative is None):
+            raise WorkbenchError(f"a tolerance is either absolute or relative; got {self.absolute} and {self.relative}")
+        if not (math.isfinite(self.value) and self.value >= 0):
+            raise WorkbenchError(f"a tolerance must be finite and not negative; got {self.value}")
+
+    @property
+    def value(self) -> float:
+        """The number, whichever it is."""
+        return float(self.absolute if self.absolute is not None else self.relative or 0.0)
+
+    def absolute_for(self, values: Array) -> float:
+        """An absolute error that no value of this array may exceed if the tolerance is to be met."""
+        if self.absolute is not None:
+            return self.absolute
+        size = abs(values)
+        present = size[size > 0]
+        return float(present.min()) * self.value if present.size else 0.0
+
+
+def option(
+    default: Any,
+    title: str,
+    *,
+    choices: Sequence[Any] | None = None,
+    minimum: float | None = None,
+    maximum: float | None = None,
+) -> Any:
+    """A field of a codec: its default, one line that says what it does, and what is allowed."""
+    limits = {"title": title, "enum": choices and list(choices), "minimum": minimum, "maximum": maximum}
+    return dataclasses.field(default=default, metadata={k: v for k, v in limits.items() if v is not None})
+
+
+@dataclass(frozen=True)
+class Codec(ABC):
+    """Base of all codecs. A subclass is a frozen dataclass whose fields are made with `option`.
+
+    `relative` codecs understand a relative tolerance; the others get the logarithms of the values instead. `lossless`
+    ones ignore the tolerance. `finite` ones cannot take NaN or infinities. `dimensions` and `dtypes` are what `_encode`
+    can take, and `most_values` how many at once; larger arrays come in pieces.
+    """
+
+    id: ClassVar[str]
+    title: ClassVar[str]
+    module: ClassVar[str | None] = None   # what must be installed
+    extra: ClassVar[str] = "codecs"       # and which extra of lossbench brings it
+    lossless: ClassVar[bool] = False
+    relative: ClassVar[bool] = False
+    finite: ClassVar[bool] = True
+    holds_gil: ClassVar[bool] = False     # threads do not help
+    on_device: ClassVar[bool] = False     # takes CuPy arrays too
+    dimensions: ClassVar[tuple[int, ...]] = (1, 2, 3, 4)
+    dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64")
+    most_values: ClassVar[int] = 2**28
+    chunk_values: ClassVar[int] = 2**20   # a good size for an archive's chunks
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            _check_option(self, field)
+
+    @abstractmethod
+    def _encode(self, values: Array, tolerance: Tolerance) -> bytes:
+        """The bytes of a contiguous, non-empty array that fits what the class says it takes."""
+
+    @abstractmethod
+    def _decode(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+        """The array of these bytes."""
+
+    def encode(self, values: Array, tolerance: Tolerance) -> bytes:
+        """The array as bytes; shape and type are not among them, whoever keeps the bytes keeps those too."""
+        self.require()
+        self._check_values(values)
+        try:
+            return bytes(self._encode(values, tolerance))
+        except WorkbenchError:
+            raise
+        except Exception as error:
+            raise CodecFailed(f"{self.id} could not encode {_describe(values)}: {type(error).__name__}: {error}") from error
+
+    def decode(self, data: bytes, shape: Sequence[int], dtype: Any) -> Array:
+        """The array of this shape and type from its bytes."""
+        self.require()
+        shape, dtype = tuple(int(n) for n in shape), np.dtype(dtype)
+        try:
+            values = self._decode(bytes(data), shape, dtype)
+        except WorkbenchError:
+            raise
+        except Exception as error:
+            raise CodecFailed(f"{self.id} could not decode: {type(error).__name__}: {error}") from error
+        if getattr(values, "shape", None) != shape or values.dtype != dtype:
+            raise CodecFailed(f"{self.id} must decode to {dtype} of shape {shape}; got {_describe(values)}")
+        return values
+
+    def prepared(self, values: Array, tolerance: Tolerance) -> Self:
+        """The codec with whatever it must know about the whole array before it sees the chunks; by default itself."""
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """The configuration, ready for JSON: `from_dict` makes the same codec of it."""
+        return {"id": self.id, **{f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self)}}
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        """The options as JSON Schema (draft 2020-12), so that a panel can draw them."""
+        return {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "title": cls.title,
+            "type": "object",
+            "properties": {f.name: _property(f) for f in dataclasses.fields(cls)},
+            "additionalProperties": False,
+        }
+
+    @classmethod
+    def missing(cls) -> str | None:
+        """Why this codec cannot run here, or None."""
+        if cls.module is None or importlib.util.find_spec(cls.module) is not None:
+            return None
+        return f"{cls.id} needs {cls.module}, which is not installed: pip install 'lossbench[{cls.extra}]'"
+
+    def require(self) -> None:
+        """Refuse, in one sentence, when this codec cannot run here."""
+        if reason := self.missing():
+            raise WorkbenchError(reason)
+
+    def _check_values(self, values: Array) -> None:
+        if backend.on_device(values) and not self.on_device:
+            raise WorkbenchError(f"{self.id} works on NumPy arrays; got a CuPy array: use array.get()")
+        if not hasattr(values, "dtype") or values.dtype.name not in self.dtypes or not values.dtype.isnative:
+            raise WorkbenchError(f"{self.id} takes {' or '.join(self.dtypes)}; got {_describe(values)}")
+        if values.size == 0 or not values.flags.c_contiguous:
+            raise WorkbenchError(f"{self.id} takes non-empty C-contiguous arrays; got {_describe(values)}")
+        if values.ndim not in self.dimensions:
+            allowed = ", ".join(map(str, self.dimensions))
+            raise WorkbenchError(f"{self.id} takes arrays of {allowed} dimensions; got {_describe(values)}")
+        if self.finite and not _all_finite(values):
+            raise WorkbenchError(f"{self.id} takes finite values only; got nan or infinity: wb.compress keeps those itself")
+
+
+@dataclass(frozen=True)
+class ParticleCodec(Codec):
+    """A codec for positions (N, 2) or (N, 3) that knows they are points; it may return them in another order."""
+
+    dimensions: ClassVar[tuple[int, ...]] = (2,)
+    chunk_values: ClassVar[int] = 3 * 2**18
+
+    @property
+    def reorders(self) -> bool:
+        """Whether decoded points come back in another order than they were given in."""
+        return False
+
+    def permutation(self, positions: Array, tolerance: Tolerance, data: bytes) -> Array | None:
+        """Which point each decoded one is: decoded[i] stands for positions[permutation[i]]; None when all stay in place.
+
+        `data` is their encoding.
+        """
+        return None
+
+
+def _describe(values: Any) -> str:
+    if not hasattr(values, "dtype"):
+        return type(values).__name__
+    order = "" if values.flags.c_contiguous else ", not C-contiguous"
+    return f"{values.dtype} of shape {tuple(values.shape)}{order}"
+
+
+def _all_finite(values: Array) -> bool:
+    """Whether no value is nan or infinite; the sum of the zeroed values is nan when one is."""
+    xp = backend.namespace(values)
+    with np.errstate(invalid="ignore"):
+        return bool(xp.isfinite(xp.dot(values.reshape(-1), xp.zeros(values.size, values.dtype))))
+
+
+def _check_option(codec: Codec, field: dataclasses.Field) -> None:
+    value, limits = getattr(codec, field.name), field.metadata
+    name = f"{codec.id}: {field.name}"
+    if "enum" in limits and value not in limits["enum"]:
+        raise WorkbenchError(f"{name} must be one of {', '.join(map(repr, limits['enum']))}; got {value!r}")
+    if not {"minimum", "maximum"} & set(limits) or (value is None and field.default is None):
+        return
+    low, high = limits.get("minimum", -math.inf), limits.get("maximum", math.inf)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not low <= value <= high or (_json_type(field) == "integer" and value != int(value)):
+        raise WorkbenchError(f"{name} must be {_json_type(field)} from {low} to {high}; got {value!r}")
+
+
+def _json_type(field: dataclasses.Field) -> str:
+    declared = getattr(field.type, "__name__", str(field.type))   # text, or a class where annotations are evaluated
+    names = {"bool": "boolean", "int": "integer", "float": "number", "str": "string", "tuple": "array", "dict": "object"}
+    return next((json for python, json in names.items() if declared.startswith((python, f"Mapping[{python}"))), "object")
+
+
+def _property(field: dataclasses.Field) -> dict[str, Any]:
+    kind: str | list[str] = _json_type(field)
+    if "None" in str(field.type):
+        kind = [str(kind), "null"]
+    return {"type": kind, "default": _plain(field.default), **field.metadata}
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON knows it."""
+    if isinstance(value, tuple | list):
+        return [_plain(v) for v in value]
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,80 @@
+"""Positions or velocities for codecs that know only arrays: each coordinate as an array of its own.
+
+Neighbours in memory are then values of one kind, x after x, which is what those codecs predict from. A table (N, 3) taken
+as a two-dimensional field would make them predict y from x.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from workbench import backend
+from workbench.backend import Array
+from workbench.codecs.codec import Codec, CodecFailed, Tolerance
+
+_LENGTH = struct.Struct("<Q")
+
+
+@dataclass(frozen=True)
+class Columns(Codec):
+    """Another codec, given one column of a table (N, D) after the other.
+
+    >>> from workbench.codecs import get
+    >>> codec = Columns(get("pcodec"))
+    >>> table = np.arange(12.0).reshape(4, 3)
+    >>> bool((codec.decode(codec.encode(table, Tolerance(absolute=0.0)), (4, 3), table.dtype) == table).all())
+    True
+    """
+
+    id: ClassVar[str] = "columns"
+    title: ClassVar[str] = "Another codec, column by column"
+    dimensions: ClassVar[tuple[int, ...]] = (2,)
+
+    codec: Codec
+
+    # What the other codec says about itself holds for its columns.
+    lossless = property(lambda self: self.codec.lossless)
+    relative = property(lambda self: self.codec.relative)
+    finite = property(lambda self: self.codec.finite)
+    holds_gil = property(lambda self: self.codec.holds_gil)
+    on_device = property(lambda self: self.codec.on_device)
+    dtypes = property(lambda self: self.codec.dtypes)
+    chunk_values = property(lambda self: self.codec.chunk_values)
+
+    def require(self) -> None:
+        """Refuse, in one sentence, when the codec inside cannot run here."""
+        self.codec.require()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The configuration, ready for JSON."""
+        return {"id": self.id, "codec": self.codec.to_dict()}
+
+    @staticmethod
+    def wrapped(described: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The configuration of the codec inside."""
+        inner = described.get("codec")
+        if not isinstance(inner, Mapping) or set(described) != {"id", "codec"} or inner.get("id") == Columns.id:
+            raise CodecFailed(f"columns are described by the codec inside them; got {dict(described)!r:.200}")
+        return inner
+
+    def _encode(self, values: Array, tolerance: Tolerance) -> bytes:
+        xp = backend.namespace(values)
+        parts = [self.codec.encode(xp.ascontiguousarray(column), tolerance) for column in values.T]
+        return b"".join(piece for part in parts for piece in (_LENGTH.pack(len(part)), part))
+
+    def _decode(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+        view, table = memoryview(data), np.empty(shape, dtype)
+        for column in range(shape[1]):
+            size = _LENGTH.unpack_from(view)[0] if len(view) >= _LENGTH.size else len(view)
+            if len(view) < _LENGTH.size + size:
+                raise CodecFailed(f"column {column} of {shape[1]} is cut short")
+            table[:, column] = self.codec.decode(bytes(view[_LENGTH.size : _LENGTH.size + size]), shape[:1], dtype)
+            view = view[_LENGTH.size + size :]
+        if view:
+            raise CodecFailed(f"{len(view)} bytes follow the last column")
+        return table

@@ -1,0 +1,259 @@
+"""Integers whose sizes change slowly, in few bits: the coder behind the lattice.
+
+A general entropy coder sees the gaps along a curve as one histogram. But dense regions come in runs: the size of a gap is
+well predicted by the gaps before it, and a particle's step along one axis by its steps along the others. Here each number's
+size is coded with a table of frequencies that belongs to the local level of sizes (`kernels/entropy.cu`), which takes 0.6
+bits off every particle of a clustered snapshot. Tables are counted, not adapted, so that decoding is one look-up a number;
+blocks are independent, so that they are coded in parallel, can be read alone, and have a checksum each.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from workbench import backend
+from workbench.backend import Array
+from workbench.codecs.codec import CodecFailed
+from workbench.codecs.pcodec import pack_integers, unpack_integers
+
+SYMBOLS = 256                # as in kernels/entropy.cu
+CONTEXTS = 64
+PRECISION = 12
+MOST_COMPONENTS = 3
+SAMPLED = 8                  # one block in so many says which contexts occur
+RARE = 1 / 1024              # contexts beyond which fewer numbers than this lie share the table of the nearest
+
+Blocks = Sequence[int] | np.ndarray | None
+
+_HEADER = struct.Struct("<BBBBBIQIIIQQ")
+_CHECKSUM = struct.Struct("<I")   # of the header and the tables; every block has its own
+
+
+@dataclass(frozen=True)
+class _Model:
+    """What both sides must know besides the frequencies."""
+
+    components: int
+    signs: bool
+    octave: int    # the level at which every block starts
+    lowest: int    # the contexts that have tables of their own
+    highest: int
+
+
+@dataclass(frozen=True, eq=False)
+class CodedIntegers:
+    """Non-negative integers (uint64), coded in blocks: N of them, or N items of two or three components each.
+
+    `signs` says that the lowest bit of each number is a sign.
+
+    >>> numbers = np.arange(10_000, dtype=np.uint64) % 17
+    >>> data = CodedIntegers.of(numbers, block=4096).to_bytes()
+    >>> bool((CodedIntegers.from_bytes(data).decode() == numbers).all()), len(data) < 8_000
+    (True, True)
+    """
+
+    count: int                # of items
+    block: int                # items in a block
+    model: _Model
+    frequency: np.ndarray     # (components * contexts, symbols), each row summing to 2**PRECISION, or zero
+    words: np.ndarray         # uint16: the symbols
+    bits: np.ndarray          # uint32: the bits below them
+    word_first: np.ndarray    # where each block begins in `words`, and the end
+    bits_first: np.ndarray
+    checksums: np.ndarray     # of each block
+
+    @classmethod
+    def of(cls, numbers: Array, block: int, signs: bool = False) -> CodedIntegers:
+        """The numbers, coded on the machine where they are."""
+        xp = backend.namespace(numbers)
+        model = _fitted(numbers, block, signs)
+        components = model.components
+        code, below = _classify(numbers, block, model)
+        frequency = _frequencies(_histogram(code, components))
+        words, word_first = _encode_symbols(code, block * components, frequency)
+        bits_first = _starts((backend.to_host(below) + 31) // 32)
+        bits = xp.empty(int(bits_first[-1]), xp.uint32)
+        write = backend.kernel("entropy", "write_bits")
+        write(len(below), numbers.size, block * components, int(signs), numbers, xp.asarray(bits_first), bits)
+        words, bits = backend.to_host(words), backend.to_host(bits)
+        checksums = [_checksum(words, word_first, bits, bits_first, b) for b in range(len(below))]
+        sums = np.array(checksums, np.uint32)
+        return cls(len(numbers), block, model, frequency, words, bits, word_first, bits_first, sums)
+
+    def decode(self, blocks: Blocks = None, base: np.ndarray | None = None, xp: Any = np) -> Array:
+        """The numbers of all blocks or of some; with `base` (one for each of these), running sums that start there."""
+        chosen = np.arange(len(self.checksums)) if blocks is None else np.asarray(blocks, np.int64)
+        for b in chosen:
+            if _checksum(self.words, self.word_first, self.bits, self.bits_first, b) != self.checksums[b]:
+                raise CodecFailed(f"block {b} of {len(self.checksums)} fails its checksum")
+        model, components = self.model, self.model.components
+        begin = _starts(np.minimum(self.block, self.count - chosen * self.block) * components)
+        words, word_first = _selected(self.words, self.word_first, chosen)
+        bits, bits_first = _selected(self.bits, self.bits_first, chosen)
+        frequency, start, symbol_at = _tables(self.frequency)
+        sums = np.zeros(len(chosen), np.uint64) if base is None else base
+        arrays = [xp.asarray(a) for a in (begin, word_first, words, bits_first, bits, symbol_at, frequency, start, sums)]
+        value = xp.empty(int(begin[-1]), xp.uint64)
+        backend.kernel("entropy", "decode_symbols")(
+            len(chosen), components, int(model.signs), *arrays[:8], model.octave, model.lowest, model.highest,
+            int(base is not None), arrays[8], value,
+        )
+        return value if components == 1 else value.reshape(-1, components)
+
+    def to_bytes(self) -> bytes:
+        """Everything as bytes."""
+        model = self.model
+        tables = pack_integers(self._own_tables().astype(np.uint16).reshape(-1))
+        word_counts = pack_integers(np.diff(self.word_first).astype(np.uint32))
+        bits_counts = pack_integers(np.diff(self.bits_first).astype(np.uint32))
+        head = _HEADER.pack(
+            model.components, model.signs, model.octave, model.lowest, model.highest, self.block, self.count,
+            len(tables), len(word_counts), len(bits_counts), len(self.words), len(self.bits),
+        )
+        checksums, *body = (a.astype(a.dtype.newbyteorder("<")).tobytes() for a in (self.checksums, self.words, self.bits))
+        tables_and_sums = b"".join([tables, word_counts, bits_counts, checksums])
+        return b"".join([head, _CHECKSUM.pack(zlib.crc32(tables_and_sums, zlib.crc32(head))), tables_and_sums, *body])
+
+    def _own_tables(self) -> np.ndarray:
+        """A view of the frequencies of the contexts that have tables of their own."""
+        shaped = self.frequency.reshape(self.model.components, CONTEXTS, SYMBOLS)
+        return shaped[:, self.model.lowest : self.model.highest + 1]
+
+    @classmethod
+    def from_bytes(cls, data: bytes | memoryview) -> CodedIntegers:
+        """What `to_bytes` wrote; whatever cannot be right is refused before anything is allocated."""
+        view, body = memoryview(data), _HEADER.size + _CHECKSUM.size
+        if len(view) < body:
+            raise CodecFailed(f"coded integers have a header of {body} bytes; got {len(view)}")
+        components, signs, octave, lowest, highest, block, count, *sizes = _HEADER.unpack_from(view)
+        known = 1 <= components <= MOST_COMPONENTS and signs <= 1 and lowest <= highest < CONTEXTS
+        if not known or octave >= CONTEXTS or block < 1:
+            raise CodecFailed(f"coded integers have an impossible header: contexts {lowest}-{highest}, blocks of {block}")
+        blocks = -(-count // block)
+        words, bits = sizes[3:]
+        lengths = [*sizes[:3], 4 * blocks, 2 * words, 4 * bits]
+        if sum(lengths) != len(view) - body:
+            raise CodecFailed(f"coded integers must have {sum(lengths)} bytes after the header; got {len(view) - body}")
+        ends = np.cumsum([body, *lengths]).tolist()
+        expected = zlib.crc32(view[body : ends[4]], zlib.crc32(view[: _HEADER.size]))
+        if expected != _CHECKSUM.unpack_from(view, _HEADER.size)[0]:
+            raise CodecFailed("the tables of coded integers fail their checksum")
+        parts = [view[a:b] for a, b in pairwise(ends)]
+        first = [_starts(unpack_integers(bytes(p), blocks, np.uint32).astype(np.int64)) for p in parts[1:3]]
+        if (first[0][-1], first[1][-1]) != (words, bits):
+            raise CodecFailed(f"coded integers promise {first[0][-1]} and {first[1][-1]} words; got {words} and {bits}")
+        model = _Model(components, bool(signs), octave, lowest, highest)
+        arrays = [np.frombuffer(p, t) for p, t in zip(parts[3:], ("<u4", "<u2", "<u4"), strict=True)]
+        frequency = np.zeros((components * CONTEXTS, SYMBOLS), np.uint32)
+        coded = cls(count, block, model, frequency, arrays[1], arrays[2], first[0], first[1], arrays[0])
+        own = coded._own_tables()
+        own[...] = unpack_integers(bytes(parts[0]), own.size, np.uint16).reshape(own.shape)
+        if not np.isin(frequency.sum(axis=1), (0, 1 << PRECISION)).all():
+            raise CodecFailed("the frequencies of coded integers do not add up")
+        return coded
+
+
+def _fitted(numbers: Array, block: int, signs: bool) -> _Model:
+    """The model of these numbers, judged by every eighth block."""
+    xp = backend.namespace(numbers)
+    components = 1 if numbers.ndim == 1 else int(numbers.shape[1])
+    sample = xp.concatenate([numbers[i : i + block] for i in range(0, len(numbers), SAMPLED * block)])
+    mean = float(xp.mean(xp.log2(sample[:: max(len(sample) // 1024, 1)].astype(xp.float64) + 1.0)))
+    octave = min(int(mean), CONTEXTS - 1)
+    code, _ = _classify(sample, block, _Model(components, signs, octave, 0, CONTEXTS - 1))
+    lowest, highest = _used_contexts(_histogram(code, components))
+    return _Model(components, signs, octave, lowest, highest)
+
+
+def _classify(numbers: Array, block: int, model: _Model) -> tuple[Array, Array]:
+    """The code of every number, and how many bits stand below the symbols of each block."""
+    xp = backend.namespace(numbers)
+    code, below = xp.empty(numbers.size, xp.uint16), xp.empty(-(-len(numbers) // block), xp.int64)
+    backend.kernel("entropy", "classify")(
+        len(below), numbers.size, block * model.components, model.components, int(model.signs), numbers,
+        model.octave, model.lowest, model.highest, code, below,
+    )
+    return code, below
+
+
+def _histogram(code: Array, components: int) -> np.ndarray:
+    """How often each symbol occurs in each context of each component."""
+    xp = backend.namespace(code)
+    parts, codes = min(backend.chunks(len(code), code), 256), components * CONTEXTS * SYMBOLS
+    counts = xp.zeros((parts, codes), xp.uint32)
+    backend.kernel("entropy", "count_codes")(parts, len(code), code, codes, counts)
+    return backend.to_host(counts.sum(axis=0, dtype=xp.int64)).reshape(components * CONTEXTS, SYMBOLS)
+
+
+def _used_contexts(histogram: np.ndarray) -> tuple[int, int]:
+    """The range of contexts outside of which few numbers lie."""
+    counts = histogram.sum(axis=1).reshape(-1, CONTEXTS).sum(axis=0)
+    share = counts / counts.sum()
+    lowest = int(np.searchsorted(np.cumsum(share), RARE, side="right"))
+    highest = CONTEXTS - 1 - int(np.searchsorted(np.cumsum(share[::-1]), RARE, side="right"))
+    return min(lowest, highest), max(lowest, highest)
+
+
+def _frequencies(histogram: np.ndarray) -> np.ndarray:
+    """Frequencies that sum to 2**PRECISION in every used context, at least 1 for what occurs."""
+    frequency = np.zeros(histogram.shape, np.int64)
+    for row in np.flatnonzero(histogram.sum(axis=1)):
+        counts = histogram[row]
+        scaled = np.maximum(counts * (1 << PRECISION) // counts.sum(), counts > 0)
+        while (excess := int(scaled.sum()) - (1 << PRECISION)) != 0:
+            largest = int(np.argmax(scaled))   # rounding is borne by those who feel it least
+            scaled[largest] -= min(excess, int(scaled[largest]) - 1) if excess > 0 else excess
+        frequency[row] = scaled
+    return frequency.astype(np.uint32)
+
+
+def _slots(frequency: np.ndarray) -> np.ndarray:
+    """The first slot of each symbol."""
+    return np.cumsum(frequency, axis=1, dtype=np.uint32) - frequency
+
+
+def _tables(frequency: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Frequency and first slot of each code, and the symbol of each slot."""
+    symbol_at = np.zeros((len(frequency), 1 << PRECISION), np.uint8)
+    for row in np.flatnonzero(frequency.sum(axis=1)):
+        symbol_at[row] = np.repeat(np.arange(SYMBOLS, dtype=np.uint8), frequency[row])
+    return frequency.reshape(-1), _slots(frequency).reshape(-1), symbol_at.reshape(-1)
+
+
+def _encode_symbols(code: Array, block: int, frequency: np.ndarray) -> tuple[Array, np.ndarray]:
+    """The words of all blocks, and where each block begins."""
+    xp = backend.namespace(code)
+    blocks = -(-len(code) // block)
+    table, start = xp.asarray(frequency.reshape(-1)), xp.asarray(_slots(frequency).reshape(-1))
+    room = block * PRECISION // 16 + 4   # no symbol takes more than PRECISION bits
+    slots, used = xp.empty(blocks * room, xp.uint16), xp.empty(blocks, xp.int64)
+    backend.kernel("entropy", "encode_symbols")(blocks, len(code), block, code, table, start, room, slots, used)
+    first = _starts(backend.to_host(used))
+    words = xp.empty(int(first[-1]), xp.uint16)
+    backend.kernel("entropy", "gather_words")(blocks, room, slots, used, xp.asarray(first), words)
+    return words, first
+
+
+def _starts(sizes: np.ndarray) -> np.ndarray:
+    """Where each of these begins when they are laid end to end, and the end."""
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+
+def _checksum(words: np.ndarray, word_first: np.ndarray, bits: np.ndarray, bits_first: np.ndarray, block: int) -> int:
+    parts = words[word_first[block] : word_first[block + 1]], bits[bits_first[block] : bits_first[block + 1]]
+    return zlib.crc32(parts[1].data, zlib.crc32(parts[0].data))
+
+
+def _selected(data: np.ndarray, first: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The data of some blocks, end to end, and where each begins."""
+    if len(blocks) == len(first) - 1:
+        return data, first
+    parts = [data[first[b] : first[b + 1]] for b in blocks]
+    return np.concatenate([data[:0], *parts]), _starts(np.array([len(p) for p in parts], np.int64))

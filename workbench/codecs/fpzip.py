@@ -1,0 +1,67 @@
+"""fpzip: a floating-point number as a sign, an exponent and some bits of its mantissa, predicted from its neighbours.
+
+Keeping so many bits bounds the error relative to each value, which suits data of many scales; all bits are lossless. It
+holds Python's lock.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from workbench.codecs.codec import Tolerance, option
+from workbench.codecs.pieces import InPieces
+from workbench.codecs.rounding import largest_magnitude
+
+
+@dataclass(frozen=True)
+class FPZip(InPieces):
+    """fpzip; `precision` counts the bits kept of each number, sign and exponent included.
+
+    >>> values = np.exp(np.linspace(-20, 20, 1000))
+    >>> decoded = FPZip().decode(FPZip().encode(values, Tolerance(relative=0.01)), values.shape, values.dtype)
+    >>> bool((abs(decoded - values) <= 0.01 * values).all())
+    True
+    """
+
+    id: ClassVar[str] = "fpzip"
+    title: ClassVar[str] = "fpzip: so many bits of each number"
+    module: ClassVar[str | None] = "fpzip"
+    relative: ClassVar[bool] = True
+    holds_gil: ClassVar[bool] = True
+    most_values: ClassVar[int] = 2**27
+
+    precision: int | None = option(None, "bits kept of each number (none: as the tolerance needs)", minimum=4, maximum=64)
+
+    def _encode_piece(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
+        import fpzip
+
+        writable = values if values.flags.writeable else values.copy()   # it refuses others, though it only reads
+        return fpzip.compress(writable, precision=self._bits(values, tolerance), order="C")
+
+    def _decode_piece(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        import fpzip
+
+        return fpzip.decompress(data, order="C").reshape(shape)
+
+    def _bits(self, values: np.ndarray, tolerance: Tolerance) -> int:
+        """How many bits to keep, as the library counts them: 0 stands for all, and of float64 only even numbers work."""
+        whole = 8 * values.dtype.itemsize
+        bits = self.precision if self.precision is not None else _bits_needed(values, tolerance)
+        bits += bits % 2 if whole == 64 else 0
+        return bits if bits < whole else 0
+
+
+def _bits_needed(values: np.ndarray, tolerance: Tolerance) -> int:
+    """The bits that keep every value within the tolerance: what is cut off is less than the last bit kept."""
+    whole = 8 * values.dtype.itemsize
+    if tolerance.value == 0:
+        return whole
+    if tolerance.relative is not None:
+        mantissa = -math.log2(tolerance.relative)
+    else:
+        mantissa = math.frexp(largest_magnitude(values))[1] - 1 - math.log2(tolerance.value)
+    return whole - int(np.finfo(values.dtype).nmant) + max(math.ceil(mantissa), 0)

@@ -1,0 +1,108 @@
+"""Which codecs there are: the ones in this package, those that other packages add, and any of numcodecs by name.
+
+Another package adds a codec by an entry point in the group `lossbench.codecs` whose value is a subclass of `Codec`.
+Nothing is imported before it is asked for, and a package that cannot be imported is named with its reason instead of
+spoiling the others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from workbench.codecs.codec import Codec
+from workbench.codecs.columns import Columns
+from workbench.errors import WorkbenchError
+
+GROUP = "lossbench.codecs"
+
+_OWN = {
+    "lattice": "workbench.codecs.lattice:LatticeCodec",
+    "sz3": "workbench.codecs.sz3:SZ3",
+    "zfp": "workbench.codecs.zfp:ZFP",
+    "sperr": "workbench.codecs.sperr:SPERR",
+    "draco": "workbench.codecs.draco:Draco",
+    "fpzip": "workbench.codecs.fpzip:FPZip",
+    "pcodec": "workbench.codecs.pcodec:PCodec",
+    "bitround": "workbench.codecs.bitround:BitRound",
+    "prequantised": "workbench.codecs.prequantised:Prequantised",
+    "numcodecs": "workbench.codecs.numcodecs:NumCodecs",
+}
+
+
+def available() -> list[str]:
+    """The names of the codecs that can run here.
+
+    >>> {"lattice", "pcodec"} <= set(available())
+    True
+    """
+    return [name for name, reason in status().items() if reason is None]
+
+
+def status() -> dict[str, str | None]:
+    """Every known codec, and why it cannot run here (None when it can)."""
+    return {name: _why_not(name) for name in [*_OWN, *_entry_points()]}
+
+
+def _why_not(name: str) -> str | None:
+    try:
+        return codec_class(name).missing()
+    except WorkbenchError as error:
+        return str(error)
+
+
+def get(name: str, **options: Any) -> Codec:
+    """The codec of this name with these options; `get("numcodecs", codec="lzma")` reaches any of numcodecs.
+
+    >>> get("pcodec", level=4).to_dict()
+    {'id': 'pcodec', 'level': 4}
+    """
+    return from_dict({"id": name, **options})
+
+
+def from_dict(configuration: Mapping[str, Any]) -> Codec:
+    """The codec that `to_dict` described."""
+    if configuration.get("id") == Columns.id:
+        return Columns(from_dict(Columns.wrapped(configuration)))
+    options = {key: _frozen(value) for key, value in configuration.items() if key != "id"}
+    found = codec_class(configuration.get("id"))
+    known = [field.name for field in dataclasses.fields(found)]
+    if unknown := sorted(set(options) - set(known)):
+        raise WorkbenchError(f"{found.id} has the options {', '.join(known) or '(none)'}; got {', '.join(unknown)}")
+    return found(**options)
+
+
+def codec_class(name: Any) -> type[Codec]:
+    """The class of this name; a sentence that names the others when there is none."""
+    if name in _OWN:
+        module, attribute = _OWN[name].split(":")
+        return getattr(importlib.import_module(module), attribute)
+    if name in _entry_points():
+        return _load(_entry_points()[name])
+    names = ", ".join([*_OWN, *_entry_points()])
+    raise WorkbenchError(f"codec must be one of {names}; got {name!r}")
+
+
+@functools.cache
+def _entry_points() -> dict[str, EntryPoint]:
+    """The codecs of other packages; the names of this package's own are taken."""
+    return {point.name: point for point in entry_points(group=GROUP) if point.name not in _OWN}
+
+
+def _load(point: EntryPoint) -> type[Codec]:
+    try:
+        found = point.load()
+    except Exception as error:
+        raise WorkbenchError(f"codec {point.name} ({point.value}) cannot be imported: {error}") from error
+    if not (isinstance(found, type) and issubclass(found, Codec)):
+        raise WorkbenchError(f"codec {point.name} ({point.value}) must be a subclass of codecs.Codec; got {found!r}")
+    return found
+
+
+def _frozen(value: Any) -> Any:
+    """Lists, which JSON makes of tuples, as tuples again."""
+    return tuple(_frozen(v) for v in value) if isinstance(value, list) else value

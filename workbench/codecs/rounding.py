@@ -1,0 +1,31 @@
+"""What the last step costs: a decoded value is rounded to the type of the data, and that is part of its error.
+
+It goes unnoticed until the tolerance comes near the spacing of the numbers; then codecs that quantise break their own
+bound.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def largest_magnitude(values: np.ndarray) -> float:
+    """The largest absolute value, without a copy.
+
+    >>> largest_magnitude(np.array([1.0, -3.0]))
+    3.0
+    """
+    return max(abs(float(values.max())), abs(float(values.min())))
+
+
+def before_rounding(tolerance: float, largest: float, dtype: np.dtype) -> float:
+    """How far off a result in float64 may be, if it shall be within the tolerance after rounding to the type.
+
+    Half of the tolerance is always fine: where numbers lie closer than the tolerance, rounding adds no more than the other
+    half, and where they do not, it returns to the very number. Up to `largest`, more may be.
+
+    >>> before_rounding(1.0, 2.0**24, np.dtype(np.float32)), before_rounding(1.0, 100.0, np.dtype(np.float32)) > 0.99999
+    (0.5, True)
+    """
+    few_operations = 4 * float(np.finfo(np.float64).eps) * largest
+    return max(tolerance / 2, tolerance - float(np.spacing(dtype.type(largest))) / 2 - few_operations)

@@ -1,0 +1,27 @@
+"""What must stay true of decoded data: promised, enforced whatever a codec does, and checked to the last bit."""
+
+from workbench.guarantees.bounds import Absolute, Bound, Limit, PointwiseRelative, Relative, bound_from_dict
+from workbench.guarantees.check import Check, broken, check, holds, largest_error
+from workbench.guarantees.enforce import Figures, Guarded, decode_guarded, decoded_permutation, encode_guarded
+from workbench.guarantees.safeguard import Safeguard, safeguards_hold
+
+__all__ = [
+    "Absolute",
+    "Bound",
+    "Check",
+    "Figures",
+    "Guarded",
+    "Limit",
+    "PointwiseRelative",
+    "Relative",
+    "Safeguard",
+    "bound_from_dict",
+    "broken",
+    "check",
+    "decode_guarded",
+    "decoded_permutation",
+    "encode_guarded",
+    "holds",
+    "largest_error",
+    "safeguards_hold",
+]

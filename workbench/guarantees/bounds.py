@@ -1,0 +1,169 @@
+"""What may be promised about every value: the three kinds of error bound, and what each means for one array.
+
+A bound is what a user asks for; a `Limit` is what it comes to for given values, and what is checked. The two differ only
+for `Relative`, whose limit depends on the range of the whole array: it is resolved once, so that every chunk of the array
+is held to the same number, and an archive can say which one.
+
+Numbers stay float64 everywhere: a bound that went through float32 would be another one.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from workbench import backend
+from workbench.backend import Array
+from workbench.errors import WorkbenchError
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The promise about each value of one array: |x - y| <= value or, when relative, |x - y| <= value * |x|.
+
+    Both are meant as real arithmetic on the stored numbers. A limit of zero means the same bits.
+
+    >>> Limit("absolute", 1e-3)
+    Limit(kind='absolute', value=0.001)
+    """
+
+    kind: Literal["absolute", "relative"]
+    value: float
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("absolute", "relative"):
+            raise WorkbenchError(f"the kind of a limit must be 'absolute' or 'relative'; got {self.kind!r}")
+        most = 1.0 if self.kind == "relative" else math.inf
+        object.__setattr__(self, "value", _number("the value of a limit", self.value, most))
+
+    @property
+    def relative(self) -> bool:
+        """Whether the limit is a share of each value."""
+        return self.kind == "relative"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An error bound: `Absolute`, `Relative` or `PointwiseRelative`."""
+
+    eb: float
+
+    kind: ClassVar[str]
+    most: ClassVar[float] = math.inf   # the bound must be less
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eb", _number(f"{type(self).__name__}(eb)", self.eb, self.most))
+
+    def limit(self, values: Array, valid: Array | None = None) -> Limit:
+        """What the bound means for these values; only those that are `valid` (by default: finite) count."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """The bound as a sentence's end: `every value ...`."""
+        return f"every value {self._phrase() if self.eb else 'exactly as it was, bit for bit'}"
+
+    def _phrase(self) -> str:
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """The bound, ready for JSON: `bound_from_dict` makes the same of it."""
+        return {"kind": self.kind, "eb": self.eb}
+
+
+class Absolute(Bound):
+    """Every value stays within `eb` of the original, in the unit of the values. Zero asks for the same bits.
+
+    >>> Absolute(1e-3).describe()
+    'every value within 0.001 of the original'
+    """
+
+    kind = "absolute"
+
+    def limit(self, values: Array, valid: Array | None = None) -> Limit:
+        """The bound itself, whatever the values."""
+        return Limit("absolute", self.eb)
+
+    def _phrase(self) -> str:
+        return f"within {self.eb:.6g} of the original"
+
+
+class Relative(Bound):
+    """Every value stays within `eb` times the range (largest minus smallest) of the whole array.
+
+    >>> Relative(0.01).limit(np.array([1.0, 3.0, np.nan]))
+    Limit(kind='absolute', value=0.02)
+    """
+
+    kind = "relative"
+
+    def limit(self, values: Array, valid: Array | None = None) -> Limit:
+        """The bound times the range of the valid values, as an absolute limit: zero where all are equal."""
+        low, high = _ends(values, valid)
+        spread = high - low
+        value = self.eb * spread if math.isfinite(spread) else self.eb * (high / 2 - low / 2) * 2   # 1e308 - -1e308
+        return Limit("absolute", min(value, sys.float_info.max))
+
+    def _phrase(self) -> str:
+        return f"within {self.eb:.6g} of the range of the values"
+
+
+class PointwiseRelative(Bound):
+    """Every value stays within `eb` times its own size: zeros stay zeros, and signs stay. `eb` is less than one.
+
+    >>> PointwiseRelative(1e-3).describe()
+    'every value within 0.001 of its own size'
+    """
+
+    kind = "pointwise-relative"
+    most = 1.0
+
+    def limit(self, values: Array, valid: Array | None = None) -> Limit:
+        """The bound itself, as a relative limit."""
+        return Limit("relative", self.eb)
+
+    def _phrase(self) -> str:
+        return f"within {self.eb:.6g} of its own size"
+
+
+_KINDS = {found.kind: found for found in (Absolute, Relative, PointwiseRelative)}
+
+
+def bound_from_dict(described: Mapping[str, Any]) -> Bound:
+    """The bound that `to_dict` described.
+
+    >>> bound_from_dict({"kind": "absolute", "eb": 0.5})
+    Absolute(eb=0.5)
+    """
+    kind = described.get("kind")
+    if kind not in _KINDS or set(described) != {"kind", "eb"}:
+        kinds = ", ".join(_KINDS)
+        raise WorkbenchError(f"a bound must have a kind ({kinds}) and an eb; got {dict(described)!r}")
+    return _KINDS[kind](described["eb"])
+
+
+def _number(name: str, given: Any, most: float) -> float:
+    """A float that can bound an error."""
+    if not isinstance(given, numbers.Real) or isinstance(given, bool | np.bool_):
+        raise WorkbenchError(f"{name} must be a number; got {given!r}")
+    value = float(given)
+    if not (math.isfinite(value) and 0 <= value < most):
+        below = "" if most == math.inf else f" and less than {most:g}"
+        raise WorkbenchError(f"{name} must be finite, not negative{below}; got {value:g}")
+    return value
+
+
+def _ends(values: Array, valid: Array | None) -> tuple[float, float]:
+    """The smallest and largest of the finite, valid values; zeros when there is none."""
+    xp = backend.namespace(values) if valid is None else backend.namespace(values, valid)
+    if valid is not None or not xp.isfinite(values).all():
+        finite = xp.isfinite(values)
+        values = values[finite if valid is None else finite & valid]
+    if values.size == 0:
+        return 0.0, 0.0
+    return float(values.min()), float(values.max())

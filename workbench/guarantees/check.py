@@ -1,0 +1,135 @@
+"""Whether decoded values keep what was promised: the one place that decides it.
+
+The comparison is exact: |x - y| <= eb holds or not as it would in real arithmetic on the stored numbers, to the last bit
+and at both ends of the range (`kernels/bounds.cu` says how). A check that rounds would let a codec pass that breaks its
+bound by half a bit, or refuse one that does not; and then two checkers could disagree about the same archive.
+
+What has no error has to come back as it was, bit for bit: NaN with its payload, infinities, masked values, and
+everything under a limit of zero. In a periodic box the distance is the shorter way round, and what is decoded must lie in
+the box, as every other program expects.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench import backend
+from workbench.backend import Array
+from workbench.errors import WorkbenchError
+from workbench.guarantees.bounds import Limit
+
+Period = Sequence[float] | None   # the lengths of a periodic box, one for each column of (N, D) positions
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """Where a promise is broken (flat indices, int64, rising), and the largest error anywhere.
+
+    The error is in the unit of the limit: of the values, or relative to each. It is infinite where a value is missing,
+    or where only the same bits would do and other bits came back.
+    """
+
+    broken: Array
+    largest_error: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the promise is kept everywhere."""
+        return int(self.broken.size) == 0
+
+
+def check(original: Array, decoded: Array, limit: Limit, period: Period = None, mask: Array | None = None) -> Check:
+    """Compare decoded values with the original ones; where `mask` is true, only the same bits will do.
+
+    >>> check(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.5, 3.25]), Limit("absolute", 0.25))
+    Check(broken=array([1]), largest_error=0.5)
+    """
+    _check_alike(original, decoded, mask)
+    lengths = _lengths(period, original.shape)
+    xp = backend.namespace(original, decoded)
+    original, decoded = (xp.ascontiguousarray(array).reshape(-1) for array in (original, decoded))
+    periods = xp.asarray(lengths, dtype=xp.float64)
+    if mask is None:
+        return _compare(original, decoded, limit, periods)
+    mask, zero = mask.reshape(-1), original.dtype.type(0)
+    shown = _compare(xp.where(mask, zero, original), xp.where(mask, zero, decoded), limit, periods)
+    changed = xp.flatnonzero(mask & (bits_of(original) != bits_of(decoded)))
+    broken = xp.sort(xp.concatenate([shown.broken, changed]))
+    return Check(broken, math.inf if changed.size else shown.largest_error)
+
+
+def broken(original: Array, decoded: Array, limit: Limit, period: Period = None, mask: Array | None = None) -> Array:
+    """The flat indices (int64, rising) of the values that break the promise.
+
+    >>> broken(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.5, 3.25]), Limit("absolute", 0.25)).tolist()
+    [1]
+    """
+    return check(original, decoded, limit, period, mask).broken
+
+
+def holds(original: Array, decoded: Array, limit: Limit, period: Period = None, mask: Array | None = None) -> bool:
+    """Whether every value keeps the promise.
+
+    >>> holds(np.array([[0.9, 0.1]]), np.array([[1.0, 0.1]]), Limit("absolute", 0.25), period=[1.0, 1.0])
+    False
+    """
+    return check(original, decoded, limit, period, mask).holds
+
+
+def largest_error(original: Array, decoded: Array, period: Period = None, relative: bool = False) -> float:
+    """The largest |x - y| or, when `relative`, the largest |x - y| / |x|; infinite where a value is missing.
+
+    >>> largest_error(np.array([1.0, 4.0]), np.array([1.5, 3.0]))
+    1.0
+    >>> largest_error(np.array([1.0, 4.0]), np.array([1.5, 3.0]), relative=True)
+    0.5
+    """
+    nearly_one = math.nextafter(1.0, 0.0)
+    limit = Limit("relative", nearly_one) if relative else Limit("absolute", np.finfo(np.float64).max)
+    return check(original, decoded, limit, period).largest_error
+
+
+def bits_of(values: Array) -> Array:
+    """The bits of floating-point values, as unsigned integers of the same width."""
+    return values.view(f"u{values.dtype.itemsize}")
+
+
+def _compare(original: Array, decoded: Array, limit: Limit, periods: Array) -> Check:
+    """The check of two flat arrays: counted first, then placed, and mostly there is nothing to place."""
+    xp = backend.namespace(original)
+    chunks = backend.chunks(original.size, original)
+    counts, largest = xp.empty(chunks, xp.int64), xp.empty(chunks, xp.float64)
+    given = chunks, original.size, original, decoded, limit.value, int(limit.relative), periods.size, periods
+    backend.kernel("bounds", "count_broken", original.dtype)(*given, counts, largest)
+    ends = xp.cumsum(counts)
+    index = xp.empty(int(ends[-1]), xp.int64)
+    if index.size:
+        backend.kernel("bounds", "place_broken", original.dtype)(*given, ends - counts, index)
+    return Check(index, float(largest.max()))
+
+
+def _check_alike(original: Array, decoded: Array, mask: Array | None) -> None:
+    if original.dtype not in (np.float32, np.float64):
+        raise WorkbenchError(f"original values must be float32 or float64; got {original.dtype}")
+    if original.shape != decoded.shape or original.dtype != decoded.dtype:
+        raise WorkbenchError(
+            f"decoded values must be {original.dtype} of shape {tuple(original.shape)}, as the original ones are; "
+            f"got {decoded.dtype} of shape {tuple(decoded.shape)}"
+        )
+    shape = tuple(original.shape)
+    if mask is not None and (mask.dtype != bool or mask.shape != shape):
+        raise WorkbenchError(f"mask must be boolean of shape {shape}; got {mask.dtype} of shape {tuple(mask.shape)}")
+
+
+def _lengths(period: Period, shape: tuple[int, ...]) -> list[float]:
+    """One period for each column of the values; a single zero means that there is none."""
+    if period is None:
+        return [0.0]
+    lengths = [float(length) for length in period]
+    if len(shape) != 2 or len(lengths) != shape[1] or not all(0 < length < math.inf for length in lengths):
+        raise WorkbenchError(f"period must be one positive length for each column of {tuple(shape)} values; got {lengths}")
+    return lengths

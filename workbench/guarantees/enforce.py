@@ -1,0 +1,279 @@
+"""One chunk, encoded so that the promise about it holds, whatever the codec does.
+
+A codec aims; this decodes what it wrote, compares, and corrects what is broken. So the promise rests on the comparison
+(`check.py`) and on the correction (`correction.py`), neither of which knows a codec. A codec that raises, returns the wrong
+thing, or helps so little that all bits take less room is left out: the chunk is then stored exactly, and the figures say
+why. Either the promise holds or there is an error; never an archive that is wrong.
+
+What a chunk consists of is a dict of byte strings by tags of four letters:
+
+    code    what the codec made of the values, or of their logarithms
+    logs    signs and zeros beside the logarithms
+    fix_    corrections of what came out of the above
+    same    all values, lossless, instead of all of the above
+"""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workbench import backend
+from workbench.backend import Array
+from workbench.codecs.codec import Codec, CodecFailed, ParticleCodec, Tolerance
+from workbench.codecs.pcodec import PCodec
+from workbench.errors import GuaranteeBroken, WorkbenchError
+from workbench.guarantees.bounds import Limit
+from workbench.guarantees.check import Period, bits_of, check
+from workbench.guarantees.correction import apply_correction, encode_correction
+from workbench.guarantees.gaps import filled
+from workbench.guarantees.logarithm import from_logs, log_dtype, to_logs
+from workbench.guarantees.safeguard import Safeguard, safeguarded, safeguards_hold
+
+CODE, LOGS, FIX, SAME = "code", "logs", "fix_", "same"
+
+MANY = 0.1   # the share of corrected values from which all of them, exactly, may take less room
+
+Sections = Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What happened to one chunk. The largest error is in the unit of the limit, over the values that have one."""
+
+    values: int
+    invalid: int                 # not finite, or masked: returned bit for bit
+    corrected: int               # others that the codec, or a safeguard, needed changed
+    largest_error: float
+    stored_exactly: str | None   # why the codec was left out
+    crc: int                     # of the decoded bytes: a decoder that returns other ones is found out
+
+
+@dataclass(frozen=True, eq=False)
+class Guarded:
+    """One encoded chunk: its sections, and what a reader will get from them, bit for bit.
+
+    Where a codec reorders points, `permutation` says where each came from: decoded[i] stands for values[permutation[i]].
+    """
+
+    sections: dict[str, bytes]
+    decoded: Array
+    figures: Figures
+    permutation: Array | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all sections."""
+        return sum(map(len, self.sections.values()))
+
+
+def encode_guarded(
+    codec: Codec,
+    values: Array,
+    limit: Limit,
+    *,
+    period: Period = None,
+    mask: Array | None = None,
+    keep: Sequence[Safeguard] = (),
+) -> Guarded:
+    """Encode one chunk so that what is decoded keeps within the limit, and every safeguard holds.
+
+    >>> from workbench import codecs
+    >>> values = np.linspace(0, 1, 1000)
+    >>> guarded = encode_guarded(codecs.get("pcodec"), values, Limit("absolute", 1e-3))
+    >>> decoded = decode_guarded(codecs.get("pcodec"), guarded.sections, values.shape, values.dtype)
+    >>> guarded.figures.largest_error, bool((decoded == values).all())
+    (0.0, True)
+    """
+    _check_fits(codec, values)
+    if keep and (period is not None or isinstance(codec, ParticleCodec)):
+        raise WorkbenchError(f"safeguards are for fields; got particles, and {', '.join(map(repr, keep))}")
+    chunk = _Chunk(codec, backend.namespace(values).ascontiguousarray(values), limit, period, mask, tuple(keep))
+    if limit.value == 0 and not codec.lossless:
+        return chunk.exactly("the bound is zero")
+    try:
+        guarded = chunk.with_codec()
+    except _LeftOut as reason:
+        return chunk.exactly(str(reason))
+    if _helps(guarded, values):
+        return guarded
+    exact = chunk.exactly(f"all bits take less room than {codec.id} with {guarded.figures.corrected:,} corrections")
+    return exact if exact.nbytes <= guarded.nbytes else guarded
+
+
+def decode_guarded(codec: Codec, sections: Sections, shape: Sequence[int], dtype: Any) -> Array:
+    """The values of one chunk, from its sections."""
+    shape, dtype = tuple(shape), np.dtype(dtype)
+    if SAME in sections:
+        return PCodec().decode(sections[SAME], shape, dtype)
+    return apply_correction(_decode(codec, sections, shape, dtype), sections.get(FIX, b""))
+
+
+def decoded_permutation(codec: Codec, sections: Sections, values: Array, limit: Limit) -> Array | None:
+    """Which of the original values each decoded one stands for, or None where the order is kept."""
+    if SAME in sections or not (isinstance(codec, ParticleCodec) and codec.reorders):
+        return None
+    xp, count = backend.namespace(values), len(values)
+    try:
+        permutation = codec.permutation(values, _tolerance(codec, values, limit), sections[CODE])
+        if permutation is None:
+            return None
+        is_permutation = permutation.shape == (count,) and bool((xp.sort(permutation) == xp.arange(count)).all())
+    except WorkbenchError:
+        raise
+    except Exception as error:
+        raise CodecFailed(f"{codec.id} could not say where the points went: {type(error).__name__}: {error}") from error
+    if not is_permutation:
+        raise CodecFailed(f"{codec.id} must say where each of {count:,} points went; got no permutation")
+    return permutation
+
+
+class _LeftOut(Exception):
+    """Why a codec is not used for a chunk."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Chunk:
+    """What is to be encoded, and all that is promised about it."""
+
+    codec: Codec
+    values: Array
+    limit: Limit
+    period: Period
+    mask: Array | None
+    keep: tuple[Safeguard, ...]
+
+    @functools.cached_property
+    def valid(self) -> Array:
+        """Where values are finite and mean something."""
+        finite = backend.namespace(self.values).isfinite(self.values)
+        return finite if self.mask is None else finite & ~self.mask
+
+    def with_codec(self) -> Guarded:
+        """The chunk as the codec encodes it, corrected; `_LeftOut` where the codec is of no use."""
+        try:
+            sections = self._encode()
+            decoded = _decode(self.codec, sections, self.values.shape, self.values.dtype)
+            permutation = decoded_permutation(self.codec, sections, self.values, self.limit)
+        except WorkbenchError as error:
+            raise _LeftOut(str(error)) from error
+        return self._guarded(sections, decoded, permutation)
+
+    def exactly(self, reason: str) -> Guarded:
+        """The chunk with all of its bits."""
+        host = np.ascontiguousarray(backend.to_host(self.values))
+        code = PCodec().encode(host, Tolerance(absolute=0.0))
+        decoded = PCodec().decode(code, host.shape, host.dtype)
+        if (bits_of(decoded) != bits_of(host)).any():
+            raise GuaranteeBroken("a chunk that was stored losslessly came back with other bits: please report this")
+        decoded = backend.namespace(self.values).asarray(decoded)
+        return Guarded({SAME: code}, decoded, self._figures(decoded, 0, 0.0, reason))
+
+    def _encode(self) -> dict[str, bytes]:
+        given = self._without_gaps()
+        if not _takes_logs(self.codec, self.limit):
+            tolerance, extra = _tolerance(self.codec, self.values, self.limit), {}
+        else:
+            logs = to_logs(given, self.limit.value, single="float32" in self.codec.dtypes)
+            given, tolerance, extra = logs.values, Tolerance(absolute=logs.tolerance), {LOGS: logs.extra}
+        if tolerance.value == 0 and not self.codec.lossless:
+            raise _LeftOut("the bound leaves no room for errors")
+        return {CODE: self.codec.encode(_read_only(given), tolerance), **extra}
+
+    def _without_gaps(self) -> Array:
+        """The values, with a neighbour's where the codec could be disturbed by one that it need not keep."""
+        if not self.codec.finite and (self.codec.lossless or self.mask is None):
+            return self.values
+        present = self.valid if self.codec.finite else ~self.mask
+        return self.values if present.all() else filled(self.values, present)
+
+    def _guarded(self, sections: dict[str, bytes], decoded: Array, permutation: Array | None) -> Guarded:
+        original = self.values if permutation is None else self.values[permutation]
+        mask = self.mask if permutation is None or self.mask is None else self.mask[permutation]
+        found = check(original, decoded, self.limit, self.period, mask)
+        changed, wanted = self._wanted(original, decoded, found.broken)
+        fix = encode_correction(changed, wanted, decoded)
+        if fix:
+            decoded = apply_correction(decoded, fix)
+            found = check(original, decoded, self.limit, self.period, mask)
+        if not self._safeguards_hold(original, decoded) or (self.keep and not found.holds):
+            raise _LeftOut("the bound and the safeguards could not be met together")
+        if not found.holds:
+            raise GuaranteeBroken(f"{found.broken.size:,} values break the bound even after correction: please report this")
+        valid = self.valid if permutation is None else self.valid[permutation]
+        corrected = int(valid.reshape(-1)[changed].sum())
+        figures = self._figures(decoded, corrected, found.largest_error, None)
+        return Guarded({**sections, FIX: fix} if fix else sections, decoded, figures, permutation)
+
+    def _wanted(self, original: Array, decoded: Array, broken: Array) -> tuple[Array, Array]:
+        """What is to come out in the end, and where that is not what the codec returns."""
+        if not self.keep:
+            return broken, original
+        xp = backend.namespace(original)
+        wanted = decoded.copy()
+        wanted.reshape(-1)[broken] = original.reshape(-1)[broken]
+        hosts = backend.to_host(original), backend.to_host(wanted)
+        wanted = xp.asarray(safeguarded(self.keep, *hosts, self.limit))
+        return xp.flatnonzero(bits_of(wanted) != bits_of(decoded)), wanted
+
+    def _safeguards_hold(self, original: Array, decoded: Array) -> bool:
+        return not self.keep or safeguards_hold(self.keep, backend.to_host(original), backend.to_host(decoded))
+
+    def _figures(self, decoded: Array, corrected: int, largest_error: float, stored_exactly: str | None) -> Figures:
+        invalid = self.values.size - int(self.valid.sum())
+        crc = zlib.crc32(backend.to_host(decoded).tobytes())
+        return Figures(self.values.size, invalid, corrected, largest_error, stored_exactly, crc)
+
+
+def _check_fits(codec: Codec, values: Array) -> None:
+    """Refuse what this codec can never take: that is the choice of codec, and not something about one chunk."""
+    codec.require()
+    if backend.on_device(values) and not codec.on_device:
+        raise WorkbenchError(f"{codec.id} works on NumPy arrays; got a CuPy array: use array.get()")
+    if values.dtype.name not in codec.dtypes or values.ndim not in codec.dimensions:
+        dimensions = " or ".join(map(str, codec.dimensions))
+        raise WorkbenchError(
+            f"{codec.id} takes {' or '.join(codec.dtypes)} of {dimensions} dimensions; got {values.dtype} of {values.ndim}"
+        )
+
+
+def _helps(guarded: Guarded, values: Array) -> bool:
+    """Whether a codec was of so much use that storing all bits instead need not be tried."""
+    return guarded.figures.corrected <= MANY * values.size and guarded.nbytes < values.nbytes
+
+
+def _takes_logs(codec: Codec, limit: Limit) -> bool:
+    """Whether a codec gets logarithms: it does not know relative errors itself, and its values are not places in space."""
+    return limit.relative and not (codec.relative or codec.lossless or isinstance(codec, ParticleCodec))
+
+
+def _tolerance(codec: Codec, values: Array, limit: Limit) -> Tolerance:
+    """What a codec that gets the values themselves aims at."""
+    if not limit.relative:
+        return Tolerance(absolute=limit.value)
+    tolerance = Tolerance(relative=limit.value)
+    return tolerance if codec.relative or codec.lossless else Tolerance(absolute=tolerance.absolute_for(values))
+
+
+def _decode(codec: Codec, sections: Sections, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    """What the codec made of a chunk, before any correction."""
+    if CODE not in sections:
+        raise WorkbenchError(f"a chunk must have a section {CODE!r} or {SAME!r}; got {sorted(sections)}")
+    if LOGS not in sections:
+        return codec.decode(sections[CODE], shape, dtype)
+    logs = codec.decode(sections[CODE], shape, log_dtype(sections[LOGS]))
+    return from_logs(logs, sections[LOGS], dtype)
+
+
+def _read_only(values: Array) -> Array:
+    """A view that a codec cannot write to: what it is later compared with must be what it was given."""
+    if backend.on_device(values):
+        return values
+    view = values.view()
+    view.flags.writeable = False
+    return view

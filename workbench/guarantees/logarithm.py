@@ -1,0 +1,135 @@
+"""Relative errors for codecs that only know absolute ones: compress a logarithm of the values.
+
+A logarithm of a mathematical library differs from one machine to the next in its last bit, and then a decoded file does
+too. This one is made of the bits of the numbers: L(x) is the bit pattern of |x| divided by 2^m, m bits of mantissa, which
+is exponent + mantissa, the straight line between the powers of two instead of log2. It is exact in both directions and the
+same everywhere.
+
+An absolute error d <= 1 of L is a relative error of at most d. As a function of L, x is convex and doubles from L to L + 1,
+so x(L + d) <= x + d (2x - x); and below x no slope exceeds the power of two under x, so x(L - d) >= x - d x.
+
+Zeros are kept as a map, and signs as another where there are any. Denormal numbers, infinities and NaN have no such
+logarithm; their places hold a neighbour's value, and whoever checks the result corrects them.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench import backend
+from workbench.backend import Array
+from workbench.errors import WorkbenchError
+from workbench.guarantees.check import bits_of
+from workbench.guarantees.gaps import filled
+
+_HEADER = struct.Struct("<BQII")   # width of the logarithms, bits of the smallest value, lengths of the two maps
+_MANTISSA_BITS = {4: 23, 8: 52}
+_ROOM = 16   # single precision will do where its rounding is this many times smaller than the bound
+
+
+@dataclass(frozen=True, eq=False)
+class Logarithms:
+    """What a codec gets instead of the values: the logarithms, the absolute error it may make, and what else to keep."""
+
+    values: Array
+    tolerance: float   # zero where the bound leaves no room for any error
+    extra: bytes
+
+
+def to_logs(values: Array, eb: float, single: bool = True) -> Logarithms:
+    """The logarithms of the values, in single precision where the bound leaves room for its rounding (and if allowed).
+
+    >>> logs = to_logs(np.array([1.0, 2.0, -3.0, 0.0]), eb=1e-3)
+    >>> logs.values.tolist(), from_logs(logs.values, logs.extra, np.float64).tolist()
+    ([0.0, 1.0, 1.5, 1.5], [1.0, 2.0, -3.0, 0.0])
+    """
+    xp = backend.namespace(values)
+    mantissa = _MANTISSA_BITS[values.dtype.itemsize]
+    bits = bits_of(xp.ascontiguousarray(values))
+    top = bits.dtype.type(1 << (8 * bits.itemsize - 1))
+    size = bits & ~top
+    present = (size >= _smallest(mantissa)) & (size <= _largest(mantissa))
+    steps = filled(size, present) if present.any() else xp.full(bits.shape, _smallest(mantissa), bits.dtype)
+    base = int(steps.min())
+    logs = (steps - bits.dtype.type(base)).astype(np.float64) * 2.0**-mantissa
+    reach = float(logs.max())
+    narrow = single and reach * 2.0**-24 * _ROOM <= eb
+    rounding = reach * 2.0 ** (-24 if narrow else -53) + 2.0 ** -(mantissa + 1)   # of a logarithm, and on the way back
+    maps = [_map((bits & top) != 0), _map(size == 0)]
+    extra = _HEADER.pack(4 if narrow else 8, base, *map(len, maps)) + b"".join(maps)
+    return Logarithms(logs.astype(np.float32 if narrow else np.float64), max(eb - rounding, 0.0), extra)
+
+
+def from_logs(logs: Array, extra: bytes, dtype: np.dtype | type) -> Array:
+    """The values whose logarithms these are, or nearly: anything that a codec may return is turned into some number."""
+    xp = backend.namespace(logs)
+    dtype = np.dtype(dtype)
+    mantissa = _MANTISSA_BITS[dtype.itemsize]
+    smallest, largest = _smallest(mantissa), _largest(mantissa)
+    base, negative, zero = _extra(extra, logs.size)
+    base = min(max(base, smallest), largest)
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps = xp.rint(logs.astype(np.float64) * 2.0**mantissa)
+    steps = xp.clip(xp.where(xp.isnan(steps), 0.0, steps), float(smallest - base), float(largest - base)).astype(np.int64)
+    bits = xp.clip(steps + base, smallest, largest).astype(f"u{dtype.itemsize}").reshape(-1)
+    if zero is not None:
+        bits[xp.asarray(zero)] = 0
+    if negative is not None:
+        bits[xp.asarray(negative)] |= bits.dtype.type(1 << (8 * dtype.itemsize - 1))
+    return bits.view(dtype.str).reshape(logs.shape)
+
+
+def log_dtype(extra: bytes) -> np.dtype:
+    """The type of the logarithms that belong to this extra part."""
+    width = _header(extra)[0]
+    if width not in (4, 8):
+        raise WorkbenchError(f"logarithms must be 4 or 8 bytes wide; got {width}: the data are damaged")
+    return np.dtype(f"f{width}")
+
+
+def _smallest(mantissa: int) -> int:
+    """The bits of the smallest normal number."""
+    return 1 << mantissa
+
+
+def _largest(mantissa: int) -> int:
+    """The bits of the largest finite number."""
+    return ({23: 0xFF, 52: 0x7FF}[mantissa] << mantissa) - 1
+
+
+def _map(where: Array) -> bytes:
+    """A map of bits, squeezed; nothing when none is set."""
+    return zlib.compress(np.packbits(backend.to_host(where)).tobytes()) if where.any() else b""
+
+
+def _header(extra: bytes) -> tuple[int, int, int, int]:
+    if len(extra) < _HEADER.size:
+        raise WorkbenchError(f"signs and zeros must have at least {_HEADER.size} bytes; got {len(extra)}: they are damaged")
+    return _HEADER.unpack_from(extra)
+
+
+def _extra(extra: bytes, size: int) -> tuple[int, np.ndarray | None, np.ndarray | None]:
+    """The smallest value's bits, and where values are negative and zero (flat masks, or None for nowhere)."""
+    _, base, signs, zeros = _header(extra)
+    if len(extra) != _HEADER.size + signs + zeros or base >= 2**63:
+        raise WorkbenchError("the signs and zeros of the values are damaged: their parts do not fit together")
+    middle = _HEADER.size + signs
+    return base, _mask(extra[_HEADER.size : middle], size), _mask(extra[middle:], size)
+
+
+def _mask(packed: bytes, size: int) -> np.ndarray | None:
+    if not packed:
+        return None
+    length = -(-size // 8)
+    try:
+        unpacker = zlib.decompressobj()
+        raw = unpacker.decompress(packed, length + 1)
+    except zlib.error as error:
+        raise WorkbenchError(f"the signs and zeros of the values are damaged: {error}") from None
+    if len(raw) != length:
+        raise WorkbenchError(f"signs or zeros of {size:,} values must have {length:,} bytes; got another number: damaged")
+    return np.unpackbits(np.frombuffer(raw, np.uint8), count=size).astype(bool)

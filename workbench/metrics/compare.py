@@ -1,0 +1,220 @@
+"""`compare`: everything that is known about the difference of two fields, or two sets of particles, in one report."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from workbench import backend
+from workbench.backend import Array
+from workbench.data import Field, Particles
+from workbench.data.synthetic.arguments import whole_number
+from workbench.errors import WorkbenchError
+from workbench.metrics.displacements import displacements
+from workbench.metrics.errors import Errors, pointwise
+from workbench.metrics.halos import match_halos
+from workbench.metrics.pairs import field_pair
+from workbench.metrics.particle_spectrum import particle_spectrum
+from workbench.metrics.report import Check, Figure, Report
+from workbench.metrics.similarity import WINDOW, ssim
+from workbench.metrics.spectrum import Spectrum, field_spectrum, spectrum_ratio, worst_deviation
+from workbench.metrics.structure import error_autocorrelation, error_histogram
+
+
+@dataclass
+class _Draft:
+    """A report that is being written."""
+
+    figures: dict[str, Figure] = field(default_factory=dict)
+    curves: dict[str, np.ndarray] = field(default_factory=dict)
+    checks: list[Check] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def report(self, subject: str) -> Report:
+        return Report(subject, self.figures, self.curves, tuple(self.checks), tuple(self.notes))
+
+
+def compare(
+    original: Field | Particles | Array,
+    decoded: Field | Particles | Array,
+    *,
+    bound: float | None = None,
+    order: Any = None,
+    linking_length: float = 0.2,
+    min_members: int = 20,
+    quick: bool = False,
+) -> Report:
+    """How different decoded data are from the original: two fields, two sets of particles, or two arrays of values.
+
+    With a `bound`, the report says whether any absolute error exceeds it: of values, or of coordinates. Particles that came
+    back in another order need it: `decoded[i]` is `original[order[i]]`. Halos are friends-of-friends groups of at least
+    `min_members`, at a linking length in mean spacings. `quick` leaves out all but errors, PSNR and SSIM.
+
+    >>> from workbench.data.synthetic import gaussian_field
+    >>> wave = gaussian_field((32, 32), seed=1)
+    >>> report = compare(wave, np.round(wave.values, 2), bound=0.005001)
+    >>> report.passed, report.max_error < 0.00501, round(report.ssim, 3)
+    (True, True, 1.0)
+    """
+    if bound is not None and not (_is_number(bound) and 0 <= bound < math.inf):
+        raise WorkbenchError(f"bound must be a finite absolute error, not negative; got {bound!r}")
+    whole_number("min_members", min_members, least=1)
+    draft = _Draft()
+    if isinstance(original, Particles) and isinstance(decoded, Particles):
+        if not quick:
+            _require_host(original.positions)
+        _compare_particles(draft, original, decoded, bound, order)
+        if not quick:
+            _compare_clustering(draft, original, decoded, order, linking_length, min_members)
+        return draft.report(f"{original!r}, original and decoded")
+    if isinstance(original, Particles) or isinstance(decoded, Particles):
+        names = type(original).__name__, type(decoded).__name__
+        raise WorkbenchError(f"both must be fields, or both particles; got {names[0]} and {names[1]}")
+    if order is not None:
+        raise WorkbenchError("order must be None for fields, whose values have their places; got an order")
+    pair = field_pair(original, decoded)
+    if not quick:
+        _require_host(pair[0].values)
+    _compare_fields(draft, *pair, bound, quick)
+    return draft.report(f"{pair[0]!r}, original and decoded")
+
+
+def _require_host(array: Array) -> None:
+    if backend.on_device(array):
+        raise WorkbenchError("a full comparison needs NumPy arrays; got CuPy: copy them with .get(), or use quick=True")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _compare_fields(draft: _Draft, original: Field, decoded: Field, bound: float | None, quick: bool) -> None:
+    errors = pointwise(original, decoded, bound)
+    draft.figures |= {"values": errors.count, "differing": errors.differing}
+    if errors.lost:
+        draft.figures["lost"] = errors.lost
+    if errors.invalid:
+        draft.figures |= {"invalid": errors.invalid, "invalid_kept": errors.invalid_kept}
+    _add_errors(draft, errors, bound)
+    draft.figures |= {
+        "max_relative_error": errors.max_relative_error, "value_range": errors.value_range, "psnr": errors.psnr,
+        "nrmse": errors.nrmse,
+    }
+    if bound is not None and errors.invalid > 0:
+        draft.checks.append(Check("changed NaN and infinities", 0, errors.nonfinite_changed))
+    if not errors.count:
+        draft.notes.append("no figure of structure: the original has no valid value")
+    elif not math.isfinite(errors.max_error):
+        draft.notes.append("no figure of structure: some errors are infinite")
+    else:
+        _add_ssim(draft, original, decoded, errors)
+        if not quick:
+            _add_structure(draft, original, decoded, errors, bound)
+
+
+def _add_errors(draft: _Draft, errors: Errors, bound: float | None) -> None:
+    draft.figures |= {"max_error": errors.max_error, "rms_error": errors.rms_error, "mean_error": errors.mean_error}
+    if bound is not None:
+        draft.figures["exceeding"] = errors.exceeding
+        draft.checks.append(Check("max_error", float(bound), errors.max_error))
+
+
+def _add_ssim(draft: _Draft, original: Field, decoded: Field, errors: Errors) -> None:
+    axes = [points for points in original.shape if points > 1]
+    if len(axes) < 2:
+        draft.notes.append("no ssim: it is defined for two and three dimensions")
+    elif min(axes[-3:]) < WINDOW:
+        draft.notes.append(f"no ssim: it needs {WINDOW} points along each axis")
+    elif errors.value_range == 0:
+        draft.notes.append("no ssim: the original is constant")
+    else:
+        similarity = ssim(original, decoded, errors=errors)
+        if similarity is not None and math.isfinite(similarity):
+            draft.figures["ssim"] = similarity
+        else:
+            draft.notes.append("no ssim: no window is free of invalid values")
+
+
+def _add_structure(draft: _Draft, original: Field, decoded: Field, errors: Errors, bound: float | None) -> None:
+    correlation = error_autocorrelation(original, decoded, errors=errors)
+    if np.isfinite(correlation).any():
+        draft.figures["error_autocorrelation"] = float(np.nanmax(np.abs(correlation)))
+    draft.curves["error_autocorrelation"] = correlation
+    _add_histogram(draft, original, decoded, bound or errors.max_error, None)
+    if max(original.shape[-3:]) > 1:
+        _add_spectra(draft, field_spectrum(original), field_spectrum(_as_measured(original, decoded)))
+    else:
+        draft.notes.append("no power spectrum: it needs at least 2 points along an axis")
+
+
+def _as_measured(original: Field, decoded: Field) -> Field:
+    """The decoded field without the values that the original does not have, so that spectra are of the same points."""
+    valid = original.valid
+    return decoded if bool(valid.all()) else Field(decoded.values, decoded.spacing, decoded.name, ~valid)
+
+
+def _add_histogram(draft: _Draft, original: Any, decoded: Any, width: float, order: Any) -> None:
+    if width > 0:
+        histogram = error_histogram(original, decoded, width, order=order)
+        draft.curves |= {"error_histogram_edges": histogram.width * histogram.edges, "error_histogram": histogram.counts}
+
+
+def _add_spectra(draft: _Draft, original: Spectrum, decoded: Spectrum) -> None:
+    draft.figures["spectrum_worst"] = worst_deviation(original, decoded)
+    if original.k[0] <= original.nyquist / 2:
+        draft.figures["spectrum_worst_half"] = worst_deviation(original, decoded, original.nyquist / 2)
+    draft.curves |= {
+        "spectrum_k": original.k, "spectrum_modes": original.modes, "spectrum_original": original.power,
+        "spectrum_decoded": decoded.power, "spectrum_ratio": spectrum_ratio(original, decoded),
+    }
+    if original.shot_noise is not None:
+        draft.curves["spectrum_shot_noise"] = original.shot_noise
+
+
+def _compare_particles(draft: _Draft, original: Particles, decoded: Particles, bound: float | None, order: Any) -> None:
+    moved = displacements(original, decoded, order, bound)
+    draft.figures |= {"particles": len(original), "differing": moved.coordinates.differing}
+    _add_errors(draft, moved.coordinates, bound)
+    draft.figures |= {
+        "max_distance": moved.max_distance, "rms_distance": moved.rms_distance, "psnr": moved.psnr, "nrmse": moved.nrmse
+    }
+    if original.velocities is not None and decoded.velocities is not None:
+        came_from = original.velocities if order is None else original.velocities[order]
+        velocities = pointwise(came_from, decoded.velocities)
+        draft.figures |= {"velocity_max_error": velocities.max_error, "velocity_rms_error": velocities.rms_error}
+
+
+def _compare_clustering(
+    draft: _Draft, original: Particles, decoded: Particles, order: Any, linking_length: float, min_members: int
+) -> None:
+    if min(original.lengths) > 0:
+        _add_spectra(draft, particle_spectrum(original), particle_spectrum(decoded, within=original))
+        _add_halos(draft, original, decoded, order, linking_length, min_members)
+    else:
+        draft.notes.append("no power spectrum, no halos: the particles do not fill a volume; give them a box")
+
+
+def _add_halos(
+    draft: _Draft, original: Particles, decoded: Particles, order: Any, linking_length: float, min_members: int
+) -> None:
+    match = match_halos(original, decoded, linking_length, "spacing", min_members, order)
+    draft.figures |= {
+        "clusters_kept": match.kept, "halos_original": len(match), "halos_decoded": match.decoded_halos,
+        "halos_matched": int(match.matched.sum()), "halos_identical": int(match.identical.sum()),
+        "halos_broken": int(match.broken.sum()), "halos_merged": int(match.merged.sum()), "halos_new": match.new,
+    }
+    if len(match):
+        draft.figures |= {"halo_recall": float(match.recall.mean()), "mass_function_worst": match.mass_function.worst()}
+    if match.matched.any():
+        shifts = match.shifts[match.matched]
+        draft.figures |= {
+            "halo_shift_max": float(shifts.max()), "halo_shift_rms": float(np.sqrt((shifts**2).mean()))
+        }
+    counted = match.mass_function
+    draft.curves |= {
+        "mass_function_edges": counted.edges, "mass_function_original": counted.original,
+        "mass_function_decoded": counted.decoded, "mass_function_ratio": counted.ratio,
+    }

@@ -1,0 +1,174 @@
+"""What became of the halos: how many there are of each size, and whether each is still made of the same particles.
+
+Both sets are searched with one linking length, the original's. Halos are compared by their members, which the order of
+the particles tells; where halos are is only asked of those that were found again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workbench.clusters import Catalogue, Groups, catalogue, friends_of_friends
+from workbench.clusters.friends import Unit
+from workbench.data import Particles
+from workbench.data.synthetic.arguments import whole_number
+from workbench.metrics.pairs import check_particles, checked_order, nearest_image, require_host
+
+
+@dataclass(frozen=True, eq=False)
+class MassFunction:
+    """The number of halos by their number of members: `counts[i]` from `edges[i]` members to less than `edges[i + 1]`.
+
+    The first edge is the smallest halo that counts, and each edge is twice the one before.
+    """
+
+    edges: np.ndarray
+    original: np.ndarray
+    decoded: np.ndarray
+
+    @property
+    def ratio(self) -> np.ndarray:
+        """Decoded over original; 1 where both have none, infinite where only the original has none."""
+        none = (self.original == 0) & (self.decoded == 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(none, 1.0, self.decoded / self.original)
+
+    def worst(self, least: int = 1) -> float:
+        """The largest |ratio - 1| over the bins where the original has at least `least` halos; 0 when there is none."""
+        counted = self.original >= least
+        return float(np.abs(self.ratio[counted] - 1).max()) if counted.any() else 0.0
+
+
+def mass_function(original: Groups, decoded: Groups, min_members: int = 20) -> MassFunction:
+    """How many halos of each size there are before and after.
+
+    >>> before, after = Groups.from_labels([0, 0, 1, 1, 1, 1], 0.1), Groups.from_labels([0, 0, 1, 1, 2, 2], 0.1)
+    >>> counted = mass_function(before, after, min_members=2)
+    >>> counted.edges.tolist(), counted.original.tolist(), counted.decoded.tolist()
+    ([2, 4, 8], [1, 1], [3, 0])
+    """
+    min_members = whole_number("min_members", min_members, least=1)
+    largest = max(int(original.sizes.max()), int(decoded.sizes.max()), min_members)
+    bins = (largest // min_members).bit_length()
+    edges = min_members * 2 ** np.arange(bins + 1)
+    return MassFunction(edges, *(np.histogram(groups.sizes, edges)[0] for groups in (original, decoded)))
+
+
+@dataclass(frozen=True, eq=False)
+class HaloMatch:
+    """The halos of the original, the largest first, beside the groups of the decoded particles that they live on in.
+
+    Each is followed into the group that holds most of its members (`found`, its label): `shared` of its `members`. It is
+    `matched` when that group is a halo, too, most of whose members from halos come from this one; `identical` when
+    both have exactly the same members; `broken` when not all members are together; `merged` when another halo is
+    followed into the same group. `shifts` are the distances between the centres before and after.
+
+    `decoded_halos` is how many halos there are in the decoded particles, and `kept` whether all groups of any size are
+    made of the same particles as before.
+    """
+
+    members: np.ndarray
+    found: np.ndarray
+    shared: np.ndarray
+    matched: np.ndarray
+    identical: np.ndarray
+    merged: np.ndarray
+    shifts: np.ndarray
+    decoded_halos: int
+    kept: bool
+    mass_function: MassFunction
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    @property
+    def recall(self) -> np.ndarray:
+        """The share of each halo's members that are still together."""
+        return self.shared / self.members
+
+    @property
+    def broken(self) -> np.ndarray:
+        """Which halos lost members."""
+        return self.shared < self.members
+
+    @property
+    def new(self) -> int:
+        """How many decoded halos match none of the original."""
+        return self.decoded_halos - int(self.matched.sum())
+
+
+def match_halos(
+    original: Particles,
+    decoded: Particles,
+    linking_length: float = 0.2,
+    unit: Unit = "spacing",
+    min_members: int = 20,
+    order: Any = None,
+) -> HaloMatch:
+    """Find the halos of both sets by friends of friends, and follow each from the original into the decoded.
+
+    `decoded[i]` is `original[order[i]]` when an order is given. A linking length in spacings is in those of the original.
+
+    >>> before = Particles([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [9.0, 9.0]])
+    >>> after = Particles([[0.0, 0.0], [1.0, 0.0], [2.0, 1.0], [9.0, 9.0]])
+    >>> match = match_halos(before, after, 1.2, "length", min_members=2)
+    >>> match.members.tolist(), match.shared.tolist(), match.broken.tolist(), match.kept
+    ([3], [2], [True], False)
+    """
+    check_particles(original, decoded)
+    require_host("a comparison of halos", original.positions)
+    indices = checked_order(order, original)
+    before = friends_of_friends(original, linking_length, unit)
+    after = friends_of_friends(decoded, before.linking_length, "length")
+    halos = catalogue(original, before, whole_number("min_members", min_members, least=1))
+    labels = before.labels if indices is None else before.labels[indices]
+    found, shared, mutual = _followed(labels, after.labels, halos)
+    sizes = after.sizes[np.searchsorted(after.ids, found)]
+    return HaloMatch(
+        members=halos.members,
+        found=found,
+        shared=shared,
+        matched=mutual & (sizes >= min_members),
+        identical=(shared == halos.members) & (shared == sizes),
+        merged=np.bincount(found, minlength=1)[found] > 1,
+        shifts=_shifts(halos, found, decoded, after, sizes),
+        decoded_halos=after.count(min_members),
+        kept=after.equals(before if indices is None else Groups.from_labels(labels, before.linking_length)),
+        mass_function=mass_function(before, after, min_members),
+    )
+
+
+def _followed(before: np.ndarray, after: np.ndarray, halos: Catalogue) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For each halo: the label of the group that holds most of its members, how many, and whether that is mutual."""
+    count = len(before)
+    is_halo = np.zeros(count, bool)
+    is_halo[halos.labels] = True
+    members = np.flatnonzero(is_halo[before])
+    pairs, shared = np.unique(before[members] * count + after[members], return_counts=True)
+    halo, group = np.divmod(pairs, count)
+    best = _best(halo, group, shared)
+    best_of_group = np.full(count, -1)
+    reverse = _best(group, halo, shared)
+    best_of_group[group[reverse]] = halo[reverse]
+    place = np.searchsorted(halo[best], halos.labels)
+    best = best[place]
+    return group[best], shared[best], best_of_group[group[best]] == halos.labels
+
+
+def _best(owner: np.ndarray, other: np.ndarray, shared: np.ndarray) -> np.ndarray:
+    """The pair of each owner, by rising label, that shares most members; the smaller label among equals."""
+    ranked = np.lexsort((other, -shared, owner))
+    return ranked[np.flatnonzero(np.diff(owner[ranked], prepend=-1))]
+
+
+def _shifts(halos: Catalogue, found: np.ndarray, decoded: Particles, after: Groups, sizes: np.ndarray) -> np.ndarray:
+    """How far each halo's centre is from that of the group it was followed into, by nearest image."""
+    if not len(halos):
+        return np.empty(0)
+    there = catalogue(decoded, after, int(sizes.min()))
+    by_label = np.argsort(there.labels)
+    place = by_label[np.searchsorted(there.labels[by_label], found)]
+    return np.sqrt((nearest_image(there.centres[place] - halos.centres, decoded.box) ** 2).sum(axis=1))

@@ -1,0 +1,134 @@
+"""What every comparison starts from: two things of one kind, and a way through them that needs little memory.
+
+All metrics take the original first and the decoded second. What does not fit together is refused here, once, with a
+sentence; the metrics themselves do not check again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench import backend
+from workbench.backend import Array
+from workbench.data import Field, Particles
+from workbench.errors import WorkbenchError
+
+CHUNK_VALUES = 2**18          # 2 MB in float64: a handful of temporaries stays in a cache
+DEVICE_CHUNK_VALUES = 2**22   # a GPU has to be kept busy
+
+
+def field_pair(original: Field | Array, decoded: Field | Array) -> tuple[Field, Field]:
+    """Two fields on one grid; arrays become fields, with the spacing of the other one.
+
+    >>> field_pair(np.zeros(4), Field(np.ones(4), spacing=0.5))[0].spacing
+    (0.5,)
+    """
+    first, second = (given if isinstance(given, Field) else Field(given) for given in (original, decoded))
+    if first.shape != second.shape:
+        raise WorkbenchError(f"both fields must have one shape; got {first.shape} and {second.shape}")
+    backend.namespace(first.values, second.values)
+    if not isinstance(decoded, Field):
+        return first, Field(second.values, first.spacing)
+    if not isinstance(original, Field):
+        return Field(first.values, second.spacing), second
+    if first.spacing != second.spacing:
+        raise WorkbenchError(f"both fields must have one spacing; got {first.spacing} and {second.spacing}")
+    return first, second
+
+
+def reshaped(field: Field, shape: tuple[int, ...] = (-1,)) -> Field:
+    """The same values and mask in another shape: in a row, when none is given.
+
+    >>> reshaped(Field(np.zeros((2, 3)))).shape
+    (6,)
+    """
+    return Field(field.values.reshape(shape), mask=None if field.mask is None else field.mask.reshape(shape))
+
+
+def check_particles(original: Particles, decoded: Particles) -> None:
+    """Refuse two sets of particles that cannot be one another's copies."""
+    shapes = original.positions.shape, decoded.positions.shape
+    if shapes[0] != shapes[1]:
+        raise WorkbenchError(f"both sets must hold equally many particles; got shapes {shapes[0]} and {shapes[1]}")
+    if original.box != decoded.box:
+        raise WorkbenchError(f"both sets must lie in one box; got {original.box} and {decoded.box}")
+    backend.namespace(original.positions, decoded.positions)
+
+
+def checked_order(order: Any, particles: Particles) -> Array | None:
+    """The permutation after which particles came back, or None when they kept their places.
+
+    >>> checked_order([1, 0], Particles([[0.0, 0.0], [1.0, 1.0]])).tolist()
+    [1, 0]
+    """
+    if order is None:
+        return None
+    xp = backend.namespace(particles.positions)
+    indices = order if backend.on_device(order) else np.asarray(order)
+    backend.namespace(indices, particles.positions)
+    count = len(particles)
+    if indices.shape != (count,) or indices.dtype.kind not in "iu":
+        raise WorkbenchError(f"order must be {count:,} indices; got {indices.dtype} of shape {indices.shape}")
+    within = bool((indices >= 0).all()) and bool((indices < count).all())
+    if not within or int(xp.bincount(indices.astype(xp.int64), minlength=count).max()) > 1:
+        raise WorkbenchError(f"order must name each of 0 to {count - 1:,} once; got other indices, or some twice")
+    return indices
+
+
+def require_host(metric: str, array: Array) -> None:
+    """Refuse a GPU array where only the CPU can compute."""
+    if backend.on_device(array):
+        raise WorkbenchError(f"{metric} must be given NumPy arrays; got CuPy arrays: copy them with .get() first")
+
+
+def chunks(values: Array) -> Iterator[slice]:
+    """Slices along the first axis that together cover an array, none with many more than `CHUNK_VALUES` values."""
+    most = DEVICE_CHUNK_VALUES if backend.on_device(values) else CHUNK_VALUES
+    rows = max(1, most // (values.size // len(values)))
+    return (slice(start, start + rows) for start in range(0, len(values), rows))
+
+
+def tiles(shape: Sequence[int], reach: int) -> Iterator[tuple[tuple[slice, ...], tuple[int, ...]]]:
+    """Tiles that together cover a grid: where each lies with `reach` points ahead of it, and how many points are its own.
+
+    >>> list(tiles((300_000,), reach=2))
+    [((slice(0, 262146, None),), (262144,)), ((slice(262144, 300000, None),), (37856,))]
+    """
+    edges = _edges(shape)
+    for place in np.ndindex(*(-(-points // edge) for points, edge in zip(shape, edges, strict=True))):
+        starts = [index * edge for index, edge in zip(place, edges, strict=True)]
+        ends = [min(start + edge, points) for start, edge, points in zip(starts, edges, shape, strict=True)]
+        wide = tuple(slice(start, min(end + reach, points)) for start, end, points in zip(starts, ends, shape, strict=True))
+        yield wide, tuple(end - start for start, end in zip(starts, ends, strict=True))
+
+
+def _edges(shape: Sequence[int]) -> tuple[int, ...]:
+    """The edges of a tile of about `CHUNK_VALUES`: short axes whole, long ones cut alike."""
+    edges, room = dict.fromkeys(range(len(shape)), 1), CHUNK_VALUES
+    by_length = sorted(edges, key=lambda axis: shape[axis])
+    for left, axis in zip(range(len(shape), 0, -1), by_length, strict=True):
+        edges[axis] = max(1, min(shape[axis], round(room ** (1 / left))))
+        room = max(1, room // edges[axis])
+    return tuple(edges.values())
+
+
+def valid_in(field: Field, place: Any) -> Array:
+    """Where part of a field is finite and not masked."""
+    valid = backend.namespace(field.values).isfinite(field.values[place])
+    return valid if field.mask is None else valid & ~field.mask[place]
+
+
+def nearest_image(difference: Array, box: tuple[float, ...] | None) -> Array:
+    """The shortest of all differences between the images of two particles; the difference itself in an open space.
+
+    >>> nearest_image(np.array([[0.9, 0.1]]), (1.0, 1.0)).round(6).tolist()
+    [[-0.1, 0.1]]
+    """
+    if box is None:
+        return difference
+    xp = backend.namespace(difference)
+    period = xp.asarray(box, xp.float64)
+    return difference - period * xp.rint(difference / period)

@@ -1,0 +1,111 @@
+"""The power spectrum of particles: of their number density, by way of a mesh.
+
+Particles are handed to the mesh as clouds in cells by the kernel that the synthetic universe uses (`kernels/mesh.cu`). A
+cloud blurs, and the blur is divided out of the power again. What is left of the mesh are images of waves beyond its
+Nyquist wave number, which are small up to half of it. A particle's place in its cell counts to 1 in 2^15: smaller moves
+are not seen.
+
+Even particles at random have power, the shot noise: volume / N, blurred and imaged as the mesh does it (Jing 2005, ApJ
+620, 559, equation 20), so that it can be told from the signal exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from workbench import backend
+from workbench.data import Particles
+from workbench.data.synthetic.arguments import whole_number
+from workbench.errors import WorkbenchError
+from workbench.metrics.pairs import require_host
+from workbench.metrics.spectrum import Spectrum, shell_averages, wave_numbers
+
+CELLS_PER_SPACING = 2
+MOST_CELLS = {2: 2048, 3: 256}      # along an axis, unless told otherwise: 128 MB for a mesh of 256^3
+_WEIGHT_BITS = 15                   # per axis, as in kernels/mesh.cu
+_ROOM = 2**18 - 1                   # particles that one cell of a 3-D mesh can hold there
+_CHUNK = 2**16                      # particles that are handed over at a time
+
+
+def particle_spectrum(particles: Particles, cells: int | None = None, within: Particles | None = None) -> Spectrum:
+    """The power spectrum of the number density contrast; its unit is that of a volume.
+
+    `cells` is the number of mesh cells along each axis; when not given, the power of two from 2 per mean spacing on, up
+    to 256 (2,048 in two dimensions). In an open space the smallest box around the particles is taken for periodic; that
+    of `within` when given, so that decoded particles can be seen in the box of the original.
+
+    >>> random = Particles(np.random.default_rng(0).random((4096, 3)), box=1.0)
+    >>> spectrum = particle_spectrum(random)
+    >>> round(float(spectrum.power[:8].mean() * 4096), 1), round(float(spectrum.shot_noise[0] * 4096), 1)
+    (1.0, 1.0)
+    """
+    require_host("a power spectrum", particles.positions)
+    frame = within or particles
+    lengths = frame.lengths
+    if not min(lengths) > 0:
+        raise WorkbenchError(
+            f"a power spectrum needs particles that fill a volume; these span {lengths}: give a box, or leave an axis out"
+        )
+    count, dimensions = len(particles), particles.dimensions
+    cells = default_cells(count, dimensions) if cells is None else whole_number("cells", cells, least=2, most=4096)
+    origin = np.zeros(dimensions) if frame.box is not None else frame.lower
+    contrast = _deposit(particles, cells, origin, np.asarray(lengths))
+    contrast *= cells**dimensions / count
+    contrast -= 1
+    gain, noise = _cloud(cells, lengths)
+    noise[0] *= math.prod(lengths) / count
+    return shell_averages(contrast, lengths, gain, noise)
+
+
+def default_cells(count: int, dimensions: int) -> int:
+    """How many cells a mesh has along each axis when nothing else is asked for.
+
+    >>> default_cells(64**3, 3), default_cells(10**9, 3)
+    (128, 256)
+    """
+    needed = math.log2(CELLS_PER_SPACING * count ** (1 / dimensions))
+    return int(min(max(2 ** math.ceil(needed - 1e-9), 16), MOST_CELLS[dimensions]))
+
+
+def _deposit(particles: Particles, cells: int, origin: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The number of particles in each cell, as clouds.
+
+    A cell of the kernel's mesh is an integer with limited room. It is looked at again before it could be full, and
+    emptied when it is more than half full.
+    """
+    positions = particles.positions
+    unit = 2.0 ** -(_WEIGHT_BITS * particles.dimensions)
+    mass = np.zeros((cells,) * particles.dimensions, np.int64)
+    density: np.ndarray | None = None
+    room = _ROOM
+    deposit = backend.kernel("mesh", "deposit", np.float64, particles.dimensions)
+    for start in range(0, len(positions), _CHUNK):
+        if room < _CHUNK:
+            fullest = math.ceil(int(mass.max()) * unit)
+            if fullest > _ROOM / 2:
+                density = unit * mass if density is None else density + unit * mass
+                mass[...] = fullest = 0
+            room = _ROOM - fullest
+        on_mesh = _on_mesh(positions[start : start + _CHUNK], cells, origin, lengths)
+        deposit(len(on_mesh), cells, on_mesh, mass)
+        room -= len(on_mesh)
+    return unit * mass if density is None else density + unit * mass
+
+
+def _on_mesh(positions: np.ndarray, cells: int, origin: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Positions in units of mesh cells, in [0, cells): what rounding left outside is on a face, and both faces are one."""
+    places = (positions - origin) * (cells / lengths)
+    places -= cells * np.floor(places / cells)
+    places[(places < 0) | (places >= cells)] = 0
+    return places
+
+
+def _cloud(cells: int, lengths: Sequence[float]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Per axis, what undoes a cloud's blur in the power of each wave, and the shot noise of one particle after that."""
+    waves = wave_numbers([cells] * len(lengths), lengths)
+    phases = [k * length / (2 * cells) for k, length in zip(waves, lengths, strict=True)]
+    gain = [np.sinc(phase / np.pi) ** -4 for phase in phases]
+    return gain, [factor * (1 - 2 / 3 * np.sin(phase) ** 2) for factor, phase in zip(gain, phases, strict=True)]

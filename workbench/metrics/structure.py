@@ -1,0 +1,143 @@
+"""What errors look like: how they are distributed, and whether neighbours err together.
+
+Errors that are spread evenly within a bound and know nothing of each other do the least harm to what is computed from
+the data. A biased or correlated error of the same size does not average out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workbench.backend import Array
+from workbench.data import Field, Particles
+from workbench.data.synthetic.arguments import positive, whole_number
+from workbench.errors import WorkbenchError
+from workbench.metrics.displacements import moves
+from workbench.metrics.errors import Errors, pointwise
+from workbench.metrics.pairs import chunks, field_pair, require_host, reshaped, tiles, valid_in
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorHistogram:
+    """How often errors of each size occur: `counts[i]` between `edges[i]` and `edges[i + 1]`, in units of `width`.
+
+    The edges reach from -1 to 1; errors beyond them are counted by `below` and `above`.
+    """
+
+    width: float
+    edges: np.ndarray
+    counts: np.ndarray
+    below: int
+    above: int
+
+
+def error_histogram(original: Any, decoded: Any, width: float, bins: int = 64, order: Any = None) -> ErrorHistogram:
+    """The histogram of decoded - original, of a field's valid values or of particles' coordinates.
+
+    `width` is the unit: the error bound or, without one, the largest error.
+
+    >>> error_histogram([0.0, 0.0, 0.0], [-0.1, 0.05, 0.3], width=0.2, bins=4)
+    ErrorHistogram(width=0.2, edges=array([-1. , -0.5,  0. ,  0.5,  1. ]), counts=array([0, 1, 1, 0]), below=0, above=1)
+    """
+    width, bins = positive("width", width), whole_number("bins", bins, least=1)
+    counts, below, above = np.zeros(bins, np.int64), 0, 0
+    for error in _errors(original, decoded, order):
+        with np.errstate(over="ignore"):
+            scaled = error.reshape(-1) / width
+        counts += np.histogram(scaled, bins, (-1.0, 1.0))[0]
+        below, above = below + int((scaled < -1).sum()), above + int((scaled > 1).sum())
+    return ErrorHistogram(width, np.linspace(-1.0, 1.0, bins + 1), counts, below, above)
+
+
+def _errors(original: Any, decoded: Any, order: Any) -> Iterator[Array]:
+    """All errors in float64, chunk by chunk."""
+    if isinstance(original, Particles):
+        require_host("a histogram", original.positions)
+        yield from (error for _, error in moves(original, decoded, order))
+        return
+    first, second = (reshaped(field) for field in field_pair(original, decoded))
+    require_host("a histogram", first.values)
+    for part in chunks(first.values):
+        valid = valid_in(first, part) & valid_in(second, part)
+        yield second.values[part][valid].astype(np.float64) - first.values[part][valid]
+
+
+def error_autocorrelation(
+    original: Field | Array, decoded: Field | Array, lags: int = 10, errors: Errors | None = None
+) -> np.ndarray:
+    """How much errors resemble those of points 1, 2, ... `lags` further along each axis: rows are axes, columns lags.
+
+    For each lag the mean of (e - m)(e' - m) over all valid pairs, over the variance of all errors e with mean m: 1 for
+    equal errors, 0 for unrelated ones. NaN where no pair is that far apart; all 0 when all errors are equal.
+    `errors` are those of `pointwise`, if they are known already.
+
+    >>> checkerboard = 0.1 * (-1.0) ** np.arange(1000)
+    >>> error_autocorrelation(np.zeros(1000), checkerboard, lags=3).round(6).tolist()
+    [[-1.0, 1.0, -1.0]]
+    """
+    pair, lags = field_pair(original, decoded), whole_number("lags", lags, least=1)
+    require_host("an autocorrelation", pair[0].values)
+    errors = errors or pointwise(*pair)
+    require_all_back(errors)
+    products, pairs = np.zeros((2, len(pair[0].shape), lags))
+    variance, mean, peak = 0.0, errors.mean_error, errors.max_error
+    for place, own in tiles(pair[0].shape, lags):
+        error, valid = _centred(pair, place, mean, peak)
+        variance += _own_sum(error, error, own)
+        for axis, lag in np.ndindex(*products.shape):
+            near, far = _pairs_of(own, error.shape, axis, lag + 1)
+            products[axis, lag] += _product(error[near], error[far])
+            pairs[axis, lag] += error[near].size if valid is None else int((valid[near] & valid[far]).sum())
+    variance /= max(errors.count, 1)
+    means = np.full(products.shape, np.nan)
+    np.divide(products, pairs, out=means, where=pairs > 0)
+    return means / variance if variance > 1e-24 else np.where(pairs > 0, 0.0, np.nan)   # in units of the largest error
+
+
+def require_all_back(errors: Errors) -> None:
+    """Refuse decoded values that are not numbers where the original's are: errors of infinity have no structure."""
+    if errors.lost or not math.isfinite(errors.max_error):
+        raise WorkbenchError(
+            f"decoded values must be finite, and not masked, wherever the original ones are; {errors.lost:,} are not, "
+            f"and the largest error is {errors.max_error}"
+        )
+
+
+def _centred(pair: tuple[Field, Field], place: Any, mean: float, peak: float) -> tuple[np.ndarray, np.ndarray | None]:
+    """The errors of a tile from their mean, in units of the largest, 0 where invalid; and where they are valid, or None."""
+    if not peak > 0:
+        return np.zeros(pair[0].values[place].shape), None
+    valid = valid_in(pair[0], place)
+    with np.errstate(invalid="ignore"):   # NaN and infinities, which are set to 0 below
+        error = (pair[1].values[place].astype(np.float64) - pair[0].values[place] - mean) / peak
+    if valid.all():
+        return error, None
+    error[~valid] = 0
+    return error, valid
+
+
+def _own_sum(a: np.ndarray, b: np.ndarray, own: tuple[int, ...]) -> float:
+    within = tuple(slice(points) for points in own)
+    return _product(a[within], b[within])
+
+
+def _product(a: np.ndarray, b: np.ndarray) -> float:
+    """The sum of products, without a temporary array and on one thread, so that no figure depends on their number."""
+    axes = list(range(a.ndim))
+    return float(np.einsum(a, axes, b, axes, []))
+
+
+def _pairs_of(own: tuple[int, ...], wide: tuple[int, ...], axis: int, lag: int) -> tuple[tuple[slice, ...], ...]:
+    """Where the pairs lie whose first point is a tile's own, and whose second one is `lag` further along an axis."""
+    count = max(0, min(own[axis], wide[axis] - lag))
+    within = [slice(points) for points in own]
+    ends = []
+    for start in (0, lag):
+        within[axis] = slice(start, start + count)
+        ends.append(tuple(within))
+    return tuple(ends)
