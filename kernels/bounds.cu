@@ -134,7 +134,8 @@ static const i32 RUN = 96;   // a multiple of 1, 2 and 3 axes
 
 // Whether a run of values plainly keeps an absolute promise, as nearly all do, and the largest error. No value is looked at
 // twice or branched on, so that a processor can take several at once.
-DEVICE bool plain_run(const real* original, const real* decoded, double limit, const double* lowest, const double* below, double* most)
+DEVICE bool plain_run(const real* original, const real* decoded, double limit, const double* lowest, const double* below,
+                      double* most)
 {
     i32 doubtful = 0;
     double largest[2] = {*most, *most};
@@ -157,12 +158,12 @@ KERNEL(count_broken)(i64 chunks, i64 n, const real* original, const real* decode
         Promise promise = {limit, relative, 0};
         i64 found = 0;
         double most = 0, lowest[RUN], below[RUN];
-        bool runs = !relative && RUN % axes == 0;
-        for (i32 j = 0; j < RUN; ++j) {
+        bool runs = !relative && RUN % axes == 0 && end - begin >= RUN;   // the short chunks of a GPU go without
+        for (i32 j = 0; runs && j < RUN; ++j) {
             const double length = period[(begin + j) % axes];
             lowest[j] = length > 0 ? 0 : -infinity();
             below[j] = length > 0 ? length : infinity();
-            runs = runs && !(length > 0 && 2 * limit >= length);   // or the way round the box could be shorter
+            runs = !(length > 0 && 2 * limit >= length);   // or the way round the box could be shorter
         }
         i32 axis = (i32)(begin % axes);
         for (i64 i = begin; i < end;) {

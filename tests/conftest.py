@@ -2,11 +2,15 @@
 
 import functools
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import settings
 
+import fake_cupy
 from workbench import backend
 from workbench.errors import WorkbenchError
 
@@ -24,6 +28,23 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the folder of real data is not there: {folder}")
     return folder
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The stand-in for CuPy in its place, with nothing compiled or counted yet."""
+    fake = fake_cupy.module()
+    monkeypatch.setitem(sys.modules, "cupy", fake)
+    fake_cupy.copied_to_host.clear()
+    fake_cupy.Function.launches.clear()
+    forget_compiled()
+    yield fake
+    forget_compiled()
+
+
+def forget_compiled() -> None:
+    backend._device_function.cache_clear()
+    backend._device_module.cache_clear()
 
 
 @functools.cache

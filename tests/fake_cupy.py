@@ -173,7 +173,7 @@ def kind(declaration: str, real: str) -> tuple[np.dtype, bool]:
     """The type of a parameter, and whether it is a pointer."""
     words = declaration.replace("*", " * ").split()
     name = next(word for word in words if word not in {"const", "*"})
-    types = {"i32": "i4", "u32": "u4", "i64": "i8", "u64": "u8", "float": "f4", "double": "f8"}
+    types = {"u8": "u1", "u16": "u2", "i32": "i4", "u32": "u4", "i64": "i8", "u64": "u8", "float": "f4", "double": "f8"}
     return np.dtype(types[real if name == "real" else name]), "*" in words
 
 

@@ -11,6 +11,9 @@ import pytest
 import oracles
 import workbench as wb
 from workbench import backend
+from workbench.codecs import Tolerance
+from workbench.codecs.lattice import LatticeCodec
+from workbench.guarantees import Limit, check
 from workbench.ordering import run_starts, sort_by_key
 
 pytestmark = pytest.mark.gpu
@@ -125,3 +128,29 @@ def test_moves_in_a_potential(cupy, dtype, dimensions):
     move(count, cells, there[0], 0.3, 1.7, *there[1:])
     assert_same(there[1], positions)
     assert_same(there[2], momenta)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dimensions", [2, 3])
+@pytest.mark.parametrize("order", ["free", "keep"])
+@pytest.mark.parametrize("coder", ["packed", "context", "pcodec"])
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-6])
+def test_the_house_codec(cupy, dtype, dimensions, order, coder, tolerance):
+    positions = clustered(np.random.default_rng(6), dimensions).astype(dtype)
+    codec, aim = LatticeCodec(order=order, coder=coder), Tolerance(absolute=tolerance)
+    data = codec.encode(cupy.asarray(positions), aim)
+    assert data == codec.encode(positions, aim)
+    assert_same(codec.decode(data, positions.shape, dtype, cupy), codec.decode(data, positions.shape, dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("limit", [Limit("absolute", 1e-3), Limit("relative", 1e-3), Limit("absolute", 0.0)])
+@pytest.mark.parametrize("period", [None, (1.0, 1.0, 1.0)])
+def test_the_check(cupy, dtype, limit, period):
+    random = np.random.default_rng(7)
+    original = random.random((100_000, 3)).astype(dtype)
+    decoded = (original + random.normal(size=original.shape) * 4e-4).astype(dtype)
+    here = check(original, decoded, limit, period)
+    there = check(cupy.asarray(original), cupy.asarray(decoded), limit, period)
+    assert_same(there.broken, here.broken)
+    assert there.largest_error == here.largest_error

@@ -63,7 +63,7 @@ def test_a_package_that_cannot_be_imported_is_named_with_its_reason(installed):
 
 def test_an_entry_point_that_is_no_codec_is_named(installed):
     installed(odd="their_package:NOT_A_CODEC", abstract_odd="their_package:np")
-    assert "must be a subclass of workbench.codecs.Codec; got 'something else'" in status()["odd"]
+    assert "must be a subclass of codecs.Codec; got 'something else'" in status()["odd"]
     assert "must be a subclass" in status()["abstract_odd"]
 
 

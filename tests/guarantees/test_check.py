@@ -260,6 +260,25 @@ def test_any_number_of_chunks_gives_the_same(monkeypatch, chunks):
     assert result.largest_error == apart.max()
 
 
+@pytest.mark.parametrize("period", [None, (1.0, 0.75)])
+@pytest.mark.parametrize("eb", [0.1, 0.4, 0.6])
+@given(st.integers(0, 2**32), st.integers(1, 3))
+def test_long_arrays_are_judged_as_their_single_values(period, eb, seed, threads):
+    random = np.random.default_rng(seed)
+    x = random.random((2000, 2)) * (period or (1.0, 1.0))
+    y = np.clip(x + random.uniform(-0.09, 0.09, x.shape), 0, 0.74)
+    places = random.integers(0, x.size, 5)
+    y.reshape(-1)[places] = random.choice([0.0, 0.7, 0.75, 1.0, -1e-9, 3.0, np.nan], 5)
+    limit, lengths = Limit("absolute", eb), np.broadcast_to(period or np.inf, x.shape)
+    apart = np.abs(x - y)
+    apart = np.where(apart <= lengths, np.fmin(apart, lengths - apart), apart)
+    wrong = ~(apart <= eb) | (np.zeros(x.shape, bool) if period is None else ~((y >= 0) & (y < lengths)))
+    with backend.using_threads(threads):
+        found = check(x, y, limit, period)
+    assert found.broken.tolist() == np.flatnonzero(wrong).tolist()
+    assert found.largest_error == (math.inf if np.isnan(y).any() else apart.max())
+
+
 def test_an_empty_array_keeps_every_promise():
     assert holds(np.empty((0, 3)), np.empty((0, 3)), Limit("absolute", 0.0))
 

@@ -156,7 +156,7 @@ def test_ten_thousand_cases_hold(always):
     assert min(seen["exact"], seen["plain"], seen["corrected"] if always else 100) >= 100, seen
 
 
-LIBRARIES = [name for name in available() if name not in {"lattice", "draco", "numcodecs", "fpzip"}]
+LIBRARIES = [name for name in available() if name not in {"lattice", "draco", "numcodecs"}]
 
 
 @pytest.mark.parametrize("name", LIBRARIES)

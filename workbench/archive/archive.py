@@ -20,6 +20,7 @@ from workbench.archive import document
 from workbench.archive import region as regions
 from workbench.archive import verify as verification
 from workbench.archive.certificate import Certificate
+from workbench.archive.contents import ARRAYS, DATA, FORMAT, curve_from, named, require_consistent
 from workbench.archive.encoding import EncodedArray
 from workbench.archive.frame import Damaged
 from workbench.archive.layout import ROOT, group_metadata, read_group, require_plausible
@@ -28,14 +29,11 @@ from workbench.archive.store import MemoryStore, Store, open_store
 from workbench.archive.writing import write
 from workbench.backend import Array
 from workbench.codecs import Codec, Columns
-from workbench.codecs.curve import Lattice
 from workbench.data import Field, Particles
-from workbench.errors import WorkbenchError
+from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees.enforce import decoded_permutation
 from workbench.metrics.report import Check, Report
 
-FORMAT = 1   # raised when older versions could not read what is written
-DATA = {"particles": "positions", "field": "values"}
 INDEXES = ("extents", "permutation")   # arrays that are not data
 
 
@@ -54,22 +52,16 @@ class Archive:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.attributes, layouts = read_group(store)
-        if self.attributes.get("format") != FORMAT or self.attributes.get("kind") not in DATA:
-            raise WorkbenchError(
-                f"{store.name} must be an archive of format {FORMAT} with particles or a field; got format "
-                f"{self.attributes.get('format')!r}, {self.attributes.get('kind')!r}: a newer lossbench may read it"
-            )
         for layout in layouts.values():
             require_plausible(layout, store)
-        if DATA[self.kind] not in layouts:
-            raise WorkbenchError(f"{store.name} has no {DATA[self.kind]}, though it says that it holds a {self.kind}")
+        require_consistent(self.attributes, layouts, store.name)
         self.arrays = {name: StoredArray(store, layout) for name, layout in layouts.items()}
 
     @classmethod
     def of(cls, arrays: Sequence[EncodedArray], attributes: dict[str, Any]) -> Archive:
         """The archive of these arrays, in memory."""
         entries = {key: data for array in arrays for key, data in array.entries()}
-        root = group_metadata({"format": FORMAT, **attributes})
+        root = group_metadata({"format": FORMAT, **attributes, ARRAYS: named(array.layout for array in arrays)})
         return cls(MemoryStore({ROOT: document.to_bytes(root), **entries}))
 
     @classmethod
@@ -179,13 +171,13 @@ class Archive:
         if self.kind != "particles":
             raise WorkbenchError("only particles have a permutation; this archive holds a field")
         if "permutation" in self.arrays:
-            return self.arrays["permutation"].values()
+            return verification.permutation_of(self.arrays["permutation"].values())
         if original is None and self.reordered:
             raise WorkbenchError("the permutation was not stored: give the original, from which it follows")
         if original is None or not self.reordered:
             return np.arange(len(self), dtype=np.int32)
         self._require_like(original)
-        curve = _curve(self.attributes.get("curve"))
+        curve = curve_from(self.attributes.get("curve"), original.dimensions)
         positions = original.positions
         order = ordering.sort_by_key(curve.keys(positions), curve.key_bits)
         limit = self.certificate["positions"].limit
@@ -202,6 +194,28 @@ class Archive:
         """Every damaged chunk, each with what is wrong with it; empty when all is well."""
         return [found for stored in self.arrays.values() for found in stored.damage()]
 
+    def salvage(self) -> tuple[Particles | Field, list[Damaged]]:
+        """What is undamaged, and what is not.
+
+        Particles are left out when their position, velocity or id is lost. Lost values of a field are NaN and masked.
+        """
+        found = {name: stored.salvaged() for name, stored in self.arrays.items() if name not in INDEXES}
+        lost = [part for _, parts in found.values() for part in parts]
+        damage = [damaged for _, damaged in lost]
+        damage += [damaged for name in INDEXES if name in self.arrays for damaged in self.arrays[name].damage()]
+        values = {name: whole for name, (whole, _) in found.items() if whole is not None}
+        axes = 1 if self.kind == "particles" else len(self.data.layout.shape)
+        gone = np.zeros(self.data.layout.shape[:axes], bool)
+        for slices, _ in lost:
+            gone[slices[:axes]] = True
+        if len(values) < len(found) or gone.all():
+            raise GuaranteeBroken(f"nothing of {self.store.name} can be salvaged; the first of its chunks: {damage[0]}")
+        if self.kind == "field":
+            mask = values.get("mask")
+            return self._field(values["values"], mask if not lost else gone if mask is None else mask | gone), damage
+        kept = {name: whole[~gone] for name, whole in values.items()}
+        return self._particles(kept["positions"], kept.get("velocities"), kept.get("ids")), damage
+
     def verify(self, original: Particles | Field | np.ndarray | None = None) -> Report:
         """Decode everything and check it: against its checksums and, when given, against the original.
 
@@ -213,7 +227,10 @@ class Archive:
         if original is None:
             notes.append("held against its checksums only; give the original to hold it against the bound")
             return verification.report("the archive", figures, checks, notes)
-        for name, values, period, mask in self._originals(original):
+        originals = self._originals(original)
+        unseen = set(self.arrays) - set(INDEXES) - {name for name, *_ in originals}
+        notes += [f"{name}: held against checksums only, as the original has none" for name in sorted(unseen)]
+        for name, values, period, mask in originals:
             found, held = verification.kept(self.certificate[name], self.arrays[name], values, period, mask)
             figures |= found
             checks += [held] if held else []
@@ -223,8 +240,9 @@ class Archive:
         """Each array of the original, in the order of the archive, with its period and mask."""
         if self.kind == "field":
             field = original if isinstance(original, Field) else Field(original)
-            found: list[tuple[str, Any, tuple[float, ...] | None, Any]] = [("values", field.values, None, field.mask)]
-            return [*found, ("mask", field.mask, None, None)] if "mask" in self.arrays and field.mask is not None else found
+            mask = self._optional("mask")   # its own: under it, and under no other, the bits were promised
+            found: list[tuple[str, Any, tuple[float, ...] | None, Any]] = [("values", field.values, None, mask)]
+            return found if mask is None or field.mask is None else [*found, ("mask", field.mask, None, None)]
         if not isinstance(original, Particles):
             raise WorkbenchError(f"this archive holds particles; got {type(original).__name__} as its original")
         self._require_like(original)
@@ -272,15 +290,6 @@ class Archive:
 
     def _repr_html_(self) -> str:
         return f"<div><strong>{html.escape(repr(self))}</strong>{self.certificate._repr_html_()}</div>"
-
-
-def _curve(described: Any) -> Lattice:
-    try:
-        names = ("origin", "last", "top")
-        origin, last, top = (tuple(described[name]) for name in names)
-        return Lattice(origin, float(described["step"]), last, top, bool(described["periodic"]))
-    except (KeyError, TypeError, ValueError):
-        raise WorkbenchError("the archive does not say along which curve its particles are sorted") from None
 
 
 def _space(box: tuple[float, ...] | None) -> str:

@@ -57,9 +57,9 @@ class Promise:
                 None if bound is None else bound_from_dict(bound),
                 None if limit is None else Limit(limit["kind"], limit["value"]),
                 tuple(dict(kind) for kind in described["keep"]),
-                dict(described["figures"]),
+                _checked_figures(described["figures"]),
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise WorkbenchError(f"the certificate of the archive cannot be read: {error!r}") from None
 
 
@@ -116,6 +116,14 @@ def summed(figures: Iterable[Figures]) -> dict[str, Any]:
         "chunks": len(chunks),
         "chunks_stored_exactly": dict(reasons),
     }
+
+
+def _checked_figures(figures: Any) -> dict[str, Any]:
+    """Figures that can be shown: numbers, and how many chunks are stored exactly for which reason."""
+    numbers = {**figures, **figures.get("chunks_stored_exactly", {}), "chunks_stored_exactly": 0}.values()
+    if not all(isinstance(number, int | float) for number in numbers):
+        raise WorkbenchError("its figures must be numbers")
+    return dict(figures)
 
 
 def _figure_lines(figures: Mapping[str, Any]) -> list[str]:

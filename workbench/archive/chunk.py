@@ -6,8 +6,10 @@ returned. A chunk of floats holds what `workbench.guarantees` made of it; intege
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,14 +17,17 @@ import numpy as np
 from workbench import codecs
 from workbench.archive import frame
 from workbench.archive.frame import Damaged, Frame
+from workbench.archive.layout import ArrayLayout
+from workbench.backend import Array
 from workbench.codecs import Codec, Tolerance
 from workbench.codecs.pcodec import PCodec
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Guarded, decode_guarded
+from workbench.guarantees.enforce import CODE, FIX, LOGS, SAME
 
-CODE, SAME = "code", "same"
 BYTES = "byte"      # bytes, deflated: masks, and integers of eight bits
 CHECKSUM = "dcrc"   # CRC-32 of the decoded values: tells when a codec decodes to something else than it once did
+CHECKSUMS = "lossbench:chunks"   # an array's attribute: those of all its chunks, so that none takes another's place
 
 
 def guarded_chunk(guarded: Guarded) -> bytes:
@@ -46,12 +51,31 @@ def exact_chunk(values: np.ndarray) -> bytes:
     return frame.pack(values.shape, {**sections, CHECKSUM: _checksum(values)})
 
 
+def with_checksums(layout: ArrayLayout, chunks: Sequence[bytes]) -> ArrayLayout:
+    """The layout of an array that consists of these chunks and no others."""
+    sections = (CODE, LOGS, FIX, SAME, BYTES)   # not looked at: they were just made
+    found = [bytes(frame.unpack(chunk, layout.name, lazy=sections).section(CHECKSUM)).hex() for chunk in chunks]
+    return dataclasses.replace(layout, attributes={**layout.attributes, CHECKSUMS: "".join(found)})
+
+
+def checksums_of(layout: ArrayLayout) -> list[bytes]:
+    """What each chunk of an array must have as its checksum, in order."""
+    stated, count = layout.attributes.get(CHECKSUMS), layout.chunk_count
+    if not (isinstance(stated, str) and len(stated) == 8 * count and re.fullmatch("[0-9a-f]*", stated)):
+        raise WorkbenchError(f"{layout.name} must state {CHECKSUMS}, a checksum for each of its {count:,} chunks")
+    together = bytes.fromhex(stated)
+    return [together[i : i + 4] for i in range(0, len(together), 4)]
+
+
 def codec_of(configuration: Mapping[str, Any], where: str) -> Codec:
     """The codec that an array's document names."""
     described = configuration.get("codec")
     if not isinstance(described, Mapping):
         raise WorkbenchError(f"the codec of {where} must be described by names and values; got {described!r:.100}")
-    return codecs.from_dict(described)
+    try:
+        return codecs.from_dict(described)
+    except Exception as error:   # what a made-up description does to the constructor of some codec
+        raise WorkbenchError(f"{where} cannot be decoded here: {error}") from error
 
 
 def decode_chunk(data: bytes, configuration: Mapping[str, Any], dtype: np.dtype, where: str) -> np.ndarray:
@@ -59,14 +83,16 @@ def decode_chunk(data: bytes, configuration: Mapping[str, Any], dtype: np.dtype,
     return decode_frame(frame.unpack(data, where), codec_of(configuration, where), dtype)
 
 
-def decode_frame(opened: Frame, codec: Codec, dtype: np.dtype) -> np.ndarray:
-    """The values of a chunk that was taken apart."""
+def decode_frame(opened: Frame, codec: Codec, dtype: np.dtype, xp: Any = np) -> Array:
+    """The values of a chunk that was taken apart, as an array of `xp`: numpy or cupy."""
     codec.require()
     if BYTES in opened.sections:
-        return _from_bytes(opened, dtype)
+        return xp.asarray(_from_bytes(opened, dtype))
     sections = {tag: bytes(part) for tag, part in opened.sections.items() if tag != CHECKSUM}
+    if dtype.kind != "f" and set(sections) != {SAME}:
+        raise Damaged(opened.where, f"{dtype} values must be kept exactly; it has {', '.join(sections)}")
     try:
-        return decode_guarded(codec, sections, opened.shape, dtype)
+        return decode_guarded(codec, sections, opened.shape, dtype, xp)
     except Damaged:
         raise
     except WorkbenchError as error:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from workbench import backend, codecs, ordering
-from workbench.archive import encoding, provenance
+from workbench.archive import document, encoding, provenance
 from workbench.archive.archive import Archive
 from workbench.archive.certificate import Certificate
 from workbench.archive.encoding import EncodedArray, Progress, Task, even_chunks, layout_of
@@ -89,7 +89,7 @@ def _compress_field(
         raise WorkbenchError(f"keep of a field takes wb.Safeguard(...); got {strangers[0]!r}")
     whole = any(kept.needs_neighbours for kept in keep)
     shape = field.shape if whole else _block_shape(field.shape, chunk_values or chosen.chunk_values)
-    layout = layout_of("values", field.values, shape, chosen, **_named(units=field.metadata.get("units")))
+    layout = layout_of("values", field.values, shape, chosen, **provenance.plain(_named(units=field.metadata.get("units"))))
     limit = bound.limit(field.values, field.valid)
     task = Task(layout, lambda slices: field.values[slices], chosen, bound, limit, mask=field.mask, keep=keep)
     arrays = [encoding.encode(task, progress)]
@@ -114,6 +114,8 @@ def _compress_particles(
         raise WorkbenchError(f"safeguards are for fields; got particles, and {keep[0]!r}")
     limit = bound.limit(particles.positions)
     chosen = _particle_codec(_codec(codec, "lattice"), order, particles, limit)
+    if order == "keep" and isinstance(chosen, ParticleCodec) and chosen.reorders:
+        raise WorkbenchError(f"{chosen.id} returns particles in another order: use order='free', or another codec")
     curve = None if order == "keep" else curve_of(particles, chosen, limit)
     places = None if curve is None else along(curve, particles.positions)
     chunk = even_chunks(len(particles), (chunk_values or chosen.chunk_values) // particles.dimensions)
@@ -137,11 +139,15 @@ def _riders(
     """Velocities and ids, in the order of the positions."""
     found = []
     if particles.velocities is not None:
+        if particles.velocities.dtype.name not in ("float32", "float64"):
+            given = particles.velocities.dtype
+            raise WorkbenchError(f"velocities must be float32 or float64; got {given}: convert with .astype(...)")
         fine = codecs.get("sz3" if bound and "sz3" in codecs.available() else "prequantised" if bound else "pcodec")
         limit = Limit("absolute", 0.0) if bound is None else bound.limit(particles.velocities)
         codec = Columns(fine)
         layout = layout_of("velocities", particles.velocities, (chunk, particles.dimensions), codec)
-        task = Task(layout, _picked(particles.velocities, order), codec, bound, limit)
+        values, places = (None if a is None else backend.to_host(a) for a in (particles.velocities, order))   # host codecs
+        task = Task(layout, _picked(values, places), codec, bound, limit)
         found.append(encoding.encode(task, progress))
     elif bound is not None:
         raise WorkbenchError("velocities= bounds the velocities of particles; these have none")
@@ -151,9 +157,16 @@ def _riders(
 
 
 def _codec(given: str | Codec, auto: str) -> Codec:
-    if isinstance(given, Codec):
-        return given
-    return codecs.get(auto if given == "auto" else given)
+    if not isinstance(given, Codec):
+        return codecs.get(auto if given == "auto" else given)
+    described = document.plain(given.to_dict(), f"the options of codec {given.id}")
+    try:
+        known = codecs.from_dict(described)
+    except WorkbenchError as error:
+        raise WorkbenchError(f"nobody could decode what {given!r} encodes: {error}") from error
+    if known != given:
+        raise WorkbenchError(f"nobody could decode what {given!r} encodes: by its description it is {known!r}")
+    return given
 
 
 def _particle_codec(codec: Codec, order: str, particles: Particles, limit: Limit) -> Codec:
@@ -162,8 +175,9 @@ def _particle_codec(codec: Codec, order: str, particles: Particles, limit: Limit
         return codec if isinstance(codec, Columns) else Columns(codec)
     if any(field.name == "order" for field in dataclasses.fields(codec)):
         codec = dataclasses.replace(codec, order=order)   # type: ignore[call-arg]
-    if isinstance(codec, LatticeCodec):
-        return codec.prepared(particles.positions, _aim(limit), particles.box)
+    if isinstance(codec, LatticeCodec):   # one lattice for all chunks
+        lower, upper = tuple(particles.lower.tolist()), tuple(particles.upper.tolist())
+        codec = dataclasses.replace(codec, lower=lower, upper=upper, box=particles.box)
     return codec
 
 

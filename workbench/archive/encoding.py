@@ -15,7 +15,7 @@ import numpy as np
 from workbench import backend
 from workbench.archive import document
 from workbench.archive.certificate import Promise, summed
-from workbench.archive.chunk import exact_chunk, guarded_chunk
+from workbench.archive.chunk import exact_chunk, guarded_chunk, with_checksums
 from workbench.archive.layout import ROOT, ArrayLayout
 from workbench.backend import Array
 from workbench.codecs import Codec
@@ -76,7 +76,7 @@ def encode(task: Task, progress: Progress | None = None) -> EncodedArray:
     kept, figures = tuple(kept.to_dict() for kept in task.keep), summed(chunk.figures for chunk in chunks)
     promise = Promise(task.layout.name, task.bound, task.limit, kept, figures)
     data, orders, ends = ([getattr(chunk, name) for chunk in chunks] for name in ("data", "order", "ends"))
-    return EncodedArray(task.layout, data, promise, orders, ends)
+    return EncodedArray(with_checksums(task.layout, data), data, promise, orders, ends)
 
 
 def encode_exactly(name: str, values: Array, chunk_shape: Sequence[int]) -> EncodedArray:
@@ -84,7 +84,7 @@ def encode_exactly(name: str, values: Array, chunk_shape: Sequence[int]) -> Enco
     values = backend.to_host(values)
     layout = ArrayLayout(name, values.shape, tuple(chunk_shape), values.dtype, {"codec": {"id": "pcodec", "level": 8}})
     chunks = [exact_chunk(values[layout.chunk_slices(index)]) for index in layout.chunk_indices()]
-    return EncodedArray(layout, chunks, Promise(name, None, None))
+    return EncodedArray(with_checksums(layout, chunks), chunks, Promise(name, None, None))
 
 
 def layout_of(name: str, array: Array, chunk_shape: Sequence[int], codec: Codec, **attributes: Any) -> ArrayLayout:

@@ -11,13 +11,14 @@ import numpy as np
 
 from workbench import backend
 from workbench.archive import frame
-from workbench.archive.chunk import codec_of, decode_frame, decodes_as_written
+from workbench.archive.chunk import CHECKSUM, checksums_of, codec_of, decode_frame, decodes_as_written
 from workbench.archive.frame import Damaged, Frame
 from workbench.archive.layout import ArrayLayout, read_chunk
 from workbench.archive.store import Store
 from workbench.codecs import Codec
 
 Index = tuple[int, ...]
+Slices = tuple[slice, ...]
 Result = TypeVar("Result")
 
 
@@ -28,9 +29,11 @@ class StoredArray:
     store: Store
     layout: ArrayLayout
     codec: Codec = field(init=False)
+    checksums: list[bytes] = field(init=False, repr=False)   # of what each chunk decodes to, in order
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "codec", codec_of(self.layout.configuration, self.layout.name))
+        object.__setattr__(self, "checksums", checksums_of(self.layout))
 
     @property
     def nbytes(self) -> int:
@@ -39,7 +42,11 @@ class StoredArray:
 
     def frame(self, index: Index, lazy: tuple[str, ...] = ()) -> Frame:
         """A chunk taken apart; sections named by `lazy` are not checked yet."""
-        return frame.unpack(read_chunk(self.store, self.layout, index), self.layout.chunk_key(index), lazy)
+        opened = frame.unpack(read_chunk(self.store, self.layout, index), self.layout.chunk_key(index), lazy)
+        number = int(np.ravel_multi_index(index, self.layout.chunk_grid))
+        if bytes(opened.section(CHECKSUM)) != self.checksums[number]:
+            raise Damaged(opened.where, "it is whole, but not the one that was written here: was it moved, or replaced?")
+        return opened
 
     def chunk(self, index: Index, as_written: bool = False) -> np.ndarray:
         """The values of one chunk; `as_written` demands that they are, bit for bit, what they were when it was made."""
@@ -69,13 +76,31 @@ class StoredArray:
         """Every chunk that is damaged, or that decodes to something else than when it was written."""
 
         def look(index: Index) -> Damaged | None:
-            try:
-                self.chunk(index, as_written=True)
-            except Damaged as damage:
-                return damage
-            return None
+            found = self._values_or_damage(index)
+            return found if isinstance(found, Damaged) else None
 
         return [found for found in self._side_by_side(look, list(self.layout.chunk_indices())) if found is not None]
+
+    def salvaged(self) -> tuple[np.ndarray | None, list[tuple[Slices, Damaged]]]:
+        """The array, NaN or zero where it is lost (None when all is); and every place that is lost, with the reason."""
+        whole: np.ndarray | None = None
+        lost = []
+        indices = list(self.layout.chunk_indices())
+        for index, found in zip(indices, self._side_by_side(self._values_or_damage, indices), strict=True):
+            slices = self.layout.chunk_slices(index)
+            if isinstance(found, Damaged):
+                lost.append((slices, found))
+                continue
+            if whole is None:
+                whole = np.full(self.layout.shape, np.nan if self.layout.dtype.kind == "f" else 0, self.layout.dtype)
+            whole[slices] = found
+        return whole, lost
+
+    def _values_or_damage(self, index: Index) -> np.ndarray | Damaged:
+        try:
+            return self.chunk(index, as_written=True)
+        except Damaged as damage:
+            return damage
 
     def _side_by_side(self, work: Callable[[Index], Result], indices: list[Index]) -> Iterator[Result]:
         workers = 1 if self.codec.holds_gil or self.codec.on_device else min(backend.threads(), len(indices))

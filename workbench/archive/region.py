@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from workbench.archive.chunk import CHECKSUM, CODE, decode_frame
+from workbench.archive.chunk import CHECKSUM, decode_frame
 from workbench.archive.frame import Damaged
 from workbench.archive.reading import Index, StoredArray
 from workbench.codecs.codec import CodecFailed
 from workbench.codecs.lattice import LatticeCodec
 from workbench.errors import WorkbenchError
+from workbench.guarantees.enforce import CODE
 
 Box = tuple[float, ...] | None
 Cuboid = tuple[np.ndarray, np.ndarray]   # lower <= x < upper
@@ -49,7 +50,8 @@ def particles_in(positions: StoredArray, extents: np.ndarray, wanted: Sequence[C
         near = [(a, b) for a, b in wanted if (low < b).all() and (high >= a).all()]
         if not near:
             continue
-        values, place = _near(positions, index, near)
+        # No farther than the particles reach: a region may be as large as numbers go, and cells are counted.
+        values, place = _near(positions, index, [(np.clip(a, low, high), np.clip(b, low, high)) for a, b in near])
         inside = np.zeros(len(values), bool)
         for a, b in near:
             inside |= ((values >= a) & (values < b)).all(axis=1)
@@ -104,9 +106,13 @@ def _intervals(low: float, high: float, length: float | None) -> list[tuple[floa
         return [(low, high)]
     if high - low >= length:
         return [(0.0, length)]
-    start = low - math.floor(low / length) * length
-    stop = start + (high - low)
-    return [(start, stop)] if stop <= length else [(start, length), (0.0, stop - length)]
+    start, stop = (_wrapped(end, length) for end in (low, high))   # each alone: regions that touch do so here, too
+    return [(start, stop)] if start < stop else [(start, length), (0.0, stop)]
+
+
+def _wrapped(end: float, length: float) -> float:
+    inside = end - math.floor(end / length) * length
+    return inside if 0 <= inside < length else 0.0   # rounding can leave it on a face
 
 
 def _near(positions: StoredArray, index: Index, wanted: Sequence[Cuboid]) -> tuple[np.ndarray, np.ndarray]:
@@ -119,5 +125,5 @@ def _near(positions: StoredArray, index: Index, wanted: Sequence[Cuboid]) -> tup
         return values, np.arange(len(values))
     try:
         return codec.decode_region(opened.sections[CODE], opened.shape, layout.dtype, wanted)
-    except CodecFailed as error:
+    except (CodecFailed, OverflowError) as error:   # extents can be made up, too
         raise Damaged(opened.where, str(error)) from error

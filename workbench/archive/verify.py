@@ -63,6 +63,17 @@ def kept(
     return {f"{name}_max_error": largest}, Check(f"{name}_max_error", promise.limit.value, largest)
 
 
+def permutation_of(stored: np.ndarray) -> np.ndarray:
+    """A permutation that was stored, if it is one: else several decoded particles would pass for one of the original."""
+    count = len(stored)
+    found = np.zeros(count, bool)
+    if stored.min() >= 0 and stored.max() < count:
+        found[stored] = True
+    if not found.all():
+        raise GuaranteeBroken(f"the stored permutation must name each of {count:,} particles once, and does not")
+    return stored
+
+
 def report(subject: str, figures: Mapping[str, Any], checks: list[Check], notes: list[str]) -> Report:
     """The outcome, as a table."""
     return Report(subject, dict(figures), checks=tuple(checks), notes=tuple(notes))

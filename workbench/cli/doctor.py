@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import importlib.util
 import platform
 from typing import Any
 
-from workbench import __version__, backend
+from workbench import __version__, backend, codecs
+from workbench.archive.layout import CODEC
 from workbench.cli.source import print_result
 from workbench.errors import WorkbenchError
 
@@ -15,7 +17,8 @@ from workbench.errors import WorkbenchError
 EXTRAS = {
     "lab": ("jupyterlab", "ipywidgets", "holoviews", "bokeh", "jupyter_bokeh", "anywidget"),
     "io": ("h5py", "asdf", "netCDF4", "zarr", "MDAnalysis", "gsd", "blosc"),
-    "codecs": ("pysz", "zfpy", "pcodec", "DracoPy", "fpzip", "hdf5plugin", "numcodecs"),
+    "codecs": ("pysz", "zfpy", "DracoPy", "fpzip", "hdf5plugin", "h5py", "numcodecs"),
+    "safeguards": ("compression-safeguards",),
     "dask": ("dask", "distributed"),
 }
 
@@ -30,15 +33,18 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the state of the kernels, the GPU and the extras; 1 when the kernels do not work."""
+    """Print the state of the kernels, the GPU, the codecs and the extras; 1 when the kernels do not work."""
     kernels = _outcome(lambda: f"compiled, {backend.threads()} threads")
     found = {
         "lossbench": __version__,
         "python": platform.python_version(),
         "numpy": importlib.metadata.version("numpy"),
+        "pcodec": importlib.metadata.version("pcodec"),
         "machine": f"{platform.system()} {platform.machine()}",
         "kernels": kernels,
         "gpu": _outcome(_gpu_name),
+        **{f"codec_{name}": reason or "available" for name, reason in codecs.status().items()},
+        "zarr_codec": _zarr_codec(),
         **{f"extra_{extra}": _extra(extra, packages) for extra, packages in EXTRAS.items()},
     }
     print_result(found, options.json)
@@ -55,6 +61,20 @@ def _outcome(probe: Any) -> str:
 def _gpu_name() -> str:
     cupy = backend.gpu()
     return cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+
+
+def _zarr_codec() -> str:
+    """Whether plain Zarr can open archives, found out the way that Zarr does."""
+    if importlib.util.find_spec("zarr") is None:
+        return "zarr is not installed (pip install 'lossbench[io]')"
+    found = [point for point in importlib.metadata.entry_points(group="zarr.codecs") if point.name == CODEC]
+    if not found:
+        return "not registered: install lossbench again, so that Zarr can open archives"
+    try:
+        found[0].load()
+    except Exception as error:   # whatever another version of Zarr makes of it
+        return f"registered, but it cannot be loaded: {type(error).__name__}: {error}"
+    return "registered: Zarr can open archives"
 
 
 def _extra(extra: str, packages: tuple[str, ...]) -> str:

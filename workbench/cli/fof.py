@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from workbench import backend
-from workbench.cli.source import add_file, open_source, print_result
+from workbench.cli.source import KINDS, add_file, open_data, print_result
 from workbench.clusters import Groups, friends_of_friends
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
         help="find friends-of-friends groups",
         description="Find the friends-of-friends groups of a snapshot, exactly.",
     )
-    add_file(parser)
+    add_file(parser, text=f"{KINDS}; or an archive")
     parser.add_argument("-b", "--linking-length", type=float, default=0.2, help="linking length (default 0.2)")
     parser.add_argument("--unit", choices=("spacing", "length"), default="spacing", help="of the linking length")
     parser.add_argument("-m", "--min-members", type=int, default=20, help="smallest group to count (default 20)")
@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Open the file, find groups, print what they are."""
-    particles = open_source(options)
+    particles = open_data(options)
     if not isinstance(particles, Particles):
         raise WorkbenchError(f"friends of friends needs particles; {options.file} holds a field: {particles}")
     start = time.perf_counter()

@@ -8,20 +8,25 @@ from typing import Any
 import numpy as np
 
 from workbench import backend
-from workbench.cli.source import add_file, open_source, print_result
+from workbench.archive import Archive
+from workbench.cli.archives import describe_archive, print_archive
+from workbench.cli.source import KINDS, add_file, open_source, print_result
 from workbench.data import Field, Particles
 
 
 def add(commands: Any) -> None:
     """Add this command."""
     parser = commands.add_parser("info", help="say what a file holds", description="Say what a file holds.")
-    add_file(parser)
+    add_file(parser, text=f"{KINDS}; or an archive")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Open the file and describe it."""
+    """Open the file and describe it; what is in an archive is not decoded for that."""
     data = open_source(options)
+    if isinstance(data, Archive):
+        print_archive({"file": options.file, **describe_archive(data)}, data, options.json)
+        return 0
     described = describe_particles(data) if isinstance(data, Particles) else describe_field(data)
     print_result({"file": options.file, **described}, options.json)
     return 0

@@ -1,16 +1,21 @@
-"""The file that a command works on, and the options for opening it."""
+"""The file that a command works on, and the options for opening it; how a command prints what it found."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from workbench.archive import Archive
 from workbench.data import Field, Particles
 from workbench.data.readers import open_file
+from workbench.errors import WorkbenchError
 
+KINDS = "a snapshot, field or trajectory, recognised by its content"
 OPEN = "open"
 OPTIONS = {
     "format": "read as this format instead of the one recognised",
@@ -24,49 +29,96 @@ OPTIONS = {
 }
 
 
-def add_file(parser: argparse.ArgumentParser) -> None:
-    """Add FILE and its options to a command."""
-    parser.add_argument("file", metavar="FILE", help="a snapshot, field or trajectory, recognised by its content")
-    group = parser.add_argument_group("opening the file")
-    for option, text in OPTIONS.items():
-        group.add_argument(f"--{option.replace('_', '-')}", type=_READ.get(option, str), help=text)
+def add_file(parser: argparse.ArgumentParser, metavar: str = "FILE", text: str = KINDS, optional: bool = False) -> None:
+    """Add FILE, under this name, and its options to a command."""
+    parser.add_argument("file", metavar=metavar, nargs="?" if optional else None, help=text)
+    group = parser.add_argument_group(f"opening {metavar}")
+    for option, meaning in OPTIONS.items():
+        group.add_argument(_flag(option), type=_READ.get(option, str), help=meaning)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
-def open_source(options: argparse.Namespace) -> Particles | Field:
-    """Open FILE with the options that were given."""
-    given = {option: getattr(options, option) for option in OPTIONS if getattr(options, option) is not None}
+def add_archive(parser: argparse.ArgumentParser, metavar: str) -> None:
+    """Add the archive, under this name, that a command works on."""
+    parser.add_argument("archive", metavar=metavar, help="what `workbench compress` wrote: a zip file or a folder")
+
+
+def open_source(options: argparse.Namespace) -> Particles | Field | Archive:
+    """Open FILE with the options that were given; of an archive, nothing is decoded yet."""
+    given = {option: getattr(options, option) for option in given_options(options)}
     if given.get("box") == OPEN:
         given["box"] = None
     return open_file(options.file, **given)
 
 
-def print_result(values: dict[str, Any], as_json: bool) -> None:
+def open_data(options: argparse.Namespace) -> Particles | Field:
+    """The same, with archives decoded."""
+    found = open_source(options)
+    return found.decompress() if isinstance(found, Archive) else found
+
+
+def given_options(options: argparse.Namespace) -> list[str]:
+    """Which of the options for opening a file were given."""
+    return [option for option in OPTIONS if getattr(options, option) is not None]
+
+
+def require_file(options: argparse.Namespace, metavar: str) -> None:
+    """Refuse options for opening a file when there is none."""
+    if options.file is None and (given := given_options(options)):
+        raise WorkbenchError(f"{_flag(given[0])} says how to open {metavar}; got no {metavar}")
+
+
+def print_result(values: Mapping[str, Any], as_json: bool) -> None:
     """Print a result as aligned lines, or as one JSON object."""
     if as_json:
-        print(json.dumps(values, default=_plain))
+        print(json.dumps(_plain(values), allow_nan=False))
         return
     width = max(len(name) for name in values)
     for name, value in values.items():
-        print(f"{name.replace('_', ' '):<{width}}  {_readable(value)}")
+        print(f"{name.replace('_', ' '):<{width}}  {readable(value)}".rstrip())
 
 
-def _readable(value: Any) -> str:
+def readable(value: Any) -> str:
+    """A value in the words of a table.
+
+    >>> readable({"id": "sz3", "levels": [1, 2000], "exact": False})
+    'id=sz3, levels=(1, 2000), exact=no'
+    """
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "-"}[value]
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:.8g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={_enclosed(entry)}" for name, entry in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(map(_readable, value))
+        return ", ".join(map(_enclosed, value)) or "-"
     return str(value)
+
+
+def _enclosed(value: Any) -> str:
+    """An entry among others: commas between digits would be taken for commas between entries."""
+    if isinstance(value, Mapping | list | tuple):
+        return f"({readable(value)})"
+    return str(value) if type(value) is int else readable(value)
 
 
 def _plain(value: Any) -> Any:
+    """The value as JSON knows it: what is not finite becomes null, what is strange becomes text."""
     if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    return str(value)
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(name): _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def _flag(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
 
 
 def _lengths(text: str) -> float | tuple[float, ...] | str:

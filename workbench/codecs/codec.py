@@ -120,12 +120,17 @@ class Codec(ABC):
         except Exception as error:
             raise CodecFailed(f"{self.id} could not encode {_describe(values)}: {type(error).__name__}: {error}") from error
 
-    def decode(self, data: bytes, shape: Sequence[int], dtype: Any) -> Array:
-        """The array of this shape and type from its bytes."""
+    def _decode_on(self, xp: Any, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+        """The array in the memory of this namespace; a codec that can decode on a GPU overrides it."""
+        values = self._decode(data, shape, dtype)
+        return values if xp is np else xp.asarray(values)
+
+    def decode(self, data: bytes, shape: Sequence[int], dtype: Any, xp: Any = np) -> Array:
+        """The array of this shape and type from its bytes, as an array of `xp`: numpy or cupy."""
         self.require()
         shape, dtype = tuple(int(n) for n in shape), np.dtype(dtype)
         try:
-            values = self._decode(bytes(data), shape, dtype)
+            values = self._decode_on(xp, bytes(data), shape, dtype)
         except WorkbenchError:
             raise
         except Exception as error:
@@ -175,7 +180,7 @@ class Codec(ABC):
         if values.ndim not in self.dimensions:
             allowed = ", ".join(map(str, self.dimensions))
             raise WorkbenchError(f"{self.id} takes arrays of {allowed} dimensions; got {_describe(values)}")
-        if self.finite and not _all_finite(values):
+        if self.finite and not bool(backend.namespace(values).isfinite(values).all()):
             raise WorkbenchError(f"{self.id} takes finite values only; got nan or infinity: wb.compress keeps those itself")
 
 
@@ -204,13 +209,6 @@ def _describe(values: Any) -> str:
         return type(values).__name__
     order = "" if values.flags.c_contiguous else ", not C-contiguous"
     return f"{values.dtype} of shape {tuple(values.shape)}{order}"
-
-
-def _all_finite(values: Array) -> bool:
-    """Whether no value is nan or infinite; the sum of the zeroed values is nan when one is."""
-    xp = backend.namespace(values)
-    with np.errstate(invalid="ignore"):
-        return bool(xp.isfinite(xp.dot(values.reshape(-1), xp.zeros(values.size, values.dtype))))
 
 
 def _check_option(codec: Codec, field: dataclasses.Field) -> None:

@@ -28,7 +28,8 @@ CONTEXTS = 64
 PRECISION = 12
 MOST_COMPONENTS = 3
 SAMPLED = 8                  # one block in so many says which contexts occur
-RARE = 1 / 1024              # contexts beyond which fewer numbers than this lie share the table of the nearest
+RARE = 1 / 1024              # the contexts at both ends that hold less than this share of the numbers,
+FEW = 4000                   # or fewer than this many, use the table of their neighbour
 
 Blocks = Sequence[int] | np.ndarray | None
 
@@ -168,7 +169,7 @@ def _fitted(numbers: Array, block: int, signs: bool) -> _Model:
     mean = float(xp.mean(xp.log2(sample[:: max(len(sample) // 1024, 1)].astype(xp.float64) + 1.0)))
     octave = min(int(mean), CONTEXTS - 1)
     code, _ = _classify(sample, block, _Model(components, signs, octave, 0, CONTEXTS - 1))
-    lowest, highest = _used_contexts(_histogram(code, components))
+    lowest, highest = _used_contexts(_histogram(code, components), FEW * len(sample) / len(numbers))
     return _Model(components, signs, octave, lowest, highest)
 
 
@@ -192,12 +193,12 @@ def _histogram(code: Array, components: int) -> np.ndarray:
     return backend.to_host(counts.sum(axis=0, dtype=xp.int64)).reshape(components * CONTEXTS, SYMBOLS)
 
 
-def _used_contexts(histogram: np.ndarray) -> tuple[int, int]:
-    """The range of contexts outside of which few numbers lie."""
+def _used_contexts(histogram: np.ndarray, few: float) -> tuple[int, int]:
+    """The range of contexts that have enough numbers for a table of their own."""
     counts = histogram.sum(axis=1).reshape(-1, CONTEXTS).sum(axis=0)
-    share = counts / counts.sum()
-    lowest = int(np.searchsorted(np.cumsum(share), RARE, side="right"))
-    highest = CONTEXTS - 1 - int(np.searchsorted(np.cumsum(share[::-1]), RARE, side="right"))
+    least = min(max(RARE * counts.sum(), few), (counts.sum() - 1) / 2)   # too few for two tables share the middle one
+    lowest = int(np.searchsorted(np.cumsum(counts), least, side="right"))
+    highest = CONTEXTS - 1 - int(np.searchsorted(np.cumsum(counts[::-1]), least, side="right"))
     return min(lowest, highest), max(lowest, highest)
 
 

@@ -16,6 +16,8 @@ from workbench.codecs.codec import Tolerance, option
 from workbench.codecs.pieces import InPieces
 from workbench.codecs.rounding import largest_magnitude
 
+SMALL = 1024   # values; what the library adds to every stream is then a large part
+
 
 @dataclass(frozen=True)
 class FPZip(InPieces):
@@ -39,13 +41,16 @@ class FPZip(InPieces):
     def _encode_piece(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
         import fpzip
 
-        writable = values if values.flags.writeable else values.copy()   # it refuses others, though it only reads
-        return fpzip.compress(writable, precision=self._bits(values, tolerance), order="C")
+        bits = self._bits(values, tolerance)
+        solid = values if values.ndim < 4 else values.reshape(-1, *values.shape[2:])   # a fourth axis would not be predicted
+        roomy = _with_room(solid, bits)
+        writable = roomy if roomy.flags.writeable else roomy.copy()   # it refuses others, though it only reads
+        return fpzip.compress(writable, precision=bits, order="C")
 
     def _decode_piece(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         import fpzip
 
-        return fpzip.decompress(data, order="C").reshape(shape)
+        return fpzip.decompress(data, order="C").reshape(-1)[: math.prod(shape)].reshape(shape)
 
     def _bits(self, values: np.ndarray, tolerance: Tolerance) -> int:
         """How many bits to keep, as the library counts them: 0 stands for all, and of float64 only even numbers work."""
@@ -53,6 +58,19 @@ class FPZip(InPieces):
         bits = self.precision if self.precision is not None else _bits_needed(values, tolerance)
         bits += bits % 2 if whole == 64 else 0
         return bits if bits < whole else 0
+
+
+def _with_room(values: np.ndarray, bits: int) -> np.ndarray:
+    """The values, followed by copies of the last ones where the library needs them.
+
+    It writes into a buffer as large as its input, and beyond the end when that is too small: noise takes up to a tenth more
+    than it had. Copies make the buffer larger and take next to no room themselves.
+    """
+    if 0 < bits <= 0.75 * 8 * values.dtype.itemsize and values.size >= SMALL:
+        return values
+    rows = math.ceil((values.size / 4 + 64) / math.prod(values.shape[1:]))
+    copies = np.broadcast_to(values[-1:], (rows, *values.shape[1:]))
+    return np.ascontiguousarray(np.concatenate([values, copies]))   # which may choose Fortran's order
 
 
 def _bits_needed(values: np.ndarray, tolerance: Tolerance) -> int:

@@ -29,6 +29,8 @@ Coded = CodedIntegers | PackedIntegers | PcodecIntegers
 
 CODERS: dict[str, type[Coded]] = {"context": CodedIntegers, "pcodec": PcodecIntegers, "packed": PackedIntegers}
 ORDERS = ("free", "keep")
+SAMPLED = 8    # one block in so many decides between coders
+SMALL = 2**16
 
 KEPT_BLOCKS = 16   # in the original order a region is no stretch of the file: blocks only serve parallel work
 
@@ -55,7 +57,7 @@ class LatticeCodec(ParticleCodec):
     on_device: ClassVar[bool] = True
 
     order: str = option("free", "whether particles may come back sorted along the curve", choices=ORDERS)
-    coder: str = option("context", "how the gaps or steps are coded", choices=tuple(CODERS))
+    coder: str = option("auto", "how the gaps or steps are coded", choices=("auto", *CODERS))
     block: int = option(4096, "particles in a block that is decoded alone", minimum=64, maximum=2**20)
     lower: tuple[float, ...] | None = option(None, "the smallest coordinate along each axis")
     upper: tuple[float, ...] | None = option(None, "the largest coordinate along each axis")
@@ -88,38 +90,48 @@ class LatticeCodec(ParticleCodec):
         _check_shape(values)
         lattice = self.lattice(values, tolerance)
         encode = self._encode_free if self.order == "free" else self._encode_kept
-        in_place, first, body = encode(lattice, values)
-        codes = ORDERS.index(self.order), list(CODERS).index(self.coder)
+        in_place, first, coder, body = encode(lattice, values)
         block = self.block if self.order == "free" else self.block * KEPT_BLOCKS
-        head = _HEADER.pack(*codes, in_place, lattice.dimensions, lattice.periodic, block, len(values), lattice.step)
+        codes = ORDERS.index(self.order), list(CODERS).index(coder), in_place
+        head = _HEADER.pack(*codes, lattice.dimensions, lattice.periodic, block, len(values), lattice.step)
         axes = [np.array(lattice.origin), np.array(lattice.last, np.int64), np.array(lattice.top)]
         described = b"".join([head, *(a.tobytes() for a in axes), pack_integers(first)])
         return _join([described + _CHECKSUM.pack(zlib.crc32(described)), *body])
 
-    def _encode_free(self, lattice: curve.Lattice, positions: Array) -> tuple[bool, np.ndarray, list[bytes]]:
-        """Whether the positions were in order already, the first key of each block, and the gaps between keys."""
+    def _encode_free(self, lattice: curve.Lattice, positions: Array) -> tuple[bool, np.ndarray, str, list[bytes]]:
+        """Whether the positions were in order already, the first key of each block, and the coded gaps between keys."""
         xp = backend.namespace(positions)
         keys, order = _sorted_keys(lattice, positions)
         gaps = xp.empty_like(keys)
         backend.kernel("lattice", "key_gaps")(len(keys), self.block, keys, gaps)
         first = backend.to_host(keys[:: self.block])
         low = lattice.low_bits(positions[order] if order is not None and lattice.shift else positions)
-        parts = [CODERS[self.coder].of(gaps, self.block).to_bytes()]
+        coder = self._coder(gaps, self.block, signs=False)
+        parts = [CODERS[coder].of(gaps, self.block).to_bytes()]
         parts += [PackedIntegers.of(low, self.block).to_bytes()] if lattice.shift else []
-        return order is None, np.diff(first, prepend=np.uint64(0)), parts
+        return order is None, np.diff(first, prepend=np.uint64(0)), coder, parts
 
-    def _encode_kept(self, lattice: curve.Lattice, positions: Array) -> tuple[bool, np.ndarray, list[bytes]]:
-        """True, as nothing moves, the cells where blocks begin, and the steps from one particle to the next."""
+    def _encode_kept(self, lattice: curve.Lattice, positions: Array) -> tuple[bool, np.ndarray, str, list[bytes]]:
+        """True, as nothing moves, the cells where blocks begin, and the coded steps from one particle to the next."""
         block = self.block * KEPT_BLOCKS
         steps, first = lattice.steps(positions, block)
-        coded = CODERS[self.coder].of(steps, block, signs=True)
-        return True, backend.to_host(first).reshape(-1), [coded.to_bytes()]
+        coder = self._coder(steps, block, signs=True)
+        coded = CODERS[coder].of(steps, block, signs=True)
+        return True, backend.to_host(first).reshape(-1), coder, [coded.to_bytes()]
+
+    def _coder(self, numbers: Array, block: int, signs: bool) -> str:
+        """The coder to use. By itself, the better of the two on a host: contexts, unless nothing follows from them."""
+        if self.coder != "auto" or backend.on_device(numbers):
+            return "context" if self.coder == "auto" else self.coder
+        every = SAMPLED if len(numbers) > SMALL else 1   # of few numbers, a part would tell nothing about the whole
+        sample = np.concatenate([numbers[i : i + block] for i in range(0, len(numbers), every * block)])
+        sizes = {name: len(CODERS[name].of(sample, block, signs).to_bytes()) for name in ("context", "pcodec")}
+        return min(sizes, key=lambda name: sizes[name])
 
     def _decode(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-        return self.decode_on(np, data, shape, dtype)
+        return self._decode_on(np, data, shape, dtype)
 
-    def decode_on(self, xp: Any, data: bytes, shape: tuple[int, ...], dtype: Any) -> Array:
-        """The positions, on the machine of this namespace (`numpy` or `cupy`)."""
+    def _decode_on(self, xp: Any, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> Array:
         stream = _Stream.of(data, shape)
         if stream.order == "free":
             return stream.along_curve(xp, np.arange(stream.blocks), dtype)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import numbers
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -49,7 +50,7 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class Bound:
+class Bound(ABC):
     """An error bound: `Absolute`, `Relative` or `PointwiseRelative`."""
 
     eb: float
@@ -60,16 +61,17 @@ class Bound:
     def __post_init__(self) -> None:
         object.__setattr__(self, "eb", _number(f"{type(self).__name__}(eb)", self.eb, self.most))
 
+    @abstractmethod
     def limit(self, values: Array, valid: Array | None = None) -> Limit:
-        """What the bound means for these values; only those that are `valid` (by default: finite) count."""
-        raise NotImplementedError
+        """What the bound means for these values; of those that are `valid` (by default all), the finite ones count."""
 
     def describe(self) -> str:
         """The bound as a sentence's end: `every value ...`."""
         return f"every value {self._phrase() if self.eb else 'exactly as it was, bit for bit'}"
 
+    @abstractmethod
     def _phrase(self) -> str:
-        raise NotImplementedError
+        """What `describe` says of a bound that is not zero."""
 
     def to_dict(self) -> dict[str, Any]:
         """The bound, ready for JSON: `bound_from_dict` makes the same of it."""

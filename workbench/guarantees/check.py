@@ -29,8 +29,9 @@ Period = Sequence[float] | None   # the lengths of a periodic box, one for each 
 class Check:
     """Where a promise is broken (flat indices, int64, rising), and the largest error anywhere.
 
-    The error is in the unit of the limit: of the values, or relative to each. It is infinite where a value is missing,
-    or where only the same bits would do and other bits came back.
+    The error is in the unit of the limit: of the values, or relative to each. It is rounded, but never to more than the
+    limit of a promise that is kept. It is infinite where a value is missing (not finite, or masked) on either side and
+    other bits came back.
     """
 
     broken: Array

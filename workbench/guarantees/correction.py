@@ -101,7 +101,7 @@ def _parts(data: bytes, decoded: Array) -> tuple[_Part, _Part]:
 def _packed(index: np.ndarray, codes: np.ndarray) -> tuple[bytes, bytes]:
     if index.size == 0:
         return b"", b""
-    gaps = np.diff(index, prepend=-1) - 1
+    gaps = np.diff(index, prepend=np.array([-1])) - 1
     return pack_integers(gaps.astype(np.uint32)), pack_integers(codes)
 
 

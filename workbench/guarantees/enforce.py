@@ -106,12 +106,12 @@ def encode_guarded(
     return exact if exact.nbytes <= guarded.nbytes else guarded
 
 
-def decode_guarded(codec: Codec, sections: Sections, shape: Sequence[int], dtype: Any) -> Array:
-    """The values of one chunk, from its sections."""
+def decode_guarded(codec: Codec, sections: Sections, shape: Sequence[int], dtype: Any, xp: Any = np) -> Array:
+    """The values of one chunk, from its sections, as an array of `xp`: numpy or cupy."""
     shape, dtype = tuple(shape), np.dtype(dtype)
     if SAME in sections:
-        return PCodec().decode(sections[SAME], shape, dtype)
-    return apply_correction(_decode(codec, sections, shape, dtype), sections.get(FIX, b""))
+        return PCodec().decode(sections[SAME], shape, dtype, xp)
+    return apply_correction(_decode(codec, sections, shape, dtype, xp), sections.get(FIX, b""))
 
 
 def decoded_permutation(codec: Codec, sections: Sections, values: Array, limit: Limit) -> Array | None:
@@ -158,7 +158,7 @@ class _Chunk:
         """The chunk as the codec encodes it, corrected; `_LeftOut` where the codec is of no use."""
         try:
             sections = self._encode()
-            decoded = _decode(self.codec, sections, self.values.shape, self.values.dtype)
+            decoded = _decode(self.codec, sections, self.values.shape, self.values.dtype, backend.namespace(self.values))
             permutation = decoded_permutation(self.codec, sections, self.values, self.limit)
         except WorkbenchError as error:
             raise _LeftOut(str(error)) from error
@@ -187,9 +187,12 @@ class _Chunk:
 
     def _without_gaps(self) -> Array:
         """The values, with a neighbour's where the codec could be disturbed by one that it need not keep."""
-        if not self.codec.finite and (self.codec.lossless or self.mask is None):
+        if self.codec.finite:
+            present = self.valid
+        elif self.mask is not None and not self.codec.lossless:
+            present = ~self.mask
+        else:
             return self.values
-        present = self.valid if self.codec.finite else ~self.mask
         return self.values if present.all() else filled(self.values, present)
 
     def _guarded(self, sections: dict[str, bytes], decoded: Array, permutation: Array | None) -> Guarded:
@@ -260,13 +263,13 @@ def _tolerance(codec: Codec, values: Array, limit: Limit) -> Tolerance:
     return tolerance if codec.relative or codec.lossless else Tolerance(absolute=tolerance.absolute_for(values))
 
 
-def _decode(codec: Codec, sections: Sections, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+def _decode(codec: Codec, sections: Sections, shape: tuple[int, ...], dtype: np.dtype, xp: Any) -> Array:
     """What the codec made of a chunk, before any correction."""
     if CODE not in sections:
         raise WorkbenchError(f"a chunk must have a section {CODE!r} or {SAME!r}; got {sorted(sections)}")
     if LOGS not in sections:
-        return codec.decode(sections[CODE], shape, dtype)
-    logs = codec.decode(sections[CODE], shape, log_dtype(sections[LOGS]))
+        return codec.decode(sections[CODE], shape, dtype, xp)
+    logs = codec.decode(sections[CODE], shape, log_dtype(sections[LOGS]), xp)
     return from_logs(logs, sections[LOGS], dtype)
 
 

@@ -1,0 +1,148 @@
+"""Particles and fields to make archives of, and what an archive promises, decided without the library's own check."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.archive import Archive, document
+from workbench.archive.layout import ROOT
+from workbench.archive.store import MemoryStore
+from workbench.codecs import registry
+from workbench.data.readers import open_file
+
+CODECS = wb.codecs.available()
+
+
+def particles(
+    count: int = 500, dtype: Any = np.float32, dimensions: int = 3, box: Any = 10.0, seed: int = 0
+) -> wb.Particles:
+    """Half of them clustered, half anywhere; some exactly on faces; with velocities, and with ids that tell each."""
+    random = np.random.default_rng([seed, count, dimensions])
+    positions = random.random((count, dimensions)) * (1.0 if box is None else box)
+    positions[: count // 2] = positions[0] + random.normal(scale=0.01, size=(count // 2, dimensions))
+    positions[count // 2 :: 50] = 0
+    velocities = random.normal(scale=300, size=positions.shape).astype(dtype)
+    ids = random.permutation(count) * 1_000_003
+    if box is None:
+        return wb.Particles((positions - 0.3).astype(dtype), None, velocities, ids)
+    return wb.Particles.wrapped(positions.astype(dtype), box, velocities, ids)
+
+
+def field(shape: tuple[int, ...] = (20, 30), dtype: Any = np.float32, seed: int = 0) -> np.ndarray:
+    """Smooth values with some noise."""
+    random = np.random.default_rng([seed, *shape])
+    axes = np.meshgrid(*(np.linspace(0, 3, size) for size in shape), indexing="ij")
+    return (np.sin(sum(axes)) * 100 + random.normal(size=shape)).astype(dtype)
+
+
+def assert_same_bits(x: np.ndarray, y: np.ndarray) -> None:
+    assert (x.dtype, x.shape) == (y.dtype, y.shape)
+    assert x.tobytes() == y.tobytes()
+
+
+def assert_within(
+    original: np.ndarray, decoded: np.ndarray, bound: wb.Absolute, period: Any = None, mask: np.ndarray | None = None
+) -> None:
+    """The promise of a bound: in longdouble for all values, in fractions for those that come closest to breaking it."""
+    assert (original.dtype, original.shape) == (decoded.dtype, decoded.shape)
+    valid = np.isfinite(original) & (True if mask is None else ~mask)
+    limit = _limit(original[valid], bound)
+    if limit == 0 or not valid.any():
+        assert_same_bits(original, decoded)
+        return
+    assert_same_bits(original[~valid], decoded[~valid])
+    x, y = original[valid], decoded[valid]
+    assert np.isfinite(y).all()
+    lengths = np.broadcast_to(0.0 if period is None else np.asarray(period), original.shape)[valid]
+    with np.errstate(all="ignore"):
+        apart = np.abs(x.astype(np.longdouble) - y.astype(np.longdouble))
+        apart = np.where(lengths > 0, np.minimum(apart, np.abs(lengths - apart)), apart)
+        share = apart / np.abs(x) if isinstance(bound, wb.PointwiseRelative) else apart
+    share[apart == 0] = 0
+    assert (share <= np.longdouble(limit) * (1 + np.longdouble(2) ** -50)).all()
+    for i in np.argsort(share)[-20:].tolist():
+        a, b, length = (Fraction(float(v)) for v in (x[i], y[i], lengths[i]))
+        distance = min(abs(a - b), abs(length - abs(a - b))) if length else abs(a - b)
+        assert distance <= Fraction(limit) * (abs(a) if isinstance(bound, wb.PointwiseRelative) else 1)
+
+
+def assert_kept(archive: Archive, original: wb.Particles, bound: wb.Absolute, velocities: Any = None) -> np.ndarray:
+    """All that an archive of particles promises; returns which particle each decoded one is."""
+    decoded, order = archive.decompress(), archive.permutation(original)
+    np.testing.assert_array_equal(np.sort(order), np.arange(len(original)))
+    assert decoded.box == original.box
+    if original.box is not None:
+        assert (decoded.positions >= 0).all()
+        assert (decoded.positions.astype(np.float64) < np.asarray(original.box)).all()
+    limit = bound.limit(original.positions)   # Relative: of the range of all
+    same = wb.PointwiseRelative(limit.value) if limit.relative else wb.Absolute(limit.value)
+    assert_within(original.positions[order], decoded.positions, same, original.box)
+    if original.velocities is not None:
+        assert_within(original.velocities[order], decoded.velocities, velocities or wb.Absolute(0))
+    if original.ids is not None:
+        assert_same_bits(original.ids[order], decoded.ids)
+    return order
+
+
+def assert_equal(x: Any, y: Any) -> None:
+    """Two sets of particles, or two fields, alike in everything, bit for bit."""
+    assert type(x) is type(y)
+    for entry in dataclasses.fields(x):
+        a, b = getattr(x, entry.name), getattr(y, entry.name)
+        if isinstance(a, np.ndarray):
+            assert_same_bits(a, b)
+        else:
+            assert a == b
+
+
+def parts(archive: Archive) -> dict[str, bytes]:
+    """The parts of an archive by key, to be changed."""
+    return {key: archive.store.read(key) for key in archive.store.keys()}   # noqa: SIM118 - a store is no dict
+
+
+def from_parts(entries: dict[str, bytes]) -> Archive:
+    return Archive(MemoryStore(entries))
+
+
+def resealed(entries: dict[str, bytes], key: str, change: Any) -> dict[str, bytes]:
+    """The parts with one document changed by someone who knows about checksums, in that of the root, too."""
+    described = document.unsealed(document.from_bytes(entries[key], key), key)
+    change(described)
+    changed = document.sealed(described)
+    found = {**entries, key: document.to_bytes(changed)}
+    if key == ROOT:
+        return found
+    array, seal = key.split("/")[0], changed["attributes"][document.SEAL]
+    return resealed(found, ROOT, lambda root: root["attributes"]["arrays"].__setitem__(array, seal))
+
+
+@contextlib.contextmanager
+def registered(*classes: type[wb.codecs.Codec]) -> Iterator[None]:
+    """These codecs are known by their names, as if packages had brought them."""
+
+    class Point:
+        def __init__(self, found: type[wb.codecs.Codec]) -> None:
+            self.name, self.value, self.load = found.id, f"tests:{found.__name__}", lambda: found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "_entry_points", lambda: {found.id: Point(found) for found in classes})
+        yield
+
+
+def reopened(archive: Archive, path: Any) -> Archive:
+    """The archive, written and opened again."""
+    return open_file(archive.save(path))
+
+
+def _limit(valid: np.ndarray, bound: Any) -> float:
+    if not isinstance(bound, wb.Relative) or not valid.size:
+        return bound.eb
+    return bound.eb * float(valid.astype(np.float64).max() - valid.astype(np.float64).min())

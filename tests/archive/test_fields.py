@@ -1,0 +1,257 @@
+"""Archives of fields as wholes: any shape, any codec, with gaps, masks and promises beyond a bound."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import workbench as wb
+from archive import samples
+from archive.samples import CODECS, assert_equal, assert_same_bits, assert_within, parts, registered, reopened
+from guarantees.some_codecs import MISBEHAVING, Misbehaving, Sorting
+from workbench import backend
+from workbench.data.readers import open_file
+from workbench.errors import WorkbenchError
+
+FOR_FIELDS = [name for name in CODECS if name not in ("lattice", "draco")]
+BOUNDS = [wb.Absolute(0.05), wb.Relative(1e-3), wb.PointwiseRelative(1e-2)]
+SHAPES = [(301,), (1, 40), (23, 17), (9, 8, 11), (3, 5, 7, 4)]
+LEAST, MOST = 1e-300, 1e300
+
+
+def check(values, bound, codec="auto", mask=None, **how):
+    """An archive of a field that keeps its promise, and verifies."""
+    field = values if isinstance(values, wb.Field) else wb.Field(values, mask=mask)
+    archive = wb.compress(field, bound, codec, **how)
+    decoded = archive.decompress()
+    assert_within(field.values, decoded.values, bound, mask=field.mask)
+    assert (decoded.mask is None) == (field.mask is None)
+    if field.mask is not None:
+        assert_same_bits(field.mask, decoded.mask)
+    assert archive.verify(field).passed
+    return archive
+
+
+def with_gaps(shape, dtype, seed=0):
+    """A field with every kind of value that has no error, and zeros of both signs."""
+    random = np.random.default_rng(seed)
+    values = samples.field(shape, dtype, seed)
+    flat, bits = values.reshape(-1), np.dtype(f"u{values.itemsize}")
+    places = random.permutation(values.size)[: max(values.size // 8, 8)]
+    payload = np.array([np.nan], dtype).view(bits) | bits.type(0xBEEF)
+    special = np.concatenate([np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, np.finfo(dtype).tiny / 8], dtype), payload.view(dtype)])
+    flat[places] = np.resize(special, len(places))
+    return values
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("codec", FOR_FIELDS)
+def test_every_codec_keeps_the_bound_on_every_shape(codec, shape, dtype):
+    for bound in BOUNDS:
+        whole = check(samples.field(shape, dtype), bound, codec)
+        assert whole.data.layout.chunk_count == 1
+        cut = check(samples.field(shape, dtype), bound, codec, chunk_values=60)
+        assert cut.data.layout.chunk_count > 1 or shape == (1, 40)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("codec", FOR_FIELDS)
+def test_gaps_and_masked_fill_values_come_back_bit_for_bit(codec, dtype):
+    values = with_gaps((21, 34), dtype)
+    mask = np.zeros(values.shape, bool)
+    mask[5:12, 3:30] = True
+    values[mask] = 1e35
+    values[6, 7] = np.nan
+    for bound in BOUNDS:
+        archive = check(values, bound, codec, mask, chunk_values=200)
+        assert archive.certificate["values"].figures["invalid"] == int((~np.isfinite(values) | mask).sum())
+        check(with_gaps((21, 34), dtype, 1), bound, codec)
+
+
+@pytest.mark.parametrize("codec", FOR_FIELDS)
+def test_fields_without_any_value_come_back_bit_for_bit(codec):
+    for bound in BOUNDS:
+        for values in (np.full((6, 7), np.nan, np.float32), np.full((6, 7), -np.inf)):
+            check(values, bound, codec)
+        check(samples.field((6, 7)), bound, codec, np.ones((6, 7), bool))
+        check(samples.field((6, 7)), bound, codec, np.zeros((6, 7), bool))
+
+
+@pytest.mark.parametrize("codec", FOR_FIELDS)
+@pytest.mark.parametrize("value", [0.0, -0.0, 273.15, 5e-324, -1e308])
+def test_constant_fields_and_single_values_keep_the_bound(codec, value):
+    for bound in BOUNDS:
+        check(np.full((9, 11), value), bound, codec)
+        check(np.array([value]), bound, codec)
+        check(np.array([[[[value]]]]), bound, codec)
+
+
+@pytest.mark.parametrize("codec", FOR_FIELDS)
+@pytest.mark.parametrize("eb", [0.0, 5e-324, 1e-30])
+def test_a_bound_below_the_last_digit_brings_back_every_bit(codec, eb):
+    values = with_gaps((15, 16), np.float32)
+    for bound in (wb.Absolute(eb), wb.PointwiseRelative(eb)):
+        decoded = check(values, bound, codec).decompress().values
+        if eb == 0:
+            assert_same_bits(values, decoded)
+        np.testing.assert_array_equal(values, decoded)
+
+
+def test_a_relative_bound_is_of_the_valid_values_only():
+    values = samples.field((20, 20))
+    mask = np.zeros(values.shape, bool)
+    mask[3, 3:9] = True
+    values[mask], values[7, 7], values[8, 8] = 1e35, np.inf, np.nan
+    valid = np.isfinite(values) & ~mask
+    expected = 1e-3 * (float(values[valid].max()) - float(values[valid].min()))
+    archive = check(values, wb.Relative(1e-3), "sz3", mask, chunk_values=100)
+    assert archive.certificate["values"].limit.value == expected
+
+
+@st.composite
+def any_field(draw: st.DrawFn):
+    """Fields of any bits at all, with or without a mask, and some way to compress them."""
+    random = np.random.default_rng(draw(st.integers(0, 2**32)))
+    shape = tuple(draw(st.lists(st.integers(1, 9), min_size=1, max_size=4)))
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    kind = draw(st.sampled_from(["bits", "smooth", "gaps", "few"]))
+    if kind == "bits":
+        size = np.dtype(dtype).itemsize
+        values = np.frombuffer(random.bytes(size * int(np.prod(shape))), dtype).reshape(shape)
+    elif kind == "few":
+        values = random.choice(np.array([0, -0.0, 1, 1e-38, 3e38, np.nan], dtype), shape)
+    else:
+        values = samples.field(shape, dtype) if kind == "smooth" or np.prod(shape) < 8 else with_gaps(shape, dtype)
+    mask = draw(st.sampled_from([None, random.random(shape) < 0.3]))
+    eb = 10.0 ** draw(st.integers(-12, -1))
+    bound = draw(st.sampled_from([wb.Absolute, wb.Relative, wb.PointwiseRelative]))(eb)
+    return wb.Field(values, mask=mask), bound, draw(st.sampled_from(FOR_FIELDS)), draw(st.sampled_from([None, 1, 7, 100]))
+
+
+@given(any_field())
+def test_a_field_of_any_bits_keeps_any_bound(case):
+    field, bound, codec, chunk_values = case
+    check(field, bound, codec, chunk_values=chunk_values)
+
+
+@pytest.mark.parametrize("suffix", [".zarr", ".zip"])
+def test_what_is_opened_again_is_what_was_saved(tmp_path, suffix):
+    mask = np.random.default_rng(0).random((20, 30)) < 0.2
+    field = wb.Field(samples.field(), (0.5, 2), "temperature", mask, {"units": "K", "levels": np.arange(3), "raw": b"x"})
+    archive = check(field, wb.Absolute(0.1), chunk_values=100)
+    again = reopened(archive, tmp_path / f"some{suffix}")
+    decoded = again.decompress()
+    assert_equal(decoded, archive.decompress())
+    assert (decoded.spacing, decoded.name) == ((0.5, 2.0), "temperature")
+    assert decoded.metadata == {"units": "K", "levels": [0, 1, 2], "raw": "x"}
+    assert parts(again) == parts(archive)
+    assert again.verify(field).passed
+    assert again.original_nbytes == field.values.nbytes + mask.nbytes
+    assert again.bits_per_value == 8 * again.nbytes / (2 * 600)
+    assert repr(again).startswith("Archive(field of 20 x 30, float32, sz3, ")
+
+
+@pytest.mark.parametrize("units", ["K", b"K", np.float64("nan"), {"a": 1j}])
+def test_units_of_any_kind_are_written_down(units):
+    archive = check(wb.Field(samples.field(), metadata={"units": units}), wb.Absolute(0.1))
+    assert "units" in archive.data.layout.attributes
+
+
+def test_only_fields_have_no_permutation():
+    archive = wb.compress(samples.field(), wb.Absolute(0.1))
+    with pytest.raises(WorkbenchError, match="only particles have a permutation"):
+        archive.permutation()
+    with pytest.raises(WorkbenchError, match="use bits_per_value"):
+        archive.bits_per_particle  # noqa: B018 - asking is what is refused
+
+
+@pytest.mark.parametrize("codec", FOR_FIELDS)
+def test_the_same_field_makes_the_same_archive_whatever_the_threads(codec):
+    values, made = with_gaps((40, 30), np.float32), []
+    for threads in (1, 2):
+        with backend.using_threads(threads):
+            archive = wb.compress(values, wb.Relative(1e-3), codec, chunk_values=100)
+            made.append((parts(archive), archive.decompress().values.tobytes()))
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("bad", MISBEHAVING, ids=Misbehaving.name.__func__)
+def test_whatever_a_codec_does_the_bound_holds(bad):
+    with registered(bad):
+        for bound in BOUNDS:
+            check(with_gaps((12, 13), np.float32), bound, bad(), chunk_values=50)
+
+
+# Promises beyond a bound.
+
+safeguards = pytest.mark.skipif(
+    not __import__("importlib.util").util.find_spec("compression_safeguards"), reason="compression-safeguards is not installed"
+)
+
+
+@safeguards
+@pytest.mark.parametrize("codec", ["sz3", "zfp", "prequantised"])
+def test_signs_are_kept(codec):
+    values = samples.field((20, 20)) / 100
+    values[3, 4:9] = 0
+    archive = check(values, wb.Absolute(0.5), codec, keep=[wb.Safeguard("sign")], chunk_values=100)
+    np.testing.assert_array_equal(np.sign(values), np.sign(archive.decompress().values))
+    plain = check(values, wb.Absolute(0.5), codec).decompress().values
+    assert (np.sign(values) != np.sign(plain)).any()   # so that there was something to keep
+    assert archive.certificate["values"].keep == ({"kind": "sign"},)
+    assert "kept: sign" in str(archive.certificate)
+
+
+@safeguards
+def test_a_safeguard_that_looks_at_neighbours_sees_the_whole_field():
+    values = samples.field((24, 24), np.float64)
+    keep = [wb.Safeguard("qoi_eb_stencil", qoi="X[I+A[1]] - X[I]", type="abs", eb=0.01, neighbourhood=[
+        {"axis": 0, "before": 0, "after": 1, "boundary": "valid"}
+    ])]
+    try:
+        keep[0].needs_neighbours   # noqa: B018 - whether the library knows it
+    except WorkbenchError:
+        keep = [wb.Safeguard("monotonicity", monotonicity="strict", window=1, boundary="valid", axis=None)]
+    assert keep[0].needs_neighbours
+    archive = check(values, wb.Absolute(0.5), "sz3", keep=keep, chunk_values=50)
+    assert archive.data.layout.chunk_count == 1
+    assert wb.guarantees.safeguards_hold(keep, values, archive.decompress().values)
+
+
+@pytest.mark.parametrize(
+    ("data", "how", "said"),
+    [
+        (samples.field(), {"keep": ["sign"]}, r"keep of a field takes wb.Safeguard\(...\); got 'sign'"),
+        (samples.field(), {"codec": "lattice"}, "lattice is for particles"),
+        (samples.field(), {"order": "free"}, "for particles; got a field"),
+        (samples.field(), {"store_permutation": True}, "for particles; got a field"),
+        (samples.field(), {"velocities": wb.Absolute(1)}, "for particles; got a field"),
+        (samples.field((2, 2, 2, 2)).reshape(1, 2, 2, 2, 2), {}, "1 to 4 dimensions"),
+        (np.zeros(3, np.float16), {}, "float32 or float64"),
+        ("abc", {}, "float32 or float64"),
+    ],
+)
+def test_what_cannot_be_is_refused(data, how, said):
+    with pytest.raises(WorkbenchError, match=said):
+        wb.compress(data, wb.Absolute(0.1), **how)
+
+
+def test_a_codec_for_points_is_refused_even_when_it_is_registered():
+    with registered(Sorting), pytest.raises(WorkbenchError, match="sorting is for particles"):
+        wb.compress(samples.field(), wb.Absolute(0.1), Sorting())
+
+
+def test_real_fields_keep_the_bound(shared_data):
+    turbulence = np.fromfile(shared_data / "sperr_fields" / "vorticity.128_128_41", "<f4").reshape(41, 128, 128)[:12, :48, :50]
+    for codec in FOR_FIELDS:
+        check(turbulence, wb.Relative(1e-3), codec, chunk_values=10_000)
+
+
+def test_a_real_temperature_is_opened_compressed_and_verified(shared_data, tmp_path):
+    pytest.importorskip("netCDF4")
+    temperature = open_file(shared_data / "cesm" / "cam-fv.T.3months.nc", name="T")
+    part = wb.Field(temperature.values[0, :4], name=temperature.name, metadata=temperature.metadata)
+    archive = check(part, wb.Absolute(0.05), "sz3")
+    assert_within(part.values, reopened(archive, tmp_path / "some.zip").decompress().values, wb.Absolute(0.05))
+    assert archive.ratio > 5

@@ -1,0 +1,99 @@
+"""What `info` says of archives without decoding them, and what `doctor` knows of codecs."""
+
+import importlib.metadata
+from pathlib import Path
+
+import pytest
+
+import workbench as wb
+from cli.conftest import Run, damage, particles
+from workbench import codecs
+from workbench.codecs.codec import Codec
+
+KEYS = {
+    "file", "kind", "holds", "shape", "dtype", "codec", "bound", "original_bytes", "archive_bytes", "ratio",
+    "bits_per_value", "arrays", "certificate", "provenance",
+}
+
+
+def keys(described: dict) -> set[str]:
+    return {key for key in described if not key.startswith("metadata.")}
+
+
+def test_an_archive_of_particles_describes_itself(run: Run, archive: Path) -> None:
+    printed = run("info", archive, "--json")
+    assert (printed.status, printed.err) == (0, "")
+    found, opened = printed.json, wb.open(archive)
+    assert keys(found) == KEYS | {"box", "order", "bits_per_particle"}
+    assert (found["kind"], found["holds"], found["shape"]) == ("archive", "particles", [4096, 3])
+    assert (found["box"], found["order"]) == ([16.0, 16.0, 16.0], "free")
+    assert found["codec"] == opened.codec.to_dict()
+    assert found["bound"] == {"kind": "absolute", "eb": 0.01}
+    assert set(found["arrays"]) == {"positions", "velocities", "ids", "extents"}
+    for name, array in found["arrays"].items():
+        chunks = [path for path in (archive / name / "c").rglob("*") if path.is_file()]
+        assert (array["chunks"], array["bytes"]) == (len(chunks), sum(path.stat().st_size for path in chunks))
+    assert found["provenance"]["versions"]["lossbench"] == wb.__version__
+    assert found["metadata.seed"] == particles().metadata["seed"]
+
+
+def test_an_archive_of_a_field_describes_itself(run: Run, field_archive: Path) -> None:
+    found = run("info", field_archive, "--json").json
+    assert keys(found) == KEYS | {"name", "spacing"}
+    assert (found["holds"], found["shape"], found["codec"]["id"]) == ("field", [20, 24, 28], "prequantised")
+
+
+def test_people_read_sizes_and_certificate(run: Run, archive: Path) -> None:
+    out = run("info", archive).out
+    assert "4096, 3" in out
+    assert "bytes: 4,096 x 3 float32, lattice, chunks: " in out
+    assert "positions: every value within 0.01 of the original" in out
+    assert "{" not in out
+
+
+def test_nothing_is_decoded_for_it(run: Run, archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Codec, "decode", lambda *_: pytest.fail("a chunk was decoded"))
+    for chunk in (archive / "positions" / "c").rglob("0"):
+        if chunk.is_file():
+            damage(chunk)
+    assert run("info", archive).status == 0
+
+
+def test_a_missing_chunk_is_named(run: Run, archive: Path) -> None:
+    (archive / "positions/c/2/0").unlink()
+    refused = run("info", archive)
+    assert (refused.status, refused.out) == (1, "")
+    assert "positions/c/2/0" in refused.err
+
+
+def test_groups_can_be_found_in_an_archive(run: Run, archive: Path) -> None:
+    groups = wb.friends_of_friends(wb.open(archive).decompress(), 0.2)
+    assert run("fof", archive, "--json").json["groups"] == len(groups)
+
+
+def test_doctor_lists_every_codec(run: Run) -> None:
+    found = run("doctor", "--json").json
+    assert {key: found[key] for key in found if key.startswith("codec_")} == {
+        f"codec_{name}": reason or "available" for name, reason in codecs.status().items()
+    }
+
+
+def test_doctor_says_why_a_codec_is_missing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workbench.codecs.zfp.ZFP.module", "no_such_module_anywhere")
+    printed = run("doctor")
+    assert printed.status == 0
+    (line,) = [line for line in printed.out.splitlines() if line.startswith("codec zfp ")]
+    assert "needs no_such_module_anywhere, which is not installed: pip install 'lossbench[codecs]'" in line
+
+
+def test_doctor_knows_whether_zarr_can_open_archives(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("zarr")
+    assert run("doctor", "--json").json["zarr_codec"] == "registered: Zarr can open archives"
+    broken = importlib.metadata.EntryPoint("lossbench", "workbench.archive.zarr_codec:NoSuchCodec", "zarr.codecs")
+    points = importlib.metadata.entry_points
+    for pretended, expected in (((), "not registered: install"), ((broken,), "registered, but it cannot be loaded")):
+        monkeypatch.setattr(
+            importlib.metadata, "entry_points",
+            lambda pretended=pretended, **chosen: pretended if chosen == {"group": "zarr.codecs"} else points(**chosen),
+        )
+        assert run("doctor", "--json").json["zarr_codec"].startswith(expected)

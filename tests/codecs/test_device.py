@@ -1,0 +1,58 @@
+"""The house codec on the stand-in for CuPy: the same bytes as on a CPU, and positions stay where they are."""
+
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import fake_cupy
+import workbench as wb
+from workbench.codecs import Tolerance
+from workbench.codecs.lattice import LatticeCodec
+
+
+@pytest.fixture
+def cupy(stand_in: ModuleType) -> ModuleType:
+    return stand_in
+
+
+def positions(count: int = 5000) -> np.ndarray:
+    return np.random.default_rng(0).random((count, 3)) ** 2
+
+
+@pytest.mark.parametrize("order", ["free", "keep"])
+@pytest.mark.parametrize("coder", ["packed", "context", "pcodec"])
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-11])
+def test_both_machines_write_the_same_bytes_and_read_the_same_positions(cupy, order, coder, tolerance):
+    given, aim = positions(), Tolerance(absolute=tolerance)
+    codec = LatticeCodec(order=order, coder=coder, block=256)
+    data = codec.encode(cupy.asarray(given), aim)
+    assert data == codec.encode(given, aim)
+    decoded = codec.decode(data, given.shape, given.dtype, cupy)
+    assert type(decoded) is fake_cupy.ndarray
+    assert np.array_equal(decoded.get(), codec.decode(data, given.shape, given.dtype))
+
+
+@pytest.mark.parametrize("order", ["free", "keep"])
+def test_packing_takes_only_packed_bytes_to_the_host(cupy, order):
+    moved = cupy.asarray(positions(100_000))
+    fake_cupy.copied_to_host.clear()
+    data = LatticeCodec(order=order, coder="packed").encode(moved, Tolerance(absolute=1e-3))
+    assert sum(fake_cupy.copied_to_host) < 1.01 * len(data)
+
+
+@pytest.mark.parametrize("order", ["free", "keep"])
+def test_archives_from_both_machines_are_the_same(cupy, order):
+    here = positions().astype(np.float32)
+    there = cupy.asarray(here)
+    codec, bound = LatticeCodec(coder="packed"), wb.Absolute(1e-3)
+    ids = np.arange(len(here))
+    ours = wb.compress(wb.Particles(there, 1.0, there, cupy.asarray(ids)), bound, codec, order=order)
+    theirs = wb.compress(wb.Particles(here, 1.0, here, ids), bound, codec, order=order)
+    assert ours.store.keys() == theirs.store.keys()
+    assert all(ours.store.read(key) == theirs.store.read(key) for key in theirs.store.keys())   # noqa: SIM118
+
+
+def test_codecs_of_the_host_refuse_arrays_of_a_gpu(cupy):
+    with pytest.raises(wb.WorkbenchError, match="works on NumPy arrays; got a CuPy array"):
+        wb.compress(wb.Particles(cupy.asarray(positions())), wb.Absolute(1e-3), codec="prequantised")

@@ -1,0 +1,84 @@
+"""What an archive says about itself, for people and for programs. Nothing is decoded for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.archive import Archive
+from workbench.archive.reading import StoredArray
+from workbench.cli.source import print_result
+from workbench.codecs import Codec, Columns
+
+
+def describe_archive(archive: Archive) -> dict[str, Any]:
+    """What it holds, how large it is, and what was promised and checked."""
+    layout = archive.data.layout
+    bound = archive.certificate[layout.name].bound
+    metadata = archive.attributes.get("metadata")
+    return {
+        "kind": "archive",
+        "holds": archive.kind,
+        "shape": list(layout.shape),
+        "dtype": str(layout.dtype),
+        **_of_its_kind(archive),
+        "codec": _described(archive.codec),
+        "bound": bound and bound.to_dict(),
+        **sizes(archive),
+        "arrays": {name: _describe_array(stored) for name, stored in archive.arrays.items()},
+        "certificate": archive.certificate.to_dict(),
+        "provenance": archive.attributes.get("provenance"),
+        **{f"metadata.{name}": value for name, value in (metadata if isinstance(metadata, Mapping) else {}).items()},
+    }
+
+
+def sizes(archive: Archive) -> dict[str, Any]:
+    """How large it is, before and after."""
+    found = {
+        "original_bytes": archive.original_nbytes,
+        "archive_bytes": archive.nbytes,
+        "ratio": archive.ratio,
+        "bits_per_value": archive.bits_per_value,
+    }
+    return {**found, "bits_per_particle": archive.bits_per_particle} if archive.kind == "particles" else found
+
+
+def print_archive(described: Mapping[str, Any], archive: Archive, as_json: bool) -> None:
+    """Print a description: for people, each array takes a line, and the certificate stands below in words."""
+    if as_json:
+        print_result(described, as_json)
+        return
+    arrays, provenance = described.get("arrays", {}), described.get("provenance")
+    lines = {name: value for name, value in described.items() if name not in ("arrays", "certificate", "provenance")}
+    lines |= {f"array {name}": _in_words(array) for name, array in arrays.items()}
+    if isinstance(provenance, Mapping):   # the codec stands above
+        lines |= {f"made with {name}": value for name, value in provenance.items() if name != "codec"}
+    print_result(lines, as_json)
+    print(archive.certificate)
+
+
+def _of_its_kind(archive: Archive) -> dict[str, Any]:
+    if archive.kind == "field":
+        return {name: archive.attributes.get(name) for name in ("name", "spacing")}
+    return {"box": list(archive.box) if archive.box else None, "order": archive.attributes.get("order")}
+
+
+def _describe_array(stored: StoredArray) -> dict[str, Any]:
+    layout = stored.layout
+    return {
+        "shape": list(layout.shape),
+        "dtype": str(layout.dtype),
+        "chunks": layout.chunk_count,
+        "bytes": stored.nbytes,
+        "codec": _described(stored.codec),
+    }
+
+
+def _in_words(array: Mapping[str, Any]) -> str:
+    shape = " x ".join(f"{size:,}" for size in array["shape"])
+    return f"{array['bytes']:,} bytes: {shape} {array['dtype']}, {array['codec']['id']}, chunks: {array['chunks']:,}"
+
+
+def _described(codec: Codec) -> dict[str, Any]:
+    """The codec with its options; for tables, the one that their columns are encoded with."""
+    return (codec.codec if isinstance(codec, Columns) else codec).to_dict()

@@ -1,0 +1,92 @@
+"""`--codec` and `--option`: a codec from the shell, whose options have the types that the codec itself declares."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from workbench.codecs import Codec, ParticleCodec
+from workbench.codecs.registry import codec_class
+from workbench.errors import WorkbenchError
+
+AUTO = "auto"
+NONE = "none"
+BOOLEANS = {"true": True, "yes": True, "false": False, "no": False}
+# What compression sets itself, whatever a codec for particles was given.
+SET_ELSEWHERE = {
+    "order": "use --order",
+    "lower": "it follows from the particles",
+    "upper": "it follows from the particles",
+    "box": "use --box",
+}
+
+
+def add_codec(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of a codec, and its options."""
+    names = "`workbench doctor` lists them; default: the best that is installed"
+    parser.add_argument("--codec", default=AUTO, metavar="NAME", help=f"codec ({names})")
+    text = "an option of the codec, such as algorithm=lorenzo_reg; may be given several times"
+    parser.add_argument("--option", dest="codec_options", action="append", default=[], metavar="KEY=VALUE", help=text)
+
+
+def chosen_codec(options: argparse.Namespace) -> str | Codec:
+    """The codec that was asked for, once it is known that it can run here; "auto" is left to the data."""
+    if options.codec == AUTO:
+        if options.codec_options:
+            raise WorkbenchError(f"--option {options.codec_options[0]} needs --codec NAME, to say whose option it is")
+        return AUTO
+    found = codec_class(options.codec)
+    codec = found(**_typed(found, options.codec_options))
+    codec.require()
+    return codec
+
+
+def _typed(codec: type[Codec], given: Sequence[str]) -> dict[str, Any]:
+    """The options by name; whether their values are within limits is for the codec to say."""
+    properties = codec.schema()["properties"]
+    typed: dict[str, Any] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not (key and equals):
+            raise WorkbenchError(f"--option must be KEY=VALUE; got {text!r}")
+        if key in typed:
+            raise WorkbenchError(f"--option {key} must be given once; got it again as {text!r}")
+        if key not in properties:
+            raise WorkbenchError(f"{codec.id} has the options {', '.join(properties) or '(none)'}; got --option {text}")
+        if key in SET_ELSEWHERE and issubclass(codec, ParticleCodec):
+            raise WorkbenchError(f"--option {key} has no effect: {SET_ELSEWHERE[key]}")
+        declared = properties[key]["type"]
+        typed[key] = _value(f"--option {key} of {codec.id}", value, [declared] if isinstance(declared, str) else declared)
+    return typed
+
+
+def _value(name: str, text: str, types: Sequence[str]) -> Any:
+    """The text as the first of these JSON types, which is the one that matters, or as null."""
+    if "null" in types and text.lower() == NONE:
+        return None
+    kind = types[0]
+    try:
+        return _READ[kind](text)
+    except (KeyError, ValueError):
+        expected = f"{kind} or {NONE}" if "null" in types else kind
+        raise WorkbenchError(f"{name} must be {expected}; got {text!r}") from None
+
+
+def _boolean(text: str) -> bool:
+    return BOOLEANS[text.lower()]
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(float(part) for part in text.split(","))
+
+
+_READ: dict[str, Any] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": _boolean,
+    "array": _numbers,
+    "object": json.loads,
+}

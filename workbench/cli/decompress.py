@@ -1,0 +1,115 @@
+"""`workbench decompress IN OUT`: an archive, or a region of it, as NumPy files that anything can read."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench.archive import Archive
+from workbench.cli.progress import Progress, add_quiet
+from workbench.cli.source import add_archive, print_result
+from workbench.cli.target import add_target, new_file, require_free
+from workbench.data import Field, Particles
+from workbench.errors import WorkbenchError
+
+SUFFIXES = (".npy", ".npz")
+Region = tuple[tuple[float | None, float | None], ...]
+
+
+def add(commands: Any) -> None:
+    """Add this command."""
+    parser = commands.add_parser(
+        "decompress",
+        help="write what an archive holds as NumPy files",
+        description="Decode an archive, or a region of it, and write it for NumPy.",
+    )
+    add_archive(parser, "IN")
+    text = "file to write: .npy for the positions or values alone, .npz for all that belongs to them"
+    add_target(parser, text)
+    text = (
+        "only this region, lower <= x < upper: of space for particles, of grid points for a field, where an end may be "
+        "left out; write --region=-1:1,... when it begins with a minus sign"
+    )
+    parser.add_argument("--region", type=_region, metavar="X0:X1,Y0:Y1,Z0:Z1", help=text)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_quiet(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Open the archive, decode it, write the file, print what is in it."""
+    suffix = Path(options.out).suffix
+    if suffix not in SUFFIXES:
+        raise WorkbenchError(f"OUT must end in {' or '.join(SUFFIXES)}; got {options.out}")
+    require_free(options.out, options.overwrite)
+    archive = Archive.open(options.archive)
+    with Progress(options.quiet) as progress:
+        progress(None, f"decoding {options.archive}")
+        start = time.perf_counter()
+        data = archive.decompress() if options.region is None else archive.read(_in_kind(archive, options.region))
+        seconds = time.perf_counter() - start
+        arrays = arrays_of(data)
+        main, *rest = arrays
+        progress(None, f"writing {options.out}")
+        with new_file(options.out, options.overwrite) as file:
+            if suffix == ".npz":
+                np.savez(file, **arrays)   # type: ignore[arg-type]
+            else:
+                np.save(file, arrays[main])
+    written, left_out = ([main], rest) if suffix == ".npy" else (list(arrays), [])
+    outcome = _outcome(options, archive, arrays[main], seconds)
+    print_result({**outcome, "arrays": written, "left_out": left_out}, options.json)
+    return 0
+
+
+def arrays_of(data: Particles | Field) -> dict[str, np.ndarray]:
+    """All that belongs together, by name, the positions or values first.
+
+    >>> list(arrays_of(Particles([[0.0, 0.5]], box=1.0, ids=[7])))
+    ['positions', 'ids', 'box']
+    """
+    if isinstance(data, Particles):
+        found = {"positions": data.positions, "velocities": data.velocities, "ids": data.ids, "box": data.box}
+    else:
+        found = {"values": data.values, "mask": data.mask, "spacing": data.spacing}
+    return {name: np.asarray(array) for name, array in found.items() if array is not None}
+
+
+def _outcome(options: argparse.Namespace, archive: Archive, decoded: np.ndarray, seconds: float) -> dict[str, Any]:
+    return {
+        "file": options.archive,
+        "out": options.out,
+        "holds": archive.kind,
+        "shape": list(decoded.shape),
+        "dtype": str(decoded.dtype),
+        "region": options.region and [list(ends) for ends in options.region],
+        "bytes": Path(options.out).stat().st_size,
+        "seconds": round(seconds, 4),
+    }
+
+
+def _region(text: str) -> Region:
+    """The ends along each axis: `0:10,:,5:` leaves out some."""
+    try:
+        pairs = [[float(end) if end.strip() else None for end in part.split(":")] for part in text.split(",")]
+        return tuple((low, high) for low, high in pairs)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected x0:x1,y0:y1,z0:z1; got {text!r}") from None
+
+
+def _in_kind(archive: Archive, region: Region) -> Any:
+    """The region as the archive takes it: lengths for particles, grid points for a field."""
+    if archive.kind == "particles":
+        return region
+    ends = [end for pair in region for end in pair if end is not None]
+    if not all(end.is_integer() for end in ends):
+        raise WorkbenchError(f"the region of a field must be whole numbers of grid points; got {_in_words(region)}")
+    return [slice(*(None if end is None else int(end) for end in pair)) for pair in region]
+
+
+def _in_words(region: Region) -> str:
+    return ",".join(":".join("" if end is None else f"{end:g}" for end in pair) for pair in region)
