@@ -107,6 +107,38 @@ KERNEL(count_descents)(i64 chunks, i64 n, const u64* key, i64* descents)
     }
 }
 
+// Whether a stretch of the curve, from key to key, comes through a box of cells, given by the keys of its lowest and highest
+// corner. Looks for the first key of the box that is not before the stretch (Tropf and Herzog, 1981): walks down the bits,
+// narrows the box to the half that can still hold it, and remembers the other half when that comes later on the curve.
+KERNEL(reaches_box)(i64 n, const u64* first, const u64* final, const u64* corners, i32 bits, u8* reaches)
+{
+    FOR_EACH(i, n) {
+        u64 least = corners[0], most = corners[1], best = ~0ULL;
+        const u64 key = first[i];
+        bool decided = false;
+        for (i32 bit = bits - 1; bit >= 0 && !decided; --bit) {
+            const u64 one = 1ULL << bit;
+            u64 below = 0;   // the lower bits of the same axis
+            for (i32 lower = bit - DIMENSIONS; lower >= 0; lower -= DIMENSIONS) below |= 1ULL << lower;
+            const bool at_key = key & one, at_least = least & one, at_most = most & one;
+            if (!at_least && at_most) {
+                if (at_key) {
+                    least = (least & ~below) | one;
+                } else {
+                    best = (least & ~below) | one;
+                    most = (most & ~one) | below;
+                }
+            } else if (at_least && !at_key) {   // all of the box comes later
+                best = least;
+                decided = true;
+            } else if (!at_most && at_key) {    // all of it came before: what was remembered is next
+                decided = true;
+            }
+        }
+        reaches[i] = (decided ? best : key) <= final[i] && !(decided && best == ~0ULL);
+    }
+}
+
 // In the original order: the steps from cell to cell, the short way round in a periodic box, with the sign in the lowest bit.
 // `period` is the number of cells around, or 0; each block starts anew, from the cells in `first`.
 KERNEL(cell_steps)(i64 n, i64 block, const real* position, const double* origin, double cells_per_length, const i64* last,

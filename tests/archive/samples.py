@@ -26,13 +26,13 @@ def particles(
 ) -> wb.Particles:
     """Half of them clustered, half anywhere; some exactly on faces; with velocities, and with ids that tell each."""
     random = np.random.default_rng([seed, count, dimensions])
-    positions = random.random((count, dimensions)) * (1.0 if box is None else box)
+    positions = random.random((count, dimensions)) * (10.0 if box is None else box)
     positions[: count // 2] = positions[0] + random.normal(scale=0.01, size=(count // 2, dimensions))
     positions[count // 2 :: 50] = 0
     velocities = random.normal(scale=300, size=positions.shape).astype(dtype)
     ids = random.permutation(count) * 1_000_003
     if box is None:
-        return wb.Particles((positions - 0.3).astype(dtype), None, velocities, ids)
+        return wb.Particles((positions - 3).astype(dtype), None, velocities, ids)
     return wb.Particles.wrapped(positions.astype(dtype), box, velocities, ids)
 
 

@@ -1,5 +1,7 @@
 """Archives of fields as wholes: any shape, any codec, with gaps, masks and promises beyond a bound."""
 
+import importlib.util
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,7 +18,6 @@ from workbench.errors import WorkbenchError
 FOR_FIELDS = [name for name in CODECS if name not in ("lattice", "draco")]
 BOUNDS = [wb.Absolute(0.05), wb.Relative(1e-3), wb.PointwiseRelative(1e-2)]
 SHAPES = [(301,), (1, 40), (23, 17), (9, 8, 11), (3, 5, 7, 4)]
-LEAST, MOST = 1e-300, 1e300
 
 
 def check(values, bound, codec="auto", mask=None, **how):
@@ -39,8 +40,8 @@ def with_gaps(shape, dtype, seed=0):
     flat, bits = values.reshape(-1), np.dtype(f"u{values.itemsize}")
     places = random.permutation(values.size)[: max(values.size // 8, 8)]
     payload = np.array([np.nan], dtype).view(bits) | bits.type(0xBEEF)
-    special = np.concatenate([np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, np.finfo(dtype).tiny / 8], dtype), payload.view(dtype)])
-    flat[places] = np.resize(special, len(places))
+    special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, np.finfo(dtype).tiny / 8], dtype)
+    flat[places] = np.resize(np.concatenate([special, payload.view(dtype)]), len(places))
     return values
 
 
@@ -186,7 +187,7 @@ def test_whatever_a_codec_does_the_bound_holds(bad):
 # Promises beyond a bound.
 
 safeguards = pytest.mark.skipif(
-    not __import__("importlib.util").util.find_spec("compression_safeguards"), reason="compression-safeguards is not installed"
+    importlib.util.find_spec("compression_safeguards") is None, reason="compression-safeguards is not installed"
 )
 
 
@@ -206,17 +207,13 @@ def test_signs_are_kept(codec):
 @safeguards
 def test_a_safeguard_that_looks_at_neighbours_sees_the_whole_field():
     values = samples.field((24, 24), np.float64)
-    keep = [wb.Safeguard("qoi_eb_stencil", qoi="X[I+A[1]] - X[I]", type="abs", eb=0.01, neighbourhood=[
-        {"axis": 0, "before": 0, "after": 1, "boundary": "valid"}
-    ])]
-    try:
-        keep[0].needs_neighbours   # noqa: B018 - whether the library knows it
-    except WorkbenchError:
-        keep = [wb.Safeguard("monotonicity", monotonicity="strict", window=1, boundary="valid", axis=None)]
-    assert keep[0].needs_neighbours
-    archive = check(values, wb.Absolute(0.5), "sz3", keep=keep, chunk_values=50)
+    following = [{"axis": 0, "before": 0, "after": 1, "boundary": "valid"}]
+    slope = wb.Safeguard("qoi_eb_stencil", qoi="X[1] - X[0]", type="abs", eb=0.01, neighbourhood=following)
+    archive = check(values, wb.Absolute(0.5), "sz3", keep=[slope], chunk_values=50)
     assert archive.data.layout.chunk_count == 1
-    assert wb.guarantees.safeguards_hold(keep, values, archive.decompress().values)
+    assert abs(np.diff(archive.decompress().values, axis=0) - np.diff(values, axis=0)).max() <= 0.01
+    plain = check(values, wb.Absolute(0.5), "sz3", chunk_values=50).decompress().values
+    assert abs(np.diff(plain, axis=0) - np.diff(values, axis=0)).max() > 0.1
 
 
 @pytest.mark.parametrize(
@@ -243,9 +240,9 @@ def test_a_codec_for_points_is_refused_even_when_it_is_registered():
 
 
 def test_real_fields_keep_the_bound(shared_data):
-    turbulence = np.fromfile(shared_data / "sperr_fields" / "vorticity.128_128_41", "<f4").reshape(41, 128, 128)[:12, :48, :50]
+    turbulence = np.fromfile(shared_data / "sperr_fields" / "vorticity.128_128_41", "<f4").reshape(41, 128, 128)
     for codec in FOR_FIELDS:
-        check(turbulence, wb.Relative(1e-3), codec, chunk_values=10_000)
+        check(turbulence[:12, :48, :50], wb.Relative(1e-3), codec, chunk_values=10_000)
 
 
 def test_a_real_temperature_is_opened_compressed_and_verified(shared_data, tmp_path):

@@ -189,11 +189,12 @@ def test_without_the_original_only_a_stored_or_kept_order_is_known():
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("codec", CODECS)
 def test_the_same_particles_make_the_same_archive_whatever_the_threads(codec, order):
-    original = samples.particles(800)
-    made = []
+    original, velocities, made = samples.particles(800), wb.Relative(0.01), []
     for threads in (1, 2, 3):
         with backend.using_threads(threads):
-            archive = wb.compress(original, wb.Absolute(0.01), codec, order=order, chunk_values=384, velocities=wb.Relative(0.01))
+            archive = wb.compress(
+                original, wb.Absolute(0.01), codec, order=order, chunk_values=384, velocities=velocities
+            )
             made.append((parts(archive), archive.permutation(original).tobytes()))
             archive.verify(original)
     assert made[0] == made[1] == made[2]
@@ -223,7 +224,7 @@ def test_what_is_opened_again_is_what_was_saved(tmp_path, suffix, order):
     assert again.decompress().metadata == {
         "redshift": 0.5, "history": ["a", {"b": None}], "strange": "1j", "nan": "nan", "3": [0, 1, 2]
     }
-    for name in ("kind", "box", "reordered", "nbytes", "ratio", "bits_per_value", "bits_per_particle", "certificate", "codec"):
+    for name in "kind box reordered nbytes ratio bits_per_value bits_per_particle certificate codec".split():
         assert getattr(again, name) == getattr(archive, name)
     assert (repr(again), again._repr_html_(), len(again)) == (repr(archive), archive._repr_html_(), 300)
     assert parts(again) == parts(archive)
@@ -331,7 +332,7 @@ def test_an_archive_that_nobody_could_decode_is_not_made(codec, said, data):
 def test_a_codec_of_another_package_is_missed_by_name(tmp_path):
     with registered(ReturnsZeros):
         path = wb.compress(samples.particles(20), wb.Absolute(0.01), ReturnsZeros()).save(tmp_path / "some.zarr")
-    with pytest.raises(WorkbenchError, match="positions cannot be decoded here: codec must be one of .*; got 'misbehaving'"):
+    with pytest.raises(WorkbenchError, match=r"positions cannot be decoded here: codec must be .*; got 'misbehaving'"):
         open_file(path)
 
 

@@ -174,10 +174,24 @@ def test_an_archive_is_no_original(run: Run, archive: Path, tmp_path: Path) -> N
     assert "is an archive: compress the original it was made from" in refused.err
 
 
-def test_a_codec_that_cannot_run_here_is_refused(
+def test_an_archive_that_appeared_meanwhile_is_kept(
+    run: Run, field: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def somebody_is_faster(*arguments: object, **options: object) -> wb.Archive:
+        wb.compress(wave(), wb.Absolute(0.3)).save(tmp_path / "a.zip")
+        return wb.compress(*arguments, **options)
+
+    monkeypatch.setattr(command, "compress", somebody_is_faster)
+    assert run("compress", field, tmp_path / "a.zip", "--abs", 0.1).status == 2
+    assert wb.open(tmp_path / "a.zip").certificate["values"].bound == wb.Absolute(0.3)
+    assert names(tmp_path) == {"field.npy", "a.zip"}
+
+
+def test_a_codec_that_cannot_run_here_is_refused_before_work(
     run: Run, field: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workbench.codecs.sz3.SZ3.module", "no_such_module_anywhere")
+    monkeypatch.setattr(command, "open_source", lambda options: pytest.fail("the file was read"))
     refused = run("compress", field, tmp_path / "a.zip", "--abs", 1, "--codec", "sz3")
     assert refused.status == 2
     assert "sz3 needs no_such_module_anywhere, which is not installed" in refused.err

@@ -2,9 +2,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
+from workbench import backend
 from workbench.codecs import CodecFailed
-from workbench.codecs.curve import Lattice, _next_in_box
+from workbench.codecs.curve import Lattice
 
 
 def plain_key(cells: list[int]) -> int:
@@ -64,20 +66,21 @@ def test_a_tolerance_near_the_spacing_of_the_numbers_is_refused():
 
 
 @given(st.integers(2, 3), st.data())
-def test_the_next_key_in_a_box_is_the_smallest_that_is_not_before(dimensions, data):
-    bits = 3
-    cells = st.integers(0, 2**bits - 1)
-    low = [data.draw(cells) for _ in range(dimensions)]
-    high = [data.draw(st.integers(a, 2**bits - 1)) for a in low]
-    cubes = (list(c) for c in np.ndindex(*(2**bits,) * dimensions))
-    every = [plain_key(c) for c in cubes if all(a <= x <= b for a, x, b in zip(low, c, high, strict=True))]
-    keys = np.arange(2 ** (bits * dimensions), dtype=np.uint64)
-    following, found = _next_in_box(keys, plain_key(low), plain_key(high), bits * dimensions, dimensions)
-    for key in keys.tolist():
-        later = [k for k in every if k >= key]
-        assert found[key] == bool(later)
-        if later:
-            assert following[key] == min(later)
+def test_a_stretch_reaches_a_box_when_a_key_of_the_box_is_in_it(dimensions, data):
+    size = 8
+    edges = st.integers(0, size - 1)
+    low = [data.draw(edges) for _ in range(dimensions)]
+    high = [data.draw(st.integers(a, size - 1)) for a in low]
+    cubes = (list(c) for c in np.ndindex(*(size,) * dimensions))
+    inside = {plain_key(c) for c in cubes if all(a <= x <= b for a, x, b in zip(low, c, high, strict=True))}
+    ends = np.sort(data.draw(hnp.arrays(np.uint64, (20, 2), elements=st.integers(0, size**dimensions - 1))), axis=1)
+    first, final = np.ascontiguousarray(ends[:, 0]), np.ascontiguousarray(ends[:, 1])
+    corners = np.array([plain_key(low), plain_key(high)], np.uint64)
+    reaches = np.empty(len(ends), np.uint8)
+    kernel = backend.kernel("lattice", "reaches_box", np.float64, dimensions)
+    kernel(len(ends), first, final, corners, 3 * dimensions, reaches)
+    expected = [bool(inside & set(range(a, b + 1))) for a, b in ends.tolist()]
+    assert reaches.astype(bool).tolist() == expected
 
 
 @pytest.mark.parametrize("dimensions", [2, 3])
@@ -87,7 +90,7 @@ def test_no_particle_of_a_region_is_in_a_stretch_that_is_left_out(dimensions):
     lattice = Lattice.fitted(positions.min(axis=0), positions.max(axis=0), 1e-3, np.float64)
     keys = np.sort(lattice.keys(positions))
     decoded = lattice.positions(keys, np.zeros(0, np.uint64), np.float64)
-    first, final = keys[::100], keys[99::100]
+    first, final = np.ascontiguousarray(keys[::100]), np.ascontiguousarray(keys[99::100])
     fewest = 1.0
     for _ in range(50):
         lower = random.random(dimensions) ** 2

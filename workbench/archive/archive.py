@@ -6,6 +6,7 @@ are any) or `values` (with `mask`). Nothing is decoded before it is asked for, a
 
 from __future__ import annotations
 
+import functools
 import html
 import math
 import os
@@ -158,10 +159,15 @@ class Archive:
             mask = regions.grid_part(self.arrays["mask"], slices) if "mask" in self.arrays else None
             return self._field(regions.grid_part(self.data, slices), mask)
         wanted = regions.cuboids(region, self.data.layout.shape[1], self.box)
-        positions, places = regions.particles_in(self.data, self.arrays["extents"].values(), wanted)
+        positions, places = regions.particles_in(self.data, self._extents, wanted)
         if not len(positions):
             raise WorkbenchError(f"no particle lies in the region {region!r}")
         return self._particles(positions, self._rows("velocities", places), self._rows("ids", places))
+
+    @functools.cached_property
+    def _extents(self) -> np.ndarray:
+        """How far the decoded positions of each chunk reach."""
+        return self.arrays["extents"].values()
 
     def permutation(self, original: Particles | None = None) -> Array:
         """Which particle of the original each decoded one is: decoded[i] is original[permutation[i]].

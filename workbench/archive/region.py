@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.archive.chunk import CHECKSUM, decode_frame
+from workbench.archive.chunk import CHECKSUM
 from workbench.archive.frame import Damaged
 from workbench.archive.reading import Index, StoredArray
 from workbench.codecs.codec import CodecFailed
@@ -52,9 +52,7 @@ def particles_in(positions: StoredArray, extents: np.ndarray, wanted: Sequence[C
             continue
         # No farther than the particles reach: a region may be as large as numbers go, and cells are counted.
         values, place = _near(positions, index, [(np.clip(a, low, high), np.clip(b, low, high)) for a, b in near])
-        inside = np.zeros(len(values), bool)
-        for a, b in near:
-            inside |= ((values >= a) & (values < b)).all(axis=1)
+        inside = _inside(values, near)
         found.append(values[inside])
         places.append(place[inside] + positions.layout.chunk_slices(index)[0].start)
     empty = np.empty((0, positions.layout.shape[1]), positions.layout.dtype)
@@ -107,23 +105,36 @@ def _intervals(low: float, high: float, length: float | None) -> list[tuple[floa
     if high - low >= length:
         return [(0.0, length)]
     start, stop = (_wrapped(end, length) for end in (low, high))   # each alone: regions that touch do so here, too
-    return [(start, stop)] if start < stop else [(start, length), (0.0, stop)]
+    if start < stop or (start == stop and high - low < length / 2):   # equal after rounding: almost nothing, or almost all
+        return [(start, stop)]
+    return [(start, length), (0.0, stop)]
 
 
 def _wrapped(end: float, length: float) -> float:
-    inside = end - math.floor(end / length) * length
-    return inside if 0 <= inside < length else 0.0   # rounding can leave it on a face
+    """The image of an end inside the box; what rounding takes to the upper face belongs there."""
+    return min(max(end - math.floor(end / length) * length, 0.0), length)
+
+
+def _inside(positions: np.ndarray, wanted: Sequence[Cuboid]) -> np.ndarray:
+    """Which positions lie in one of these; compared in float64, as the ends are."""
+    inside = np.zeros(len(positions), bool)
+    for low, high in wanted:
+        within = np.ones(len(positions), bool)
+        for axis, column in enumerate(positions.T):
+            within &= (column >= low[axis]) & (column < high[axis])
+        inside |= within
+    return inside
 
 
 def _near(positions: StoredArray, index: Index, wanted: Sequence[Cuboid]) -> tuple[np.ndarray, np.ndarray]:
     """Positions of a chunk that include all in the cuboids, and the place of each in the chunk."""
-    codec, layout = positions.codec, positions.layout
-    opened = positions.frame(index, lazy=(CODE,))
-    if not isinstance(codec, LatticeCodec) or set(opened.sections) != {CODE, CHECKSUM}:
-        opened = positions.frame(index)
-        values = decode_frame(opened, codec, layout.dtype)
-        return values, np.arange(len(values))
-    try:
-        return codec.decode_region(opened.sections[CODE], opened.shape, layout.dtype, wanted)
-    except (CodecFailed, OverflowError) as error:   # extents can be made up, too
-        raise Damaged(opened.where, str(error)) from error
+    codec = positions.codec
+    if isinstance(codec, LatticeCodec):
+        opened = positions.frame(index, lazy=(CODE,))
+        if set(opened.sections) == {CODE, CHECKSUM}:   # corrections are of a whole chunk
+            try:
+                return codec.decode_region(opened.sections[CODE], opened.shape, positions.layout.dtype, wanted)
+            except (CodecFailed, OverflowError) as error:   # extents can be made up, too
+                raise Damaged(opened.where, str(error)) from error
+    values = positions.chunk(index)
+    return values, np.arange(len(values))

@@ -189,7 +189,7 @@ class ParticleCodec(Codec):
     """A codec for positions (N, 2) or (N, 3) that knows they are points; it may return them in another order."""
 
     dimensions: ClassVar[tuple[int, ...]] = (2,)
-    chunk_values: ClassVar[int] = 3 * 2**18
+    chunk_values: ClassVar[int] = 3 * 2**19
 
     @property
     def reorders(self) -> bool:

@@ -136,10 +136,11 @@ class Lattice:
         high = [min(math.floor((b - o) / self.step) + 1, n) for b, o, n in zip(upper, self.origin, self.last, strict=True)]
         if any(a > b for a, b in zip(low, high, strict=True)):
             return np.zeros(len(first), bool)
-        corners = [_interleaved([cell >> self.shift for cell in corner]) for corner in (low, high)]
-        keys = np.asarray(first, np.uint64)
-        following, found = _next_in_box(keys, corners[0], corners[1], self.key_bits, self.dimensions)
-        return found & (following <= np.asarray(final, np.uint64))
+        corners = np.array([_interleaved([cell >> self.shift for cell in corner]) for corner in (low, high)], np.uint64)
+        reaches = np.empty(len(first), np.uint8)
+        kernel = backend.kernel("lattice", "reaches_box", np.float64, self.dimensions)
+        kernel(len(first), first, final, corners, self.key_bits, reaches)
+        return reaches.astype(bool)
 
     def _cells(self, xp: Any) -> tuple[Array, float, Array]:
         return xp.asarray(self.origin, xp.float64), 1 / self.step, xp.asarray(self.last, xp.int64)
@@ -168,30 +169,3 @@ def _interleaved(cells: Sequence[int]) -> int:
         for bit in range(cell.bit_length()):
             key |= (cell >> bit & 1) << (bit * len(cells) + axis)
     return key
-
-
-def _next_in_box(key: np.ndarray, low: int, high: int, bits: int, dimensions: int) -> tuple[np.ndarray, np.ndarray]:
-    """For each key the first one from there on that lies in a box of cells, and whether there is one.
-
-    Walks down the bits of all keys at once, narrowing the box to the half that can still hold an answer and remembering the
-    other half when it lies later on the curve (the BIGMIN search of Tropf and Herzog, 1981).
-    """
-    least, most = np.full(len(key), low, np.uint64), np.full(len(key), high, np.uint64)
-    best, found = np.zeros(len(key), np.uint64), np.zeros(len(key), bool)
-    open_ = np.ones(len(key), bool)   # not yet decided
-    for bit in reversed(range(bits)):
-        one = np.uint64(1 << bit)
-        below = np.uint64(sum(1 << b for b in range(bit % dimensions, bit, dimensions)))   # lower bits of the same axis
-        at_key, at_least, at_most = (np.bitwise_and(v, one) != 0 for v in (key, least, most))
-        splits = open_ & ~at_least & at_most
-        later = splits & ~at_key      # the upper half comes later: its first key is the best so far; on in the lower half
-        best[later], found[later] = (least[later] & ~below) | one, True
-        most[later] = (most[later] & ~one) | below
-        upper = splits & at_key
-        least[upper] = (least[upper] & ~below) | one
-        beyond = open_ & at_least & at_most & ~at_key      # the whole box comes later
-        best[beyond], found[beyond] = least[beyond], True
-        passed = open_ & ~at_least & ~at_most & at_key     # the whole box came before: the best so far is the answer
-        open_ &= ~(beyond | passed)
-    best[open_], found[open_] = key[open_], True           # the key itself lies in the box
-    return best, found

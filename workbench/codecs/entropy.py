@@ -156,7 +156,8 @@ class CodedIntegers:
         coded = cls(count, block, model, frequency, arrays[1], arrays[2], first[0], first[1], arrays[0])
         own = coded._own_tables()
         own[...] = unpack_integers(bytes(parts[0]), own.size, np.uint16).reshape(own.shape)
-        if not np.isin(frequency.sum(axis=1), (0, 1 << PRECISION)).all():
+        sums = frequency.sum(axis=1)
+        if ((sums != 0) & (sums != 1 << PRECISION)).any():
             raise CodecFailed("the frequencies of coded integers do not add up")
         return coded
 
@@ -223,8 +224,9 @@ def _slots(frequency: np.ndarray) -> np.ndarray:
 def _tables(frequency: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Frequency and first slot of each code, and the symbol of each slot."""
     symbol_at = np.zeros((len(frequency), 1 << PRECISION), np.uint8)
-    for row in np.flatnonzero(frequency.sum(axis=1)):
-        symbol_at[row] = np.repeat(np.arange(SYMBOLS, dtype=np.uint8), frequency[row])
+    used = frequency.any(axis=1)
+    symbols = np.broadcast_to(np.arange(SYMBOLS, dtype=np.uint8), (np.count_nonzero(used), SYMBOLS))
+    symbol_at[used] = np.repeat(symbols.reshape(-1), frequency[used].reshape(-1)).reshape(-1, 1 << PRECISION)
     return frequency.reshape(-1), _slots(frequency).reshape(-1), symbol_at.reshape(-1)
 
 

@@ -42,7 +42,7 @@ class FPZip(InPieces):
         import fpzip
 
         bits = self._bits(values, tolerance)
-        solid = values if values.ndim < 4 else values.reshape(-1, *values.shape[2:])   # a fourth axis would not be predicted
+        solid = values if values.ndim < 4 else values.reshape(-1, *values.shape[2:])   # else not predicted
         roomy = _with_room(solid, bits)
         writable = roomy if roomy.flags.writeable else roomy.copy()   # it refuses others, though it only reads
         return fpzip.compress(writable, precision=bits, order="C")

@@ -32,7 +32,7 @@ ORDERS = ("free", "keep")
 SAMPLED = 8    # one block in so many decides between coders
 SMALL = 2**16
 
-KEPT_BLOCKS = 16   # in the original order a region is no stretch of the file: blocks only serve parallel work
+KEPT_BLOCKS = 32   # in the original order a region is no stretch of the file: blocks only serve parallel work
 
 _HEADER = struct.Struct("<BBBBBIQd")   # order, coder, in place, dimensions, periodic, block, count, step
 _SIZE = struct.Struct("<Q")
@@ -58,7 +58,7 @@ class LatticeCodec(ParticleCodec):
 
     order: str = option("free", "whether particles may come back sorted along the curve", choices=ORDERS)
     coder: str = option("auto", "how the gaps or steps are coded", choices=("auto", *CODERS))
-    block: int = option(4096, "particles in a block that is decoded alone", minimum=64, maximum=2**20)
+    block: int = option(2048, "particles in a block that is decoded alone", minimum=64, maximum=2**20)
     lower: tuple[float, ...] | None = option(None, "the smallest coordinate along each axis")
     upper: tuple[float, ...] | None = option(None, "the largest coordinate along each axis")
     box: tuple[float, ...] | None = option(None, "the lengths of the periodic box")

@@ -19,7 +19,7 @@ from workbench.data.readers.source import Source
 __all__ = ["FORMATS", "Format", "open_file", "register"]
 
 
-def open_file(path: str | os.PathLike[str], *, format: str | None = None, **options: Any) -> Particles | Field:
+def open_file(path: str | os.PathLike[str], *, format: str | None = None, **options: Any) -> Any:
     """Read particles or a field from a file or folder of any supported format.
 
     `format` overrules what the content seems to say. The other options depend on the format, and one that makes no
