@@ -1,4 +1,4 @@
-// The smallest and largest coordinate along each axis, and whether all of them are finite, in one pass.
+// The smallest and largest coordinate along each axis, whether all of them are finite, and which lie in a given space.
 #include "portable.cuh"
 
 // A coordinate that is not finite makes both ends of its axis NaN: nothing else has to look for it again.
@@ -17,5 +17,18 @@ KERNEL(extent)(i64 chunks, i64 n, const real* position, real* lower, real* upper
             lower[c * DIMENSIONS + axis] = low + finite;
             upper[c * DIMENSIONS + axis] = high + finite;
         }
+    }
+}
+
+// Which positions lie in lower <= x < upper along each axis; those that were marked before stay so.
+KERNEL(mark_inside)(i64 n, const real* position, const double* lower, const double* upper, u8* inside)
+{
+    FOR_EACH(i, n) {
+        bool within = true;
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+            const double x = position[i * DIMENSIONS + axis];
+            within = within && x >= lower[axis] && x < upper[axis];
+        }
+        inside[i] |= within;
     }
 }

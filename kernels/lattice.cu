@@ -5,6 +5,12 @@
 // rounded once to the type of the positions.
 #include "portable.cuh"
 
+#if DIMENSIONS == 3
+static const u64 AXIS = 0x1249249249249249ULL;   // the bits of the first axis in a key
+#else
+static const u64 AXIS = 0x5555555555555555ULL;
+#endif
+
 DEVICE u64 spread(u64 x)
 {
 #if DIMENSIONS == 3
@@ -12,27 +18,27 @@ DEVICE u64 spread(u64 x)
     x = (x | x << 16) & 0x001f0000ff0000ffULL;
     x = (x | x << 8) & 0x100f00f00f00f00fULL;
     x = (x | x << 4) & 0x10c30c30c30c30c3ULL;
-    return (x | x << 2) & 0x1249249249249249ULL;
+    return (x | x << 2) & AXIS;
 #else
     x = (x | x << 16) & 0x0000ffff0000ffffULL;
     x = (x | x << 8) & 0x00ff00ff00ff00ffULL;
     x = (x | x << 4) & 0x0f0f0f0f0f0f0f0fULL;
     x = (x | x << 2) & 0x3333333333333333ULL;
-    return (x | x << 1) & 0x5555555555555555ULL;
+    return (x | x << 1) & AXIS;
 #endif
 }
 
 DEVICE u64 squeeze(u64 x)
 {
 #if DIMENSIONS == 3
-    x &= 0x1249249249249249ULL;
+    x &= AXIS;
     x = (x | x >> 2) & 0x10c30c30c30c30c3ULL;
     x = (x | x >> 4) & 0x100f00f00f00f00fULL;
     x = (x | x >> 8) & 0x001f0000ff0000ffULL;
     x = (x | x >> 16) & 0x001f00000000ffffULL;
     return (x | x >> 32) & 0x00000000001fffffULL;
 #else
-    x &= 0x5555555555555555ULL;
+    x &= AXIS;
     x = (x | x >> 1) & 0x3333333333333333ULL;
     x = (x | x >> 2) & 0x0f0f0f0f0f0f0f0fULL;
     x = (x | x >> 4) & 0x00ff00ff00ff00ffULL;
@@ -118,8 +124,7 @@ KERNEL(reaches_box)(i64 n, const u64* first, const u64* final, const u64* corner
         bool decided = false;
         for (i32 bit = bits - 1; bit >= 0 && !decided; --bit) {
             const u64 one = 1ULL << bit;
-            u64 below = 0;   // the lower bits of the same axis
-            for (i32 lower = bit - DIMENSIONS; lower >= 0; lower -= DIMENSIONS) below |= 1ULL << lower;
+            const u64 below = (AXIS << bit % DIMENSIONS) & (one - 1);   // the lower bits of the same axis
             const bool at_key = key & one, at_least = least & one, at_most = most & one;
             if (!at_least && at_most) {
                 if (at_key) {

@@ -86,7 +86,7 @@ def test_an_original_for_which_the_bound_comes_to_another_number_is_refused():
     assert archive.verify(field).passed
     stretched = field.copy()
     stretched[np.unravel_index(field.argmax(), field.shape)] = np.nextafter(field.max(), np.float32(np.inf))
-    with pytest.raises(GuaranteeBroken, match="the bound of values comes to .* for this original: it is another one"):
+    with pytest.raises(GuaranteeBroken, match=r"the bound of values comes to .* for this original: it is another one"):
         archive.verify(stretched)
 
 
@@ -111,7 +111,7 @@ def test_what_cannot_be_the_original_is_refused_in_a_sentence(other, said, order
 @pytest.mark.parametrize(
     ("other", "said"),
     [
-        (samples.field((20, 31)), r"the original values must be float32 of shape \(20, 30\).*got float32 of shape \(20, 31\)"),
+        (samples.field((20, 31)), r"the original values must be float32 of shape \(20, 30\).*; got .* shape \(20, 31\)"),
         (samples.field(dtype=np.float64), "got float64"),
         (samples.particles(20), "values must be float32 or float64"),
         (None, "held against its checksums only"),
@@ -267,10 +267,9 @@ def test_a_field_without_a_mask_gets_one_where_it_is_lost():
 def test_when_nothing_can_be_salvaged_it_is_said():
     archive = wb.compress(wb.Particles(samples.particles(50).positions, 10.0), BOUND)
     entries = {key: data for key, data in parts(archive).items() if not key.startswith("positions/c/")}
-    with pytest.raises(GuaranteeBroken, match="nothing of the archive in memory can be salvaged; .*positions/c/0/0 is damaged"):
+    with pytest.raises(GuaranteeBroken, match=r"nothing can be salvaged; .* chunk positions/c/0/0 is damaged"):
         from_parts(entries).salvage()
-    original, archive = snapshot("keep")
-    entries = parts(archive)
+    entries = parts(snapshot("keep")[1])
     for key in ("ids/c/0", "positions/c/1/0", "ids/c/2", "velocities/c/3/0", "ids/c/4", "ids/c/5"):
         del entries[key]
     with pytest.raises(GuaranteeBroken, match="nothing"):   # something is lost of every particle
@@ -313,9 +312,8 @@ def test_a_chunk_of_a_region_that_is_another_is_noticed():
 
 
 def test_a_chunk_of_another_archive_is_noticed():
-    original, archive = snapshot("keep")
     other = wb.compress(samples.particles(600, seed=1), BOUND, chunk_values=300)
-    entries = {**parts(archive), "positions/c/3/0": other.store.read("positions/c/3/0")}
+    entries = {**parts(snapshot("keep")[1]), "positions/c/3/0": other.store.read("positions/c/3/0")}
     assert [found.where for found in from_parts(entries).damage()] == ["positions/c/3/0"]
 
 
@@ -325,9 +323,9 @@ def test_an_array_of_another_archive_is_noticed():
     mixed = {**entries, **{key: data for key, data in parts(other).items() if key.startswith("velocities/")}}
     with pytest.raises(GuaranteeBroken, match="holds arrays that were not written with it: velocities"):
         from_parts(mixed)
+    added = {"extra/zarr.json": document.to_bytes(other.arrays["ids"].layout.metadata())}
     with pytest.raises(GuaranteeBroken, match="not written with it: extra"):
-        added = other.arrays["ids"].layout
-        from_parts({**entries, "extra/zarr.json": document.to_bytes(added.metadata())})
+        from_parts({**entries, **added})
 
 
 def test_a_missing_array_is_noticed():
@@ -337,8 +335,8 @@ def test_a_missing_array_is_noticed():
 
 
 def test_two_archives_copied_over_each_other_are_noticed(tmp_path):
-    paths = [snapshot()[1].save(tmp_path / "a.zarr")]
-    paths.append(wb.compress(samples.particles(600, seed=1), BOUND, order="free", chunk_values=300).save(tmp_path / "b.zarr"))
+    other = wb.compress(samples.particles(600, seed=1), BOUND, order="free", chunk_values=300)
+    paths = snapshot()[1].save(tmp_path / "a.zarr"), other.save(tmp_path / "b.zarr")
     shutil.copytree(paths[1] / "positions", paths[0] / "positions", dirs_exist_ok=True)
     with pytest.raises(GuaranteeBroken, match="not written with it: positions"):
         open_file(paths[0])
@@ -417,7 +415,8 @@ def test_the_certificate_says_what_was_promised_and_what_came_of_it(tmp_path):
 def test_figures_count_what_had_to_be_corrected_or_stored_exactly():
     values = samples.field()
     values[0, 0] = np.nan
-    figures = wb.compress(values, wb.Absolute(0), "sz3", chunk_values=300).certificate["values"].figures
+    certificate = wb.compress(values, wb.Absolute(0), "sz3", chunk_values=300).certificate
+    figures = certificate["values"].figures
     assert figures["chunks_stored_exactly"] == {"the bound is zero": 2}
     assert (figures["invalid"], figures["corrected"], figures["largest_error"]) == (1, 0, 0.0)
-    assert "2 of 2 chunks are stored exactly, because the bound is zero" in str(wb.compress(values, wb.Absolute(0)).certificate)
+    assert "2 of 2 chunks are stored exactly, because the bound is zero" in str(certificate)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import workbench as wb
 from workbench import backend
 from workbench.codecs import CodecFailed, Tolerance, from_dict, get
-from workbench.codecs.lattice import CODERS, LatticeCodec
+from workbench.codecs.lattice import CODERS, LatticeCodec, Stream
 from workbench.errors import WorkbenchError
 
 BOTH_ORDERS = pytest.mark.parametrize("order", ["free", "keep"])
@@ -47,8 +47,9 @@ def test_lattices_too_fine_for_keys_come_back_in_free_order(coder):
     data, decoded, expected = round_trip(codec, positions, 1e-10)
     assert np.abs(decoded - expected).max() <= 1e-10
     assert np.abs(decoded - expected).max() > 1e-12   # it does use the room it has
-    part, places = codec.decode_region(data, positions.shape, positions.dtype, [((0.2, 0.2, 0.2), (0.4, 0.4, 0.4))])
-    assert np.array_equal(part, decoded[places])
+    found = Stream.of(data, positions.shape).stretches([((0.2, 0.2, 0.2), (0.4, 0.4, 0.4))])
+    assert 0 < len(found.places) < len(positions)
+    assert np.array_equal(found.lattice.positions(found.keys, found.low, np.float64), decoded[found.places])
 
 
 @BOTH_ORDERS
@@ -86,11 +87,11 @@ def test_a_region_is_decoded_from_its_blocks_alone():
     codec = LatticeCodec(block=512)
     data, decoded, _ = round_trip(codec, positions, 1e-3)
     lower, upper = (0.3, 0.3, 0.3), (0.5, 0.5, 0.5)
-    part, places = codec.decode_region(data, positions.shape, positions.dtype, [(lower, upper)])
-    assert np.array_equal(part, decoded[places])
-    assert len(part) < 0.5 * len(positions)
+    found = Stream.of(data, positions.shape).stretches([(lower, upper)])
+    assert np.array_equal(found.lattice.positions(found.keys, found.low, positions.dtype), decoded[found.places])
+    assert len(found.places) < 0.5 * len(positions)
     inside = np.flatnonzero(((decoded >= lower) & (decoded < upper)).all(axis=1))
-    assert np.isin(inside, places).all()
+    assert np.isin(inside, found.places).all()
 
 
 @BOTH_ORDERS

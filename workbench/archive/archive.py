@@ -26,12 +26,13 @@ from workbench.archive.encoding import EncodedArray
 from workbench.archive.frame import Damaged
 from workbench.archive.layout import ROOT, group_metadata, read_group, require_plausible
 from workbench.archive.reading import StoredArray
+from workbench.archive.salvage import salvage
 from workbench.archive.store import MemoryStore, Store, open_store
 from workbench.archive.writing import write
 from workbench.backend import Array
 from workbench.codecs import Codec, Columns
 from workbench.data import Field, Particles
-from workbench.errors import GuaranteeBroken, WorkbenchError
+from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import decoded_permutation
 from workbench.metrics.report import Check, Report
 
@@ -205,20 +206,12 @@ class Archive:
 
         Particles are left out when their position, velocity or id is lost. Lost values of a field are NaN and masked.
         """
-        found = {name: stored.salvaged() for name, stored in self.arrays.items() if name not in INDEXES}
-        lost = [part for _, parts in found.values() for part in parts]
-        damage = [damaged for _, damaged in lost]
-        damage += [damaged for name in INDEXES if name in self.arrays for damaged in self.arrays[name].damage()]
-        values = {name: whole for name, (whole, _) in found.items() if whole is not None}
-        axes = 1 if self.kind == "particles" else len(self.data.layout.shape)
-        gone = np.zeros(self.data.layout.shape[:axes], bool)
-        for slices, _ in lost:
-            gone[slices[:axes]] = True
-        if len(values) < len(found) or gone.all():
-            raise GuaranteeBroken(f"nothing of {self.store.name} can be salvaged; the first of its chunks: {damage[0]}")
+        data = {name: stored for name, stored in self.arrays.items() if name not in INDEXES}
+        values, gone, damage = salvage(data, 1 if self.kind == "particles" else len(self.data.layout.shape))
+        damage += [found for name in INDEXES if name in self.arrays for found in self.arrays[name].damage()]
         if self.kind == "field":
-            mask = values.get("mask")
-            return self._field(values["values"], mask if not lost else gone if mask is None else mask | gone), damage
+            mask = values.get("mask", gone) | gone
+            return self._field(values["values"], mask if "mask" in values or gone.any() else None), damage
         kept = {name: whole[~gone] for name, whole in values.items()}
         return self._particles(kept["positions"], kept.get("velocities"), kept.get("ids")), damage
 

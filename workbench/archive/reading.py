@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ class StoredArray:
     store: Store
     layout: ArrayLayout
     codec: Codec = field(init=False)
+    opened: dict[Index, Any] = field(init=False, default_factory=dict, compare=False, repr=False)   # for reading by region
     checksums: list[bytes] = field(init=False, repr=False)   # of what each chunk decodes to, in order
 
     def __post_init__(self) -> None:

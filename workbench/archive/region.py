@@ -17,9 +17,12 @@ from workbench.archive.chunk import CHECKSUM
 from workbench.archive.frame import Damaged
 from workbench.archive.reading import Index, StoredArray
 from workbench.codecs.codec import CodecFailed
-from workbench.codecs.lattice import LatticeCodec
+from workbench.codecs.lattice import LatticeCodec, Stream, Stretches
+from workbench.data.extent import inside
 from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import CODE
+
+REMEMBERED = 16   # chunks, about a megabyte each
 
 Box = tuple[float, ...] | None
 Cuboid = tuple[np.ndarray, np.ndarray]   # lower <= x < upper
@@ -43,20 +46,27 @@ def cuboids(region: Any, dimensions: int, box: Box) -> list[Cuboid]:
 
 
 def particles_in(positions: StoredArray, extents: np.ndarray, wanted: Sequence[Cuboid]) -> tuple[np.ndarray, np.ndarray]:
-    """The decoded positions in these cuboids, and the place of each in the archive."""
-    found, places = [], []
+    """The decoded positions in these cuboids, and the place of each in the archive, rising."""
+    parts, stretches = [], []
     for index in positions.layout.chunk_indices():
         low, high = extents[index[0]]
         near = [(a, b) for a, b in wanted if (low < b).all() and (high >= a).all()]
         if not near:
             continue
         # No farther than the particles reach: a region may be as large as numbers go, and cells are counted.
-        values, place = _near(positions, index, [(np.clip(a, low, high), np.clip(b, low, high)) for a, b in near])
-        inside = _inside(values, near)
-        found.append(values[inside])
-        places.append(place[inside] + positions.layout.chunk_slices(index)[0].start)
-    empty = np.empty((0, positions.layout.shape[1]), positions.layout.dtype)
-    return np.concatenate([empty, *found]), np.concatenate([np.empty(0, np.int64), *places])
+        clipped = [(np.clip(a, low, high), np.clip(b, low, high)) for a, b in near]
+        start = positions.layout.chunk_slices(index)[0].start
+        if (found := _stretches(positions, index, clipped)) is not None:
+            stretches.append((found, start))
+        else:
+            values = positions.chunk(index)
+            parts.append((values, np.arange(start, start + len(values))))
+    parts += _along_curves(stretches, positions.layout.dtype)
+    empty = np.empty((0, positions.layout.shape[1]), positions.layout.dtype), np.empty(0, np.int64)
+    values, places = (np.concatenate(column) for column in zip(empty, *parts, strict=True))
+    chosen = np.flatnonzero(inside(values, wanted))
+    chosen = chosen[np.argsort(places[chosen], kind="stable")]
+    return values[chosen], places[chosen]
 
 
 def slices_of(region: Any, shape: tuple[int, ...]) -> tuple[slice, ...]:
@@ -115,26 +125,36 @@ def _wrapped(end: float, length: float) -> float:
     return min(max(end - math.floor(end / length) * length, 0.0), length)
 
 
-def _inside(positions: np.ndarray, wanted: Sequence[Cuboid]) -> np.ndarray:
-    """Which positions lie in one of these; compared in float64, as the ends are."""
-    inside = np.zeros(len(positions), bool)
-    for low, high in wanted:
-        within = np.ones(len(positions), bool)
-        for axis, column in enumerate(positions.T):
-            within &= (column >= low[axis]) & (column < high[axis])
-        inside |= within
-    return inside
-
-
-def _near(positions: StoredArray, index: Index, wanted: Sequence[Cuboid]) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of a chunk that include all in the cuboids, and the place of each in the chunk."""
+def _stretches(positions: StoredArray, index: Index, wanted: Sequence[Cuboid]) -> Stretches | None:
+    """Keys of a chunk that include all in the cuboids; None where only the whole chunk can be decoded."""
     codec = positions.codec
-    if isinstance(codec, LatticeCodec):
-        opened = positions.frame(index, lazy=(CODE,))
-        if set(opened.sections) == {CODE, CHECKSUM}:   # corrections are of a whole chunk
-            try:
-                return codec.decode_region(opened.sections[CODE], opened.shape, positions.layout.dtype, wanted)
-            except (CodecFailed, OverflowError) as error:   # extents can be made up, too
-                raise Damaged(opened.where, str(error)) from error
-    values = positions.chunk(index)
-    return values, np.arange(len(values))
+    if not isinstance(codec, LatticeCodec) or codec.order != "free":
+        return None
+    where = positions.layout.chunk_key(index)
+    try:
+        stream = positions.opened.get(index) or _stream(positions, index)
+        return None if stream is None else stream.stretches(wanted)
+    except (CodecFailed, OverflowError) as error:   # extents can be made up, too
+        raise Damaged(where, str(error)) from error
+
+
+def _stream(positions: StoredArray, index: Index) -> Stream | None:
+    """A chunk of the house codec taken apart, and remembered: whoever reads one region often reads another."""
+    frame = positions.frame(index, lazy=(CODE,))
+    if set(frame.sections) != {CODE, CHECKSUM}:   # corrections are of a whole chunk
+        return None
+    stream = Stream.of(frame.sections[CODE], frame.shape)
+    while len(positions.opened) >= REMEMBERED:
+        positions.opened.pop(next(iter(positions.opened)), None)
+    positions.opened[index] = stream
+    return stream
+
+
+def _along_curves(stretches: Sequence[tuple[Stretches, int]], dtype: np.dtype) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The positions of stretches of chunks, and their places in the archive: those of one lattice together."""
+    parts = []
+    for lattice, same in itertools.groupby(stretches, key=lambda pair: pair[0].lattice):
+        found = list(same)
+        keys, low = (np.concatenate([getattr(one, name) for one, _ in found]) for name in ("keys", "low"))
+        parts.append((lattice.positions(keys, low, dtype), np.concatenate([one.places + start for one, start in found])))
+    return parts

@@ -9,6 +9,7 @@ blocks are independent, so that they are coded in parallel, can be read alone, a
 
 from __future__ import annotations
 
+import functools
 import struct
 import zlib
 from collections.abc import Sequence
@@ -98,7 +99,7 @@ class CodedIntegers:
         begin = _starts(np.minimum(self.block, self.count - chosen * self.block) * components)
         words, word_first = _selected(self.words, self.word_first, chosen)
         bits, bits_first = _selected(self.bits, self.bits_first, chosen)
-        frequency, start, symbol_at = _tables(self.frequency)
+        frequency, start, symbol_at = self._tables
         sums = np.zeros(len(chosen), np.uint64) if base is None else base
         arrays = [xp.asarray(a) for a in (begin, word_first, words, bits_first, bits, symbol_at, frequency, start, sums)]
         value = xp.empty(int(begin[-1]), xp.uint64)
@@ -107,6 +108,15 @@ class CodedIntegers:
             int(base is not None), arrays[8], value,
         )
         return value if components == 1 else value.reshape(-1, components)
+
+    @functools.cached_property
+    def _tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Frequency and first slot of each code, and the symbol of each slot."""
+        symbol_at = np.zeros((len(self.frequency), 1 << PRECISION), np.uint8)
+        used = self.frequency.any(axis=1)
+        symbols = np.broadcast_to(np.arange(SYMBOLS, dtype=np.uint8), (int(used.sum()), SYMBOLS))
+        symbol_at[used] = np.repeat(symbols.reshape(-1), self.frequency[used].reshape(-1)).reshape(-1, 1 << PRECISION)
+        return self.frequency.reshape(-1), _slots(self.frequency).reshape(-1), symbol_at.reshape(-1)
 
     def to_bytes(self) -> bytes:
         """Everything as bytes."""
@@ -219,15 +229,6 @@ def _frequencies(histogram: np.ndarray) -> np.ndarray:
 def _slots(frequency: np.ndarray) -> np.ndarray:
     """The first slot of each symbol."""
     return np.cumsum(frequency, axis=1, dtype=np.uint32) - frequency
-
-
-def _tables(frequency: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Frequency and first slot of each code, and the symbol of each slot."""
-    symbol_at = np.zeros((len(frequency), 1 << PRECISION), np.uint8)
-    used = frequency.any(axis=1)
-    symbols = np.broadcast_to(np.arange(SYMBOLS, dtype=np.uint8), (np.count_nonzero(used), SYMBOLS))
-    symbol_at[used] = np.repeat(symbols.reshape(-1), frequency[used].reshape(-1)).reshape(-1, 1 << PRECISION)
-    return frequency.reshape(-1), _slots(frequency).reshape(-1), symbol_at.reshape(-1)
 
 
 def _encode_symbols(code: Array, block: int, frequency: np.ndarray) -> tuple[Array, np.ndarray]:

@@ -32,7 +32,7 @@ ORDERS = ("free", "keep")
 SAMPLED = 8    # one block in so many decides between coders
 SMALL = 2**16
 
-KEPT_BLOCKS = 32   # in the original order a region is no stretch of the file: blocks only serve parallel work
+KEPT_BLOCKS = 64   # in the original order a region is no stretch of the file: blocks only serve parallel work
 
 _HEADER = struct.Struct("<BBBBBIQd")   # order, coder, in place, dimensions, periodic, block, count, step
 _SIZE = struct.Struct("<Q")
@@ -58,7 +58,7 @@ class LatticeCodec(ParticleCodec):
 
     order: str = option("free", "whether particles may come back sorted along the curve", choices=ORDERS)
     coder: str = option("auto", "how the gaps or steps are coded", choices=("auto", *CODERS))
-    block: int = option(2048, "particles in a block that is decoded alone", minimum=64, maximum=2**20)
+    block: int = option(1024, "particles in a block that is decoded alone", minimum=64, maximum=2**20)
     lower: tuple[float, ...] | None = option(None, "the smallest coordinate along each axis")
     upper: tuple[float, ...] | None = option(None, "the largest coordinate along each axis")
     box: tuple[float, ...] | None = option(None, "the lengths of the periodic box")
@@ -82,7 +82,7 @@ class LatticeCodec(ParticleCodec):
 
     def permutation(self, positions: Array, tolerance: Tolerance, data: bytes) -> Array | None:
         """Which point each decoded one is: decoded[i] stands for positions[permutation[i]]; None when all stay in place."""
-        if _Stream.of(data, tuple(positions.shape)).in_place:
+        if Stream.of(data, tuple(positions.shape)).in_place:
             return None
         return _sorted_keys(self.lattice(positions, tolerance), positions)[1]
 
@@ -132,27 +132,25 @@ class LatticeCodec(ParticleCodec):
         return self._decode_on(np, data, shape, dtype)
 
     def _decode_on(self, xp: Any, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-        stream = _Stream.of(data, shape)
+        stream = Stream.of(data, shape)
         if stream.order == "free":
-            return stream.along_curve(xp, np.arange(stream.blocks), dtype)
+            return stream.lattice.positions(*stream.keys(xp, np.arange(stream.blocks)), dtype)
         return stream.in_order(xp, dtype)
-
-    def decode_region(
-        self, data: bytes | memoryview, shape: tuple[int, ...], dtype: Any, cuboids: Sequence[tuple[Any, Any]]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The positions of the blocks that may reach into one of these (lower, upper), and where each is in the whole."""
-        stream = _Stream.of(data, shape)
-        if stream.order == "keep":
-            return stream.in_order(np, dtype), np.arange(stream.count)
-        final = np.append(stream.first[1:], np.uint64(2**64 - 1))
-        near = [stream.lattice.stretches_in(stream.first, final, lower, upper) for lower, upper in cuboids]
-        blocks = np.flatnonzero(np.any(near, axis=0))
-        return stream.along_curve(np, blocks, dtype), stream.items(blocks)
 
 
 @dataclass(frozen=True, eq=False)
-class _Stream:
-    """The bytes of `LatticeCodec._encode`, taken apart and checked."""
+class Stretches:
+    """Some particles of a chunk as keys: where they are along the curve, and which of the chunk they are."""
+
+    lattice: curve.Lattice
+    keys: np.ndarray
+    low: np.ndarray
+    places: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """The bytes of `LatticeCodec._encode`, taken apart and checked; the coded numbers are checked when they are decoded."""
 
     order: str
     in_place: bool        # the decoded positions are in the order of the encoded ones
@@ -165,10 +163,11 @@ class _Stream:
 
     @property
     def blocks(self) -> int:
+        """How many blocks there are."""
         return -(-self.count // self.block)
 
     @classmethod
-    def of(cls, data: bytes | memoryview, shape: tuple[int, ...]) -> _Stream:
+    def of(cls, data: bytes | memoryview, shape: tuple[int, ...]) -> Stream:
         """The parts of a stream that must hold positions of this shape."""
         described, *parts = _split(memoryview(data))
         view, checksum = described[: -_CHECKSUM.size], described[-_CHECKSUM.size :]
@@ -199,14 +198,21 @@ class _Stream:
         starts = (blocks * self.block).tolist()
         return np.concatenate([np.arange(0), *(np.arange(a, min(a + self.block, self.count)) for a in starts)])
 
-    def along_curve(self, xp: Any, blocks: np.ndarray, dtype: Any) -> Array:
-        """The positions in these blocks of the curve."""
+    def stretches(self, cuboids: Sequence[tuple[Any, Any]]) -> Stretches:
+        """The blocks that may reach into one of these (lower, upper), of positions in free order."""
+        final = np.append(self.first[1:], np.uint64(2**64 - 1))
+        near = [self.lattice.stretches_in(self.first, final, lower, upper) for lower, upper in cuboids]
+        blocks = np.flatnonzero(np.any(near, axis=0))
+        return Stretches(self.lattice, *self.keys(np, blocks), self.items(blocks))
+
+    def keys(self, xp: Any, blocks: np.ndarray) -> tuple[Array, Array]:
+        """The keys in these blocks, and the bits that they have no room for."""
         keys = self.coded.decode(blocks, self.first[blocks], xp)
         low = xp.zeros(0, xp.uint64)
         if self.low is not None:
             every = self.low.decode(xp=xp).reshape(self.count, -1)
             low = every[xp.asarray(self.items(blocks))].reshape(-1)
-        return self.lattice.positions(keys, low, dtype)
+        return keys, low
 
     def in_order(self, xp: Any, dtype: Any) -> Array:
         """The positions in their own order."""

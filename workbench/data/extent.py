@@ -1,6 +1,9 @@
-"""How far positions reach along each axis."""
+"""How far positions reach along each axis, and which lie where."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -23,3 +26,17 @@ def extent(positions: Array) -> tuple[np.ndarray, np.ndarray]:
     backend.kernel("extent", "extent", positions.dtype, dimensions)(chunks, count, positions, lower, upper)
     ends = backend.to_host(lower.min(axis=0)), backend.to_host(upper.max(axis=0))
     return ends[0].astype(np.float64), ends[1].astype(np.float64)
+
+
+def inside(positions: Array, cuboids: Sequence[tuple[Any, Any]]) -> Array:
+    """Which positions lie in one of these: lower <= x < upper along each axis, compared in float64.
+
+    >>> inside(np.array([[0.5, 3.0], [2.0, 1.0]]), [((0, 0), (1, 4)), ((5, 5), (6, 6))]).tolist()
+    [True, False]
+    """
+    xp = backend.namespace(positions)
+    marks = xp.zeros(len(positions), xp.uint8)
+    kernel = backend.kernel("extent", "mark_inside", positions.dtype, positions.shape[1])
+    for lower, upper in cuboids:
+        kernel(len(positions), positions, *(xp.asarray(end, dtype=xp.float64) for end in (lower, upper)), marks)
+    return marks.view(xp.bool_)

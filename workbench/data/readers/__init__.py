@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from workbench.data.field import Field
-from workbench.data.particles import Particles
 from workbench.data.readers.format import Format
 from workbench.data.readers.registry import FORMATS, check_options, format_of, register
 from workbench.data.readers.source import Source

@@ -1,0 +1,31 @@
+"""What is left of a damaged archive: everything that is not in a damaged chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from workbench.archive.frame import Damaged
+from workbench.archive.reading import StoredArray
+from workbench.errors import GuaranteeBroken
+
+
+def salvage(arrays: Mapping[str, StoredArray], axes: int) -> tuple[dict[str, np.ndarray], np.ndarray, list[Damaged]]:
+    """The values of arrays that share their first `axes` axes, where something of any of them is lost, and the damage."""
+    found = {name: stored.salvaged() for name, stored in arrays.items()}
+    damage = [damaged for _, lost in found.values() for _, damaged in lost]
+    values = {name: whole for name, (whole, _) in found.items() if whole is not None}
+    if len(values) < len(found):
+        raise _nothing_left(damage)
+    gone = np.zeros(next(iter(values.values())).shape[:axes], bool)
+    for _, lost in found.values():
+        for slices, _ in lost:
+            gone[slices[:axes]] = True
+    if gone.all():
+        raise _nothing_left(damage)
+    return values, gone, damage
+
+
+def _nothing_left(damage: list[Damaged]) -> GuaranteeBroken:
+    return GuaranteeBroken(f"nothing can be salvaged; the first of {len(damage):,} damaged chunks: {damage[0]}")
