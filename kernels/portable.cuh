@@ -47,15 +47,15 @@ DEVICE i32 leading_zeros(u64 bits) { return __clzll((i64)bits); }
 
 #include <cmath>
 
-extern "C" int host_threads;   // set by backend.py; the result never depends on it
+extern "C" int host_threads();   // backend.py decides; the result never depends on it
 
 #define KERNEL(name) extern "C" void WITH_SUFFIX(name, VARIANT)
 #define DEVICE static inline
 #define PRAGMA(text) _Pragma(#text)
 #define FOR_EACH(i, n) \
-    PRAGMA(omp parallel for schedule(static) num_threads(host_threads)) for (i64 i = 0; i < (n); ++i)
+    PRAGMA(omp parallel for schedule(static) num_threads(host_threads())) for (i64 i = 0; i < (n); ++i)
 #define FOR_EACH_UNEVEN(i, n) \
-    PRAGMA(omp parallel for schedule(dynamic, 1) num_threads(host_threads)) for (i64 i = 0; i < (n); ++i)
+    PRAGMA(omp parallel for schedule(dynamic, 1) num_threads(host_threads())) for (i64 i = 0; i < (n); ++i)
 
 // Words that several threads read and write at once. Relaxed order is enough: each caller explains why a stale value
 // is harmless, and the end of a kernel is a barrier.

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -208,6 +209,36 @@ def test_using_threads_puts_back_what_was():
     with pytest.raises(RuntimeError, match="on purpose"), backend.using_threads(before + 1):
         raise RuntimeError("on purpose")
     assert backend.threads() == before
+
+
+def test_threads_of_the_program_do_not_disturb_each_other():
+    with backend.using_threads(5), ThreadPoolExecutor(1) as other:
+        elsewhere = other.submit(backend.threads).result()
+        assert backend.threads() == 5
+    assert elsewhere == backend.threads()
+
+
+def test_work_side_by_side_keeps_its_order_and_runs_kernels_on_one_thread():
+    def work(number: int) -> tuple[int, int]:
+        return number, backend.threads()
+
+    with backend.using_threads(3):
+        assert list(backend.side_by_side(work, range(20))) == [(number, 1) for number in range(20)]
+        assert backend.threads() == 3
+
+
+def test_an_error_in_work_side_by_side_drops_the_rest():
+    begun = []
+
+    def work(number: int) -> int:
+        begun.append(number)
+        if number == 2:
+            raise RuntimeError("on purpose")
+        return number
+
+    with backend.using_threads(2), pytest.raises(RuntimeError, match="on purpose"):
+        list(backend.side_by_side(work, range(1000)))
+    assert len(begun) < 20
 
 
 @pytest.mark.parametrize("count", [0, -1])

@@ -15,11 +15,13 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +29,9 @@ from workbench import host_library
 from workbench.errors import WorkbenchError
 
 Array = Any   # numpy.ndarray or cupy.ndarray; CuPy has no types to name without importing it
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 DEVICE_FLAGS = ("-std=c++17", "--fmad=false")
 
@@ -210,6 +215,7 @@ def _host_function(symbol: str, parameters: tuple[Parameter, ...]) -> Any:
 def _single_thread_after_fork() -> None:
     """OpenMP's threads do not survive a fork, and waiting for them would hang; one thread gives the same result."""
     set_threads(1)
+    _library().host_use_threads_here(0)
 
 
 def threads() -> int:
@@ -218,30 +224,60 @@ def threads() -> int:
     >>> threads() >= 1
     True
     """
-    return ctypes.c_int.in_dll(_library(), "host_threads").value
+    return _library().host_threads()
 
 
 def set_threads(count: int) -> None:
     """Use this many CPU threads from now on; no result depends on it."""
-    if count < 1:
-        raise WorkbenchError(f"the number of threads must be at least 1; got {count}")
-    ctypes.c_int.in_dll(_library(), "host_threads").value = count
+    _library().host_use_threads(_thread_count(count))
 
 
 @contextmanager
 def using_threads(count: int) -> Iterator[None]:
-    """Use this many CPU threads inside a `with` block.
+    """Use this many CPU threads for the kernels that a `with` block starts; other threads of the program do as before.
 
     >>> with using_threads(1):
     ...     threads()
     1
     """
-    before = threads()
-    set_threads(count)
+    library = _library()
+    before = library.host_threads_here()
+    library.host_use_threads_here(_thread_count(count))
     try:
         yield
     finally:
-        set_threads(before)
+        library.host_use_threads_here(before)
+
+
+def side_by_side(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    """The results of some work on each item, in order: several items at once, on as many CPU threads as a kernel would use.
+
+    Each item's kernels then run on one thread. A few items are worked on ahead of the one that is waited for, no more, so
+    that results do not pile up; those that have not begun are dropped when the caller stops.
+
+    >>> list(side_by_side(lambda n: n * n, range(5)))
+    [0, 1, 4, 9, 16]
+    """
+    workers = min(threads(), len(items))
+    if workers < 2:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(workers, initializer=lambda: _library().host_use_threads_here(1)) as pool:
+        ahead = deque(pool.submit(work, item) for item in items[: 2 * workers])
+        try:
+            for number in range(len(items)):
+                result = ahead.popleft().result()
+                if number + 2 * workers < len(items):
+                    ahead.append(pool.submit(work, items[number + 2 * workers]))
+                yield result
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _thread_count(count: int) -> int:
+    if count < 1:
+        raise WorkbenchError(f"the number of threads must be at least 1; got {count}")
+    return count
 
 
 def chunks(count: int, array: Array) -> int:

@@ -5,8 +5,8 @@ Codecs that let other threads run get several chunks at once. No result depends 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,7 +57,8 @@ class Task:
     period: Period = None
     mask: Array | None = None
     keep: tuple[Safeguard, ...] = ()
-    extents: bool = False   # whether to note how far the positions of each chunk reach
+    extents: bool = False     # whether to note how far the positions of each chunk reach
+    on_device: bool = False   # whether the values are on a GPU, which takes one chunk after the other
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,17 +104,8 @@ def even_chunks(size: int, most: int) -> int:
 
 def _chunks(task: Task) -> Iterator[_Chunk]:
     indices = list(task.layout.chunk_indices())
-    workers = 1 if task.codec.holds_gil or task.codec.on_device else min(backend.threads(), len(indices))
-    if workers == 1:
-        yield from (_encode_chunk(task, index) for index in indices)
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(_encode_chunk, task, index) for index in indices]
-        try:
-            for future in futures:
-                yield future.result()
-        finally:
-            pool.shutdown(cancel_futures=True)   # after an error, or when the caller has had enough
+    work = functools.partial(_encode_chunk, task)
+    return map(work, indices) if task.codec.holds_gil or task.on_device else backend.side_by_side(work, indices)
 
 
 def _encode_chunk(task: Task, index: tuple[int, ...]) -> _Chunk:

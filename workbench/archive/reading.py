@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -104,14 +103,4 @@ class StoredArray:
             return damage
 
     def _side_by_side(self, work: Callable[[Index], Result], indices: list[Index]) -> Iterator[Result]:
-        workers = 1 if self.codec.holds_gil or self.codec.on_device else min(backend.threads(), len(indices))
-        if workers <= 1:
-            yield from map(work, indices)
-            return
-        with ThreadPoolExecutor(workers) as pool:
-            waiting = [pool.submit(work, index) for index in indices[: 2 * workers]]
-            for number in range(len(indices)):   # a few ahead, so that decoded chunks do not pile up
-                result = waiting.pop(0).result()
-                if number + 2 * workers < len(indices):
-                    waiting.append(pool.submit(work, indices[number + 2 * workers]))
-                yield result
+        return map(work, indices) if self.codec.holds_gil else backend.side_by_side(work, indices)

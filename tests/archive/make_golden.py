@@ -1,0 +1,79 @@
+"""Writes the small archives in `golden/`, which every later version must decode to the same bits.
+
+    python tests/archive/make_golden.py [NAME ...]
+
+Without names, all that are not there yet. One that exists is never written again: it stands for the files that people have.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import workbench as wb
+from archive import samples
+from workbench.archive import Archive
+
+FOLDER = Path(__file__).with_name("golden")
+FINE, COARSE = wb.Absolute(0.01), wb.Absolute(0.5)
+
+
+def _masked(dtype: type) -> wb.Field:
+    values = samples.field((18, 25), dtype)
+    values[3, 4:9], values[5, 5] = 0, np.nan
+    mask = values > 60
+    values[mask] = 1e35
+    return wb.Field(values, (0.5, 2.0), "temperature", mask, {"units": "K"})
+
+
+def _swarm(count: int = 300) -> wb.Particles:
+    return samples.particles(count)
+
+
+MADE: dict[str, Callable[[], Archive]] = {
+    "lattice-free": lambda: wb.compress(_swarm(), FINE, order="free", chunk_values=450, store_permutation=True),
+    "lattice-free-fine": lambda: wb.compress(
+        samples.particles(300, np.float64, 3, None), wb.Absolute(1e-9), order="free", velocities=wb.Relative(1e-3)
+    ),
+    "lattice-free-flat": lambda: wb.compress(samples.particles(300, np.float64, 2), FINE, order="free"),
+    "lattice-keep": lambda: wb.compress(_swarm(), FINE, chunk_values=450, velocities=wb.Absolute(1)),
+    "lattice-pcodec": lambda: wb.compress(_swarm(), FINE, wb.codecs.get("lattice", coder="pcodec"), order="free"),
+    "lattice-packed": lambda: wb.compress(_swarm(), FINE, wb.codecs.get("lattice", coder="packed"), order="free"),
+    "draco-free": lambda: wb.compress(_swarm(), FINE, "draco", order="free"),
+    "draco-keep": lambda: wb.compress(_swarm(), FINE, "draco"),
+    "columns-sz3": lambda: wb.compress(_swarm(), FINE, "sz3", order="free"),
+    "exact": lambda: wb.compress(_swarm(), wb.Absolute(0)),
+    "prequantised": lambda: wb.compress(_masked(np.float32), COARSE, "prequantised", chunk_values=200),
+    "sz3": lambda: wb.compress(_masked(np.float64), COARSE, "sz3", chunk_values=200),
+    "sz3-relative": lambda: wb.compress(_masked(np.float64), wb.PointwiseRelative(0.01), "sz3"),
+    "zfp": lambda: wb.compress(_masked(np.float32), COARSE, "zfp"),
+    "sperr": lambda: wb.compress(_masked(np.float32), COARSE, "sperr"),
+    "fpzip": lambda: wb.compress(_masked(np.float32), COARSE, "fpzip"),
+    "pcodec": lambda: wb.compress(_masked(np.float64), COARSE, "pcodec"),
+    "bitround": lambda: wb.compress(_masked(np.float32), wb.PointwiseRelative(0.01), "bitround"),
+    "numcodecs": lambda: wb.compress(_masked(np.float32), COARSE, wb.codecs.get("numcodecs", codec="zlib")),
+}
+
+
+def arrays(archive: Archive) -> dict[str, np.ndarray]:
+    """Everything that an archive decodes to."""
+    return {name: stored.values() for name, stored in archive.arrays.items()}
+
+
+def make(name: str) -> None:
+    """One archive and what it decodes to, unless they are there."""
+    archive = MADE[name]()
+    archive.save(FOLDER / f"{name}.zip")
+    np.savez_compressed(FOLDER / f"{name}.npz", **arrays(archive))
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for wanted in sys.argv[1:] or [name for name in MADE if not (FOLDER / f"{name}.zip").exists()]:
+        make(wanted)
+        print(f"{wanted}: {(FOLDER / f'{wanted}.zip').stat().st_size:,} bytes")

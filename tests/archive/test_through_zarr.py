@@ -1,0 +1,99 @@
+"""Anyone with zarr-python reads an archive, knowing nothing of us: the same values, bit for bit."""
+
+import json
+import subprocess
+import sys
+from importlib.metadata import entry_points
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from archive import samples
+from archive.samples import CODECS, assert_same_bits
+from workbench.archive import Archive
+from workbench.errors import WorkbenchError
+
+zarr = pytest.importorskip("zarr")
+
+
+def opened(path):
+    if path.suffix == ".zip":
+        return zarr.open_group(zarr.storage.ZipStore(path, mode="r"), mode="r")
+    return zarr.open_group(path, mode="r")
+
+
+@pytest.mark.parametrize("suffix", [".zarr", ".zip"])
+@pytest.mark.parametrize("order", ["keep", "free"])
+@pytest.mark.parametrize("codec", CODECS)
+def test_particles_are_the_same_through_zarr(tmp_path, codec, order, suffix):
+    original, how = samples.particles(500), {"order": order, "chunk_values": 400, "store_permutation": True}
+    archive = wb.compress(original, wb.Absolute(0.01), codec, velocities=wb.Relative(0.01), **how)
+    group = opened(archive.save(tmp_path / f"some{suffix}"))
+    decoded = archive.decompress()
+    for name, values in (("positions", decoded.positions), ("velocities", decoded.velocities), ("ids", decoded.ids)):
+        assert_same_bits(group[name][:], values)
+        assert_same_bits(group[name][130:371], values[130:371])
+    assert_same_bits(group["permutation"][:], archive.permutation())
+    assert group.attrs["box"] == [10.0, 10.0, 10.0]
+    assert group.attrs["certificate"]["promises"][0]["promise"] == "positions: every value within 0.01 of the original"
+    group.store.close()
+
+
+@pytest.mark.parametrize("suffix", [".zarr", ".zip"])
+@pytest.mark.parametrize(
+    ("shape", "codec"), [((301,), "sz3"), ((20, 30), "prequantised"), ((9, 8, 7), "zfp"), ((4, 5, 6, 3), "sz3")]
+)
+def test_fields_are_the_same_through_zarr(tmp_path, shape, codec, suffix):
+    if codec not in CODECS:
+        pytest.skip(f"{codec} is not installed")
+    values = samples.field(shape, np.float64)
+    values.flat[5] = np.nan
+    mask = np.random.default_rng(0).random(shape) < 0.1
+    for bound in (wb.Absolute(0.1), wb.PointwiseRelative(0.01)):
+        field = wb.Field(values, mask=mask, metadata={"units": "K"})
+        archive = wb.compress(field, bound, codec, chunk_values=100)
+        group = opened(archive.save(tmp_path / f"some-{bound.kind}{suffix}"))
+        assert_same_bits(group["values"][...], archive.decompress().values)
+        assert_same_bits(group["mask"][...], mask)
+        assert group["values"].attrs["units"] == "K"
+        group.store.close()
+
+
+def test_a_program_that_only_knows_zarr_reads_an_archive(tmp_path):
+    if not entry_points(group="zarr.codecs", name="lossbench"):
+        pytest.fail("the entry point of the codec is not installed: install the package again (pip install -e .)")
+    archive = wb.compress(samples.particles(500), wb.Absolute(0.01), order="free", chunk_values=400)
+    for path in (archive.save(tmp_path / "some.zarr"), archive.save(tmp_path / "some.zip")):
+        program = (
+            "import sys, zarr\n"
+            "assert not [name for name in sys.modules if name.startswith('workbench')]\n"
+            f"store = zarr.storage.ZipStore({str(path)!r}, mode='r') if {path.suffix == '.zip'} else {str(path)!r}\n"
+            "array = zarr.open_group(store, mode='r')['positions']\n"
+            "sys.stdout.buffer.write(array[:].tobytes())\n"
+        )
+        ran = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, check=False)
+        assert ran.returncode == 0, ran.stderr.decode()
+        assert ran.stdout == archive.decompress().positions.tobytes()
+
+
+def test_damage_is_told_through_zarr_too(tmp_path):
+    path = wb.compress(samples.field(), wb.Absolute(0.1), chunk_values=100).save(tmp_path / "some.zarr")
+    place = path / "values" / "c" / "1" / "2"
+    data = bytearray(place.read_bytes())
+    data[len(data) // 2] ^= 1
+    place.write_bytes(data)
+    array = opened(path)["values"]
+    with pytest.raises(WorkbenchError, match="fails its checksum"):
+        array[...]
+    assert_same_bits(array[:10], Archive.open(path).read([(0, 10), None]).values)
+
+
+def test_zarr_finds_nothing_to_object_to_in_the_documents(tmp_path):
+    path = wb.compress(samples.particles(50), wb.Absolute(0.1)).save(tmp_path / "some.zarr")
+    group = opened(path)
+    for name, array in group.arrays():
+        described = json.loads((path / name / "zarr.json").read_text())
+        assert array.metadata.to_dict()["shape"] == tuple(described["shape"])
+        assert array.metadata.to_dict()["data_type"] == described["data_type"]
+    assert sorted(name for name, _ in group.arrays()) == ["extents", "ids", "positions", "velocities"]

@@ -1,0 +1,8 @@
+"""Bounds: what each error bound costs and what it breaks, codec by codec."""
+
+from workbench.bounds.chart import Chart
+from workbench.bounds.result import Sweep
+from workbench.bounds.run import Run
+from workbench.bounds.sweep import iter_sweep, sweep
+
+__all__ = ["Chart", "Run", "Sweep", "iter_sweep", "sweep"]
