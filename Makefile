@@ -82,7 +82,7 @@ $(INTERPRETER):
 	touch $@
 
 $(MADE)/core: EXTRAS :=
-$(MADE)/lab: EXTRAS := [lab,io]
+$(MADE)/lab: EXTRAS := [lab,io,codecs]
 $(MADE)/test: EXTRAS := [test]
 $(MADE)/bench: EXTRAS := [test,peers]
 

@@ -1,4 +1,4 @@
-"""Friends of friends on a GPU: the same labels as on the CPU, and how fast.
+"""Friends of friends and the house codec on a GPU: the same labels and bytes as on the CPU, and how fast.
 
     python benchmarks/gpu.py [--n 128 256] [--copies 8]
 
@@ -11,6 +11,8 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,7 +41,7 @@ def main() -> int:
     if not same_labels(cupy, snapshots):
         return 1
     speed(cupy, snapshots, options.copies, options.repeats)
-    return 0
+    return 0 if codec(cupy, snapshots[-1], options.copies, options.repeats) else 1
 
 
 def on_gpu(cupy: Any, particles: wb.Particles) -> wb.Particles:
@@ -84,17 +86,43 @@ def measured(cupy: Any, particles: wb.Particles, repeats: int) -> list[object]:
     length = 0.2 * particles.spacing
     pool.free_all_blocks()
     before = pool.total_bytes()
+    time = seconds(cupy, lambda: wb.friends_of_friends(particles, length, unit="length"), repeats)
+    extra = (pool.total_bytes() - before) / len(particles)
+    return [f"{len(particles):,}", f"{time * 1e3:.2f}", f"{len(particles) / time / 1e6:.0f}", f"{extra:.0f}"]
+
+
+def codec(cupy: Any, snapshot: wb.Particles, copies: int, repeats: int) -> bool:
+    """GB/s of encoding and decoding positions that stay on the GPU; bytes go to the host, as a file would need them."""
+    particles = side_by_side(on_gpu(cupy, snapshot), copies)
+    positions, aim = particles.positions, wb.codecs.Tolerance(absolute=0.02 * snapshot.spacing)
+    rows: list[list[object]] = []
+    agrees = True
+    for order in ("free", "keep"):
+        for coder in ("packed", "context"):
+            chosen = wb.codecs.get("lattice", order=order, coder=coder)
+            some = positions[:500_000]
+            agrees &= chosen.encode(some, aim) == chosen.encode(backend.to_host(some), aim)
+            data = chosen.encode(positions, aim)
+            encoding = seconds(cupy, partial(chosen.encode, positions, aim), repeats)
+            decoding = seconds(cupy, partial(chosen.decode, data, positions.shape, positions.dtype, cupy), repeats)
+            speeds = (f"{positions.nbytes / 1e9 / time:.2f}" for time in (encoding, decoding))
+            rows.append([order, coder, f"{8 * len(data) / len(positions):.2f}", *speeds])
+    print(f"## The house codec, {len(positions):,} particles, ξ = 0.1 b; bytes of the CPU: {'yes' if agrees else 'NO'}\n")
+    print(timing.table(["order", "coder", "bits a particle", "encode, GB/s", "decode, GB/s"], rows))
+    return agrees
+
+
+def seconds(cupy: Any, run: Callable[[], object], repeats: int) -> float:
+    """The median time of several runs, by the clock of the GPU, after one that is not counted."""
     times = []
     for _ in range(repeats + 1):
         start, end = cupy.cuda.Event(), cupy.cuda.Event()
         start.record()
-        wb.friends_of_friends(particles, length, unit="length")
+        run()
         end.record()
         end.synchronize()
         times.append(cupy.cuda.get_elapsed_time(start, end) / 1e3)
-    time = statistics.median(times[1:])
-    extra = (pool.total_bytes() - before) / len(particles)
-    return [f"{len(particles):,}", f"{time * 1e3:.2f}", f"{len(particles) / time / 1e6:.0f}", f"{extra:.0f}"]
+    return statistics.median(times[1:])
 
 
 if __name__ == "__main__":

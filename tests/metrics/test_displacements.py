@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.data.periodic import nearest_image
 from workbench.metrics import displacements
-from workbench.metrics.pairs import nearest_image
 
 
 @pytest.mark.usefixtures("small_pieces")

@@ -9,6 +9,7 @@ import numpy as np
 from workbench import backend
 from workbench.clusters.groups import Groups
 from workbench.data import Particles
+from workbench.data.periodic import nearest_image
 from workbench.errors import WorkbenchError
 
 
@@ -52,7 +53,7 @@ def catalogue(particles: Particles, groups: Groups, min_members: int = 20) -> Ca
     members = np.diff(start, append=len(chosen))
     positions = backend.to_host(particles.positions)[chosen].astype(np.float64)
     first = np.repeat(positions[start], members, axis=0)
-    offset = _nearest_image(positions - first, particles.box)
+    offset = nearest_image(positions - first, particles.box)
     mean = np.add.reduceat(offset, start) / members[:, None]
     spread = np.add.reduceat(((offset - np.repeat(mean, members, axis=0)) ** 2).sum(axis=1), start) / members
     centres = positions[start] + mean
@@ -60,10 +61,3 @@ def catalogue(particles: Particles, groups: Groups, min_members: int = 20) -> Ca
         centres = Particles.wrapped(centres, particles.box).positions
     order = np.argsort(-members, kind="stable")
     return Catalogue(labels[chosen][start][order], members[order], centres[order], np.sqrt(spread[order]))
-
-
-def _nearest_image(difference: np.ndarray, box: tuple[float, ...] | None) -> np.ndarray:
-    if box is None:
-        return difference
-    period = np.asarray(box)
-    return difference - period * np.round(difference / period)

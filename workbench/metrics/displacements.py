@@ -14,8 +14,9 @@ from typing import Any
 from workbench import backend
 from workbench.backend import Array
 from workbench.data import Particles
+from workbench.data.periodic import nearest_image
 from workbench.metrics.errors import Errors, psnr, summary
-from workbench.metrics.pairs import check_particles, checked_order, chunks, nearest_image
+from workbench.metrics.pairs import check_particles, checked_order, chunks
 
 
 @dataclass(frozen=True, slots=True)

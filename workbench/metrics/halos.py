@@ -14,8 +14,9 @@ import numpy as np
 from workbench.clusters import Catalogue, Groups, catalogue, friends_of_friends
 from workbench.clusters.friends import Unit
 from workbench.data import Particles
+from workbench.data.periodic import nearest_image
 from workbench.data.synthetic.arguments import whole_number
-from workbench.metrics.pairs import check_particles, checked_order, nearest_image, require_host
+from workbench.metrics.pairs import check_particles, checked_order, require_host
 
 
 @dataclass(frozen=True, eq=False)

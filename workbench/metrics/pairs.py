@@ -119,16 +119,3 @@ def valid_in(field: Field, place: Any) -> Array:
     """Where part of a field is finite and not masked."""
     valid = backend.namespace(field.values).isfinite(field.values[place])
     return valid if field.mask is None else valid & ~field.mask[place]
-
-
-def nearest_image(difference: Array, box: tuple[float, ...] | None) -> Array:
-    """The shortest of all differences between the images of two particles; the difference itself in an open space.
-
-    >>> nearest_image(np.array([[0.9, 0.1]]), (1.0, 1.0)).round(6).tolist()
-    [[-0.1, 0.1]]
-    """
-    if box is None:
-        return difference
-    xp = backend.namespace(difference)
-    period = xp.asarray(box, xp.float64)
-    return difference - period * xp.rint(difference / period)
