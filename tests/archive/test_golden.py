@@ -56,7 +56,7 @@ def test_regions_and_permutations_of_old_archives_are_read():
 
 
 def test_every_recipe_has_its_file_and_every_file_its_recipe():
-    assert [path.stem for path in FILES] == sorted(MADE)
+    assert sorted(path.stem for path in FILES) == sorted(MADE)
     assert all(path.with_suffix(".npz").exists() and path.stat().st_size <= MOST_BYTES for path in FILES)
 
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import workbench as wb
 from archive import samples
 from archive.samples import from_parts, parts, resealed
-from workbench.archive import Archive, document
+from workbench.archive import Archive, Damaged, document
+from workbench.archive.chunk import decode_chunk
 from workbench.archive.contents import DATA
 from workbench.archive.frame import pack, unpack
 from workbench.archive.layout import is_archive
@@ -242,6 +243,14 @@ def test_a_curve_of_other_dimensions_is_refused_before_any_kernel_sees_it():
         entries = resealed(parts(archive), "zarr.json", lambda root, c=change: root["attributes"]["curve"].update(c))
         with pytest.raises(WorkbenchError, match="along which curve"):
             from_parts(entries).permutation(original)
+
+
+@pytest.mark.parametrize("dtype", ["int16", "uint8", "int64", "bool"])
+def test_integers_that_claim_to_be_compressed_with_a_loss_are_refused(dtype):
+    logs = np.zeros(21, np.uint8).tobytes()
+    for sections in ({"code": b"", "logs": logs}, {"code": b""}, {"fix_": b"", "same": b""}, {"dcrc": bytes(4)}):
+        with pytest.raises(Damaged, match="values must be kept exactly"):
+            decode_chunk(pack((2,), sections), {"codec": {"id": "sz3"}}, np.dtype(dtype), "ids/c/0")
 
 
 def test_checksums_of_chunks_must_be_there_for_each():

@@ -73,6 +73,8 @@ def test_special_regions_are_what_a_filter_leaves(archive):
     above = np.nextafter(position, np.inf)
     assert assert_is_filter(archive, np.stack([position, above], axis=1)) >= 1
     assert_is_filter(archive, np.stack([np.nextafter(position, -np.inf), position], axis=1))
+    last = archive.decompress().positions[archive.decompress().positions[:, 0].argmax()].astype(float)   # alone at the edge
+    assert assert_is_filter(archive, np.stack([last, np.nextafter(last, np.inf)], axis=1)) >= 1
     assert_is_filter(archive, [(0, 8)] * dimensions)
     assert_is_filter(archive, [(-0.5, 0.5)] * dimensions)
     assert_is_filter(archive, [(7.5, 8.5)] * dimensions)
@@ -106,6 +108,14 @@ def test_regions_side_by_side_hold_every_particle_once(across, up, length):
         whole, halves = count(low, right), count(low, middle) + count(middle, right)
         assert whole.max() <= 1
         np.testing.assert_array_equal(whole, halves)
+
+
+def test_a_region_so_far_away_that_its_ends_meet_is_nearly_everything():
+    far = -292157760049258.44   # where numbers are 1/16 apart
+    parts = regions.cuboids([(far, far + 3.69), (0, 1)], 2, (3.7, 3.7))
+    assert sum(upper[0] - lower[0] for lower, upper in parts) == 3.7
+    points = np.random.default_rng(0).random((100, 2)) * [3.7, 1]
+    assert np.any([((points >= lower) & (points < upper)).all(axis=1) for lower, upper in parts], axis=0).all()
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -132,6 +132,8 @@ def test_a_field_is_held_against_the_original_under_its_own_mask():
     report = archive.verify(field.values)   # without a mask
     assert report.passed
     assert "mask: held against checksums only, as the original has none" in report.notes
+    filled = np.where(field.mask, np.float32(1e35), field.values)   # of which a relative bound must know nothing
+    assert wb.compress(wb.Field(filled, mask=field.mask), wb.Relative(1e-3)).verify(filled).passed
     values, mask = field.values.copy(), field.mask.copy()
     places = np.argwhere(mask)[0], np.argwhere(~mask)[0]
     values[tuple(places[0])] = np.nextafter(values[tuple(places[0])], np.float32(0))

@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable
-from typing import Any, Literal
 
 from workbench import backend
 from workbench.archive import Archive, compress
-from workbench.bounds.run import Run, label_of
-from workbench.codecs import Codec
+from workbench.bounds.run import Question, Run
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Bound
 from workbench.metrics import Report, compare
 from workbench.metrics.report import Figure
-
-Metrics = Literal["quick", "full"]
 
 
 class Cancelled(Exception):
     """Nobody waits for the result any more."""
 
 
-def measure(
-    data: Particles | Field,
-    codec: Codec,
-    bound: Bound,
-    order: str,
-    metrics: Metrics,
-    cancelled: Callable[[], bool] = lambda: False,
-) -> Run:
-    """The run of one codec at one bound. Whatever goes wrong becomes its `error`: other runs need not suffer.
+def measure(data: Particles | Field, asked: Question, cancelled: Callable[[], bool] = lambda: False) -> Run:
+    """The run that answers a question. Whatever goes wrong becomes its `error`: other runs need not suffer.
 
     `cancelled` is asked after every chunk.
     """
-    asked = Run(codec.to_dict(), label_of(codec), bound, order)
 
     def go_on(share: float, what: str) -> None:
         if cancelled():
@@ -44,20 +30,20 @@ def measure(
 
     try:
         start = time.perf_counter()
-        archive = compress(data, bound, codec, order=order, progress=go_on)
+        archive = compress(data, asked.bound, asked.codec, order=asked.order, progress=go_on)
         middle = time.perf_counter()
         decoded = archive.decompress()
         end = time.perf_counter()
-        places = archive.permutation(data) if isinstance(data, Particles) and order == "free" else None
-        report = compare(data, decoded, order=places, quick=metrics == "quick")
+        places = archive.permutation(data) if isinstance(data, Particles) and asked.order == "free" else None
+        report = compare(data, decoded, order=places, quick=asked.metrics == "quick")
     except Cancelled:
         raise
     except WorkbenchError as error:
-        return dataclasses.replace(asked, error=str(error))
+        return asked.unanswered(str(error))
     except Exception as error:
-        return dataclasses.replace(asked, error=f"{type(error).__name__}: {error}")
+        return asked.unanswered(f"{type(error).__name__}: {error}")
     figures = {**_sizes(archive), **_times(archive, middle - start, end - middle), **report.figures}
-    return dataclasses.replace(asked, figures=figures, notes=_notes(archive, report))
+    return asked.answered(figures, _notes(archive, report))
 
 
 def _sizes(archive: Archive) -> dict[str, Figure]:
@@ -90,6 +76,7 @@ def _times(archive: Archive, encode: float, decode: float) -> dict[str, Figure]:
 
 def _notes(archive: Archive, report: Report) -> tuple[str, ...]:
     """What the figures do not say: why chunks are stored exactly, and what could not be compared."""
-    reasons: dict[str, Any] = archive.certificate[archive.data.layout.name].figures["chunks_stored_exactly"]
-    stored = [f"{count:,} chunks are stored exactly, because {reason}" for reason, count in reasons.items()]
+    checked = archive.certificate[archive.data.layout.name].figures
+    reasons = checked["chunks_stored_exactly"].items()
+    stored = [f"{count:,} of {checked['chunks']:,} chunks stored exactly, because {reason}" for reason, count in reasons]
     return (*stored, *report.notes)

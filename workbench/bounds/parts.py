@@ -43,8 +43,8 @@ def put_together(described: Mapping[str, Any], arrays: Mapping[str, np.ndarray])
     >>> put_together(description_of(field), arrays_of(field))
     Field(2 x 3, float64)
     """
-    own = {name: value for name, value in described.items() if name != "kind"}
-    return Particles(**arrays, **own) if described["kind"] == "particles" else Field(**arrays, **own)
+    own: dict[str, Any] = {name: value for name, value in {**described, **arrays}.items() if name != "kind"}
+    return Particles(**own) if described["kind"] == "particles" else Field(**own)
 
 
 def digest_of(data: Particles | Field) -> str:

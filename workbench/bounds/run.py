@@ -1,4 +1,4 @@
-"""One codec at one bound: what was asked for, and every figure that came out of it."""
+"""One codec at one bound: the question, and the run that answers it with every figure that was measured."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
+from workbench import codecs
 from workbench.codecs import Codec
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound, bound_from_dict
@@ -31,7 +32,41 @@ MEANINGS: Mapping[str, str] = MappingProxyType({
     "threads": "threads that kernels and codecs could use meanwhile",
 })
 
+# Which figures depend on the machine and on what else it does.
 TIMES = ("encode_seconds", "decode_seconds", "encode_mb_per_s", "decode_mb_per_s", "threads")
+
+
+Order = Literal["keep", "free"]
+Metrics = Literal["quick", "full"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is to be measured."""
+
+    codec: Codec
+    bound: Bound
+    order: Order = "keep"
+    metrics: Metrics = "quick"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The question, ready for JSON."""
+        asked = {"codec": self.codec.to_dict(), "bound": self.bound.to_dict()}
+        return {**asked, "order": self.order, "metrics": self.metrics}
+
+    @classmethod
+    def from_dict(cls, described: Mapping[str, Any]) -> Self:
+        """The question that `to_dict` described."""
+        codec, bound = codecs.from_dict(described["codec"]), bound_from_dict(described["bound"])
+        return cls(codec, bound, described["order"], described["metrics"])
+
+    def answered(self, figures: Mapping[str, Figure], notes: tuple[str, ...] = ()) -> Run:
+        """The run that was measured."""
+        return Run(self.codec.to_dict(), label_of(self.codec), self.bound, self.order, figures, notes)
+
+    def unanswered(self, error: str) -> Run:
+        """The run that failed."""
+        return Run(self.codec.to_dict(), label_of(self.codec), self.bound, self.order, error=error)
 
 
 @dataclass(frozen=True)

@@ -10,20 +10,17 @@ import json
 import os
 import sys
 
-from workbench import codecs
 from workbench.bounds.measure import measure
 from workbench.bounds.parts import mapped
-from workbench.guarantees import bound_from_dict
+from workbench.bounds.run import Question
 
 
-def main(file: int, described: str) -> None:
+def main(file: int) -> None:
     """Answer until there are no more questions, or nobody to ask them."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    data = mapped(file, json.loads(described))
+    data = mapped(file, json.loads(sys.stdin.readline()))
     print(json.dumps("ready"), file=answers, flush=True)
     for line in sys.stdin:
-        asked = json.loads(line)
-        codec, bound = codecs.from_dict(asked["codec"]), bound_from_dict(asked["bound"])
-        run = measure(data, codec, bound, asked["order"], asked["metrics"])
+        run = measure(data, Question.from_dict(json.loads(line)))
         print(json.dumps(run.to_dict()), file=answers, flush=True)

@@ -2,13 +2,15 @@
 
 Each process is a fresh interpreter, not a fork, after which OpenMP hangs; and it is started by its own command instead of
 by `multiprocessing`, which would import the caller's script again, and so sweep again. Questions and answers are lines of
-JSON; the data are in a file that all of them map. A process whose questions end, because its parent has gone, ends too.
+JSON; the data are in a file that all of them map. A process whose questions end, because its parent has gone, ends
+after the run that it is at.
 
 Every process has one thread, so that the times of runs that share a machine can be compared.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -17,100 +19,26 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
-from workbench.bounds.measure import Metrics
 from workbench.bounds.parts import shared
-from workbench.bounds.run import Run, label_of
-from workbench.codecs import Codec
+from workbench.bounds.run import Question, Run
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Bound
 
 POLL_SECONDS = 0.05   # how often to ask whether it was cancelled
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLOSC_NTHREADS", "NUMEXPR_NUM_THREADS")
+LAST_WORDS = 4096     # bytes of what a process said before it died
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 # An interrupt from the keyboard goes to all processes of a terminal; only the parent should answer it.
 PROGRAM = """
 import json, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-sys.path[:] = json.loads(sys.argv[1])
+sys.path[:] = json.loads(sys.argv[2])
 from workbench.bounds.worker import main
-main(int(sys.argv[2]), sys.argv[3])
+main(int(sys.argv[1]))
 """
-
-
-@dataclass(frozen=True)
-class Question:
-    """A run to be measured."""
-
-    codec: Codec
-    bound: Bound
-    order: str
-    metrics: Metrics
-
-    def to_json(self) -> str:
-        """The question as a line."""
-        asked = {"codec": self.codec.to_dict(), "bound": self.bound.to_dict()}
-        return json.dumps({**asked, "order": self.order, "metrics": self.metrics})
-
-    def unanswered(self, error: str) -> Run:
-        """The run that failed."""
-        return Run(self.codec.to_dict(), label_of(self.codec), self.bound, self.order, error=error)
-
-
-class Worker:
-    """One process, and what it was asked last."""
-
-    def __init__(self, file: int, described: str) -> None:
-        self.asked: tuple[int, Question] | None = None
-        self._log = tempfile.TemporaryFile(prefix="lossbench-")   # noqa: SIM115 - closed with the process
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", PROGRAM, json.dumps(sys.path), str(file), described],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, pass_fds=[file], text=True,
-            env={**os.environ, **dict.fromkeys(THREADS, "1")},
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._questions, self.answers = self._process.stdin, self._process.stdout
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End it at once: it has nothing to lose."""
-        self._process.kill()
-        self._process.wait()
-        self.answers.close()
-        self._log.close()
-        try:
-            self._questions.close()
-        except BrokenPipeError:   # a question that nobody read
-            pass
-
-    def ask(self, place: int, question: Question) -> None:
-        """Ask for a run; the answer comes when `answers` can be read."""
-        self.asked = place, question
-        try:
-            print(question.to_json(), file=self._questions, flush=True)
-        except BrokenPipeError:   # it has died, and its answer will say so
-            pass
-
-    def answer(self) -> Any | None:
-        """What it says; None when it has died."""
-        line = self.answers.readline()
-        return json.loads(line) if line.endswith("\n") else None
-
-    def obituary(self) -> str:
-        """What ended it, and its last words."""
-        status = self._process.wait()
-        how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-        self._log.seek(max(self._log.seek(0, os.SEEK_END) - 4096, 0))
-        words = self._log.read().decode("utf-8", "replace").strip().splitlines()
-        return f"its process ended with {how}{f': {words[-1]}' if words else ''}"
 
 
 def in_processes(
@@ -120,80 +48,109 @@ def in_processes(
 
     All processes have ended when this generator has: by itself, by an error, or because it was closed.
     """
-    with ExitStack() as stack:
-        file, described = stack.enter_context(shared(data))
-        crew = stack.enter_context(_Crew(file, json.dumps(described)))
-        waiting = deque(questions)
+    waiting = deque(questions)
+    with shared(data) as (file, described), _Crew(file, described) as crew:
         for _ in range(min(workers, len(waiting))):
             crew.hire()
-        while crew.busy and not cancelled():
+        while crew.at_work and not cancelled():
             for worker in crew.heard():
-                found = _after(worker)
-                if waiting and found.alive:
-                    worker.ask(*waiting.popleft())
+                answer = worker.answer()
+                if worker.alive and waiting:
+                    worker.ask(*waiting.popleft())   # before anybody looks at the answer, which may take a while
                 else:
                     crew.dismiss(worker)
                     if waiting:
                         crew.hire()
-                if found.run is not None:
-                    yield found.run
+                if answer is not None:
+                    yield answer
 
 
-@dataclass(frozen=True)
-class _Found:
-    """What a worker has said: that it lives, and the run it was asked for, if it was."""
+class _Worker:
+    """One process, and what it was asked last."""
 
-    alive: bool
-    run: tuple[int, Run] | None
+    def __init__(self, file: int, described: Mapping[str, Any]) -> None:
+        self.alive = True
+        self._asked: tuple[int, Question] | None = None
+        self._log = tempfile.TemporaryFile(prefix="lossbench-")   # noqa: SIM115 - closed by `end`
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", PROGRAM, str(file), json.dumps(sys.path)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, pass_fds=[file], text=True,
+            env={**os.environ, **ONE_THREAD},
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._questions, self.answers = self._process.stdin, self._process.stdout
+        self._say(described)
 
+    def ask(self, place: int, question: Question) -> None:
+        """Ask for a run; the answer has come when there is something to read."""
+        self._asked = place, question
+        self._say(question.to_dict())
 
-def _after(worker: Worker) -> _Found:
-    answer = worker.answer()
-    if worker.asked is None:
-        if answer is None:
-            raise WorkbenchError(f"no process could be started to measure in: {worker.obituary()}; use workers=1")
-        return _Found(True, None)   # it is ready
-    place, question = worker.asked
-    if answer is None:
-        return _Found(False, (place, question.unanswered(worker.obituary())))
-    return _Found(True, (place, Run.from_dict(answer)))
+    def answer(self) -> tuple[int, Run] | None:
+        """The run it was asked for; None when it only says that it is ready. `alive` then tells whether it still is."""
+        line, asked = self.answers.readline(), self._asked
+        self.alive = line.endswith("\n")
+        if asked is None:
+            if not self.alive:
+                raise WorkbenchError(f"no process could be started for the runs: {self._end_of_it()}; use workers=1")
+            return None
+        place, question = asked
+        return place, Run.from_dict(json.loads(line)) if self.alive else question.unanswered(self._end_of_it())
+
+    def end(self) -> None:
+        """End it at once: it has nothing to lose."""
+        self._process.kill()
+        self._process.wait()
+        for file in (self.answers, self._log):
+            file.close()
+        with contextlib.suppress(BrokenPipeError):   # a question that it did not read
+            self._questions.close()
+
+    def _say(self, what: Mapping[str, Any]) -> None:
+        with contextlib.suppress(BrokenPipeError):   # it has died: whoever reads its answer will see that
+            print(json.dumps(what), file=self._questions, flush=True)
+
+    def _end_of_it(self) -> str:
+        """What ended it, and its last words."""
+        status = self._process.wait()
+        how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+        self._log.seek(max(self._log.seek(0, os.SEEK_END) - LAST_WORDS, 0))
+        words = self._log.read().decode("utf-8", "replace").split("\n")
+        last = next((line.strip() for line in reversed(words) if line.strip()), "")
+        return f"its process ended with {how}{last and f': {last}'}"
 
 
 class _Crew:
-    """The workers that live, all of which end with it."""
+    """The processes that live, all of which end with it."""
 
-    def __init__(self, file: int, described: str) -> None:
+    def __init__(self, file: int, described: Mapping[str, Any]) -> None:
         self._file, self._described = file, described
-        self._stack = ExitStack()
-        self._selector = self._stack.enter_context(selectors.DefaultSelector())
+        self._selector = selectors.DefaultSelector()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for worker in self._workers():
-            self.dismiss(worker)
+        for key in list(self._selector.get_map().values()):
+            self.dismiss(key.data)
         self._selector.close()
 
     @property
-    def busy(self) -> bool:
-        """Whether any is at work."""
+    def at_work(self) -> bool:
+        """Whether any is left."""
         return bool(self._selector.get_map())
 
     def hire(self) -> None:
         """Start another."""
-        worker = Worker(self._file, self._described)
+        worker = _Worker(self._file, self._described)
         self._selector.register(worker.answers, selectors.EVENT_READ, worker)
 
-    def dismiss(self, worker: Worker) -> None:
+    def dismiss(self, worker: _Worker) -> None:
         """End one."""
         self._selector.unregister(worker.answers)
-        with worker:
-            pass
+        worker.end()
 
-    def heard(self) -> list[Worker]:
-        """Those that have something to say, soon; often none."""
+    def heard(self) -> list[_Worker]:
+        """Those that have something to say, within a moment; often none."""
         return [key.data for key, _ in self._selector.select(POLL_SECONDS)]
-
-    def _workers(self) -> list[Worker]:
-        return [key.data for key in self._selector.get_map().values()]

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from workbench.archive import Archive, compress
-from workbench.archive.compress import ORDERS
 from workbench.archive.layout import is_archive
+from workbench.archive.request import ORDERS
 from workbench.cli.archives import describe_archive, print_archive, sizes
 from workbench.cli.codec_options import add_codec, chosen_codec
 from workbench.cli.progress import Progress, add_quiet

@@ -1,0 +1,46 @@
+"""A field as an archive: blocks of the grid, and the mask beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from workbench import codecs
+from workbench.archive import encoding, provenance
+from workbench.archive.archive import Archive
+from workbench.archive.encoding import Task, layout_of
+from workbench.archive.request import Request, archive_of
+from workbench.codecs import ParticleCodec
+from workbench.data import Field
+from workbench.errors import WorkbenchError
+from workbench.guarantees import Safeguard
+
+
+def compress_field(field: Field, request: Request) -> Archive:
+    """The archive of a field."""
+    chosen = request.chosen_codec("sz3" if "sz3" in codecs.available() else "prequantised")
+    if isinstance(chosen, ParticleCodec):
+        raise WorkbenchError(f"{chosen.id} is for particles; got {field!r}")
+    if strangers := [kept for kept in request.keep if not isinstance(kept, Safeguard)]:
+        raise WorkbenchError(f"keep of a field takes wb.Safeguard(...); got {strangers[0]!r}")
+    whole = any(kept.needs_neighbours for kept in request.keep)
+    shape = field.shape if whole else _block_shape(field.shape, request.chunk_values or chosen.chunk_values)
+    units = provenance.plain({"units": field.metadata["units"]} if field.metadata.get("units") is not None else {})
+    layout = layout_of("values", field.values, shape, chosen, **units)
+    bound, limit = request.bound, request.bound.limit(field.values, field.valid)
+    task = Task(layout, lambda slices: field.values[slices], chosen, bound, limit, mask=field.mask, keep=request.keep)
+    arrays = [encoding.encode(task, request.progress)]
+    if field.mask is not None:
+        arrays.append(encoding.encode_exactly("mask", field.mask, shape))
+    described: dict[str, Any] = {"kind": "field", "spacing": list(field.spacing), "name": field.name}
+    return archive_of(arrays, described, chosen, field.metadata)
+
+
+def _block_shape(shape: tuple[int, ...], most: int) -> tuple[int, ...]:
+    """Blocks of a grid with at most so many values: the longest side is halved until they fit."""
+    block = list(shape)
+    while np.prod(block, dtype=np.float64) > most:
+        longest = int(np.argmax(block))
+        block[longest] = -(-block[longest] // 2)
+    return tuple(block)

@@ -1,0 +1,133 @@
+"""Particles as an archive: runs of them in their own order or along a curve, and what belongs to them in the same order.
+
+When the order is free they are sorted along a Morton curve first, whatever the codec: neighbours in space become neighbours
+in the file, which most codecs reward, and a region is a few stretches of the file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+from workbench import backend, codecs, ordering
+from workbench.archive import encoding
+from workbench.archive.archive import Archive
+from workbench.archive.encoding import EncodedArray, Task, even_chunks, layout_of
+from workbench.archive.request import Request, archive_of
+from workbench.backend import Array
+from workbench.codecs import Codec, CodecFailed, Columns, ParticleCodec, Tolerance
+from workbench.codecs.curve import Lattice
+from workbench.codecs.lattice import LatticeCodec
+from workbench.data import Particles
+from workbench.errors import WorkbenchError
+from workbench.guarantees import Limit
+
+COARSE_CELLS = 2**16   # along the longest axis, for sorting when the codec has no lattice of its own
+
+
+def compress_particles(particles: Particles, request: Request) -> Archive:
+    """The archive of particles."""
+    if request.keep:
+        raise WorkbenchError(f"safeguards are for fields; got particles, and {request.keep[0]!r}")
+    limit = request.bound.limit(particles.positions)
+    codec = _codec_for(particles, request.chosen_codec("lattice"), request.order, limit)
+    curve = None if request.order == "keep" else _curve_of(particles, codec, limit)
+    places = None if curve is None else ordering.sort_by_key(curve.keys(particles.positions), curve.key_bits)
+    chunk = even_chunks(len(particles), (request.chunk_values or codec.chunk_values) // particles.dimensions)
+    positions = _positions(particles, request, codec, limit, chunk, places)
+    extents = np.array(positions.ends)
+    order = _final_order(places, positions, len(particles))
+    arrays = [
+        positions,
+        encoding.encode_exactly("extents", extents, extents.shape),
+        *_velocities(particles, request, chunk, order),
+        *_exact("ids", particles.ids if order is None or particles.ids is None else particles.ids[order], chunk),
+    ]
+    if request.store_permutation:
+        arrays += _exact("permutation", np.arange(len(particles), dtype=np.int32) if order is None else order, chunk)
+    sorted_along = None if curve is None else dataclasses.asdict(curve)
+    described = {"kind": "particles", "order": request.order, "box": particles.box, "curve": sorted_along}
+    return archive_of(arrays, described, codec, particles.metadata)
+
+
+def _codec_for(particles: Particles, codec: Codec, order: str, limit: Limit) -> Codec:
+    """The codec for positions: in this order, and with the lattice of all of them where it has one."""
+    if not isinstance(codec, ParticleCodec):
+        return codec if isinstance(codec, Columns) else Columns(codec)
+    if any(field.name == "order" for field in dataclasses.fields(codec)):
+        codec = dataclasses.replace(codec, order=order)   # type: ignore[call-arg]
+    if order == "keep" and codec.reorders:
+        raise WorkbenchError(f"{codec.id} returns particles in another order: use order='free', or another codec")
+    if isinstance(codec, LatticeCodec):   # one lattice for all chunks
+        lower, upper = tuple(particles.lower.tolist()), tuple(particles.upper.tolist())
+        return dataclasses.replace(codec, lower=lower, upper=upper, box=particles.box)
+    return codec
+
+
+def _curve_of(particles: Particles, codec: Codec, limit: Limit) -> Lattice:
+    """The lattice whose Morton curve the particles are sorted along: the codec's own, if it has one."""
+    if isinstance(codec, LatticeCodec) and limit.value > 0:
+        try:
+            return codec.lattice(particles.positions, _aim(limit))
+        except CodecFailed:   # too fine for a lattice: the values are kept exactly, in the order of a coarse curve
+            pass
+    step = max(*particles.lengths, float(np.finfo(particles.positions.dtype).tiny)) / COARSE_CELLS
+    lower, upper = particles.lower, particles.upper
+    cells = [int((high - low) // step) for low, high in zip(lower, upper, strict=True)]
+    return Lattice(tuple(lower.tolist()), step, tuple(cells), tuple(upper.tolist()))
+
+
+def _positions(
+    particles: Particles, request: Request, codec: Codec, limit: Limit, chunk: int, places: Array | None
+) -> EncodedArray:
+    layout = layout_of("positions", particles.positions, (chunk, particles.dimensions), codec)
+    part, on_device = _picked(particles.positions, places), backend.on_device(particles.positions)
+    task = Task(layout, part, codec, request.bound, limit, particles.box, extents=True, on_device=on_device)
+    return encoding.encode(task, request.progress)
+
+
+def _velocities(particles: Particles, request: Request, chunk: int, order: Array | None) -> list[EncodedArray]:
+    """Velocities within their bound or, without one, exact; coded on the host."""
+    bound = request.velocities
+    if particles.velocities is None:
+        if bound is not None:
+            raise WorkbenchError("velocities= bounds the velocities of particles; these have none")
+        return []
+    if particles.velocities.dtype.name not in ("float32", "float64"):
+        given = particles.velocities.dtype
+        raise WorkbenchError(f"velocities must be float32 or float64; got {given}: convert with .astype(...)")
+    name = "pcodec" if bound is None else "sz3" if "sz3" in codecs.available() else "prequantised"
+    codec = Columns(codecs.get(name))
+    values, places = (None if array is None else backend.to_host(array) for array in (particles.velocities, order))
+    limit = Limit("absolute", 0.0) if bound is None else bound.limit(values)
+    layout = layout_of("velocities", particles.velocities, (chunk, particles.dimensions), codec)
+    return [encoding.encode(Task(layout, _picked(values, places), codec, bound, limit), request.progress)]
+
+
+def _exact(name: str, values: Array | None, chunk: int) -> list[EncodedArray]:
+    return [] if values is None else [encoding.encode_exactly(name, values, (chunk,))]
+
+
+def _aim(limit: Limit) -> Tolerance:
+    return Tolerance(relative=limit.value) if limit.relative else Tolerance(absolute=limit.value)
+
+
+def _picked(values: Array, order: Array | None) -> Callable[[tuple[slice, ...]], Array]:
+    """How to get the rows of a chunk."""
+    if order is None:
+        return lambda slices: values[slices]
+    return lambda slices: ordering.gather_rows(values, order[slices[0]])
+
+
+def _final_order(places: Array | None, encoded: EncodedArray, count: int) -> Array | None:
+    """Which particle each decoded one is, once codecs have reordered inside their chunks; None is the original order."""
+    if all(order is None for order in encoded.orders):
+        return places
+    xp = backend.namespace(*[order for order in encoded.orders if order is not None])
+    start = xp.arange(count, dtype=xp.int32) if places is None else places
+    chunk = encoded.layout.chunk_shape[0]
+    pieces = [start[i * chunk : (i + 1) * chunk] for i in range(len(encoded.orders))]
+    ordered = zip(pieces, encoded.orders, strict=True)
+    return xp.concatenate([piece if order is None else piece[order] for piece, order in ordered])

@@ -1,0 +1,197 @@
+"""Curves of one figure against another as an SVG drawing, with no plotting library: it must work wherever NumPy does.
+
+Notebooks show it inside a page whose colours nobody here knows, or as an image, which sees no page at all. So there is no
+background, and every colour is of medium lightness: text in it can be read on white and on black. Codecs differ in the
+shape of their marks, too, for those who do not tell the colours apart.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench.errors import WorkbenchError
+
+WIDTH, HEIGHT = 720, 420
+LEFT, RIGHT, TOP, BOTTOM = 68, 190, 16, 52   # margins; the legend is on the right
+GREY = "#7a7a7a"
+COLOURS = ("#2f7fc1", "#d0600f", "#1a9070", "#c2609a", "#8a6fd1", "#93800f", "#0f8fa4", "#a9714b")
+DISC, SQUARE, DIAMOND = "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "M-4 -4h8v8h-8z", "M0 -5l5 5l-5 5l-5 -5z"
+MARKS = (DISC, SQUARE, DIAMOND, "M0 -5l5 9h-10z", "M0 5l5 -9h-10z")   # and triangles
+LONG_AXIS = 30     # a logarithmic axis when the largest value is so many times the smallest
+LEGEND_LETTERS = 24
+TITLES = {"psnr": "PSNR [dB]", "ssim": "SSIM", "nbytes": "bytes", "nrmse": "rms error / peak"}
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of a curve, and what it is."""
+
+    x: float
+    y: float
+    name: str
+
+    @property
+    def finite(self) -> bool:
+        """Whether it has a place."""
+        return math.isfinite(self.x) and math.isfinite(self.y)
+
+
+@dataclass(frozen=True, repr=False)
+class Chart:
+    """A drawing: notebooks show it, and `save` writes it."""
+
+    title: str
+    svg: str
+
+    def save(self, path: str | Path) -> Path:
+        """Write the drawing as an SVG file."""
+        target = Path(path)
+        if target.suffix != ".svg":
+            raise WorkbenchError(f"a chart is written as .svg; got {path}")
+        try:
+            target.write_text(self.svg, encoding="utf-8")
+        except OSError as error:
+            raise WorkbenchError(f"the chart must be written into a folder that exists; {error}") from None
+        return target
+
+    def __repr__(self) -> str:
+        return f"Chart({self.title})"
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def _repr_html_(self) -> str:
+        return f"<div>{self.svg}</div>"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Where a value lies, from 0 to 1, and where the ticks are. The ends of a logarithmic axis are exponents."""
+
+    low: float
+    high: float
+    logarithmic: bool
+
+    @classmethod
+    def around(cls, values: Sequence[float]) -> Axis:
+        """An axis that shows these values with a little room; logarithmic when they span more than a decade or so.
+
+        >>> Axis.around([1.0, 1000.0]).logarithmic, Axis.around([60.0, 80.0]).logarithmic
+        (True, False)
+        """
+        low, high = min(values), max(values)
+        logarithmic = low > 0 and high >= LONG_AXIS * low
+        if logarithmic:
+            low, high = math.log10(low), math.log10(high)
+        room = 0.05 * (high - low) or 0.5 * abs(high) or 1.0
+        return cls(low - room, high + room, logarithmic)
+
+    def __call__(self, value: float) -> float:
+        """The place of a value."""
+        return ((math.log10(value) if self.logarithmic else value) - self.low) / (self.high - self.low)
+
+    def ticks(self) -> list[float]:
+        """Round values between the ends, a handful.
+
+        >>> Axis(-1.0, 11.0, False).ticks(), Axis(-0.5, 3.2, True).ticks()
+        ([0.0, 2.0, 4.0, 6.0, 8.0, 10.0], [1.0, 10.0, 100.0, 1000.0])
+        """
+        if self.logarithmic:
+            decades = range(math.floor(self.low), math.ceil(self.high) + 1)
+            factors = (1, 2, 5) if len(decades) <= 3 else (1,)
+            every = -(-len(decades) // 7)
+            marks = [float(f"{factor}e{decade}") for decade in decades[::every] for factor in factors]
+        else:
+            step = _round_step((self.high - self.low) / 6)
+            marks = [number * step for number in range(math.floor(self.low / step), math.ceil(self.high / step) + 1)]
+        return [mark for mark in marks if 0 <= self(mark) <= 1]
+
+
+def chart(lines: Mapping[str, Sequence[Point]], x: str, y: str, asked: int) -> Chart:
+    """The lines, each with its name. `x` and `y` name the figures, and `asked` is how many points there might have been."""
+    title = f"{y} against {x}"
+    finite = {name: sorted((p for p in points if p.finite), key=lambda p: p.x) for name, points in lines.items()}
+    drawn = {name: line for name, line in finite.items() if line}
+    points = [point for line in drawn.values() for point in line]
+    if not points:
+        nothing = _text(WIDTH / 2, HEIGHT / 2, f"nothing to draw: no run has a finite {x} and {y}", "middle")
+        return Chart(title, _drawing(title, [nothing]))
+    across, down = Axis.around([p.x for p in points]), Axis.around([p.y for p in points])
+    shapes = [*_frame(across, down, x, y), *_curves(drawn, across, down), *_legend(drawn)]
+    if missing := asked - len(points):
+        shapes.append(_text(WIDTH - 8, HEIGHT - 8, f"not drawn: {missing:,} without finite figures", "end"))
+    return Chart(title, _drawing(title, shapes))
+
+
+def _frame(across: Axis, down: Axis, x: str, y: str) -> Iterable[str]:
+    """Grid, ticks and titles."""
+    for tick in across.ticks():
+        place = _left(across, tick)
+        yield f'<path d="M{place:.1f} {TOP}V{HEIGHT - BOTTOM}" stroke="{GREY}" stroke-opacity=".3"/>'
+        yield _text(place, HEIGHT - BOTTOM + 18, f"{tick:.6g}", "middle")
+    for tick in down.ticks():
+        place = _top(down, tick)
+        yield f'<path d="M{LEFT} {place:.1f}H{WIDTH - RIGHT}" stroke="{GREY}" stroke-opacity=".3"/>'
+        yield _text(LEFT - 8, place + 4, f"{tick:.6g}", "end")
+    middle = (TOP + HEIGHT - BOTTOM) / 2
+    yield _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, _title(x), "middle")
+    yield f'<g transform="translate(16 {middle}) rotate(-90)">{_text(0, 0, _title(y), "middle")}</g>'
+
+
+def _curves(lines: Mapping[str, Sequence[Point]], across: Axis, down: Axis) -> Iterable[str]:
+    for number, line in enumerate(lines.values()):
+        places = [(_left(across, point.x), _top(down, point.y)) for point in line]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        yield f'<polyline points="{path}" fill="none" stroke="{_colour(number)}" stroke-width="1.8"/>'
+        for point, (x, y) in zip(line, places, strict=True):
+            told = html.escape(f"{point.name}: {point.x:.6g}, {point.y:.6g}")
+            yield f"<g><title>{told}</title>{_mark(number, x, y)}</g>"
+
+
+def _legend(lines: Mapping[str, Sequence[Point]]) -> Iterable[str]:
+    left, step = WIDTH - RIGHT + 24, min(20.0, (HEIGHT - TOP - BOTTOM) / max(len(lines), 1))
+    for number, name in enumerate(lines):
+        y = TOP + 8 + number * step
+        short = name if len(name) <= LEGEND_LETTERS else f"{name[: LEGEND_LETTERS - 1]}…"
+        yield f"<g><title>{html.escape(name)}</title>{_mark(number, left, y)}{_text(left + 12, y + 4, short, 'start')}</g>"
+
+
+def _mark(number: int, x: float, y: float) -> str:
+    shape = MARKS[number % len(MARKS)]
+    return f'<path d="{shape}" transform="translate({x:.1f} {y:.1f})" fill="{_colour(number)}"/>'
+
+
+def _colour(number: int) -> str:
+    return COLOURS[number % len(COLOURS)]
+
+
+def _left(axis: Axis, value: float) -> float:
+    return LEFT + axis(value) * (WIDTH - LEFT - RIGHT)
+
+
+def _top(axis: Axis, value: float) -> float:
+    return HEIGHT - BOTTOM - axis(value) * (HEIGHT - TOP - BOTTOM)
+
+
+def _title(figure: str) -> str:
+    return TITLES.get(figure, figure.replace("_mb_per_s", " [MB/s]").replace("_", " "))
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html.escape(text)}</text>'
+
+
+def _drawing(title: str, shapes: Iterable[str]) -> str:
+    head = f'xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" role="img"'
+    font = f'font-family="system-ui, sans-serif" font-size="12" fill="{GREY}"'
+    return f'<svg {head} aria-label="{html.escape(title)}" {font} style="max-width: 100%">{"".join(shapes)}</svg>'
+
+
+def _round_step(least: float) -> float:
+    """The smallest of 1, 2, 5, 10, 20, ... and 0.5, 0.2, 0.1, ... that is not less."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))

@@ -1,0 +1,123 @@
+"""The result of a sweep: rows to look at, to plot, and to choose from."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.bounds.chart import Chart, Point, chart
+from workbench.bounds.pareto import unbeaten
+from workbench.bounds.run import Run
+from workbench.bounds.table import table
+from workbench.errors import WorkbenchError
+
+
+@dataclass(frozen=True, repr=False)
+class Sweep:
+    """One row for each codec at each bound, in the order they were asked for.
+
+    >>> from workbench.guarantees import Absolute
+    >>> found = Sweep((Run({"id": "a"}, "a", Absolute(1), figures={"bits_per_value": 2.0, "psnr": 40.0}),
+    ...                Run({"id": "b"}, "b", Absolute(1), figures={"bits_per_value": 3.0, "psnr": 30.0})))
+    >>> [run.label for run in found.pareto().rows]
+    ['a']
+    """
+
+    rows: tuple[Run, ...]
+    missing: int = 0   # how many more were asked for, before it was cancelled
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self.rows)
+
+    def __getitem__(self, place: int) -> Run:
+        return self.rows[place]
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that was asked for was run, with or without success."""
+        return self.missing == 0
+
+    @property
+    def size(self) -> str:
+        """The figure that says how small data become: bits per particle, or bits per value."""
+        return "bits_per_particle" if any("bits_per_particle" in run.figures for run in self.rows) else "bits_per_value"
+
+    def pareto(self, x: str | None = None, y: str = "psnr") -> Sweep:
+        """The rows that no other row beats: none is at least as good in both figures, and better in one.
+
+        `x` is bits per particle, or per value, by default. Of `ratio`, `psnr`, `ssim` and the like more is better, of
+        sizes, times and errors less. Rows without both figures are left out.
+        """
+        return Sweep(tuple(unbeaten(self.rows, x or self.size, y)), self.missing)
+
+    def plot(self, x: str | None = None, y: str = "psnr") -> Chart:
+        """One line for each codec and kind of bound, as a drawing that a notebook shows and `save` writes.
+
+        Any two figures will do.
+        """
+        x = x or self.size
+        _require_measured(self.rows, x, y)
+        several = len({run.bound.kind for run in self.rows}) > 1
+        lines: dict[str, list[Point]] = {}
+        for run in self.rows:
+            if x in run.figures and y in run.figures:
+                name = f"{run.label}, {run.bound.kind}" if several else run.label
+                lines.setdefault(name, []).append(Point(float(run[x]), float(run[y]), str(run)))
+        return chart(lines, x, y, len(self.rows))
+
+    def to_dataframe(self) -> Any:
+        """The rows as a pandas DataFrame; options and notes are text, what a row does not have is missing."""
+        try:
+            import pandas
+        except ImportError:
+            raise WorkbenchError(
+                "to_dataframe needs pandas, which is not installed: pip install 'lossbench[lab]'"
+            ) from None
+        rows = [run.row() for run in self.rows]
+        texts = [{"options": json.dumps(row["options"], sort_keys=True), "notes": "; ".join(row["notes"])} for row in rows]
+        return pandas.DataFrame([{**row, **text} for row, text in zip(rows, texts, strict=True)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as what JSON knows: numbers that are NaN or infinite become None."""
+        rows = [{name: _plain(value) for name, value in run.row().items()} for run in self.rows]
+        return {"complete": self.complete, "missing": self.missing, "rows": rows}
+
+    def to_json(self) -> str:
+        """`to_dict` as text."""
+        return json.dumps(self.to_dict(), indent=1, allow_nan=False)
+
+    def __repr__(self) -> str:
+        return f"Sweep({self._summary})"
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks, bound by bound, the smallest archive first; in the page's own colours."""
+        return table(self.rows, self.size, self._summary)
+
+    @property
+    def _summary(self) -> str:
+        failed = sum(run.error is not None for run in self.rows)
+        texts = [f"{_counted(len(self.rows), 'run')} of {_counted(len({run.label for run in self.rows}), 'codec')}"]
+        texts += [f"{failed:,} failed"] if failed else []
+        texts += [] if self.complete else [f"stopped before {self.missing:,} more"]
+        return ", ".join(texts)
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def _require_measured(rows: tuple[Run, ...], *names: str) -> None:
+    known = list(dict.fromkeys(name for run in rows for name in run.figures))
+    for name in names:
+        if known and name not in known:
+            raise WorkbenchError(f"a plot must be of figures that were measured ({', '.join(known)}); got {name!r}")
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,48 @@
+"""The rows of a sweep as a table of a notebook."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable, Sequence
+
+from workbench.bounds.run import Run
+
+LEFT = 'style="text-align: left"'
+
+
+def table(rows: Sequence[Run], size: str, title: str) -> str:
+    """The rows as HTML in the page's own colours, bound by bound: the smallest archive first, what failed last."""
+    bounds = list(dict.fromkeys(run.bound for run in rows))
+    ordered = sorted(rows, key=lambda run: (bounds.index(run.bound), run.figures.get("nbytes", math.inf)))
+    columns = {
+        "ratio": "ratio", size: size.replace("_", " "), "max_error": "max error", "psnr": "PSNR [dB]",
+        "encode_mb_per_s": "compress [MB/s]", "decode_mb_per_s": "decompress [MB/s]", "corrected": "corrected",
+    }
+    heads = f"<th {LEFT}>codec</th><th {LEFT}>bound</th>{''.join(f'<th>{head}</th>' for head in columns.values())}<th></th>"
+    body = "".join(_row(run, columns) for run in ordered)
+    return (
+        f"<div><strong>{html.escape(title)}</strong><table><thead><tr>{heads}</tr></thead>"
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _row(run: Run, columns: Iterable[str]) -> str:
+    texts = run.label, f"{run.bound.kind} {run.bound.eb:.6g}"
+    names = "".join(f"<td {LEFT}>{html.escape(text)}</td>" for text in texts)
+    numbers = "".join(f"<td>{_shown(run, name)}</td>" for name in columns)
+    return f"<tr>{names}{numbers}<td {LEFT}>{html.escape(_remark(run))}</td></tr>"
+
+
+def _shown(run: Run, name: str) -> str:
+    if name not in run.figures:
+        return ""
+    return f"{run[name]:.3%}" if name == "corrected" else f"{run[name]:.4g}"
+
+
+def _remark(run: Run) -> str:
+    if run.error:
+        return f"failed: {run.error}"
+    stored = run.figures.get("chunks_stored_exactly")
+    exactly = [f"{stored:,} of {run['chunks']:,} chunks stored exactly"] if stored else []
+    return "; ".join([*exactly, *(["cached"] if run.cached else [])])
