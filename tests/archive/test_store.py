@@ -368,7 +368,7 @@ def test_a_zip_file_that_went_away_is_damage(tmp_path):
 def test_what_is_no_zip_file_is_refused(tmp_path, content):
     path = tmp_path / "bad.zip"
     path.write_bytes(content)
-    with pytest.raises(WorkbenchError, match=r"bad\.zip is not a whole zip file"):
+    with pytest.raises(WorkbenchError, match=r"bad\.zip is no archive, or not a whole zip file"):
         open_store(path)
 
 

@@ -122,6 +122,12 @@ def test_a_process_that_cannot_start_is_an_error_that_says_why(waves, monkeypatc
         sweep(waves, ["zfp", "pcodec"], BOUNDS, workers=2)
 
 
+def test_files_of_the_working_folder_do_not_pass_for_modules(waves, tmp_path, monkeypatch):
+    (tmp_path / "json.py").write_text("raise SystemExit('not the json you are looking for')")
+    monkeypatch.chdir(tmp_path)
+    assert [run.error for run in sweep(waves, ["zfp", "pcodec"], BOUNDS[:1], workers=2)] == [None, None]
+
+
 def test_a_full_disk_is_an_error_that_says_what_to_do(waves, monkeypatch):
     class Full:
         def __enter__(self):

@@ -35,20 +35,20 @@ def test_pieces_are_not_needlessly_many(shape, most):
 def test_what_is_joined_is_split_again(shape, most, data):
     pieces = cut(shape, most)
     parts = [data.draw(st.binary(min_size=1, max_size=9)) for _ in pieces]
-    joined = join(parts, shape, FLOAT, most)
-    assert split(joined, shape, FLOAT) == list(zip(pieces, parts, strict=True))
+    joined = join("it", parts, shape, FLOAT, most)
+    assert split("it", joined, shape, FLOAT) == list(zip(pieces, parts, strict=True))
     if len(parts) == 1:
         assert len(joined) == len(parts[0]) + 5
 
 
 def forged(several, body, shape):
     """Bytes with a right checksum around a wrong body."""
-    meant = f"{several} float32 {'x'.join(map(str, shape))}".encode()
+    meant = f"it {several} float32 {'x'.join(map(str, shape))}".encode()
     return struct.pack("<IB", zlib.crc32(body, zlib.crc32(meant)), several) + body
 
 
 def test_a_forged_string_is_made_as_join_would():
-    assert forged(0, b"abc", (2, 3)) == join([b"abc"], (2, 3), FLOAT, 100)
+    assert forged(0, b"abc", (2, 3)) == join("it", [b"abc"], (2, 3), FLOAT, 100)
 
 
 @pytest.mark.parametrize(("most", "count", "lengths", "rest"), [
@@ -65,15 +65,15 @@ def test_a_forged_string_is_made_as_join_would():
 def test_a_list_of_pieces_that_cannot_be_is_refused(most, count, lengths, rest):
     body = struct.pack("<QI", most, count) + np.array(lengths, "<u8").tobytes() + rest
     with pytest.raises(CodecFailed, match=r"pieces .* cannot be an array of shape"):
-        split(forged(1, body, (2, 3)), (2, 3), FLOAT)
+        split("it", forged(1, body, (2, 3)), (2, 3), FLOAT)
 
 
 def test_a_list_of_pieces_that_is_cut_short_is_refused():
     with pytest.raises(CodecFailed, match="cannot be an array"):
-        split(forged(1, b"\1\2\3", (2, 3)), (2, 3), FLOAT)
+        split("it", forged(1, b"\1\2\3", (2, 3)), (2, 3), FLOAT)
 
 
 def test_nothing_is_listed_for_a_shape_that_is_absurd():
     body = struct.pack("<QI", 1, 2) + bytes(18)
     with pytest.raises(CodecFailed, match="cannot be an array"):
-        split(forged(1, body, (2**40, 2**40)), (2**40, 2**40), FLOAT)
+        split("it", forged(1, body, (2**40, 2**40)), (2**40, 2**40), FLOAT)

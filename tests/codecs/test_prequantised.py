@@ -70,6 +70,6 @@ def test_a_smooth_field_takes_far_fewer_bits_than_noise():
 @pytest.mark.parametrize("head", [(2, 0, 0.1), (4, 0b100, 0.1), (4, 0, 0.0), (4, 0, float("nan")), (4, 0, -1.0)])
 def test_a_header_that_describes_no_lattice_is_refused(head):
     body = struct.pack("<BBd", *head) + pack_integers(np.zeros(6, np.int32))
-    data = join([body], (2, 3), np.dtype("f8"), 100)
+    data = join("prequantised", [body], (2, 3), np.dtype("f8"), 100)
     with pytest.raises(CodecFailed, match="describe no lattice"):
         get("prequantised").decode(data, (2, 3), "f8")

@@ -129,7 +129,8 @@ class ZipStore(_Listed):
         except OSError as error:
             raise WorkbenchError(f"cannot open the archive {path}: {error.strerror or error}") from None
         except Exception as error:   # the standard library has no complete list of what a made-up zip file raises
-            raise WorkbenchError(f"{self.path.name} is not a whole zip file ({error}): copy or download it again") from None
+            name = self.path.name
+            raise WorkbenchError(f"{name} is no archive, or not a whole zip file ({error}): check the path") from None
         _check_members(self.path.name, members, self._end)
         self._offsets = {member.filename: member.header_offset for member in members}
         super().__init__(self.path.name, {member.filename: member.file_size for member in members})

@@ -27,7 +27,7 @@ def undamaged(arrays: Mapping[str, StoredArray]) -> dict[str, Any]:
         )
     return {
         "chunks": sum(stored.layout.chunk_count for stored in arrays.values()),
-        "values": sum(int(np.prod(stored.layout.shape)) for name, stored in arrays.items() if name != "extents"),
+        "numbers": sum(int(np.prod(stored.layout.shape)) for name, stored in arrays.items() if name != "extents"),
     }
 
 

@@ -49,6 +49,7 @@ class Lattice:
     ) -> Lattice:
         """The coarsest lattice on which no coordinate moves by more than the tolerance, rounding included."""
         dtype = np.dtype(dtype)
+        tolerance = min(tolerance, float(np.finfo(dtype).max) / 4)
         if box is not None:
             lower, upper = [0.0] * len(box), [_below(length, dtype) for length in box]
         reach = float(np.max(np.abs([lower, upper]))) + tolerance   # decoded positions can lie beyond the others

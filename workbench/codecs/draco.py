@@ -63,7 +63,7 @@ class Draco(pieces.InPieces, ParticleCodec):
         if not self.reorders:
             return None
         found = np.empty(len(positions), np.int64)
-        for piece, part in pieces.split(data, positions.shape, positions.dtype):
+        for piece, part in pieces.split(self.id, data, positions.shape, positions.dtype):
             rows = slice(piece.start // positions.shape[1], piece.stop // positions.shape[1])
             lattice, decoded = _stream(part, piece.shape)
             given = lattice.numbers(positions[rows])

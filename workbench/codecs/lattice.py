@@ -77,6 +77,8 @@ class LatticeCodec(ParticleCodec):
     def lattice(self, positions: Array, tolerance: Tolerance) -> curve.Lattice:
         """The lattice for these positions."""
         ready = self if self.lower is not None and self.upper is not None else self.prepared(positions, tolerance, self.box)
+        if any(len(axes) != positions.shape[1] for axes in (ready.lower, ready.upper, ready.box or ready.lower) if axes):
+            raise CodecFailed(f"the lattice of these options is not one for positions of shape {tuple(positions.shape)}")
         size = tolerance.absolute_for(positions)
         return curve.Lattice.fitted(ready.lower or (), ready.upper or (), size, positions.dtype, self.box)
 

@@ -1,7 +1,7 @@
 """Arrays that are too large for a library, in pieces; and a checksum before any library sees bytes.
 
 Most codecs are native code that trusts its input: a truncated stream, or one decoded into another shape, ends the process
-instead of raising. What a library made is therefore kept with a checksum over its bytes, the shape and the type, so that
+instead of raising. What a library made is therefore kept with a checksum over its bytes, the codec, the shape and the type, so that
 damage, or a mix-up, is found first. (Against malice a checksum is no help: the libraries are as safe as they are.)
 
 Cuts run along the first axis that allows it: pieces are consecutive in memory and have as many dimensions as the whole.
@@ -44,10 +44,10 @@ class InPieces(Codec):
         flat = values.reshape(-1)
         pieces = cut(values.shape, self.most_values)
         parts = [self._encode_piece(flat[p.start : p.stop].reshape(p.shape), tolerance) for p in pieces]
-        return join(parts, values.shape, values.dtype, self.most_values)
+        return join(self.id, parts, values.shape, values.dtype, self.most_values)
 
     def _decode(self, data: bytes, shape: Shape, dtype: np.dtype) -> np.ndarray:
-        parts = split(data, shape, dtype)
+        parts = split(self.id, data, shape, dtype)
         if len(parts) == 1:
             return self._decode_piece(parts[0][1], shape, dtype)
         values = np.empty(math.prod(shape), dtype)
@@ -91,24 +91,24 @@ def cut(shape: Shape, most_values: int) -> list[Piece]:
     ]
 
 
-def join(parts: Sequence[bytes], shape: Shape, dtype: np.dtype, most_values: int) -> bytes:
-    """One string of the bytes of all pieces of an array that was cut with `most_values`."""
+def join(codec: str, parts: Sequence[bytes], shape: Shape, dtype: np.dtype, most_values: int) -> bytes:
+    """One string of the bytes that a codec made of all pieces of an array, which was cut with `most_values`."""
     several = len(parts) > 1
     lengths = np.array([len(part) for part in parts], _LENGTH)
     head = [_CUT.pack(most_values, len(parts)), lengths.tobytes()] if several else []
     body = b"".join([*head, *parts])
-    return _HEAD.pack(_checksum(body, several, shape, dtype), several) + body
+    return _HEAD.pack(_checksum(codec, body, several, shape, dtype), several) + body
 
 
-def split(data: bytes, shape: Shape, dtype: np.dtype) -> list[tuple[Piece, bytes]]:
-    """The pieces and their bytes; a sentence when the bytes are damaged, or are those of another shape or type."""
+def split(codec: str, data: bytes, shape: Shape, dtype: np.dtype) -> list[tuple[Piece, bytes]]:
+    """The pieces and their bytes; a sentence when these are damaged, or are those of another codec, shape or type."""
     if len(data) <= _HEAD.size:
         raise CodecFailed(f"an encoded array must be longer than {_HEAD.size} bytes; got {len(data)}: they are truncated")
     checksum, several = _HEAD.unpack_from(data)
     body = data[_HEAD.size :]
-    if several > 1 or checksum != _checksum(body, several, shape, dtype):
+    if several > 1 or checksum != _checksum(codec, body, several, shape, dtype):
         raise CodecFailed(
-            f"the bytes must be those of a {dtype} array of shape {shape}, but their checksum differs: "
+            f"the bytes must be what {codec} made of a {dtype} array of shape {shape}, but their checksum differs: "
             "they are damaged, or belong to another array"
         )
     return _pieces(body, shape) if several else [(Piece(0, shape), body)]
@@ -129,6 +129,6 @@ def _pieces(body: bytes, shape: Shape) -> list[tuple[Piece, bytes]]:
     return [(piece, body[end - n : end]) for piece, n, end in zip(pieces, lengths, ends, strict=True)]
 
 
-def _checksum(body: bytes, several: bool, shape: Shape, dtype: np.dtype) -> int:
-    meant = f"{int(several)} {np.dtype(dtype).name} {'x'.join(map(str, shape))}"
+def _checksum(codec: str, body: bytes, several: bool, shape: Shape, dtype: np.dtype) -> int:
+    meant = f"{codec} {int(several)} {np.dtype(dtype).name} {'x'.join(map(str, shape))}"
     return zlib.crc32(body, zlib.crc32(meant.encode()))

@@ -22,6 +22,8 @@ Figure = float | int | bool
 MEANINGS: Mapping[str, str] = MappingProxyType({
     "values": "finite, unmasked values of the original",
     "particles": "particles",
+    "numbers": "numbers that were decoded, ids and all",
+    "chunks": "chunks that were decoded and held against their checksums",
     "lost": "of these, came back as NaN, infinite or masked",
     "invalid": "NaN, infinite or masked in the original; not measured",
     "invalid_kept": "whether these came back bit for bit",
