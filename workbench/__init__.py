@@ -12,6 +12,7 @@ Particles(4,096 in 3-D, float32, box 16 x 16 x 16, velocities, ids)
 
 from workbench import codecs, metrics
 from workbench.archive import Archive, compress
+from workbench.bounds import Sweep, iter_sweep, sweep
 from workbench.clusters import Groups, friends_of_friends
 from workbench.data import Field, Particles, Partition, synthetic
 from workbench.data.readers import open_file as open
@@ -31,12 +32,15 @@ __all__ = [
     "PointwiseRelative",
     "Relative",
     "Safeguard",
+    "Sweep",
     "WorkbenchError",
     "codecs",
     "compare",
     "compress",
     "friends_of_friends",
+    "iter_sweep",
     "metrics",
     "open",
+    "sweep",
     "synthetic",
 ]

@@ -1,8 +1,8 @@
 """Arrays that are too large for a library, in pieces; and a checksum before any library sees bytes.
 
 Most codecs are native code that trusts its input: a truncated stream, or one decoded into another shape, ends the process
-instead of raising. What a library made is therefore kept with a checksum over its bytes, the codec, the shape and the type, so that
-damage, or a mix-up, is found first. (Against malice a checksum is no help: the libraries are as safe as they are.)
+instead of raising. What a library made is therefore kept with a checksum over its bytes, the codec, the shape and the type,
+so that damage, or a mix-up, is found first. (Against malice a checksum is no help: the libraries are as safe as they are.)
 
 Cuts run along the first axis that allows it: pieces are consecutive in memory and have as many dimensions as the whole.
 """

@@ -50,7 +50,7 @@ class SPERR(pieces.InPieces):
         true = _true_shape(values.shape)
         if len(true) == 4:
             parts = [self._encode_piece(part, tolerance) for part in values.reshape(true)]
-            return pieces.join(parts, true, values.dtype, math.prod(true[1:]))
+            return pieces.join(self.id, parts, true, values.dtype, math.prod(true[1:]))
         size, largest = tolerance.absolute_for(values), largest_magnitude(values)
         if size <= FINEST * largest or size == 0:
             raise WorkbenchError(
@@ -64,7 +64,7 @@ class SPERR(pieces.InPieces):
     def _decode_piece(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         true = _true_shape(shape)
         if len(true) == 4:
-            parts = pieces.split(data, true, dtype)
+            parts = pieces.split(self.id, data, true, dtype)
             return np.stack([self._decode_piece(part, true[1:], dtype) for _, part in parts]).reshape(shape)
         (exponent,) = _HEADER.unpack_from(data)
         values = _back_through_filter(data[_HEADER.size :], _folded_shape(shape), dtype)
