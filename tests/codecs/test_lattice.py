@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 import workbench as wb
 from workbench import backend
 from workbench.codecs import CodecFailed, Tolerance, from_dict, get
-from workbench.codecs.lattice import CODERS, LatticeCodec, Stream
+from workbench.codecs.lattice import CODERS, LatticeCodec
+from workbench.codecs.lattice_stream import Stream
 from workbench.errors import WorkbenchError
 
 BOTH_ORDERS = pytest.mark.parametrize("order", ["free", "keep"])

@@ -17,7 +17,8 @@ from workbench.archive.chunk import CHECKSUM
 from workbench.archive.frame import Damaged
 from workbench.archive.reading import Index, StoredArray
 from workbench.codecs.codec import CodecFailed
-from workbench.codecs.lattice import LatticeCodec, Stream, Stretches
+from workbench.codecs.lattice import LatticeCodec
+from workbench.codecs.lattice_stream import Stream, Stretches
 from workbench.data.extent import inside
 from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import CODE

@@ -17,7 +17,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -138,10 +138,6 @@ class Codec(ABC):
         if getattr(values, "shape", None) != shape or values.dtype != dtype:
             raise CodecFailed(f"{self.id} must decode to {dtype} of shape {shape}; got {_describe(values)}")
         return values
-
-    def prepared(self, values: Array, tolerance: Tolerance) -> Self:
-        """The codec with whatever it must know about the whole array before it sees the chunks; by default itself."""
-        return self
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration, ready for JSON: `from_dict` makes the same codec of it."""

@@ -1,0 +1,150 @@
+"""The bytes of the lattice codec: a description of the lattice and of where blocks begin, then the coded numbers.
+
+`docs/archive-format.md` says what stands where. The description has a checksum, and the coded numbers have theirs, so that
+a few blocks can be read, and trusted, without the rest.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workbench.backend import Array
+from workbench.codecs import curve
+from workbench.codecs.codec import CodecFailed
+from workbench.codecs.entropy import CodedIntegers
+from workbench.codecs.packing import PackedIntegers, PcodecIntegers
+from workbench.codecs.pcodec import pack_integers, unpack_integers
+
+Coded = CodedIntegers | PackedIntegers | PcodecIntegers
+
+CODERS: dict[str, type[Coded]] = {"context": CodedIntegers, "pcodec": PcodecIntegers, "packed": PackedIntegers}
+ORDERS = ("free", "keep")
+
+_HEADER = struct.Struct("<BBBBBIQd")   # order, coder, in place, dimensions, periodic, block, count, step
+_SIZE = struct.Struct("<Q")
+_CHECKSUM = struct.Struct("<I")   # of all but the coded numbers, which have their own
+
+
+@dataclass(frozen=True, eq=False)
+class Stretches:
+    """Some particles of a chunk as keys: where they are along the curve, and which of the chunk they are."""
+
+    lattice: curve.Lattice
+    keys: np.ndarray
+    low: np.ndarray
+    places: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Positions as the lattice codec writes them; the coded numbers are checked when they are decoded."""
+
+    order: str
+    in_place: bool        # the decoded positions are in the order of the encoded ones
+    lattice: curve.Lattice
+    block: int
+    count: int
+    first: np.ndarray     # the key (or the cell along each axis) at which each block begins
+    coded: Coded          # the gaps, or the steps
+    low: PackedIntegers | None
+
+    def to_bytes(self) -> bytes:
+        """The bytes that `of` takes apart."""
+        lattice, coder = self.lattice, list(CODERS.values()).index(type(self.coded))
+        codes = ORDERS.index(self.order), coder, self.in_place, lattice.dimensions, lattice.periodic
+        axes = np.array(lattice.origin, "<f8"), np.array(lattice.last, "<i8"), np.array(lattice.top, "<f8")
+        first = np.diff(self.first, prepend=np.uint64(0)) if self.order == "free" else self.first.reshape(-1)
+        head = _HEADER.pack(*codes, self.block, self.count, lattice.step)
+        described = b"".join([head, *(ends.tobytes() for ends in axes), pack_integers(first)])
+        low = [] if self.low is None else [self.low.to_bytes()]
+        return _join([described + _CHECKSUM.pack(zlib.crc32(described)), self.coded.to_bytes(), *low])
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks there are."""
+        return -(-self.count // self.block)
+
+    @classmethod
+    def of(cls, data: bytes | memoryview, shape: tuple[int, ...]) -> Stream:
+        """The parts of a stream that must hold positions of this shape."""
+        described, *parts = _split(memoryview(data))
+        view, checksum = described[: -_CHECKSUM.size], described[-_CHECKSUM.size :]
+        if len(view) < _HEADER.size or _CHECKSUM.pack(zlib.crc32(view)) != checksum:
+            raise CodecFailed("the description of the lattice fails its checksum")
+        order, coder, in_place, dimensions, periodic, block, count, step = _HEADER.unpack_from(view)
+        known = order < len(ORDERS) and coder < len(CODERS) and dimensions in (2, 3) and block > 0 and 0 < step < np.inf
+        axes_end = _HEADER.size + 24 * dimensions
+        if not known or (count, dimensions) != shape or len(view) < axes_end:
+            raise CodecFailed(f"the lattice stream does not hold positions of shape {shape}")
+        lattice = _lattice(view[_HEADER.size : axes_end], dimensions, step, bool(periodic))
+        free, blocks = ORDERS[order] == "free", -(-count // block)
+        if len(parts) != 1 + (free and lattice.shift > 0):
+            raise CodecFailed(f"the lattice stream has {len(parts)} parts, which is not right")
+        if free:
+            first = np.cumsum(unpack_integers(bytes(view[axes_end:]), blocks, np.uint64), dtype=np.uint64)
+        else:
+            first = unpack_integers(bytes(view[axes_end:]), blocks * dimensions, np.int64).reshape(blocks, dimensions)
+        maker = list(CODERS.values())[coder]
+        coded = maker.from_bytes(parts[0])
+        low = PackedIntegers.from_bytes(parts[1]) if free and lattice.shift else None
+        if (coded.count, coded.block) != (count, block) or (low and low.count != count * dimensions):
+            raise CodecFailed("the parts of the lattice stream do not fit together")
+        return cls(ORDERS[order], bool(in_place), lattice, block, count, first, coded, low)
+
+    def items(self, blocks: np.ndarray) -> np.ndarray:
+        """Which particles are in these blocks."""
+        starts = (blocks * self.block).tolist()
+        return np.concatenate([np.arange(0), *(np.arange(a, min(a + self.block, self.count)) for a in starts)])
+
+    def stretches(self, cuboids: Sequence[tuple[Any, Any]]) -> Stretches:
+        """The blocks that may reach into one of these (lower, upper), of positions in free order."""
+        final = np.append(self.first[1:], np.uint64(2**64 - 1))
+        near = [self.lattice.stretches_in(self.first, final, lower, upper) for lower, upper in cuboids]
+        blocks = np.flatnonzero(np.any(near, axis=0))
+        return Stretches(self.lattice, *self.keys(np, blocks), self.items(blocks))
+
+    def keys(self, xp: Any, blocks: np.ndarray) -> tuple[Array, Array]:
+        """The keys in these blocks, and the bits that they have no room for."""
+        keys = self.coded.decode(blocks, self.first[blocks], xp)
+        low = xp.zeros(0, xp.uint64)
+        if self.low is not None:
+            every = self.low.decode(xp=xp).reshape(self.count, -1)
+            low = every[xp.asarray(self.items(blocks))].reshape(-1)
+        return keys, low
+
+    def in_order(self, xp: Any, dtype: Any) -> Array:
+        """The positions in their own order."""
+        steps = self.coded.decode(xp=xp).reshape(self.count, -1)
+        return self.lattice.walk(steps, xp.asarray(self.first), self.block, dtype)
+
+
+def _lattice(axes: memoryview, dimensions: int, step: float, periodic: bool) -> curve.Lattice:
+    """The lattice that the header of a stream describes."""
+    types = ("<f8", "<i8", "<f8")
+    origin, last, top = (np.frombuffer(axes, t, dimensions, 8 * dimensions * i) for i, t in enumerate(types))
+    if not (np.isfinite(origin).all() and (last >= 0).all() and (last < 1 << curve.MOST_CELL_BITS).all()):
+        raise CodecFailed("the lattice stream describes no lattice")
+    return curve.Lattice(tuple(origin.tolist()), step, tuple(last.tolist()), tuple(top.tolist()), periodic)
+
+
+def _join(parts: Sequence[bytes]) -> bytes:
+    """Parts one after the other, each with its length before it."""
+    return b"".join(piece for part in parts for piece in (_SIZE.pack(len(part)), part))
+
+
+def _split(data: memoryview) -> list[memoryview]:
+    parts, at = [], 0
+    while at < len(data):
+        if at + _SIZE.size > len(data) or (size := _SIZE.unpack_from(data, at)[0]) > len(data) - at - _SIZE.size:
+            raise CodecFailed("a part of the lattice stream is cut short")
+        parts.append(data[at + _SIZE.size : at + _SIZE.size + size])
+        at += _SIZE.size + size
+    if not parts:
+        raise CodecFailed("the lattice stream is empty")
+    return parts
