@@ -163,15 +163,15 @@ KERNEL(write_bits)(i64 blocks, i64 n, i64 block, i32 signs, const u64* value, co
     }
 }
 
-// The numbers of some blocks; with `sums`, the running sum of each block's numbers from `base` on. Whatever the input, nothing
+// The numbers of the chosen blocks; with `sums`, running sums of each one's numbers from `base` on. Whatever the input, nothing
 // is read outside what `word_first` and `bits_first` delimit: a damaged stream gives wrong numbers, which checksums catch.
-KERNEL(decode_symbols)(i64 blocks, i32 components, i32 signs, const i64* begin, const i64* word_first, const u16* words,
-                       const i64* bits_first, const u32* bits, const u8* symbol_at, const u32* frequency, const u32* start,
+KERNEL(decode_symbols)(i64 blocks, i32 components, i32 signs, const i64* chosen, const i64* begin, const i64* word_first,
+                       const u16* words, const i64* bits_first, const u32* bits, const u8* symbol_at, const u32* frequency, const u32* start,
                        i32 octave, i32 lowest, i32 highest, i32 sums, const u64* base, u64* value)
 {
     FOR_EACH(b, blocks) {
-        const u16 *word = words + word_first[b], *last_word = words + word_first[b + 1];
-        const u32 *below = bits + bits_first[b], *last_below = bits + bits_first[b + 1];
+        const u16 *word = words + word_first[chosen[b]], *last_word = words + word_first[chosen[b] + 1];
+        const u32 *below = bits + bits_first[chosen[b]], *last_below = bits + bits_first[chosen[b] + 1];
         Levels levels = levels_at(octave);
         u32 state = word < last_word ? *word++ : 0;
         state = state << 16 | (word < last_word ? *word++ : 0);

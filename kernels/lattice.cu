@@ -118,7 +118,7 @@ KERNEL(count_descents)(i64 chunks, i64 n, const u64* key, i64* descents)
 // narrows the box to the half that can still hold it, and remembers the other half when that comes later on the curve.
 KERNEL(reaches_box)(i64 n, const u64* first, const u64* final, const u64* corners, i32 bits, u8* reaches)
 {
-    FOR_EACH(i, n) {
+    FOR_EACH_LIGHT(i, n) {
         u64 least = corners[0], most = corners[1], best = ~0ULL;
         const u64 key = first[i];
         bool decided = false;

@@ -5,6 +5,7 @@
 //   DEVICE                     a function called by kernels
 //   FOR_EACH(i, n)             the loop over work items: a grid-stride loop on a GPU, OpenMP slices on a CPU
 //   FOR_EACH_UNEVEN(i, n)      the same for items of very different cost: the CPU hands them out one by one
+//   FOR_EACH_LIGHT(i, n)       the same for work so small that waking another CPU thread would take longer
 //   real, DIMENSIONS           float or double, 2 or 3: each file is compiled once for each
 //
 // The loops need no block cooperation and no launch shape: one statement, any number of threads, the same answer.
@@ -34,6 +35,7 @@ typedef unsigned long long u64;
 #define FOR_EACH(i, n) \
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < (n); i += (i64)gridDim.x * blockDim.x)
 #define FOR_EACH_UNEVEN(i, n) FOR_EACH(i, n)
+#define FOR_EACH_LIGHT(i, n) FOR_EACH(i, n)
 
 DEVICE i32 load_shared(const i32* p) { return *(const volatile i32*)p; }
 DEVICE void store_shared(i32* p, i32 value) { *(volatile i32*)p = value; }
@@ -54,6 +56,7 @@ extern "C" int host_threads();   // backend.py decides; the result never depends
 #define PRAGMA(text) _Pragma(#text)
 #define FOR_EACH(i, n) \
     PRAGMA(omp parallel for schedule(static) num_threads(host_threads())) for (i64 i = 0; i < (n); ++i)
+#define FOR_EACH_LIGHT(i, n) for (i64 i = 0; i < (n); ++i)
 #define FOR_EACH_UNEVEN(i, n) \
     PRAGMA(omp parallel for schedule(dynamic, 1) num_threads(host_threads())) for (i64 i = 0; i < (n); ++i)
 

@@ -67,7 +67,7 @@ def environment(tmp_path: Path) -> Path:
     run(sys.executable, "-m", "venv", tmp_path / "environment", cwd=tmp_path)
     python = tmp_path / "environment" / "bin" / "python"
     try:
-        pip(python, "install", "--quiet", "numpy", cwd=tmp_path)
+        pip(python, "install", "--quiet", "numpy", "pcodec", cwd=tmp_path)
     except AssertionError as error:
         pytest.skip(f"pip cannot install NumPy here: {str(error).splitlines()[-1]}")
     return python

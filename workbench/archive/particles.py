@@ -24,6 +24,7 @@ from workbench.data import Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
 
+RIDERS = 2**16         # particles in a chunk of what belongs to them: small, as a region needs some of each
 COARSE_CELLS = 2**16   # along the longest axis, for sorting when the codec has no lattice of its own
 
 
@@ -39,14 +40,15 @@ def compress_particles(particles: Particles, request: Request) -> Archive:
     positions = _positions(particles, request, codec, limit, chunk, places)
     extents = np.array(positions.ends)
     order = _final_order(places, positions, len(particles))
+    few = even_chunks(len(particles), RIDERS)
     arrays = [
         positions,
         encoding.encode_exactly("extents", extents, extents.shape),
-        *_velocities(particles, request, chunk, order),
-        *_exact("ids", particles.ids if order is None or particles.ids is None else particles.ids[order], chunk),
+        *_velocities(particles, request, few, order),
+        *_exact("ids", particles.ids if order is None or particles.ids is None else particles.ids[order], few),
     ]
     if request.store_permutation:
-        arrays += _exact("permutation", np.arange(len(particles), dtype=np.int32) if order is None else order, chunk)
+        arrays += _exact("permutation", np.arange(len(particles), dtype=np.int32) if order is None else order, few)
     sorted_along = None if curve is None else dataclasses.asdict(curve)
     described = {"kind": "particles", "order": request.order, "box": particles.box, "curve": sorted_along}
     return archive_of(arrays, described, codec, particles.metadata)

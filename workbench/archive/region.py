@@ -66,7 +66,8 @@ def particles_in(positions: StoredArray, extents: np.ndarray, wanted: Sequence[C
     empty = np.empty((0, positions.layout.shape[1]), positions.layout.dtype), np.empty(0, np.int64)
     values, places = (np.concatenate(column) for column in zip(empty, *parts, strict=True))
     chosen = np.flatnonzero(inside(values, wanted))
-    chosen = chosen[np.argsort(places[chosen], kind="stable")]
+    if len(parts) > 1:   # whole chunks and stretches come one after the other
+        chosen = chosen[np.argsort(places[chosen], kind="stable")]
     return values[chosen], places[chosen]
 
 

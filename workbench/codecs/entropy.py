@@ -92,22 +92,31 @@ class CodedIntegers:
     def decode(self, blocks: Blocks = None, base: np.ndarray | None = None, xp: Any = np) -> Array:
         """The numbers of all blocks or of some; with `base` (one for each of these), running sums that start there."""
         chosen = np.arange(len(self.checksums)) if blocks is None else np.asarray(blocks, np.int64)
-        for b in chosen:
-            if _checksum(self.words, self.word_first, self.bits, self.bits_first, b) != self.checksums[b]:
-                raise CodecFailed(f"block {b} of {len(self.checksums)} fails its checksum")
+        self._check(chosen)
         model, components = self.model, self.model.components
         begin = _starts(np.minimum(self.block, self.count - chosen * self.block) * components)
-        words, word_first = _selected(self.words, self.word_first, chosen)
-        bits, bits_first = _selected(self.bits, self.bits_first, chosen)
         frequency, start, symbol_at = self._tables
         sums = np.zeros(len(chosen), np.uint64) if base is None else base
-        arrays = [xp.asarray(a) for a in (begin, word_first, words, bits_first, bits, symbol_at, frequency, start, sums)]
+        streams = self.word_first, self.words, self.bits_first, self.bits
+        arrays = [xp.asarray(a) for a in (chosen, begin, *streams, symbol_at, frequency, start, sums)]
         value = xp.empty(int(begin[-1]), xp.uint64)
         backend.kernel("entropy", "decode_symbols")(
-            len(chosen), components, int(model.signs), *arrays[:8], model.octave, model.lowest, model.highest,
-            int(base is not None), arrays[8], value,
+            len(chosen), components, int(model.signs), *arrays[:9], model.octave, model.lowest, model.highest,
+            int(base is not None), arrays[9], value,
         )
         return value if components == 1 else value.reshape(-1, components)
+
+    def _check(self, blocks: np.ndarray) -> None:
+        """Hold blocks against their checksums, each of them once."""
+        for block in blocks[~self._checked[blocks]].tolist():
+            if _checksum(self.words, self.word_first, self.bits, self.bits_first, block) != self.checksums[block]:
+                raise CodecFailed(f"block {block} of {len(self.checksums)} fails its checksum")
+        self._checked[blocks] = True
+
+    @functools.cached_property
+    def _checked(self) -> np.ndarray:
+        """Which blocks are known to be whole."""
+        return np.zeros(len(self.checksums), bool)
 
     @functools.cached_property
     def _tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -253,11 +262,3 @@ def _starts(sizes: np.ndarray) -> np.ndarray:
 def _checksum(words: np.ndarray, word_first: np.ndarray, bits: np.ndarray, bits_first: np.ndarray, block: int) -> int:
     parts = words[word_first[block] : word_first[block + 1]], bits[bits_first[block] : bits_first[block + 1]]
     return zlib.crc32(parts[1].data, zlib.crc32(parts[0].data))
-
-
-def _selected(data: np.ndarray, first: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The data of some blocks, end to end, and where each begins."""
-    if len(blocks) == len(first) - 1:
-        return data, first
-    parts = [data[first[b] : first[b + 1]] for b in blocks]
-    return np.concatenate([data[:0], *parts]), _starts(np.array([len(p) for p in parts], np.int64))

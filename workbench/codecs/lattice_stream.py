@@ -99,8 +99,8 @@ class Stream:
 
     def items(self, blocks: np.ndarray) -> np.ndarray:
         """Which particles are in these blocks."""
-        starts = (blocks * self.block).tolist()
-        return np.concatenate([np.arange(0), *(np.arange(a, min(a + self.block, self.count)) for a in starts)])
+        items = (blocks[:, None] * self.block + np.arange(self.block)).reshape(-1)
+        return items[items < self.count]   # the last block may be shorter
 
     def stretches(self, cuboids: Sequence[tuple[Any, Any]]) -> Stretches:
         """The blocks that may reach into one of these (lower, upper), of positions in free order."""

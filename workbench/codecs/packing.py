@@ -165,4 +165,5 @@ def _of_blocks(numbers: Array, block: int, blocks: Blocks, base: np.ndarray | No
 
 
 def _block_items(blocks: np.ndarray, block: int, count: int) -> np.ndarray:
-    return np.concatenate([np.arange(0), *(np.arange(b * block, min((b + 1) * block, count)) for b in blocks)])
+    items = (blocks[:, None] * block + np.arange(block)).reshape(-1)
+    return items[items < count]   # the last block may be shorter
