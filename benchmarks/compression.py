@@ -186,7 +186,7 @@ def cost_of_a_region(snapshot: wb.Particles, repeats: int) -> None:
                 everything = timing.seconds(stored.decompress, repeats)
                 times = [timing.seconds(partial(stored.read, region), repeats) for region in regions]
             share, worst = statistics.mean(times) / everything, max(times) / everything
-            print(f"Kernels on {count} CPU threads: {share:.1%} of a full decode on average (target: 5%), at worst {worst:.1%}\n")
+            print(f"With {count} CPU threads {share:.1%} of a full decode on average (target: 5%), at worst {worst:.1%}.\n")
 
 
 def existing(files: Mapping[str, tuple[str, Mapping[str, Any]]], folder: Path) -> Iterator[tuple[str, Any]]:

@@ -68,6 +68,19 @@ def to_host(array: Array) -> np.ndarray:
     return array.get() if on_device(array) else np.asarray(array)
 
 
+def read_only(array: Array) -> Array:
+    """A view that cannot be written to, for what was checked and must stay so; CuPy has no such flag.
+
+    >>> read_only(np.zeros(3)).flags.writeable
+    False
+    """
+    if on_device(array):
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One declared parameter of a kernel."""

@@ -80,10 +80,7 @@ def _values(given: Any) -> Array:
         raise WorkbenchError(f"values must not be empty; got shape {array.shape}")
     xp = backend.namespace(array)
     array = xp.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
-    if not backend.on_device(array):
-        array = array.view()
-        array.flags.writeable = False
-    return array
+    return backend.read_only(array)
 
 
 def _spacing(given: float | Sequence[float] | None, dimensions: int) -> tuple[float, ...]:

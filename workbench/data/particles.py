@@ -58,7 +58,7 @@ class Particles:
         lower, upper = _extent(checked)
         _check_inside(lower, upper, periods)
         values = {
-            "positions": _read_only(checked),
+            "positions": backend.read_only(checked),
             "box": periods,
             "velocities": _rider("velocities", velocities, checked, checked.shape),
             "ids": _rider("ids", ids, checked, checked.shape[:1]),
@@ -157,15 +157,6 @@ def _contiguous(array: Array) -> Array:
     return xp.ascontiguousarray(array, dtype=native) if backend.on_device(array) else np.require(array, native, ["C", "A"])
 
 
-def _read_only(array: Array) -> Array:
-    """A view that cannot be written to; CuPy has no such flag."""
-    if backend.on_device(array):
-        return array
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
 def _rider(name: str, given: Any, positions: Array, shape: tuple[int, ...]) -> Array | None:
     if given is None:
         return None
@@ -175,7 +166,7 @@ def _rider(name: str, given: Any, positions: Array, shape: tuple[int, ...]) -> A
         raise WorkbenchError(f"{name} must have shape {shape}, to go with the positions; got {array.shape}")
     if name == "ids" and array.dtype.kind not in "iu":
         raise WorkbenchError(f"ids must be integers; got {array.dtype}")
-    return _read_only(_contiguous(array))
+    return backend.read_only(_contiguous(array))
 
 
 def _box(given: Box, dimensions: int) -> tuple[float, ...] | None:

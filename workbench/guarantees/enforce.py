@@ -183,7 +183,7 @@ class _Chunk:
             given, tolerance, extra = logs.values, Tolerance(absolute=logs.tolerance), {LOGS: logs.extra}
         if tolerance.value == 0 and not self.codec.lossless:
             raise _LeftOut("the bound leaves no room for errors")
-        return {CODE: self.codec.encode(_read_only(given), tolerance), **extra}
+        return {CODE: self.codec.encode(backend.read_only(given), tolerance), **extra}
 
     def _without_gaps(self) -> Array:
         """The values, with a neighbour's where the codec could be disturbed by one that it need not keep."""
@@ -271,12 +271,3 @@ def _decode(codec: Codec, sections: Sections, shape: tuple[int, ...], dtype: np.
         return codec.decode(sections[CODE], shape, dtype, xp)
     logs = codec.decode(sections[CODE], shape, log_dtype(sections[LOGS]), xp)
     return from_logs(logs, sections[LOGS], dtype)
-
-
-def _read_only(values: Array) -> Array:
-    """A view that a codec cannot write to: what it is later compared with must be what it was given."""
-    if backend.on_device(values):
-        return values
-    view = values.view()
-    view.flags.writeable = False
-    return view
