@@ -17,11 +17,13 @@ from workbench.archive.chunk import CHECKSUM
 from workbench.archive.frame import Damaged
 from workbench.archive.reading import Index, StoredArray
 from workbench.codecs.codec import CodecFailed
+from workbench.codecs.curve import Lattice
 from workbench.codecs.lattice import LatticeCodec
 from workbench.codecs.lattice_stream import Stream, Stretches
 from workbench.data.extent import inside
 from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import CODE
+from workbench.ordering import gather_rows
 
 REMEMBERED = 16   # chunks, about a megabyte each
 
@@ -61,14 +63,17 @@ def particles_in(positions: StoredArray, extents: np.ndarray, wanted: Sequence[C
             stretches.append((found, start))
         else:
             values = positions.chunk(index)
-            parts.append((values, np.arange(start, start + len(values))))
-    parts += _along_curves(stretches, positions.layout.dtype)
-    empty = np.empty((0, positions.layout.shape[1]), positions.layout.dtype), np.empty(0, np.int64)
-    values, places = (np.concatenate(column) for column in zip(empty, *parts, strict=True))
-    chosen = np.flatnonzero(inside(values, wanted))
-    if len(parts) > 1:   # whole chunks and stretches come one after the other
-        chosen = chosen[np.argsort(places[chosen], kind="stable")]
-    return values[chosen], places[chosen]
+            chosen = np.flatnonzero(inside(values, wanted))
+            parts.append((values[chosen], chosen + start))
+    dtype = positions.layout.dtype
+    parts += [_along_curve(list(same), dtype, wanted) for _, same in itertools.groupby(stretches, _lattice_of)]
+    if not parts:
+        return np.empty((0, positions.layout.shape[1]), dtype), np.empty(0, np.int64)
+    if len(parts) == 1:
+        return parts[0]
+    values, places = (np.concatenate(column) for column in zip(*parts, strict=True))
+    rising = np.argsort(places, kind="stable")   # whole chunks and stretches come one after the other
+    return values[rising], places[rising]
 
 
 def slices_of(region: Any, shape: tuple[int, ...]) -> tuple[slice, ...]:
@@ -152,11 +157,18 @@ def _stream(positions: StoredArray, index: Index) -> Stream | None:
     return stream
 
 
-def _along_curves(stretches: Sequence[tuple[Stretches, int]], dtype: np.dtype) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The positions of stretches of chunks, and their places in the archive: those of one lattice together."""
-    parts = []
-    for lattice, same in itertools.groupby(stretches, key=lambda pair: pair[0].lattice):
-        found = list(same)
-        keys, low = (np.concatenate([getattr(one, name) for one, _ in found]) for name in ("keys", "low"))
-        parts.append((lattice.positions(keys, low, dtype), np.concatenate([one.places + start for one, start in found])))
-    return parts
+def _lattice_of(stretch: tuple[Stretches, int]) -> Lattice:
+    return stretch[0].lattice
+
+
+def _along_curve(
+    stretches: Sequence[tuple[Stretches, int]], dtype: np.dtype, wanted: Sequence[Cuboid]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The positions in the cuboids, of stretches of one lattice with the place of each chunk; and the place of each."""
+    found = [one for one, _ in stretches]
+    keys, low = np.concatenate([one.keys for one in found]), np.concatenate([one.low for one in found])
+    values = found[0].lattice.positions(keys, low, dtype)
+    sizes = np.concatenate([one.sizes for one in found])
+    ahead = np.concatenate([one.starts + start for one, start in stretches]) - (np.cumsum(sizes) - sizes)
+    chosen = np.flatnonzero(inside(values, wanted)).astype(np.int32)
+    return gather_rows(values, chosen), np.repeat(ahead, sizes)[chosen] + chosen

@@ -33,12 +33,13 @@ _CHECKSUM = struct.Struct("<I")   # of all but the coded numbers, which have the
 
 @dataclass(frozen=True, eq=False)
 class Stretches:
-    """Some particles of a chunk as keys: where they are along the curve, and which of the chunk they are."""
+    """Some blocks of a chunk as keys: where particles are along the curve, and which of the chunk they are."""
 
     lattice: curve.Lattice
     keys: np.ndarray
     low: np.ndarray
-    places: np.ndarray
+    starts: np.ndarray   # which particle of the chunk each block begins with
+    sizes: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +108,8 @@ class Stream:
         final = np.append(self.first[1:], np.uint64(2**64 - 1))
         near = [self.lattice.stretches_in(self.first, final, lower, upper) for lower, upper in cuboids]
         blocks = np.flatnonzero(np.any(near, axis=0))
-        return Stretches(self.lattice, *self.keys(np, blocks), self.items(blocks))
+        starts = blocks * self.block
+        return Stretches(self.lattice, *self.keys(np, blocks), starts, np.minimum(self.block, self.count - starts))
 
     def keys(self, xp: Any, blocks: np.ndarray) -> tuple[Array, Array]:
         """The keys in these blocks, and the bits that they have no room for."""
