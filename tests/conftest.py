@@ -2,6 +2,7 @@
 
 import functools
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,9 @@ from workbench.errors import WorkbenchError
 # No deadline: a slow machine is not a wrong result. CI tries the same examples each time, people try new ones.
 settings.register_profile("workbench", deadline=None, derandomize="CI" in os.environ, print_blob=True)
 settings.load_profile("workbench")
+
+# Whoever is started in the background ignores Ctrl-C, and so would every program that these tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
 
