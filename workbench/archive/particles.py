@@ -40,7 +40,7 @@ def compress_particles(particles: Particles, request: Request) -> Archive:
     positions = _positions(particles, request, codec, limit, chunk, places)
     extents = np.array(positions.ends)
     order = _final_order(places, positions, len(particles))
-    few = even_chunks(len(particles), RIDERS)
+    few = min(chunk, even_chunks(len(particles), RIDERS))
     arrays = [
         positions,
         encoding.encode_exactly("extents", extents, extents.shape),
