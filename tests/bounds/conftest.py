@@ -1,5 +1,6 @@
 """Data small enough to sweep often, an empty cache for each test, and codecs of another package that misbehave."""
 
+import contextlib
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -102,7 +103,12 @@ def leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 def children() -> set[str]:
-    return {child for task in Path("/proc/self/task").iterdir() for child in (task / "children").read_text().split()}
+    """The processes that any thread of this one has started."""
+    found: set[str] = set()
+    for thread in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):   # a thread that ends meanwhile has started none
+            found.update((thread / "children").read_text().split())
+    return found
 
 
 @pytest.fixture(scope="session")
