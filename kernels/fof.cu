@@ -1,48 +1,10 @@
 // Friends of friends: which particles hang together through links no longer than b.
 //
 // Particles are sorted into cells so small that all particles of one cell are friends (side just under b / sqrt(D)).
-// So cells, not particles, are united, and at most one link per pair of cells has to be found. Cells come in blocks
-// of 64 (4 x 4 x 4, or 8 x 8): a block's occupied cells are the bits of one word, and `reach` tells for every cell which
-// cells of a neighbouring block can hold a friend. In empty space two words are compared, and nothing is visited.
-//
-// A block's key holds its coordinates in separate bit fields, x highest. Blocks are sorted by key, so the neighbours
-// of successive blocks are found by walking along the same array at a few fixed distances: no hash table, no tree.
+// So cells, not particles, are united, and at most one link per pair of cells has to be found (`cells.cuh`).
 #include "portable.cuh"
-
-#if DIMENSIONS == 3
-static const i32 EDGE_BITS = 2;
-static const i32 ROWS = 5;   // rows of blocks that lie ahead: (x, y) offsets; the first is the block's own row
-#define ROW_OFFSETS {{0, 0}, {0, 1}, {1, -1}, {1, 0}, {1, 1}}
-#else
-static const i32 EDGE_BITS = 3;
-static const i32 ROWS = 2;
-#define ROW_OFFSETS {{0}, {1}}
-#endif
-static const i32 EDGE_MASK = (1 << EDGE_BITS) - 1;
-static const i32 LAST = DIMENSIONS - 1;
-static const i32 OFFSETS = 1 + 1 + 3 * (ROWS - 1);   // the block itself, its successor, three in each row ahead
-
-// How space is measured: the period along each axis (0: open), half of it, and the linking length squared.
-struct Space {
-    double period[DIMENSIONS], half_period[DIMENSIONS], b_squared;
-};
-
-// THE PREDICATE, stated once: two particles are friends when d*d <= b*b, each operation in double precision, the
-// squares added axis by axis, the nearest periodic image taken. Cells only save work: they never decide.
-// With `images` false the caller knows that no difference exceeds half a period, so that the nearest image is this one.
-template <bool images> DEVICE bool friends(const real* p, const real* q, const Space& space)
-{
-    double sum = 0;
-    for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
-        double d = (double)p[axis] - (double)q[axis];
-        if (images) {
-            if (d > space.half_period[axis]) d -= space.period[axis];
-            else if (d < -space.half_period[axis]) d += space.period[axis];
-        }
-        sum += d * d;
-    }
-    return sum <= space.b_squared;
-}
+#include "space.cuh"
+#include "cells.cuh"
 
 // block_bits: how many bits the block coordinate takes along each axis; last_cell: the highest cell coordinate.
 KERNEL(cell_keys)(i64 n, const real* position, const double* origin, const double* cells_per_length,
@@ -202,7 +164,7 @@ template <bool images> DEVICE bool apart(const Node& p, const Node& q, const Spa
         }
         sum += gap * gap;
     }
-    return sum > space.b_squared;
+    return sum > space.length_squared;
 }
 
 template <bool images> DEVICE bool any_friends_in_trees(const Cells& cells, const Space& space, i32 a, i32 b)
@@ -308,12 +270,6 @@ DEVICE bool any_open(const Cells& cells, i64 k)
     return false;
 }
 
-// What one offset between blocks lets cells reach: for each cell of the one, the cells of the other to look at; then all
-// cells of the one that reach any, and all cells of the other that any reaches.
-static const i32 REACH_WORDS = 64 + 2, REACHING = 64, REACHED = 65;
-
-DEVICE u64 below_lowest_bit(u64 bits) { return (bits & (0 - bits)) - 1; }
-
 // Unites the cells of block k with their friends in block m.
 template <bool images>
 DEVICE void link_blocks(const Cells& cells, const Space& space, i64 k, i64 m, const u64* reach)
@@ -333,130 +289,29 @@ DEVICE void link_blocks(const Cells& cells, const Space& space, i64 k, i64 m, co
     }
 }
 
-// The first block at or after `target`, looked for from `hint` on: nearly always it is a few steps ahead. Otherwise (at
-// the start of a chunk, and where a row wraps around the box) bisect.
-DEVICE i64 seek(const u64* key, i64 n, i64 hint, u64 target)
-{
-    if (hint == 0 || key[hint - 1] < target) {
-        const i64 patience = hint + 8 < n ? hint + 8 : n;
-        while (hint < patience && key[hint] < target) ++hint;
-        if (hint == n || key[hint] >= target) return hint;
-    }
-    i64 low = 0, high = n;
-    while (low < high) {
-        const i64 middle = (low + high) / 2;
-        if (key[middle] < target) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
+struct Linking {
+    const Cells& cells;
+    const Space& space;
 
-// Where block k's neighbours ahead are: the blocks that exist, the offset each one stands for, and whether a pair of
-// particles may be nearer through a face of the box.
-struct Neighbours {
-    i64 block[OFFSETS];
-    i32 offset[OFFSETS];
-    bool images[OFFSETS];
-    i32 count;
+    // With trees, only pairs of open cells are still undecided.
+    DEVICE_METHOD bool wants(i64 k) const { return !cells.box || any_open(cells, k); }
+
+    template <bool images> DEVICE_METHOD void blocks(i64 k, i64 m, const u64* reach)
+    {
+        link_blocks<images>(cells, space, k, m, reach);
+    }
 };
 
-DEVICE void add_neighbour(Neighbours& found, i64 block, i32 offset, bool images)
-{
-    found.block[found.count] = block;
-    found.offset[found.count] = offset;
-    found.images[found.count++] = images;
-}
-
-struct Blocks {
-    const u64* key;
-    i64 count;
-    i64 along[DIMENSIONS];
-    i32 bits[DIMENSIONS];
-    bool closed;   // the last block along an axis is a neighbour of the first
-    bool images;   // any pair may be nearer through a face: there are few blocks, or they are not in their places
-};
-
-// The neighbours in one row, whose blocks are next to each other in the array: a walk of at most three steps.
-DEVICE void find_in_row(const Blocks& blocks, i64 k, i64 z, u64 row, i32 r, bool wrapped, i64& near, Neighbours& found)
-{
-    const i32 centre = 3 * r;   // the offset straight ahead; the block's own row has only one neighbour, at offset 1
-    const i64 last = blocks.along[LAST] - 1;
-    const u64 base = row << blocks.bits[LAST], to = base + (u64)(z < last ? z + 1 : z);
-    near = r == 0 ? k + 1 : seek(blocks.key, blocks.count, near, base + (u64)(z > 0 ? z - 1 : 0));
-    for (i64 m = near; m < blocks.count && blocks.key[m] <= to; ++m)
-        add_neighbour(found, m, centre + (i32)(blocks.key[m] - base) - (i32)z, wrapped);
-    if (!blocks.closed) return;
-    if (z == 0 && r > 0) {
-        const i64 m = seek(blocks.key, blocks.count, near, base + (u64)last);
-        if (m < blocks.count && blocks.key[m] == base + (u64)last) add_neighbour(found, m, centre - 1, true);
-    }
-    if (z == last) {
-        const i64 m = seek(blocks.key, blocks.count, near, base);
-        if (m < blocks.count && blocks.key[m] == base) add_neighbour(found, m, centre + 1, true);
-    }
-}
-
-// `near` holds, for each row, where the previous block's neighbours were found.
-DEVICE void find_ahead(const Blocks& blocks, i64 k, i64* near, Neighbours& found)
-{
-    const i32 row_offset[ROWS][LAST] = ROW_OFFSETS;
-    i64 at[DIMENSIONS];
-    u64 rest = blocks.key[k];
-    for (i32 axis = LAST; axis >= 0; --axis) {
-        at[axis] = (i64)(rest & ((1ull << blocks.bits[axis]) - 1));
-        rest >>= blocks.bits[axis];
-    }
-    found.count = 0;
-    add_neighbour(found, k, 0, blocks.images);
-    for (i32 r = 0; r < ROWS; ++r) {
-        u64 row = 0;
-        bool wrapped = false;
-        for (i32 axis = 0; axis < LAST; ++axis) {
-            i64 x = at[axis] + row_offset[r][axis];
-            if (x < 0 || x >= blocks.along[axis]) {
-                wrapped = true;
-                x += x < 0 ? blocks.along[axis] : -blocks.along[axis];
-            }
-            row = row << blocks.bits[axis] | (u64)x;
-        }
-        if (blocks.closed || !wrapped) find_in_row(blocks, k, at[LAST], row, r, wrapped || blocks.images, near[r], found);
-    }
-}
-
-// reach: REACH_WORDS for each offset, in the order of ROW_OFFSETS and the last axis.
 KERNEL(link)(i64 chunks, i64 count, const u64* block_key, const u64* occupied, const i32* first_cell, const i32* first,
              const real* sorted, const double* periods, const i64* blocks_along, const i64* block_bits, const u64* reach,
              i64 closed, double b_squared, i64 with_trees, const real* box, i32* open, const i32* rank, i32* parent)
 {
     FOR_EACH_UNEVEN(c, chunks) {
         const Cells cells = {occupied, first_cell, first, sorted, rank, parent, open, with_trees ? box : 0};
-        Space space;
-        Blocks blocks;
-        blocks.key = block_key;
-        blocks.count = count;
-        blocks.closed = closed;
-        blocks.images = !closed && periods[0] > 0;
-        space.b_squared = b_squared;
-        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
-            space.period[axis] = periods[axis];
-            space.half_period[axis] = periods[axis] / 2;
-            blocks.along[axis] = blocks_along[axis];
-            blocks.bits[axis] = (i32)block_bits[axis];
-            blocks.images = blocks.images || (closed && blocks_along[axis] < 5);
-        }
-        const i64 begin = chunk_begin(c, chunks, count), end = chunk_begin(c + 1, chunks, count);
-        i64 near[ROWS];
-        for (i32 r = 0; r < ROWS; ++r) near[r] = begin;
-        Neighbours found;
-        for (i64 k = begin; k < end; ++k) {
-            if (with_trees && !any_open(cells, k)) continue;   // only pairs of open cells are still undecided
-            find_ahead(blocks, k, near, found);
-            for (i32 f = 0; f < found.count; ++f) {
-                const u64* of_offset = reach + REACH_WORDS * found.offset[f];
-                if (found.images[f]) link_blocks<true>(cells, space, k, found.block[f], of_offset);
-                else link_blocks<false>(cells, space, k, found.block[f], of_offset);
-            }
-        }
+        const Space space = space_of(periods, b_squared);
+        const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
+        Linking linking = {cells, space};
+        walk(blocks, chunk_begin(c, chunks, count), chunk_begin(c + 1, chunks, count), reach, linking);
     }
 }
 

@@ -1,8 +1,8 @@
-// What a kernel may use. The only header that a kernel includes; it makes one source compile for two machines.
+// What a kernel may use. The first header of every kernel file; it makes one source compile for two machines.
 //
 //   KERNEL(name)(i64 n, ...)   an entry point; `n` counts the work items, and the rest are `i32`, `i64`, `double`
 //                              scalars or pointers. backend.py reads these declarations to check what it is given.
-//   DEVICE                     a function called by kernels
+//   DEVICE                     a function called by kernels; DEVICE_METHOD: the same inside a struct
 //   FOR_EACH(i, n)             the loop over work items: a grid-stride loop on a GPU, OpenMP slices on a CPU
 //   FOR_EACH_UNEVEN(i, n)      the same for items of very different cost: the CPU hands them out one by one
 //   FOR_EACH_LIGHT(i, n)       the same for work so small that waking another CPU thread would take longer
@@ -32,6 +32,7 @@ typedef unsigned long long u64;
 
 #define KERNEL(name) extern "C" __global__ void WITH_SUFFIX(name, VARIANT)
 #define DEVICE static __device__ __forceinline__
+#define DEVICE_METHOD __device__ __forceinline__
 #define FOR_EACH(i, n) \
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < (n); i += (i64)gridDim.x * blockDim.x)
 #define FOR_EACH_UNEVEN(i, n) FOR_EACH(i, n)
@@ -53,6 +54,7 @@ extern "C" int host_threads();   // backend.py decides; the result never depends
 
 #define KERNEL(name) extern "C" void WITH_SUFFIX(name, VARIANT)
 #define DEVICE static inline
+#define DEVICE_METHOD inline
 #define PRAGMA(text) _Pragma(#text)
 #define FOR_EACH(i, n) \
     PRAGMA(omp parallel for schedule(static) num_threads(host_threads())) for (i64 i = 0; i < (n); ++i)

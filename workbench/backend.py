@@ -152,13 +152,16 @@ def kernel(source: str, name: str, real: Any = np.float32, dimensions: int = 3) 
 
 
 def device_source(source: str) -> str:
-    """The text of a kernel file as the GPU compiler gets it: with its one header written in.
+    """The text of a kernel file as the GPU compiler gets it: with its headers written in.
 
     Written in rather than searched for, so that the compiler's cache, which hashes this text, sees every change.
     """
     folder = host_library.kernel_folder()
-    header = (folder / "portable.cuh").read_text().replace("#pragma once", "")
-    return (folder / f"{source}.cu").read_text().replace('#include "portable.cuh"', header)
+
+    def header(include: re.Match[str]) -> str:
+        return (folder / include[1]).read_text().replace("#pragma once", "")
+
+    return re.sub(r'#include "(\w+\.cuh)"', header, (folder / f"{source}.cu").read_text())
 
 
 @functools.cache

@@ -1,0 +1,155 @@
+// Particles sorted into cells, cells into blocks of 64, and the walk that meets every pair of neighbours once.
+//
+// Particles are sorted into cells so small that all particles of one cell are friends (side just under b / sqrt(D)).
+// So cells, not particles, are united, and at most one link per pair of cells has to be found. Cells come in blocks
+// of 64 (4 x 4 x 4, or 8 x 8): a block's occupied cells are the bits of one word, and `reach` tells for every cell which
+// cells of a neighbouring block can hold a friend. In empty space two words are compared, and nothing is visited.
+//
+// A block's key holds its coordinates in separate bit fields, x highest. Blocks are sorted by key, so the neighbours
+// of successive blocks are found by walking along the same array at a few fixed distances: no hash table, no tree.
+#pragma once
+
+#if DIMENSIONS == 3
+static const i32 EDGE_BITS = 2;
+static const i32 ROWS = 5;   // rows of blocks that lie ahead: (x, y) offsets; the first is the block's own row
+#define ROW_OFFSETS {{0, 0}, {0, 1}, {1, -1}, {1, 0}, {1, 1}}
+#else
+static const i32 EDGE_BITS = 3;
+static const i32 ROWS = 2;
+#define ROW_OFFSETS {{0}, {1}}
+#endif
+static const i32 EDGE_MASK = (1 << EDGE_BITS) - 1;
+static const i32 LAST = DIMENSIONS - 1;
+static const i32 OFFSETS = 1 + 1 + 3 * (ROWS - 1);   // the block itself, its successor, three in each row ahead
+
+// What one offset between blocks lets cells reach: for each cell of the one, the cells of the other to look at; then all
+// cells of the one that reach any, and all cells of the other that any reaches.
+static const i32 REACH_WORDS = 64 + 2, REACHING = 64, REACHED = 65;
+
+DEVICE u64 below_lowest_bit(u64 bits) { return (bits & (0 - bits)) - 1; }
+
+// The first block at or after `target`, looked for from `hint` on: nearly always it is a few steps ahead. Otherwise (at
+// the start of a chunk, and where a row wraps around the box) bisect.
+DEVICE i64 seek(const u64* key, i64 n, i64 hint, u64 target)
+{
+    if (hint == 0 || key[hint - 1] < target) {
+        const i64 patience = hint + 8 < n ? hint + 8 : n;
+        while (hint < patience && key[hint] < target) ++hint;
+        if (hint == n || key[hint] >= target) return hint;
+    }
+    i64 low = 0, high = n;
+    while (low < high) {
+        const i64 middle = (low + high) / 2;
+        if (key[middle] < target) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+// Where block k's neighbours ahead are: the blocks that exist, the offset each one stands for, and whether a pair of
+// particles may be nearer through a face of the box.
+struct Neighbours {
+    i64 block[OFFSETS];
+    i32 offset[OFFSETS];
+    bool images[OFFSETS];
+    i32 count;
+};
+
+DEVICE void add_neighbour(Neighbours& found, i64 block, i32 offset, bool images)
+{
+    found.block[found.count] = block;
+    found.offset[found.count] = offset;
+    found.images[found.count++] = images;
+}
+
+struct Blocks {
+    const u64* key;
+    i64 count;
+    i64 along[DIMENSIONS];
+    i32 bits[DIMENSIONS];
+    bool closed;   // the last block along an axis is a neighbour of the first
+    bool images;   // any pair may be nearer through a face: there are few blocks, or they are not in their places
+};
+
+DEVICE Blocks blocks_of(const u64* key, i64 count, const double* periods, const i64* along, const i64* bits, bool closed)
+{
+    Blocks blocks;
+    blocks.key = key;
+    blocks.count = count;
+    blocks.closed = closed;
+    blocks.images = !closed && periods[0] > 0;
+    for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+        blocks.along[axis] = along[axis];
+        blocks.bits[axis] = (i32)bits[axis];
+        blocks.images = blocks.images || (closed && along[axis] < 5);
+    }
+    return blocks;
+}
+
+// The neighbours in one row, whose blocks are next to each other in the array: a walk of at most three steps.
+DEVICE void find_in_row(const Blocks& blocks, i64 k, i64 z, u64 row, i32 r, bool wrapped, i64& near, Neighbours& found)
+{
+    const i32 centre = 3 * r;   // the offset straight ahead; the block's own row has only one neighbour, at offset 1
+    const i64 last = blocks.along[LAST] - 1;
+    const u64 base = row << blocks.bits[LAST], to = base + (u64)(z < last ? z + 1 : z);
+    near = r == 0 ? k + 1 : seek(blocks.key, blocks.count, near, base + (u64)(z > 0 ? z - 1 : 0));
+    for (i64 m = near; m < blocks.count && blocks.key[m] <= to; ++m)
+        add_neighbour(found, m, centre + (i32)(blocks.key[m] - base) - (i32)z, wrapped);
+    if (!blocks.closed) return;
+    if (z == 0 && r > 0) {
+        const i64 m = seek(blocks.key, blocks.count, near, base + (u64)last);
+        if (m < blocks.count && blocks.key[m] == base + (u64)last) add_neighbour(found, m, centre - 1, true);
+    }
+    if (z == last) {
+        const i64 m = seek(blocks.key, blocks.count, near, base);
+        if (m < blocks.count && blocks.key[m] == base) add_neighbour(found, m, centre + 1, true);
+    }
+}
+
+// `near` holds, for each row, where the previous block's neighbours were found.
+DEVICE void find_ahead(const Blocks& blocks, i64 k, i64* near, Neighbours& found)
+{
+    const i32 row_offset[ROWS][LAST] = ROW_OFFSETS;
+    i64 at[DIMENSIONS];
+    u64 rest = blocks.key[k];
+    for (i32 axis = LAST; axis >= 0; --axis) {
+        at[axis] = (i64)(rest & ((1ull << blocks.bits[axis]) - 1));
+        rest >>= blocks.bits[axis];
+    }
+    found.count = 0;
+    add_neighbour(found, k, 0, blocks.images);
+    for (i32 r = 0; r < ROWS; ++r) {
+        u64 row = 0;
+        bool wrapped = false;
+        for (i32 axis = 0; axis < LAST; ++axis) {
+            i64 x = at[axis] + row_offset[r][axis];
+            if (x < 0 || x >= blocks.along[axis]) {
+                wrapped = true;
+                x += x < 0 ? blocks.along[axis] : -blocks.along[axis];
+            }
+            row = row << blocks.bits[axis] | (u64)x;
+        }
+        if (blocks.closed || !wrapped) find_in_row(blocks, k, at[LAST], row, r, wrapped || blocks.images, near[r], found);
+    }
+}
+
+
+// Shows every pair of neighbouring blocks, of those from `begin` to `end` with all that lie ahead, to
+// `visit.blocks<images>(k, m, reach)`; leaves out the blocks that `visit.wants(k)` does not want.
+// reach: REACH_WORDS for each offset, in the order of ROW_OFFSETS and the last axis.
+template <class Visitor>
+DEVICE void walk(const Blocks& blocks, i64 begin, i64 end, const u64* reach, Visitor& visit)
+{
+    i64 near[ROWS];
+    for (i32 r = 0; r < ROWS; ++r) near[r] = begin;
+    Neighbours found;
+    for (i64 k = begin; k < end; ++k) {
+        if (!visit.wants(k)) continue;
+        find_ahead(blocks, k, near, found);
+        for (i32 f = 0; f < found.count; ++f) {
+            const u64* of_offset = reach + REACH_WORDS * found.offset[f];
+            if (found.images[f]) visit.template blocks<true>(k, found.block[f], of_offset);
+            else visit.template blocks<false>(k, found.block[f], of_offset);
+        }
+    }
+}
