@@ -24,12 +24,11 @@ KERNEL(cell_keys)(i64 n, const real* position, const double* origin, const doubl
 }
 
 // A cell's rank is the smallest particle index in it: the first one, as the sort is stable.
-KERNEL(start_cells)(i64 cells, const u64* key, const i32* first, const i32* order, u64* cell_key, i32* rank, i32* parent)
+KERNEL(start_cells)(i64 cells, const u64* key, const i32* first, const i32* order, u64* cell_key, i32* rank)
 {
     FOR_EACH(c, cells) {
         cell_key[c] = key[first[c]];
         rank[c] = order[first[c]];
-        parent[c] = (i32)c;
     }
 }
 
@@ -289,6 +288,7 @@ DEVICE void link_blocks(const Cells& cells, const Space& space, i64 k, i64 m, co
     }
 }
 
+namespace {
 struct Linking {
     const Cells& cells;
     const Space& space;
@@ -301,6 +301,7 @@ struct Linking {
         link_blocks<images>(cells, space, k, m, reach);
     }
 };
+}
 
 KERNEL(link)(i64 chunks, i64 count, const u64* block_key, const u64* occupied, const i32* first_cell, const i32* first,
              const real* sorted, const double* periods, const i64* blocks_along, const i64* block_bits, const u64* reach,

@@ -2,7 +2,9 @@
 //
 //   KERNEL(name)(i64 n, ...)   an entry point; `n` counts the work items, and the rest are `i32`, `i64`, `double`
 //                              scalars or pointers. backend.py reads these declarations to check what it is given.
-//   DEVICE                     a function called by kernels; DEVICE_METHOD: the same inside a struct
+//   DEVICE                     a function called by kernels
+//   DEVICE_METHOD              the same inside a struct; the struct then stands in a nameless namespace, or the linker takes
+//                              the methods of one variant for those of another
 //   FOR_EACH(i, n)             the loop over work items: a grid-stride loop on a GPU, OpenMP slices on a CPU
 //   FOR_EACH_UNEVEN(i, n)      the same for items of very different cost: the CPU hands them out one by one
 //   FOR_EACH_LIGHT(i, n)       the same for work so small that waking another CPU thread would take longer

@@ -49,18 +49,27 @@ class CellGrid:
         """How many bits of a cell's key are used; more than 64 when cells cannot be numbered this way."""
         return int(self.block_bits.sum()) + CELL_BITS
 
-    def reach(self) -> np.ndarray:
-        """For each neighbouring block ahead and each cell of a block: the cells of the neighbour that can hold friends.
+    def reach(self, length: float) -> np.ndarray:
+        """For each neighbouring block ahead and each cell of a block: the cells of the neighbour at most this far away.
 
         One 64-bit word each, and after every 64 the cells that reach any, and those that any reaches. First the block
         itself (where each pair of cells is named once), then the neighbours as `kernels/fof.cu` numbers them.
         """
-        squared_gaps = _squared_gaps(len(self.cell_sides)) @ (self.cell_sides / self.linking_length) ** 2
+        squared_gaps = _squared_gaps(_ahead(len(self.cell_sides))) @ (self.cell_sides / length) ** 2
         reachable = squared_gaps <= 1 + 1e-3
         reachable[0] &= np.arange(64) > np.arange(64)[:, None]
         sides = np.stack([reachable.any(axis=2), reachable.any(axis=1)], axis=1)
-        bits = np.concatenate([reachable, sides], axis=1)
-        return np.packbits(bits, axis=-1, bitorder="little").view("<u8").astype(np.uint64).ravel()
+        return _words(np.concatenate([reachable, sides], axis=1))
+
+    def reach_around(self, length: float) -> np.ndarray:
+        """For every neighbouring block, itself included, and each cell of a block: the cells at most this far away."""
+        squared_gaps = _squared_gaps(_around(len(self.cell_sides))) @ (self.cell_sides / length) ** 2
+        return _words(squared_gaps <= 1 + 1e-3)
+
+    @property
+    def widest_reach(self) -> float:
+        """No particle at most this far away is further than a neighbouring block."""
+        return float(self.cell_sides.min()) * block_edge(len(self.cell_sides)) * (1 - 1e-3)
 
 
 def regular_grid(particles: Particles, linking_length: float) -> CellGrid:
@@ -110,14 +119,25 @@ def largest_side(dimensions: int, linking_length: float) -> float:
     return float(linking_length / np.sqrt(dimensions) * (1 - MARGIN))
 
 
-@functools.cache
-def _squared_gaps(dimensions: int) -> np.ndarray:
-    """The squared number of whole cells between any cell of a block and any cell of a neighbour ahead, along each axis.
+def _around(dimensions: int) -> tuple[tuple[int, ...], ...]:
+    """The offsets of all neighbouring blocks and of the block itself."""
+    return tuple(itertools.product((-1, 0, 1), repeat=dimensions))
 
-    Neighbours ahead are the block itself and half of those around it: the ones that come later in the order of keys.
-    """
+
+def _ahead(dimensions: int) -> tuple[tuple[int, ...], ...]:
+    """The offsets of the block itself and of half of those around it: the ones that come later in the order of keys."""
+    return tuple(offset for offset in _around(dimensions) if offset >= (0,) * dimensions)
+
+
+@functools.cache
+def _squared_gaps(offsets: tuple[tuple[int, ...], ...]) -> np.ndarray:
+    """The squared number of whole cells between any cell of a block and any cell of a neighbour, along each axis."""
+    dimensions = len(offsets[0])
     edge = block_edge(dimensions)
-    offsets = [offset for offset in itertools.product((-1, 0, 1), repeat=dimensions) if offset >= (0,) * dimensions]
     cells = np.array(list(itertools.product(range(edge), repeat=dimensions)))
     apart = np.abs(cells + edge * np.array(offsets)[:, None, None] - cells[:, None])
     return np.maximum(apart - 1.0, 0.0) ** 2
+
+
+def _words(bits: np.ndarray) -> np.ndarray:
+    return np.packbits(bits, axis=-1, bitorder="little").view("<u8").astype(np.uint64).ravel()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.cells import fof_kernel
+from workbench.clusters.sorted_cells import SortedCells
 from workbench.ordering import sort_by_key
 
 # As in kernels/fof.cu.
@@ -17,17 +18,17 @@ LEAF = 16
 TREE = 2
 
 
-def build_trees(open_cells: Array, first: Array, positions: Array) -> Array:
+def build_trees(open_cells: Array, cells: SortedCells) -> Array:
     """The bounding boxes of all dense cells among the open ones; notes in `open_cells` where each cell's boxes begin.
 
-    Orders the particles of these cells along a curve, in place. `first` holds each cell's first particle in `positions`,
-    then the number of particles.
+    Orders the particles of these cells along a curve, in place.
     """
-    xp = backend.namespace(open_cells, first, positions)
-    cells = xp.flatnonzero(open_cells)
-    sizes = first[cells + 1] - first[cells]
-    dense, sizes = cells[sizes > DENSE].astype(xp.int32), sizes[sizes > DENSE].astype(xp.int64)
-    _order_along_curve(dense, sizes, first, positions)
+    xp = backend.namespace(open_cells)
+    first, positions = cells.first, cells.positions
+    opened = xp.flatnonzero(open_cells)
+    sizes = first[opened + 1] - first[opened]
+    dense, sizes = opened[sizes > DENSE].astype(xp.int32), sizes[sizes > DENSE].astype(xp.int64)
+    _order_along_curve(dense, sizes, cells)
     nodes = 2 * _leaves(sizes)
     open_cells[dense] = TREE + xp.cumsum(nodes) - nodes
     boxes = xp.empty((int(nodes.sum()), 2, positions.shape[1]), positions.dtype)
@@ -35,16 +36,17 @@ def build_trees(open_cells: Array, first: Array, positions: Array) -> Array:
     return boxes
 
 
-def _order_along_curve(dense: Array, sizes: Array, first: Array, positions: Array) -> None:
-    xp = backend.namespace(dense)
+def _order_along_curve(dense: Array, sizes: Array, cells: SortedCells) -> None:
+    xp, first, positions = backend.namespace(dense), cells.first, cells.positions
     count, total = len(dense), int(sizes.sum())
     cell_bits = (count - 1).bit_length()
     curve_bits = min(16, (64 - cell_bits) // positions.shape[1])
     key, place = xp.empty(total, xp.uint64), xp.empty(total, xp.int32)
     start = xp.cumsum(sizes) - sizes
     fof_kernel("dense_keys", positions)(count, dense, start, first, positions, curve_bits, key, place)
-    order = sort_by_key(key, cell_bits + curve_bits * positions.shape[1])
-    fof_kernel("reorder_dense", positions)(total, place, positions[place[order]], positions)
+    along = place[sort_by_key(key, cell_bits + curve_bits * positions.shape[1])]
+    fof_kernel("reorder_dense", positions)(total, place, positions[along], positions)
+    cells.order[place] = cells.order[along]
 
 
 def _leaves(sizes: Array) -> Array:

@@ -15,13 +15,12 @@ import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
-from workbench.clusters.cells import CELL_BITS, CellGrid, fof_kernel, has_keys, regular_grid, regular_keys
+from workbench.clusters.cells import fof_kernel
 from workbench.clusters.dense_cells import build_trees
 from workbench.clusters.groups import Groups
-from workbench.clusters.sparse_cells import sparse_cells
+from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
-from workbench.ordering import gather_rows, run_starts, sort_by_key
 
 Unit = Literal["spacing", "length"]
 
@@ -37,7 +36,7 @@ def friends_of_friends(particles: Particles, linking_length: float = 0.2, unit: 
     [0, 0, 2]
     """
     length = absolute_linking_length(particles, linking_length, unit)
-    return Groups(_labels(particles.positions, *_cells(particles, length)), length)
+    return link(SortedCells.of(particles, length))
 
 
 def absolute_linking_length(particles: Particles, linking_length: float, unit: Unit = "spacing") -> float:
@@ -63,44 +62,21 @@ def absolute_linking_length(particles: Particles, linking_length: float, unit: U
     return length
 
 
-def _cells(particles: Particles, length: float) -> tuple[CellGrid, Array]:
-    """The grid, and the key of every particle's cell."""
-    grid = regular_grid(particles, length)
-    return (grid, regular_keys(particles, grid)) if has_keys(grid) else sparse_cells(particles, length)
+def link(cells: SortedCells) -> Groups:
+    """The groups of particles that are sorted into cells for their linking length."""
+    xp = backend.namespace(cells.positions)
+    parent = xp.arange(len(cells), dtype=xp.int32)
+    open_cells = xp.zeros(len(cells), xp.int32)
+    geometry = cells.geometry(cells.grid.linking_length)
 
+    def unite(boxes: Array) -> None:
+        chunks = backend.chunks(cells.blocks, cells.positions)
+        fof_kernel("link", cells.positions)(chunks, *geometry, len(boxes) > 0, boxes, open_cells, cells.rank, parent)
 
-def _labels(positions: Array, grid: CellGrid, key: Array) -> Array:
-    xp = backend.namespace(positions)
-    sorted_positions = xp.empty_like(positions)   # before it holds positions, it is room to sort in
-    order = sort_by_key(key, grid.key_bits, scratch=sorted_positions)
-    first = run_starts(key)
-    cells = len(first) - 1
-    cell_key, rank, parent = xp.empty(cells, xp.uint64), xp.empty(cells, xp.int32), xp.empty(cells, xp.int32)
-    fof_kernel("start_cells", positions)(cells, key, first, order, cell_key, rank, parent)
-    del key
-    gather_rows(positions, order, out=sorted_positions)
-    _link(sorted_positions, first, cell_key, rank, parent, grid)
-    labels = xp.empty(len(positions), xp.int64)
-    fof_kernel("label_particles", positions)(cells, first, order, rank, parent, labels)
-    return labels
-
-
-def _link(positions: Array, first: Array, cell_key: Array, rank: Array, parent: Array, grid: CellGrid) -> None:
-    """Unite the cells that hold friends, block by block."""
-    xp = backend.namespace(positions)
-    first_cell = run_starts(cell_key, CELL_BITS)
-    blocks = len(first_cell) - 1
-    block_key, occupied = xp.empty(blocks, xp.uint64), xp.empty(blocks, xp.uint64)
-    fof_kernel("start_blocks", positions)(blocks, cell_key, first_cell, block_key, occupied)
-    geometry = [xp.asarray(a) for a in (grid.periods, grid.blocks_along, grid.block_bits, grid.reach())]
-    open_cells = xp.zeros(len(rank), xp.int32)
-
-    def link(boxes: Array) -> None:
-        fof_kernel("link", positions)(
-            backend.chunks(blocks, positions), blocks, block_key, occupied, first_cell, first, positions, *geometry,
-            grid.closed, grid.linking_length**2, len(boxes) > 0, boxes, open_cells, rank, parent,
-        )
-
-    link(xp.empty((0, 2, grid.periods.size), positions.dtype))
+    unite(xp.empty((0, 2, cells.positions.shape[1]), cells.positions.dtype))
     if bool(open_cells.any()):
-        link(build_trees(open_cells, first, positions))
+        unite(build_trees(open_cells, cells))
+    labels = xp.empty(len(cells.order), xp.int64)
+    label = fof_kernel("label_particles", cells.positions)
+    label(len(cells), cells.first, cells.order, cells.rank, parent, labels)
+    return Groups(labels, cells.grid.linking_length)

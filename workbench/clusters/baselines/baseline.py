@@ -1,0 +1,59 @@
+"""What a method made of decoded positions, what it costs, and what it broke."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.clusters.friends import friends_of_friends
+from workbench.clusters.groups import Groups
+from workbench.data import Particles
+from workbench.errors import WorkbenchError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Baseline:
+    """The outcome of one method.
+
+    `positions` are what its decoder returns. `constraints` counts the pairs that it watches, `violated` those of them that
+    `positions` break all the same; `edited` counts particles, and `nbytes` is what storing their edits takes.
+    `largest_error` is along any axis, in units of the error bound: more than 1 breaks it.
+    """
+
+    name: str
+    positions: np.ndarray
+    constraints: int
+    edited: int
+    nbytes: int
+    iterations: int
+    violated: int
+    largest_error: float
+    box: tuple[float, ...] | None = None
+
+    @property
+    def bits_per_particle(self) -> float:
+        """What the edits cost, spread over all particles."""
+        return 8 * self.nbytes / len(self.positions)
+
+    def halos_broken(self, groups: Groups, min_members: int = 20) -> int:
+        """How many of the original's groups, of those with at least so many members, are no group of `positions`.
+
+        >>> pair = np.array([[0.0, 0.0], [0.1, 0.0], [0.3, 0.0]])
+        >>> Baseline("none", pair, 0, 0, 0, 0, 0, 0.0).halos_broken(Groups.from_labels([0, 0, 0], 0.1), min_members=2)
+        1
+        """
+        if len(groups.labels) != len(self.positions):
+            raise WorkbenchError(f"groups must be of these {len(self.positions):,} particles; got {len(groups.labels):,}")
+        found = friends_of_friends(Particles(self.positions, self.box), groups.linking_length, unit="length")
+        large = groups.ids[groups.sizes >= min_members]
+        before, after = (np.bincount(each.labels, minlength=len(each.labels)) for each in (groups, found))
+        # Labels are smallest indices: the same members have the same label.
+        stayed = np.bincount(groups.labels[groups.labels == found.labels], minlength=len(before))
+        return int(((stayed[large] < before[large]) | (after[large] > before[large])).sum())
+
+    def __repr__(self) -> str:
+        return (
+            f"Baseline({self.name}: {self.bits_per_particle:.4g} bits per particle, {self.edited:,} edited, "
+            f"{self.violated:,} of {self.constraints:,} constraints violated, error up to {self.largest_error:.6g} xi)"
+        )

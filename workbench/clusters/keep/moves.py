@@ -1,0 +1,59 @@
+"""The moves that decoded particles can make: an alphabet, the plainest first, so that a move is stored as one small number.
+
+A move is a vector of whole steps of an eighth of the bound. Nothing needs finer ones: which group a particle belongs to can
+nearly always be set right by a move along one axis, by the bound or by half of it. The first ranks are those; their order
+is fixed, as archives hold ranks.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench import backend
+from workbench.backend import Array
+
+PARTS = 8    # steps in a bound
+FINE = 16    # the most steps along an axis; as in kernels/repair.cu
+
+
+@dataclass(frozen=True, eq=False)
+class Alphabet:
+    """All moves (K, D), int32, by rank, and the rank of every move by its number in base 33."""
+
+    moves: np.ndarray
+    ranks: np.ndarray
+
+    def last(self, parts: int) -> int:
+        """The last rank of the moves of whole bounds (1), halves (2), quarters (4) or eighths (8) of a bound."""
+        return (2 * (2 * parts - 1) + 1) ** self.moves.shape[1] - 1 if parts > 1 else 3 ** self.moves.shape[1] - 1
+
+
+@functools.cache
+def alphabet(dimensions: int) -> Alphabet:
+    """The moves in so many dimensions.
+
+    >>> alphabet(2).moves[:6].tolist()
+    [[0, 0], [8, 0], [0, 8], [-8, 0], [0, -8], [8, 8]]
+    """
+    along = np.arange(-FINE, FINE + 1)
+    moves = np.stack(np.meshgrid(*[along] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions)
+    size = np.abs(moves)
+    grid = np.select([(size % step == 0).all(axis=1) for step in (8, 4, 2)], [0, 1, 2], 3)
+    grid = np.where(size.max(axis=1) == FINE, 4, grid)   # twice the bound: hardly ever allowed
+    descending = tuple(-moves[:, axis] for axis in range(dimensions - 1, -1, -1))
+    negative = (moves < 0).sum(axis=1)
+    order = np.lexsort((*descending, negative, size.sum(axis=1), (moves != 0).sum(axis=1), grid))
+    ranks = np.empty(len(moves), np.int32)
+    ranks[order] = np.arange(len(moves), dtype=np.int32)
+    return Alphabet(backend.read_only(moves[order].astype(np.int32)), backend.read_only(ranks))
+
+
+def move(positions: Array, index: Array, rank: Array, step: float, periods: Array) -> None:
+    """Move some particles (int32), in place, by the moves of these ranks (uint16)."""
+    xp = backend.namespace(positions, index, rank)
+    moves = xp.asarray(alphabet(positions.shape[1]).moves)
+    kernel = backend.kernel("repair", "move_particles", positions.dtype, positions.shape[1])
+    kernel(len(index), index, rank, moves, periods, step, positions)

@@ -1,0 +1,69 @@
+"""Particles in the order of their cells: what every search for pairs of neighbours starts from.
+
+Sorting takes most of the time of a search, so that whoever asks several questions about the same particles sorts once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from workbench import backend
+from workbench.backend import Array
+from workbench.clusters.cells import CELL_BITS, CellGrid, fof_kernel, has_keys, regular_grid, regular_keys
+from workbench.clusters.sparse_cells import sparse_cells
+from workbench.data import Particles
+from workbench.ordering import gather_rows, run_starts, sort_by_key
+
+
+@dataclass(frozen=True, eq=False)
+class SortedCells:
+    """Particles, sorted into cells so small that all particles of one cell are friends, and cells into blocks of 64.
+
+    `order` says which particle stands where in `positions`. `first` holds each cell's first place there, `first_cell` each
+    block's first cell; both end with the number of places or cells. `rank` is the smallest particle index of each cell.
+    """
+
+    grid: CellGrid
+    positions: Array
+    order: Array
+    first: Array
+    rank: Array
+    first_cell: Array
+    block_key: Array
+    occupied: Array
+
+    @classmethod
+    def of(cls, particles: Particles, length: float) -> Self:
+        """The cells for links of this length, in the unit of the positions."""
+        grid = regular_grid(particles, length)
+        grid, key = (grid, regular_keys(particles, grid)) if has_keys(grid) else sparse_cells(particles, length)
+        xp = backend.namespace(key)
+        positions = xp.empty_like(particles.positions)   # before it holds positions, it is room to sort in
+        order = sort_by_key(key, grid.key_bits, scratch=positions)
+        first = run_starts(key)
+        cells = len(first) - 1
+        cell_key, rank = xp.empty(cells, xp.uint64), xp.empty(cells, xp.int32)
+        fof_kernel("start_cells", positions)(cells, key, first, order, cell_key, rank)
+        del key
+        gather_rows(particles.positions, order, out=positions)
+        first_cell = run_starts(cell_key, CELL_BITS)
+        blocks = len(first_cell) - 1
+        block_key, occupied = xp.empty(blocks, xp.uint64), xp.empty(blocks, xp.uint64)
+        fof_kernel("start_blocks", positions)(blocks, cell_key, first_cell, block_key, occupied)
+        return cls(grid, positions, order, first, rank, first_cell, block_key, occupied)
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks hold particles."""
+        return len(self.block_key)
+
+    def geometry(self, length: float) -> tuple[Any, ...]:
+        """What a kernel needs to walk over pairs of neighbouring blocks, looking for pairs at most this far apart."""
+        xp, grid = backend.namespace(self.positions), self.grid
+        walls = (xp.asarray(a) for a in (grid.periods, grid.blocks_along, grid.block_bits, grid.reach(length)))
+        cells = (self.blocks, self.block_key, self.occupied, self.first_cell, self.first, self.positions)
+        return (*cells, *walls, grid.closed, length**2)
