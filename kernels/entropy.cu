@@ -206,3 +206,24 @@ KERNEL(decode_symbols)(i64 blocks, i32 components, i32 signs, const i64* chosen,
         }
     }
 }
+
+// The symbols of all blocks, where the contexts are known beforehand. As above, damaged words give wrong symbols, no more.
+KERNEL(decode_known)(i64 blocks, i64 n, i64 block, const u8* context, i32 symbols, const i64* word_first, const u16* words,
+                     const u32* frequency, const u32* start, u8* symbol)
+{
+    FOR_EACH(b, blocks) {
+        const u16 *word = words + word_first[b], *last_word = words + word_first[b + 1];
+        u32 state = word < last_word ? *word++ : 0;
+        state = state << 16 | (word < last_word ? *word++ : 0);
+        const i64 end = (b + 1) * block < n ? (b + 1) * block : n;
+        for (i64 i = b * block; i < end; ++i) {
+            const u32 *of_context = frequency + (i64)context[i] * symbols, *first = start + (i64)context[i] * symbols;
+            const u32 slot = state & ((1 << PRECISION) - 1);
+            i32 s = 0;
+            while (s + 1 < symbols && slot >= first[s + 1]) ++s;
+            symbol[i] = (u8)s;
+            state = of_context[s] * (state >> PRECISION) + slot - first[s];
+            if (state < LEAST_STATE) state = state << 16 | (word < last_word ? *word++ : 0);
+        }
+    }
+}

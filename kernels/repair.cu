@@ -78,6 +78,9 @@ struct Around {
     i64 lengths, particles, most;
     i32* list;
     i64 found, own;
+    i64 here;           // the block whose neighbours are known: candidates come in the order of the cells
+    i64 near[27];
+    i32 near_offset[27], near_count;
 
     DEVICE_METHOD bool same_group(i32 i, i32 j) const
     {
@@ -107,48 +110,57 @@ struct Around {
         }
     }
 
-    DEVICE_METHOD void block(i32 v, i32 place, i32 within, i64 m, i32 offset)
-    {
-        for (u64 theirs = occupied[m] & reach[64 * offset + within]; theirs; theirs &= theirs - 1)
-            cell(v, place, first_cell[m] + count_bits(occupied[m] & below_lowest_bit(theirs)));
-    }
-
+    // Goes through all cells within range of a candidate, which stands at a place among the sorted ones.
     DEVICE_METHOD void search(i32 v, i32 place, i64 cells)
     {
         const i32 c = run_of(first, cells, place), k = run_of(first_cell, blocks.count, c);
+        if (k != here) find_blocks(k);
         u64 rest = occupied[k];
         for (i32 before = first_cell[k]; before < c; ++before) rest &= rest - 1;
         const i32 within = lowest_bit(rest);
+        found = own = 0;
+        for (i32 b = 0; b < near_count; ++b) {
+            const i64 m = near[b];
+            for (u64 theirs = occupied[m] & reach[64 * near_offset[b] + within]; theirs; theirs &= theirs - 1)
+                cell(v, place, first_cell[m] + count_bits(occupied[m] & below_lowest_bit(theirs)));
+        }
+    }
+
+    // The blocks around block k; in a small box, one of them may be found through several of its images.
+    DEVICE_METHOD void find_blocks(i32 k)
+    {
+        here = k;
+        near_count = 0;
         i64 at[DIMENSIONS];
         u64 key = blocks.key[k];
         for (i32 axis = LAST; axis >= 0; --axis) {
             at[axis] = (i64)(key & ((1ull << blocks.bits[axis]) - 1));
             key >>= blocks.bits[axis];
         }
-        i32 rows = 1;
-        for (i32 axis = 0; axis < LAST; ++axis) rows *= 3;
-        for (i32 r = 0; r < rows; ++r) this->row(v, place, within, at, r);
+        for (i32 r = 0; r < (DIMENSIONS == 3 ? 9 : 3); ++r) {
+            const i32 steps[] = {DIMENSIONS == 3 ? r / 3 - 1 : r - 1, r % 3 - 1};
+            u64 base = 0;
+            bool exists = true;
+            for (i32 axis = 0; axis < LAST; ++axis) {
+                i64 x = at[axis] + steps[axis];
+                exists = exists && inside(x, blocks.along[axis]);
+                base = base << blocks.bits[axis] | (u64)x;
+            }
+            if (exists) find_in_row(base << blocks.bits[LAST], at[LAST], r);
+        }
     }
 
-    // The neighbouring blocks in one row. In a small box, the same block may be met through several of its images.
-    DEVICE_METHOD void row(i32 v, i32 place, i32 within, const i64* at, i32 r)
+    DEVICE_METHOD void find_in_row(u64 base, i64 middle, i32 r)
     {
-        u64 base = 0;
-        i32 rest = r, scale = DIMENSIONS == 3 ? 3 : 1;
-        for (i32 axis = 0; axis < LAST; ++axis, scale /= 3) {
-            const i32 step = rest / scale - 1;
-            rest %= scale;
-            i64 x = at[axis] + step;
-            if (!inside(x, blocks.along[axis])) return;
-            base = base << blocks.bits[axis] | (u64)x;
-        }
-        base <<= blocks.bits[LAST];
+        i64 m = seek(blocks.key, blocks.count, 0, base + (u64)(middle > 0 ? middle - 1 : 0));
         for (i32 step = -1; step <= 1; ++step) {
-            i64 z = at[LAST] + step;
+            i64 z = middle + step;
             if (!inside(z, blocks.along[LAST])) continue;
-            const i64 m = seek(blocks.key, blocks.count, 0, base + (u64)z);
-            if (m == blocks.count || blocks.key[m] != base + (u64)z) continue;
-            block(v, place, within, m, 3 * r + step + 1);
+            if (z == middle + step) while (m < blocks.count && blocks.key[m] < base + (u64)z) ++m;
+            const i64 hit = z == middle + step ? m : seek(blocks.key, blocks.count, 0, base + (u64)z);
+            if (hit == blocks.count || blocks.key[hit] != base + (u64)z) continue;
+            near[near_count] = hit;
+            near_offset[near_count++] = 3 * r + step + 1;
         }
     }
 
@@ -162,31 +174,37 @@ struct Around {
 };
 }
 
-KERNEL(count_around)(i64 n, const i32* candidate, const i32* place, i64 cells, i64 count, const u64* block_key,
+KERNEL(count_around)(i64 chunks, i64 n, const i32* candidate, const i32* place, i64 cells, i64 count, const u64* block_key,
                      const u64* occupied, const i32* first_cell, const i32* first, const real* sorted, const double* periods,
                      const i64* blocks_along, const i64* block_bits, const u64* reach, i64 closed, double range_squared,
                      const i32* order, const i32* group, i64 lengths, i64 particles, i64 most, i64* found)
 {
     const Space space = space_of(periods, range_squared);
     const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
-    FOR_EACH(c, n) {
-        Around around = {blocks, occupied, first_cell, first, sorted, order, space, reach, group, lengths, particles, most, 0, 0, 0};
-        around.search(candidate[c], place[candidate[c]], cells);
-        found[c] = around.found;
+    FOR_EACH_UNEVEN(p, chunks) {
+        Around around = {blocks, occupied, first_cell, first, sorted, order, space, reach, group, lengths, particles, most,
+                         0, 0, 0, -1, {0}, {0}, 0};
+        for (i64 c = chunk_begin(p, chunks, n); c < chunk_begin(p + 1, chunks, n); ++c) {
+            around.search(candidate[c], place[candidate[c]], cells);
+            found[c] = around.found;
+        }
     }
 }
 
-KERNEL(place_around)(i64 n, const i32* candidate, const i32* place, i64 cells, i64 count, const u64* block_key,
+KERNEL(place_around)(i64 chunks, i64 n, const i32* candidate, const i32* place, i64 cells, i64 count, const u64* block_key,
                      const u64* occupied, const i32* first_cell, const i32* first, const real* sorted, const double* periods,
                      const i64* blocks_along, const i64* block_bits, const u64* reach, i64 closed, double range_squared,
                      const i32* order, const i32* group, i64 lengths, i64 particles, i64 most, const i64* start, i32* list)
 {
     const Space space = space_of(periods, range_squared);
     const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
-    FOR_EACH(c, n) {
+    FOR_EACH_UNEVEN(p, chunks) {
         Around around = {blocks, occupied, first_cell, first, sorted, order, space, reach, group, lengths, particles, most,
-                         list + start[c], 0, 0};
-        around.search(candidate[c], place[candidate[c]], cells);
+                         0, 0, 0, -1, {0}, {0}, 0};
+        for (i64 c = chunk_begin(p, chunks, n); c < chunk_begin(p + 1, chunks, n); ++c) {
+            around.list = list + start[c];
+            around.search(candidate[c], place[candidate[c]], cells);
+        }
     }
 }
 
@@ -325,13 +343,14 @@ DEVICE void consider(const Scene& scene, const Reachable& reachable, i64 c, i32 
 
 // For each candidate with needs that are not met, the move that meets most of them, the plainest first. Tried are the moves
 // up to `last_rank`; with `target` (a displacement for each candidate), those near it; with `partial`, also moves that only
-// come nearer to what is needed. `score` is 0 where there is none.
+// come nearer to what is needed. `score` is 0 where there is none; `cost` is what it takes to store that the candidate has
+// moved, and `rank_cost` where to, both in 1/64 of a bit.
 KERNEL(propose)(i64 n, const i32* candidate, const i64* list_start, const i32* list, const i64* need_start,
                 const i32* need_partner, const i32* need_kind, const i32* group, i64 lengths, i64 particles,
                 const double* near_squared, const double* far_squared, const double* periods, const real* original,
                 const real* decoded, const real* current, double bound, i64 relative, double step, const i32* moves,
                 const i32* ranks, i64 last_rank, i64 refining, i64 with_target, const double* target, i64 partial,
-                const i32* rank, i32* proposed, i64* score)
+                const i32* cost, const i32* rank_cost, const i32* rank, i32* proposed, i64* score)
 {
     const Space space = space_of(periods, 0);
     const Scene scene = {list_start, list, need_start, need_partner, need_kind, group, lengths, particles,
@@ -366,7 +385,7 @@ KERNEL(propose)(i64 n, const i32* candidate, const i64* list_start, const i32* l
             }
         if (best.rank == rank[v]) continue;
         proposed[c] = best.rank;
-        score[c] = ((i64)(best.met - met_before) << 20) + (1 << 17) - best.rank;
+        score[c] = ((i64)(best.met - met_before) << 20) + (1 << 19) - (rank[v] ? 0 : cost[c]) - rank_cost[best.rank];
     }
 }
 
@@ -479,5 +498,34 @@ KERNEL(descend)(i64 n, const i32* candidate, const i64* list_start, const i32* l
             to = to > residual + most ? residual + most : to;
             next[c * DIMENSIONS + axis] = to < residual - most ? residual - most : to;
         }
+    }
+}
+
+// What a decoder can tell, without searching, about how likely a particle has been moved: whether one of the particles beside
+// it in the file is just about a linking length away, and how near the nearest of them is.
+static const i32 BESIDE = 4;
+static const i32 STEPS = 5;
+
+KERNEL(edit_contexts)(i64 n, const real* position, const double* periods, double bound, i64 lengths, const double* length,
+                      u8* context)
+{
+    const double misses[STEPS] = {0.5, 1, 1.75, 2.5, 3.5}, nearness[STEPS] = {0.5, 0.8, 0.95, 1.2, 2};
+    const Space space = space_of(periods, 0);
+    FOR_EACH(i, n) {
+        double miss = misses[STEPS - 1] + 1, near = nearness[STEPS - 1] + 1;
+        const i64 begin = i < BESIDE ? 0 : i - BESIDE, end = i + BESIDE < n ? i + BESIDE + 1 : n;
+        for (i64 j = begin; j < end; ++j) {
+            if (j == i) continue;
+            const double d = sqrt(distance_squared<true>(position + i * DIMENSIONS, position + j * DIMENSIONS, space));
+            for (i64 l = 0; l < lengths; ++l) {
+                const double off = (d < length[l] ? length[l] - d : d - length[l]) / bound, share = d / length[l];
+                miss = off < miss ? off : miss;
+                near = share < near ? share : near;
+            }
+        }
+        i32 a = 0, b = 0;
+        while (a < STEPS && miss >= misses[a]) ++a;
+        while (b < STEPS && near >= nearness[b]) ++b;
+        context[i] = (u8)(a * (STEPS + 1) + b);
     }
 }

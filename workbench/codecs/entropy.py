@@ -79,7 +79,7 @@ class CodedIntegers:
         components = model.components
         code, below = _classify(numbers, block, model)
         frequency = _frequencies(_histogram(code, components))
-        words, word_first = _encode_symbols(code, block * components, frequency)
+        words, word_first = words_of(code, block * components, frequency)
         bits_first = _starts((backend.to_host(below) + 31) // 32)
         bits = xp.empty(int(bits_first[-1]), xp.uint32)
         write = backend.kernel("entropy", "write_bits")
@@ -125,7 +125,7 @@ class CodedIntegers:
         used = self.frequency.any(axis=1)
         symbols = np.broadcast_to(np.arange(SYMBOLS, dtype=np.uint8), (int(used.sum()), SYMBOLS))
         symbol_at[used] = np.repeat(symbols.reshape(-1), self.frequency[used].reshape(-1)).reshape(-1, 1 << PRECISION)
-        return self.frequency.reshape(-1), _slots(self.frequency).reshape(-1), symbol_at.reshape(-1)
+        return self.frequency.reshape(-1), slots_of(self.frequency).reshape(-1), symbol_at.reshape(-1)
 
     def to_bytes(self) -> bytes:
         """Everything as bytes."""
@@ -235,16 +235,16 @@ def _frequencies(histogram: np.ndarray) -> np.ndarray:
     return frequency.astype(np.uint32)
 
 
-def _slots(frequency: np.ndarray) -> np.ndarray:
-    """The first slot of each symbol."""
+def slots_of(frequency: np.ndarray) -> np.ndarray:
+    """The first slot of each symbol of each context."""
     return np.cumsum(frequency, axis=1, dtype=np.uint32) - frequency
 
 
-def _encode_symbols(code: Array, block: int, frequency: np.ndarray) -> tuple[Array, np.ndarray]:
-    """The words of all blocks, and where each block begins."""
+def words_of(code: Array, block: int, frequency: np.ndarray) -> tuple[Array, np.ndarray]:
+    """Codes (context * symbols + symbol) as the words of all blocks, and where each block begins."""
     xp = backend.namespace(code)
     blocks = -(-len(code) // block)
-    table, start = xp.asarray(frequency.reshape(-1)), xp.asarray(_slots(frequency).reshape(-1))
+    table, start = xp.asarray(frequency.reshape(-1)), xp.asarray(slots_of(frequency).reshape(-1))
     room = block * PRECISION // 16 + 4   # no symbol takes more than PRECISION bits
     slots, used = xp.empty(blocks * room, xp.uint16), xp.empty(blocks, xp.int64)
     backend.kernel("entropy", "encode_symbols")(blocks, len(code), block, code, table, start, room, slots, used)

@@ -3,7 +3,8 @@
 A code stands for a value on a regular grid over [-2 xi, 2 xi], which no edit leaves. Zero is not on that grid, and rounding
 to it may carry a coordinate out of the bound by half of its spacing: that is how the published format is, and it is kept.
 What was a mask and Huffman codes is gaps and codes in pcodec here, the coder of our own edits, so that methods are compared
-and not coders.
+and not coders. (Opposite edits at the two ends of a link repeat themselves, which pcodec does not see: zstd makes the codes
+of a forest 13 to 22% smaller.)
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench import backend
-from workbench.backend import Array
 
 PARTS = 8    # steps in a bound
 FINE = 16    # the most steps along an axis; as in kernels/repair.cu
@@ -21,10 +20,14 @@ FINE = 16    # the most steps along an axis; as in kernels/repair.cu
 
 @dataclass(frozen=True, eq=False)
 class Alphabet:
-    """All moves (K, D), int32, by rank, and the rank of every move by its number in base 33."""
+    """All moves (K, D), int32, by rank; the rank of every move by its number in base 33; and what each rank costs to store.
+
+    Costs are in 1/64 of a bit, and only guide the choice among moves: they are roughly what the coder needs for each.
+    """
 
     moves: np.ndarray
     ranks: np.ndarray
+    costs: np.ndarray
 
     def last(self, parts: int) -> int:
         """The last rank of the moves of whole bounds (1), halves (2), quarters (4) or eighths (8) of a bound."""
@@ -48,12 +51,6 @@ def alphabet(dimensions: int) -> Alphabet:
     order = np.lexsort((*descending, negative, size.sum(axis=1), (moves != 0).sum(axis=1), grid))
     ranks = np.empty(len(moves), np.int32)
     ranks[order] = np.arange(len(moves), dtype=np.int32)
-    return Alphabet(backend.read_only(moves[order].astype(np.int32)), backend.read_only(ranks))
+    costs = np.round(64 * (1.2 + 1.3 * np.log2(np.maximum(np.arange(len(moves)), 1)))).astype(np.int32)
+    return Alphabet(*map(backend.read_only, (moves[order].astype(np.int32), ranks, costs)))
 
-
-def move(positions: Array, index: Array, rank: Array, step: float, periods: Array) -> None:
-    """Move some particles (int32), in place, by the moves of these ranks (uint16)."""
-    xp = backend.namespace(positions, index, rank)
-    moves = xp.asarray(alphabet(positions.shape[1]).moves)
-    kernel = backend.kernel("repair", "move_particles", positions.dtype, positions.shape[1])
-    kernel(len(index), index, rank, moves, periods, step, positions)

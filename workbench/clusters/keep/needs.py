@@ -6,6 +6,7 @@ minimal spanning tree. Pairs of several original groups that touch must come apa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -13,6 +14,13 @@ import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
+from workbench.clusters.discord import UNLABELLED, discords, torn_labels
+from workbench.clusters.friends import link
+from workbench.clusters.groups import Groups
+from workbench.clusters.keep.scene import UNASKED, Scene
+from workbench.clusters.sorted_cells import SortedCells
+from workbench.data import Particles
+from workbench.data.periodic import nearest_image
 
 TOUCH, APART = 0, 1
 
@@ -28,57 +36,113 @@ class Needs:
         return len(self.kind)
 
     @classmethod
-    def together(cls, parts: list[Self]) -> Self:
-        """The needs of several linking lengths, each pair once."""
+    def together(cls, parts: Sequence[Self]) -> Self:
+        """The needs of several linking lengths."""
         xp = backend.namespace(*[part.kind for part in parts])
         pairs, kind = (xp.concatenate([getattr(part, name) for part in parts]) for name in ("pairs", "kind"))
         return cls(pairs, kind)
 
-    def by_candidate(self) -> tuple[Array, Array, Array, Array]:
-        """The particles that may move (int32), where the needs of each begin, and of each need the partner and the kind."""
-        xp = backend.namespace(self.kind)
-        one, other = xp.ascontiguousarray(self.pairs.T)
-        end, partner, kind = xp.concatenate([one, other]), xp.concatenate([other, one]), xp.concatenate([self.kind] * 2)
-        order = xp.argsort(end, kind="stable")
-        end = end[order]
-        first = xp.flatnonzero(xp.concatenate([xp.ones(min(len(end), 1), bool), end[1:] != end[:-1]]))
-        start = xp.concatenate([first, xp.full(1, len(end), first.dtype)])
-        return end[first], start, partner[order], kind[order]
+    def chosen(self, which: Array) -> Needs:
+        """Some of them."""
+        return Needs(self.pairs[which], self.kind[which])
+
+    def missed(self, scene: Scene) -> Array:
+        """Which of them are not met by where the particles are now."""
+        xp, squared = scene.xp, _distances(scene, self.pairs) ** 2
+        near, far = (xp.asarray([length(n) ** 2 for n in range(len(scene.lengths))]) for length in (scene.near, scene.far))
+        number, apart = self.kind >> 1, (self.kind & 1).astype(bool)
+        return xp.where(apart, squared <= far[number], squared > near[number])
 
 
-def cheapest_links(pairs: Array, part: Array, distance: Array) -> Array:
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The needs at one linking length, and the particles of all groups that they are about."""
+
+    needs: Needs
+    concerned: Array   # of the particles that were looked at: whether its group is torn, or joined to another one
+
+
+def find_needs(scene: Scene, index: Array | None = None) -> tuple[Needs, Array]:
+    """What has to change now, and the particles (indices) of all groups that this is about.
+
+    Looks at all particles or at some of them (`index`), which must be all members of some groups, original and present.
+    """
+    found = [_needs_at(scene, number, index) for number in range(len(scene.lengths))]
+    concerned = scene.xp.flatnonzero(scene.xp.stack([one.concerned for one in found]).any(axis=0))
+    return Needs.together([one.needs for one in found]), concerned if index is None else index[concerned]
+
+
+def _needs_at(scene: Scene, number: int, index: Array | None) -> Found:
+    xp, length = scene.xp, scene.lengths[number]
+    moved = index is not None or bool(scene.rank.any())
+    cells = SortedCells.of(scene.particles(index), scene.near(number)) if moved else scene.decoded_cells[number]
+    present = link(cells)
+    wanted, original, group = scene.wanted[number], scene.original_cells[number], scene.group[number]
+    if index is not None:
+        wanted, group = Groups.from_labels(wanted.labels[index], length), group[index]
+        original = SortedCells.of(Particles(scene.original.positions[index], scene.original.box), length)
+    torn = torn_labels(wanted, present.labels.astype(xp.int32))
+    torn[group == UNASKED] = UNLABELLED
+    joined = torn_labels(present, _asked(scene, present, wanted, group))
+    lost, false = discords(original, torn, length), discords(cells, joined, scene.far(number))
+    whole = wanted.labels * len(present.labels) + present.labels
+    links = lost[_cheapest_links(lost, whole, _distances(scene, lost if index is None else index[lost]))]
+    pairs = xp.concatenate([links, false])
+    kind = xp.concatenate([xp.full(len(links), 2 * number + TOUCH), xp.full(len(false), 2 * number + APART)])
+    concerned = (torn != UNLABELLED) | (joined != UNLABELLED)
+    flags = xp.zeros(len(wanted.labels), bool)
+    flags[wanted.labels[concerned]] = True
+    needs = Needs((pairs if index is None else index[pairs]).astype(xp.int32), kind.astype(xp.int32))
+    return Found(needs, flags[wanted.labels])
+
+
+def _asked(scene: Scene, present: Groups, wanted: Groups, group: Array) -> Array:
+    """The labels by which particles that touch must agree: those of their original groups, one for all small groups.
+
+    Small groups may join each other, but not to as many members as count: then they must come apart like any others.
+    """
+    if scene.promise.min_members == 1:
+        return group
+    xp, count = scene.xp, len(group)
+    members = xp.bincount(present.labels, minlength=count)
+    with_large = xp.zeros(count, bool)
+    with_large[present.labels[group != UNASKED]] = True
+    grown = (members >= scene.promise.min_members) & ~with_large
+    small = xp.where(grown[present.labels], wanted.labels, count).astype(xp.int32)
+    return xp.where(group == UNASKED, small, group)
+
+
+def _cheapest_links(pairs: Array, part: Array, distance: Array) -> Array:
     """Which of these pairs (indices, rising) join the parts that they connect, with the least distances: Boruvka's trees.
 
-    `part` is a label (int32) of every particle.
+    `part` is a label of every particle.
 
     >>> pairs = np.array([[0, 1], [0, 2], [1, 2]], np.int32)
-    >>> cheapest_links(pairs, np.array([5, 6, 7], np.int32), np.array([3.0, 1.0, 2.0])).tolist()
+    >>> _cheapest_links(pairs, np.array([5, 6, 7]), np.array([3.0, 1.0, 2.0])).tolist()
     [1, 2]
     """
     xp = backend.namespace(pairs, part, distance)
     order = xp.argsort(distance, kind="stable")
     labels, ends = xp.unique(part[pairs[order]], return_inverse=True)
     ends = ends.reshape(-1, 2)
-    tree = xp.arange(len(labels))
+    tree, nodes = xp.arange(len(labels)), xp.arange(len(labels))
     chosen = xp.zeros(len(pairs), bool)
-    while True:
+    while len(between := xp.flatnonzero(tree[ends[:, 0]] != tree[ends[:, 1]])):
         sides = tree[ends]
-        open_ = xp.flatnonzero(sides[:, 0] != sides[:, 1])
-        if not len(open_):
-            return xp.sort(order[chosen])
-        node, edge = sides[open_].ravel(), xp.repeat(open_, 2)
-        at, first = xp.unique(node, return_index=True)
-        best = xp.full(len(labels), -1, xp.int64)
-        best[at] = edge[first]
-        chosen[best[at]] = True
-        joined = sides[best[at]]
-        parent = xp.arange(len(labels))
-        parent[at] = joined.sum(axis=1) - at
-        mutual = parent[parent] == xp.arange(len(labels))
-        parent = xp.where(mutual, xp.minimum(parent, xp.arange(len(labels))), parent)
-        while True:
-            above = parent[parent]
-            if bool((above == parent).all()):
-                break
+        at, first = xp.unique(sides[between].ravel(), return_index=True)   # for each tree its cheapest pair to another
+        best = xp.repeat(between, 2)[first]
+        chosen[best] = True
+        parent = nodes.copy()
+        parent[at] = sides[best].sum(axis=1) - at
+        mutual = parent[parent] == nodes   # two trees that chose the same pair
+        parent = xp.where(mutual, xp.minimum(parent, nodes), parent)
+        while bool(((above := parent[parent]) != parent).any()):
             parent = above
         tree = parent[tree]
+    return xp.sort(order[chosen])
+
+
+def _distances(scene: Scene, pairs: Array) -> Array:
+    """The distance between the ends of each pair as they are now."""
+    one, other = (scene.current[pairs[:, end]].astype(np.float64) for end in (0, 1))
+    return scene.xp.sqrt((nearest_image(one - other, scene.original.box) ** 2).sum(axis=1))

@@ -1,0 +1,81 @@
+"""What is promised when clusters are kept: which groups, at which linking lengths."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+
+from workbench.clusters.friends import Unit, absolute_linking_length
+from workbench.data import Particles
+from workbench.errors import WorkbenchError
+
+Solver = Literal["auto", "pgd", "refine"]
+
+MOST_LENGTHS = 64
+
+
+@dataclass(frozen=True)
+class KeepClusters:
+    """Decoded particles shall have the friends-of-friends groups of the original ones, exactly; for `keep=[...]`.
+
+    `linking_length` may be several. Of groups with fewer than `min_members` nothing is promised but that they do not grow
+    to as many, nor join larger ones. `solver` says how particles that have to move find their places: "pgd" by projected
+    gradient descent, "refine" by more bits of their error, "auto" by the plainest move that does, and descent for the rest.
+
+    >>> KeepClusters(0.2)
+    KeepClusters(linking_length=(0.2,), unit='spacing', min_members=1, solver='auto')
+    """
+
+    kind: ClassVar[str] = "clusters"
+
+    linking_length: float | Sequence[float] = 0.2
+    unit: Unit = "spacing"
+    min_members: int = 1
+    solver: Solver = "auto"
+
+    def __post_init__(self) -> None:
+        given = self.linking_length
+        several = tuple(given) if isinstance(given, list | tuple | np.ndarray) else (given,)
+        if not 1 <= len(several) <= MOST_LENGTHS:
+            raise WorkbenchError(f"linking_length must be a number, or 1 to {MOST_LENGTHS} of them; got {given!r}")
+        for length in several:
+            if isinstance(length, bool) or not isinstance(length, numbers.Real) or not 0 < length < math.inf:
+                raise WorkbenchError(f"linking_length must be positive and finite; got {length!r}")
+        if self.unit not in get_args(Unit):
+            raise WorkbenchError(f"unit must be one of {', '.join(get_args(Unit))}; got {self.unit!r}")
+        members = self.min_members
+        if isinstance(members, bool) or not isinstance(members, numbers.Integral) or members < 1:
+            raise WorkbenchError(f"min_members must be a whole number from 1 on; got {members!r}")
+        if self.solver not in get_args(Solver):
+            raise WorkbenchError(f"solver must be one of {', '.join(get_args(Solver))}; got {self.solver!r}")
+        object.__setattr__(self, "linking_length", tuple(sorted({float(length) for length in several})))
+        object.__setattr__(self, "min_members", int(members))
+
+    def lengths(self, particles: Particles) -> tuple[float, ...]:
+        """The linking lengths in the unit of the positions, rising."""
+        assert isinstance(self.linking_length, tuple)
+        return tuple(absolute_linking_length(particles, length, self.unit) for length in self.linking_length)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The promise, ready for JSON; how it was kept is no part of it."""
+        return {
+            "kind": self.kind, "linking_length": list(self.linking_length), "unit": self.unit,   # type: ignore[arg-type]
+            "min_members": self.min_members,
+        }
+
+    @classmethod
+    def from_dict(cls, described: Mapping[str, Any]) -> KeepClusters:
+        """The promise that `to_dict` described.
+
+        >>> KeepClusters.from_dict(KeepClusters(0.2, min_members=20).to_dict()).min_members
+        20
+        """
+        try:
+            return cls(described["linking_length"], described["unit"], described["min_members"])
+        except (KeyError, TypeError) as error:
+            raise WorkbenchError(f"the promise to keep clusters cannot be read: {error!r}") from None

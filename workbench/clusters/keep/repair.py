@@ -1,0 +1,144 @@
+"""Particles on the move: in rounds, each candidate proposes the move that meets most needs, and those that are best in their
+surroundings make theirs.
+
+Plain moves come first, as they take the fewest bits; where no single move will do, projected gradient descent finds where
+several particles have to go together, and they then take the moves of the alphabet that lead there. Every move is checked
+for what it could break. All of it is deterministic: no result depends on the number of threads, or on the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from workbench import backend
+from workbench.backend import Array
+from workbench.clusters.keep.moves import alphabet
+from workbench.clusters.keep.needs import Needs
+from workbench.clusters.keep.scene import PINNED, Scene
+from workbench.clusters.keep.surroundings import Surroundings
+from workbench.clusters.sorted_cells import SortedCells
+
+MOST_ROUNDS = 64       # of moves: five are common
+MOST_STEPS = 200       # of descent
+MARGIN_OF_DESCENT = 1 / 64   # how far beyond what is needed descent aims, in bounds: so that rounding to moves leaves room
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of descent: how many needs its candidates still miss, and half their squared misses, in squared bounds."""
+
+    number: int
+    missed: int
+    loss: float
+
+
+@dataclass(eq=False)
+class Repair:
+    """An attempt to meet some needs."""
+
+    scene: Scene
+    cells: SortedCells
+    needs: Needs
+    around: Surroundings = field(init=False)
+    target: Array = field(init=False)   # where each candidate should go, as a displacement
+    rounds: int = 0
+
+    def __post_init__(self) -> None:
+        self.around = Surroundings.of(self.scene, self.cells, self.needs)
+        self.target = self.scene.xp.zeros((len(self), self.scene.original.dimensions))
+
+    def __len__(self) -> int:
+        return len(self.around.candidates)
+
+    def move(self, parts: int = 0, *, refine: bool = False, to_target: bool = False, partly: bool = False) -> None:
+        """Let candidates move until none has anything to gain.
+
+        Tried are all moves in whole `parts` of a bound, more bits of each error (`refine`), and the moves near what descent
+        found (`to_target`); `partly` allows moves that only come nearer to what is needed.
+        """
+        xp, scene, moves = self.scene.xp, self.scene, alphabet(self.scene.original.dimensions)
+        last = moves.last(parts) if parts else -1
+        tables = xp.asarray(moves.moves), xp.asarray(moves.ranks)
+        costs = scene.cost[self.around.candidates], xp.asarray(moves.costs)
+        proposed, score = xp.empty(len(self), xp.int32), xp.empty(len(self), xp.int64)
+
+        def propose() -> None:
+            scene.kernel("propose")(
+                len(self), *self._given(), scene.original.positions, scene.decoded, scene.current, *scene.bounds,
+                scene.step, *tables, last, int(refine), int(to_target), self.target, int(partly), *costs, scene.rank,
+                proposed, score,
+            )
+
+        self._in_rounds(propose, proposed, score)
+
+    def relax(self) -> None:
+        """Let candidates go back, or take plainer moves, where that does as well."""
+        xp, scene, moves = self.scene.xp, self.scene, alphabet(self.scene.original.dimensions)
+        proposed, score = xp.empty(len(self), xp.int32), xp.empty(len(self), xp.int64)
+
+        def propose() -> None:
+            scene.kernel("relax")(
+                len(self), *self._given(), scene.original.positions, scene.decoded, scene.current, *scene.bounds,
+                scene.step, xp.asarray(moves.moves), moves.last(2), scene.rank, proposed, score,
+            )
+
+        self._in_rounds(propose, proposed, score)
+
+    def descend(self, report: Callable[[Step], object] | None = None) -> None:
+        """Find, by projected gradient descent, where candidates have to go together; they stay where they are."""
+        xp, scene, bound = self.scene.xp, self.scene, self.scene.bound
+        displaced, ahead = xp.zeros_like(self.target), xp.zeros_like(self.target)
+        loss, missed = xp.empty(len(self)), xp.empty(len(self), xp.int32)
+        for number in range(MOST_STEPS):
+            scene.kernel("descend")(
+                len(self), *self._given(), scene.original.positions, scene.decoded, *scene.bounds, self.around.slot,
+                MARGIN_OF_DESCENT * bound, displaced, ahead, loss, missed,
+            )
+            displaced, ahead = ahead, displaced
+            left = int(missed.sum())
+            if report is not None:
+                report(Step(number, left, float(loss.sum()) / bound**2))
+            if not left:
+                break
+        self.target = displaced
+
+    def missed(self) -> Needs:
+        """The needs that are not met."""
+        return self.needs.chosen(self.scene.xp.flatnonzero(self.needs.missed(self.scene)))
+
+    def _in_rounds(self, propose: Callable[[], None], proposed: Array, score: Array) -> None:
+        xp, scene, around = self.scene.xp, self.scene, self.around
+        accepted, moves = xp.empty(len(self), xp.uint8), xp.asarray(alphabet(self.scene.original.dimensions).moves)
+        for _ in range(MOST_ROUNDS):
+            propose()
+            scene.kernel("accept")(
+                len(self), around.candidates, around.start, around.neighbours, around.slot, score, accepted
+            )
+            if not bool(accepted.any()):
+                return
+            scene.kernel("carry_out")(
+                len(self), around.candidates, accepted, proposed, moves, scene.decoded, scene.periods, scene.step,
+                scene.current, scene.rank,
+            )
+            self.rounds += 1
+
+    def _given(self) -> tuple[Any, ...]:
+        """What all kernels ask about the candidates."""
+        scene, around = self.scene, self.around
+        needs = around.need_start, around.partner, around.kind
+        return (
+            around.candidates, around.start, around.neighbours, *needs, scene.group, len(scene.lengths), len(scene),
+            *scene.thresholds, scene.periods,
+        )
+
+
+def pin(scene: Scene, index: Array) -> int:
+    """Give particles their original coordinates; returns how many did not have them."""
+    fresh = index[scene.rank[index] != PINNED]
+    scene.current[fresh] = scene.original.positions[fresh]
+    scene.rank[fresh] = PINNED
+    return int(np.size(fresh))

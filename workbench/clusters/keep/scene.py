@@ -1,0 +1,142 @@
+"""Decoded particles on their way back into the groups of the original ones: where they are, and where they belong."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from workbench import backend
+from workbench.backend import Array
+from workbench.clusters.friends import link
+from workbench.clusters.groups import Groups
+from workbench.clusters.keep.moves import PARTS
+from workbench.clusters.keep.promise import KeepClusters
+from workbench.clusters.sorted_cells import SortedCells
+from workbench.data import Particles
+from workbench.guarantees import Limit
+
+UNASKED = -1   # the group of particles among which nothing is asked; as in kernels/repair.cu
+PINNED = -1    # in place of a move: the particle has its original coordinates; as in kernels/repair.cu
+
+
+@dataclass(eq=False)
+class Scene:
+    """The original and the decoded particles, in the same order, and what has become of the decoded ones so far.
+
+    `current` are the positions and `rank` the moves (int32; 0: none) that led there; both change while clusters are repaired.
+    """
+
+    original: Particles
+    decoded: Array
+    limit: Limit
+    promise: KeepClusters
+    current: Array = field(init=False)
+    rank: Array = field(init=False)
+    cost: Array = field(init=False)   # of each particle, what storing that it has moved takes, in 1/64 of a bit
+    strict: bool = False              # the linking lengths themselves decide, without a margin
+
+    def __post_init__(self) -> None:
+        xp = backend.namespace(self.decoded)
+        self.current = self.decoded.copy()
+        self.rank = xp.zeros(len(self.decoded), xp.int32)
+        self.cost = xp.zeros(len(self.decoded), xp.int32)
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+    @property
+    def xp(self) -> Any:
+        """The namespace of the arrays."""
+        return backend.namespace(self.decoded)
+
+    @functools.cached_property
+    def lengths(self) -> tuple[float, ...]:
+        """The linking lengths."""
+        return self.promise.lengths(self.original)
+
+    @functools.cached_property
+    def margin(self) -> float:
+        """How far from a linking length the pairs that decide shall stay: what rounding to float32 can do to a distance.
+
+        So a finder that works in single precision, or that asks for less instead of at most, finds the same groups. It is
+        never more than a small part of the bound, or it would cost more than it is worth.
+        """
+        reach = max(*(float(abs(end).max()) for end in (self.original.lower, self.original.upper)), *(self.original.box or (0.0,)))
+        rounding = np.sqrt(self.original.dimensions) * float(np.spacing(np.float32(min(reach, 1e38))))
+        return float(min(2 * rounding, self.bound / 16, min(self.lengths) / 16))
+
+    @functools.cached_property
+    def bound(self) -> float:
+        """The size of the bound: where it is relative, for a typical coordinate."""
+        if not self.limit.relative:
+            return self.limit.value
+        size = abs(self.original.positions)
+        return self.limit.value * float(self.xp.median(size[size > 0])) if bool((size > 0).any()) else 0.0
+
+    @property
+    def step(self) -> float:
+        """The unit of all moves."""
+        return self.bound / PARTS
+
+    def near(self, number: int) -> float:
+        """Two particles touch, at one of the linking lengths, when they are at most this far apart."""
+        return self.lengths[number] - (0.0 if self.strict else self.margin)
+
+    def far(self, number: int) -> float:
+        """Two particles are apart, at one of the linking lengths, when their distance is more than this."""
+        return self.lengths[number] + (0.0 if self.strict else self.margin)
+
+    @functools.cached_property
+    def original_cells(self) -> list[SortedCells]:
+        """The original particles, for each linking length."""
+        return [SortedCells.of(self.original, length) for length in self.lengths]
+
+    @functools.cached_property
+    def decoded_cells(self) -> list[SortedCells]:
+        """The decoded particles before any of them moved, for each linking length."""
+        return [SortedCells.of(Particles(self.decoded, self.original.box), self.near(n)) for n in range(len(self.lengths))]
+
+    @functools.cached_property
+    def wanted(self) -> list[Groups]:
+        """The groups of the original particles, at each linking length."""
+        return [link(cells) for cells in self.original_cells]
+
+    @functools.cached_property
+    def group(self) -> Array:
+        """For each linking length the label of every particle's group (int32), UNASKED in groups that are too small."""
+        rows = []
+        for groups in self.wanted:
+            label = groups.labels.astype(self.xp.int32)
+            if self.promise.min_members > 1:
+                members = self.xp.bincount(groups.labels, minlength=len(self))
+                label[members[groups.labels] < self.promise.min_members] = UNASKED
+            rows.append(label)
+        return self.xp.ascontiguousarray(self.xp.stack(rows))
+
+    @functools.cached_property
+    def periods(self) -> Array:
+        """The period along each axis; 0 where space is open."""
+        return self.xp.asarray(self.original.box or (0.0,) * self.original.dimensions, np.float64)
+
+    def particles(self, index: Array | None = None) -> Particles:
+        """The particles as they are now; all, or some."""
+        return Particles(self.current if index is None else self.current[index], self.original.box)
+
+    def kernel(self, name: str) -> backend.Kernel:
+        """A kernel of `kernels/repair.cu` for these positions."""
+        return backend.kernel("repair", name, self.decoded.dtype, self.original.dimensions)
+
+    @property
+    def bounds(self) -> tuple[float, int]:
+        """The bound as kernels take it."""
+        return self.limit.value, int(self.limit.relative)
+
+    @property
+    def thresholds(self) -> tuple[Array, Array]:
+        """For each linking length the squares of `near` and `far`."""
+        numbers = range(len(self.lengths))
+        near, far = ([length(number) ** 2 for number in numbers] for length in (self.near, self.far))
+        return self.xp.asarray(near), self.xp.asarray(far)
