@@ -28,9 +28,8 @@ from workbench.guarantees.correction import encode_correction
 
 EDIT, PIN = "edit", "pin_"   # the sections of a chunk: moves, and particles that have their original coordinates
 
-PATIENCE = 3         # attempts after which what still misses is pinned;
-STRICT_AFTER = 6     # after which no margin is asked for,
-EVERYTHING_AFTER = 12   # and after which all particles of the groups concerned are pinned
+STRICT_AFTER = 2        # attempts after which no margin is asked for,
+EVERYTHING_AFTER = 8    # and after which all particles of the groups concerned get their original coordinates
 MOST_ATTEMPTS = 64
 
 Progress = Callable[[float, str], object]
@@ -186,31 +185,31 @@ class Attempts:
         else:
             self._tell(f"{len(needs):,} pairs to set right")
             missed = self._moved(needs)
-            if self.number > PATIENCE and len(missed):
+            if len(missed):
                 pin(self.scene, self.scene.xp.unique(missed.pairs))
 
     def _moved(self, needs: Needs) -> Needs:
         """Let particles move as the solver says; returns the needs that are still missed."""
-        scene = self.scene
-        repair = Repair(scene, scene.decoded_cells[-1], needs)
-        if scene.promise.solver == "refine":
-            repair.move(refine=True)
-            repair.move(refine=True, partly=True)
-        elif scene.promise.solver == "pgd":
-            repair = self._descended(repair)
-        else:
-            for parts in (1, 2, 4):
-                repair.move(parts)
-            if len(missed := repair.missed()):
-                self._descended(Repair(scene, scene.decoded_cells[-1], missed))
+        solver, repair = self.scene.promise.solver, self._repair(needs)
+        if solver == "refine":
+            for partly in (False, True):
+                repair.move(refine=True, partly=partly)
+        elif solver == "pgd":
+            self._descend(repair)
+        for parts in () if solver == "refine" else (1, 2):
+            repair.move(parts)
+        if solver == "auto" and len(missed := repair.missed()):
+            self._descend(self._repair(missed))
         repair.relax()
         return repair.missed()
 
-    def _descended(self, repair: Repair) -> Repair:
+    def _repair(self, needs: Needs) -> Repair:
+        return Repair(self.scene, self.scene.decoded_cells[-1], needs)
+
+    def _descend(self, repair: Repair) -> None:
         repair.descend(self.descent.append)
         for partly in (False, True):
             repair.move(to_target=True, partly=partly)
-        return repair
 
     def _weigh(self, needs: Needs) -> None:
         """Estimate what storing that a particle moved will cost, from how often each kind of particle has a need."""

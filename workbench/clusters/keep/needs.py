@@ -14,8 +14,8 @@ import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
+from workbench.clusters.alike import Parts, parts_of
 from workbench.clusters.discord import UNLABELLED, discords, torn_labels
-from workbench.clusters.friends import link
 from workbench.clusters.groups import Groups
 from workbench.clusters.keep.scene import UNASKED, Scene
 from workbench.clusters.sorted_cells import SortedCells
@@ -54,62 +54,53 @@ class Needs:
         return xp.where(apart, squared <= far[number], squared > near[number])
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """The needs at one linking length, and the particles of all groups that they are about."""
-
-    needs: Needs
-    concerned: Array   # of the particles that were looked at: whether its group is torn, or joined to another one
-
-
 def find_needs(scene: Scene, index: Array | None = None) -> tuple[Needs, Array]:
-    """What has to change now, and the particles (indices) of all groups that this is about.
+    """What has to change now, and all particles (indices) of the original groups that this is about.
 
-    Looks at all particles or at some of them (`index`), which must be all members of some groups, original and present.
+    Looks at all particles or at some of them (`index`): all members of some groups.
     """
     found = [_needs_at(scene, number, index) for number in range(len(scene.lengths))]
-    concerned = scene.xp.flatnonzero(scene.xp.stack([one.concerned for one in found]).any(axis=0))
-    return Needs.together([one.needs for one in found]), concerned if index is None else index[concerned]
+    concerned = scene.xp.flatnonzero(scene.xp.stack([groups for _, groups in found]).any(axis=0))
+    return Needs.together([needs for needs, _ in found]), concerned if index is None else index[concerned]
 
 
-def _needs_at(scene: Scene, number: int, index: Array | None) -> Found:
+def _needs_at(scene: Scene, number: int, index: Array | None) -> tuple[Needs, Array]:
+    """The needs at one linking length, and of each particle that is looked at whether its group has any."""
     xp, length = scene.xp, scene.lengths[number]
     moved = index is not None or bool(scene.rank.any())
     cells = SortedCells.of(scene.particles(index), scene.near(number)) if moved else scene.decoded_cells[number]
-    present = link(cells)
     wanted, original, group = scene.wanted[number], scene.original_cells[number], scene.group[number]
     if index is not None:
         wanted, group = Groups.from_labels(wanted.labels[index], length), group[index]
         original = SortedCells.of(Particles(scene.original.positions[index], scene.original.box), length)
-    torn = torn_labels(wanted, present.labels.astype(xp.int32))
+    parts = _parts(scene, number, cells, group, wanted)
+    torn = torn_labels(wanted, parts.part)
     torn[group == UNASKED] = UNLABELLED
-    joined = torn_labels(present, _asked(scene, present, wanted, group))
-    lost, false = discords(original, torn, length), discords(cells, joined, scene.far(number))
-    whole = wanted.labels * len(present.labels) + present.labels
-    links = lost[_cheapest_links(lost, whole, _distances(scene, lost if index is None else index[lost]))]
-    pairs = xp.concatenate([links, false])
-    kind = xp.concatenate([xp.full(len(links), 2 * number + TOUCH), xp.full(len(false), 2 * number + APART)])
-    concerned = (torn != UNLABELLED) | (joined != UNLABELLED)
-    flags = xp.zeros(len(wanted.labels), bool)
-    flags[wanted.labels[concerned]] = True
+    concerned = torn != UNLABELLED
+    lost = discords(original, torn, length) if bool(concerned.any()) else parts.unlike[:0]
+    links = lost[_cheapest_links(lost, parts.part, _distances(scene, lost if index is None else index[lost]))]
+    pairs = xp.concatenate([links, parts.unlike])
+    kind = xp.concatenate([xp.full(len(links), 2 * number + TOUCH), xp.full(len(parts.unlike), 2 * number + APART)])
+    groups = xp.zeros(len(group), bool)
+    groups[wanted.labels[concerned]] = True
+    groups[wanted.labels[parts.unlike.ravel()]] = True
     needs = Needs((pairs if index is None else index[pairs]).astype(xp.int32), kind.astype(xp.int32))
-    return Found(needs, flags[wanted.labels])
+    return needs, groups[wanted.labels]
 
 
-def _asked(scene: Scene, present: Groups, wanted: Groups, group: Array) -> Array:
-    """The labels by which particles that touch must agree: those of their original groups, one for all small groups.
+def _parts(scene: Scene, number: int, cells: SortedCells, group: Array, wanted: Groups) -> Parts:
+    """The parts of groups, and particles of several groups that are too close.
 
     Small groups may join each other, but not to as many members as count: then they must come apart like any others.
     """
-    if scene.promise.min_members == 1:
-        return group
-    xp, count = scene.xp, len(group)
-    members = xp.bincount(present.labels, minlength=count)
-    with_large = xp.zeros(count, bool)
-    with_large[present.labels[group != UNASKED]] = True
-    grown = (members >= scene.promise.min_members) & ~with_large
-    small = xp.where(grown[present.labels], wanted.labels, count).astype(xp.int32)
-    return xp.where(group == UNASKED, small, group)
+    thresholds = scene.near(number), scene.far(number)
+    parts = parts_of(cells, group, *thresholds)
+    if scene.promise.min_members > 1:
+        members = scene.xp.bincount(parts.part, minlength=len(group))
+        grown = (group == UNASKED) & (members[parts.part] >= scene.promise.min_members)
+        if bool(grown.any()):
+            return parts_of(cells, scene.xp.where(grown, wanted.labels.astype(group.dtype), group), *thresholds)
+    return parts
 
 
 def _cheapest_links(pairs: Array, part: Array, distance: Array) -> Array:

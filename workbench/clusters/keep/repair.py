@@ -23,7 +23,7 @@ from workbench.clusters.keep.surroundings import Surroundings
 from workbench.clusters.sorted_cells import SortedCells
 
 MOST_ROUNDS = 64       # of moves: five are common
-MOST_STEPS = 200       # of descent
+MOST_STEPS = 60        # of descent
 MARGIN_OF_DESCENT = 1 / 64   # how far beyond what is needed descent aims, in bounds: so that rounding to moves leaves room
 
 

@@ -59,14 +59,17 @@ class Scene:
 
     @functools.cached_property
     def margin(self) -> float:
-        """How far from a linking length the pairs that decide shall stay: what rounding to float32 can do to a distance.
+        """How far from a linking length the pairs that decide shall stay: what single precision can do to a distance.
 
-        So a finder that works in single precision, or that asks for less instead of at most, finds the same groups. It is
-        never more than a small part of the bound, or it would cost more than it is worth.
+        So a finder that computes in float32, or that asks for less instead of at most, finds the same groups. Positions in
+        float64 are first rounded by such a finder, which costs more than the rounding of a difference. The margin is never
+        more than a small part of the bound, or it would take more bits than it is worth.
         """
-        reach = max(*(float(abs(end).max()) for end in (self.original.lower, self.original.upper)), *(self.original.box or (0.0,)))
-        rounding = np.sqrt(self.original.dimensions) * float(np.spacing(np.float32(min(reach, 1e38))))
-        return float(min(2 * rounding, self.bound / 16, min(self.lengths) / 16))
+        particles = self.original
+        reach = max(particles.box or (0.0,), key=float) if particles.box else max(map(abs, (*particles.lower, *particles.upper)))
+        last_place = float(np.spacing(np.nextafter(np.float32(min(reach, 1e38)), np.float32(0))))
+        places = 0.75 if self.decoded.dtype == np.float32 else 2.0
+        return float(min(np.sqrt(particles.dimensions) * places * last_place, self.bound / 16, min(self.lengths) / 16))
 
     @functools.cached_property
     def bound(self) -> float:
