@@ -21,7 +21,7 @@ struct LinkingAlike {
     const Runs& runs;
     const Space& near;      // alike within this length are linked,
     const Space& far;       // others within this one are found
-    i64 most;               // pairs found between two cells; what is left is found the next time
+    i64 most;               // pairs found between a run and a cell; what is left is found the next time
     i64* found_in;          // how many are found of each block; null: not looked for
     i32* pair;              // where they go; null: nothing is linked, and they are only counted
     i64 found;
@@ -51,16 +51,13 @@ struct LinkingAlike {
         return true;
     }
 
-    template <bool images> DEVICE_METHOD void two_cells(i32 a, i32 b)
+    // The root of run p is known, and given back.
+    template <bool images> DEVICE_METHOD i32 two_runs(i32 p, i32 root, i32 q, bool& more, i64 until)
     {
-        const i64 until = found + most;
-        bool more = found_in || pair;
-        for (i32 p = runs.of_cell[a]; p < runs.of_cell[a + 1]; ++p)
-            for (i32 q = a == b ? p + 1 : runs.of_cell[b]; q < runs.of_cell[b + 1]; ++q) {
-                if (runs.label[p] != runs.label[q]) more = more && find_pairs<images>(p, q, until);
-                else if (!pair && find(cells.parent, p) != find(cells.parent, q) && any_friends<images>(cells, near, p, q))
-                    unite(cells.parent, cells.rank, p, q);
-            }
+        if (runs.label[p] != runs.label[q]) more = more && find_pairs<images>(p, q, until);
+        else if (!pair && find(cells.parent, q) != root && any_friends<images>(cells, near, p, q))
+            return unite(cells.parent, cells.rank, p, q);
+        return root;
     }
 
     template <bool images> DEVICE_METHOD void blocks(i64 k, i64 m, const u64* reach)
@@ -68,15 +65,33 @@ struct LinkingAlike {
         const u64 here = cells.occupied[k], there = cells.occupied[m];
         found = pair ? found : 0;
         if (k == m)
-            for (i32 c = cells.first_cell[k]; c < cells.first_cell[k + 1]; ++c)
-                if (runs.of_cell[c + 1] > runs.of_cell[c] + 1) two_cells<images>(c, c);
+            for (i32 c = cells.first_cell[k]; c < cells.first_cell[k + 1]; ++c) within_cell<images>(c);
         if (there & reach[REACHED])
             for (u64 mine = here & reach[REACHING]; mine; mine &= mine - 1) {
+                const u64 theirs = there & reach[lowest_bit(mine)];
+                if (!theirs) continue;
                 const i32 a = cells.first_cell[k] + count_bits(here & below_lowest_bit(mine));
-                for (u64 theirs = there & reach[lowest_bit(mine)]; theirs; theirs &= theirs - 1)
-                    two_cells<images>(a, cells.first_cell[m] + count_bits(there & below_lowest_bit(theirs)));
+                for (i32 p = runs.of_cell[a]; p < runs.of_cell[a + 1]; ++p) {
+                    i32 root = pair ? 0 : find(cells.parent, p);
+                    for (u64 rest = theirs; rest; rest &= rest - 1) {
+                        const i32 b = cells.first_cell[m] + count_bits(there & below_lowest_bit(rest));
+                        bool more = found_in || pair;
+                        const i64 until = found + most;
+                        for (i32 q = runs.of_cell[b]; q < runs.of_cell[b + 1]; ++q)
+                            root = two_runs<images>(p, root, q, more, until);
+                    }
+                }
             }
         if (found_in) found_in[k] += found;
+    }
+
+    // Runs of one cell have different labels.
+    template <bool images> DEVICE_METHOD void within_cell(i32 c)
+    {
+        bool more = found_in || pair;
+        const i64 until = found + most;
+        for (i32 p = runs.of_cell[c]; p + 1 < runs.of_cell[c + 1]; ++p)
+            for (i32 q = p + 1; more && q < runs.of_cell[c + 1]; ++q) more = find_pairs<images>(p, q, until);
     }
 };
 }
@@ -113,6 +128,42 @@ KERNEL(place_unlike)(i64 hits, const i64* hit, const i64* start, i64 count, cons
         const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
         LinkingAlike linking = {cells, runs, far, far, most, 0, pair + 2 * start[h], 0};
         walk(blocks, hit[h], hit[h] + 1, reach, linking);
+    }
+}
+
+// The labels in the order of the cells, and which cells have several.
+KERNEL(label_places)(i64 cells, const i32* first, const i32* order, const i32* label, i32* sorted_label, u8* mixed)
+{
+    FOR_EACH(c, cells) {
+        const i32 common = label[order[first[c]]];
+        mixed[c] = 0;
+        for (i32 i = first[c]; i < first[c + 1]; ++i) {
+            sorted_label[i] = label[order[i]];
+            if (sorted_label[i] != common) mixed[c] = 1;
+        }
+    }
+}
+
+// How many runs of equal labels each cell has, and then where each of them begins.
+KERNEL(count_runs_of_cells)(i64 cells, const i32* first, const i32* sorted_label, i32* runs)
+{
+    FOR_EACH(c, cells) {
+        i32 count = 1;
+        for (i32 i = first[c] + 1; i < first[c + 1]; ++i) count += sorted_label[i] != sorted_label[i - 1];
+        runs[c] = count;
+    }
+}
+
+KERNEL(place_runs_of_cells)(i64 cells, const i32* first, const i32* sorted_label, const i32* of_cell, i32* first_of_run,
+                            i32* label)
+{
+    FOR_EACH(c, cells) {
+        i32 run = of_cell[c];
+        for (i32 i = first[c]; i < first[c + 1]; ++i)
+            if (i == first[c] || sorted_label[i] != sorted_label[i - 1]) {
+                first_of_run[run] = i;
+                label[run++] = sorted_label[i];
+            }
     }
 }
 

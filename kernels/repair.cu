@@ -64,7 +64,7 @@ DEVICE i32 run_of(const i32* first, i64 runs, i32 place)
 
 namespace {
 // The neighbours of a candidate: what a move has to be careful with. All within `range` in the decoded positions, but of its
-// own group only `most` at any linking length. Without `list` they are counted.
+// own group only `most`. Without `list` only the particles of the cells within range are counted.
 struct Around {
     const Blocks& blocks;
     const u64* occupied;
@@ -98,6 +98,10 @@ struct Around {
 
     DEVICE_METHOD void cell(i32 v, i32 place, i32 c)
     {
+        if (!list) {
+            found += first[c + 1] - first[c];
+            return;
+        }
         for (i32 s = first[c]; s < first[c + 1]; ++s) {
             if (s == place
                 || distance_squared<true>(sorted + (i64)place * DIMENSIONS, sorted + (i64)s * DIMENSIONS, space) > space.length_squared)
@@ -105,8 +109,7 @@ struct Around {
             const i32 k = order[s];
             if (unasked(v, k)) continue;
             if (same_group(v, k) && own++ >= most) continue;
-            if (list) list[found] = k;
-            ++found;
+            list[found++] = k;
         }
     }
 
@@ -174,7 +177,8 @@ struct Around {
 };
 }
 
-KERNEL(count_around)(i64 chunks, i64 n, const i32* candidate, const i32* place, i64 cells, i64 count, const u64* block_key,
+// How many neighbours a candidate can have at most: all particles of the cells within range.
+KERNEL(bound_around)(i64 chunks, i64 n, const i32* candidate, const i32* place, i64 cells, i64 count, const u64* block_key,
                      const u64* occupied, const i32* first_cell, const i32* first, const real* sorted, const double* periods,
                      const i64* blocks_along, const i64* block_bits, const u64* reach, i64 closed, double range_squared,
                      const i32* order, const i32* group, i64 lengths, i64 particles, i64 most, i64* found)
@@ -194,7 +198,7 @@ KERNEL(count_around)(i64 chunks, i64 n, const i32* candidate, const i32* place, 
 KERNEL(place_around)(i64 chunks, i64 n, const i32* candidate, const i32* place, i64 cells, i64 count, const u64* block_key,
                      const u64* occupied, const i32* first_cell, const i32* first, const real* sorted, const double* periods,
                      const i64* blocks_along, const i64* block_bits, const u64* reach, i64 closed, double range_squared,
-                     const i32* order, const i32* group, i64 lengths, i64 particles, i64 most, const i64* start, i32* list)
+                     const i32* order, const i32* group, i64 lengths, i64 particles, i64 most, const i64* start, i64* end, i32* list)
 {
     const Space space = space_of(periods, range_squared);
     const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
@@ -204,6 +208,7 @@ KERNEL(place_around)(i64 chunks, i64 n, const i32* candidate, const i32* place, 
         for (i64 c = chunk_begin(p, chunks, n); c < chunk_begin(p + 1, chunks, n); ++c) {
             around.list = list + start[c];
             around.search(candidate[c], place[candidate[c]], cells);
+            end[c] = start[c] + around.found;
         }
     }
 }
@@ -211,7 +216,8 @@ KERNEL(place_around)(i64 chunks, i64 n, const i32* candidate, const i32* place, 
 namespace {
 // What is known about a candidate and those around it.
 struct Scene {
-    const i64* list_start;
+    const i64* list_start;   // of each candidate, its neighbours
+    const i64* list_end;
     const i32* list;
     const i64* need_start;
     const i32* need_partner;   // of each need of a candidate: who is at its other end,
@@ -258,7 +264,7 @@ struct Scene {
     DEVICE_METHOD bool has_witness(i64 c, const real* to, i32 k, i64 l) const
     {
         const i32 own = group[l * particles + k];
-        for (i64 e = list_start[c]; e < list_start[c + 1]; ++e) {
+        for (i64 e = list_start[c]; e < list_end[c]; ++e) {
             const i32 w = list[e];
             if (w != k && group[l * particles + w] == own && distance(to, w) <= near_squared[l]
                 && distance(current + (i64)w * DIMENSIONS, k) <= near_squared[l])
@@ -271,7 +277,7 @@ struct Scene {
     DEVICE_METHOD bool allowed(i64 c, i32 v, const real* to) const
     {
         const real* from = current + (i64)v * DIMENSIONS;
-        for (i64 e = list_start[c]; e < list_start[c + 1]; ++e) {
+        for (i64 e = list_start[c]; e < list_end[c]; ++e) {
             const i32 k = list[e];
             const double before = distance(from, k), after = distance(to, k);
             for (i64 l = 0; l < lengths; ++l) {
@@ -341,28 +347,31 @@ DEVICE void consider(const Scene& scene, const Reachable& reachable, i64 c, i32 
     best.missing = missing;
 }
 
-// For each candidate with needs that are not met, the move that meets most of them, the plainest first. Tried are the moves
+// For each active candidate with needs that are not met (`pending`), the move that meets most of them, the plainest first. Tried are the moves
 // up to `last_rank`; with `target` (a displacement for each candidate), those near it; with `partial`, also moves that only
 // come nearer to what is needed. `score` is 0 where there is none; `cost` is what it takes to store that the candidate has
 // moved, and `rank_cost` where to, both in 1/64 of a bit.
-KERNEL(propose)(i64 n, const i32* candidate, const i64* list_start, const i32* list, const i64* need_start,
+KERNEL(propose)(i64 n, const i32* active, const i32* candidate, const i64* list_start, const i64* list_end, const i32* list, const i64* need_start,
                 const i32* need_partner, const i32* need_kind, const i32* group, i64 lengths, i64 particles,
                 const double* near_squared, const double* far_squared, const double* periods, const real* original,
                 const real* decoded, const real* current, double bound, i64 relative, double step, const i32* moves,
                 const i32* ranks, i64 last_rank, i64 refining, i64 with_target, const double* target, i64 partial,
-                const i32* cost, const i32* rank_cost, const i32* rank, i32* proposed, i64* score)
+                const i32* cost, const i32* rank_cost, const i32* rank, i32* proposed, i64* score, u8* pending)
 {
     const Space space = space_of(periods, 0);
-    const Scene scene = {list_start, list, need_start, need_partner, need_kind, group, lengths, particles,
+    const Scene scene = {list_start, list_end, list, need_start, need_partner, need_kind, group, lengths, particles,
                          near_squared, far_squared, current, space};
-    FOR_EACH(c, n) {
+    FOR_EACH(a, n) {
+        const i64 c = active[a];
         const i32 v = candidate[c];
         score[c] = 0;
+        pending[c] = 0;
         const i32 all = (i32)(need_start[c + 1] - need_start[c]);
         const real* from = current + (i64)v * DIMENSIONS;
         Choice best = {rank[v], scene.needs_met(c, from), partial ? scene.missing(c, from) : 0};
         const i32 met_before = best.met;
         if (met_before == all || rank[v] == PINNED) continue;
+        pending[c] = 1;
         const Reachable reachable = {original + (i64)v * DIMENSIONS, decoded + (i64)v * DIMENSIONS, space, bound, step, relative};
         i32 move[DIMENSIONS];
         for (i64 r = 0; r <= last_rank && best.met < all; ++r)
@@ -390,14 +399,14 @@ KERNEL(propose)(i64 n, const i32* candidate, const i64* list_start, const i32* l
 }
 
 // For each candidate that has moved, a plainer move that does as well; none is the plainest.
-KERNEL(relax)(i64 n, const i32* candidate, const i64* list_start, const i32* list, const i64* need_start,
+KERNEL(relax)(i64 n, const i32* candidate, const i64* list_start, const i64* list_end, const i32* list, const i64* need_start,
               const i32* need_partner, const i32* need_kind, const i32* group, i64 lengths, i64 particles,
               const double* near_squared, const double* far_squared, const double* periods, const real* original,
               const real* decoded, const real* current, double bound, i64 relative, double step, const i32* moves,
               i64 last_rank, const i32* rank, i32* proposed, i64* score)
 {
     const Space space = space_of(periods, 0);
-    const Scene scene = {list_start, list, need_start, need_partner, need_kind, group, lengths, particles,
+    const Scene scene = {list_start, list_end, list, need_start, need_partner, need_kind, group, lengths, particles,
                          near_squared, far_squared, current, space};
     FOR_EACH(c, n) {
         const i32 v = candidate[c];
@@ -418,12 +427,12 @@ KERNEL(relax)(i64 n, const i32* candidate, const i64* list_start, const i32* lis
 
 // Which proposals are carried out: those that no candidate in sight beats. `slot` is each particle's number among the
 // candidates, or -1. Two candidates see each other or neither does, so no two moves of one round touch the same pair.
-KERNEL(accept)(i64 n, const i32* candidate, const i64* list_start, const i32* list, const i32* slot, const i64* score,
+KERNEL(accept)(i64 n, const i32* candidate, const i64* list_start, const i64* list_end, const i32* list, const i32* slot, const i64* score,
                u8* accepted)
 {
     FOR_EACH(c, n) {
         bool best = score[c] > 0;
-        for (i64 e = list_start[c]; best && e < list_start[c + 1]; ++e) {
+        for (i64 e = list_start[c]; best && e < list_end[c]; ++e) {
             const i32 other = slot[list[e]];
             best = other < 0 || score[other] < score[c] || (score[other] == score[c] && candidate[other] >= candidate[c]);
         }
@@ -448,7 +457,7 @@ KERNEL(carry_out)(i64 n, const i32* candidate, const u8* accepted, const i32* pr
 // groups that would come within reach. `displaced` are the candidates' displacements so far; particles that are no
 // candidates stay. A step shares each miss between its two ends and averages over a candidate's misses, so it needs no
 // tuning and no unit of length; it is then cut to the bound. Two particles in one place are pushed along the first axis.
-KERNEL(descend)(i64 n, const i32* candidate, const i64* list_start, const i32* list, const i64* need_start,
+KERNEL(descend)(i64 n, const i32* candidate, const i64* list_start, const i64* list_end, const i32* list, const i64* need_start,
                 const i32* need_partner, const i32* need_kind, const i32* group, i64 lengths, i64 particles,
                 const double* near_squared, const double* far_squared, const double* periods, const real* original,
                 const real* decoded, double bound, i64 relative, const i32* slot, double margin, const double* displaced,
@@ -463,7 +472,7 @@ KERNEL(descend)(i64 n, const i32* candidate, const i64* list_start, const i32* l
             push[axis] = 0;
             here[axis] = displaced[c * DIMENSIONS + axis];
         }
-        const i64 needs = need_start[c + 1] - need_start[c], pairs = list_start[c + 1] - list_start[c];
+        const i64 needs = need_start[c + 1] - need_start[c], pairs = list_end[c] - list_start[c];
         for (i64 e = 0; e < needs + pairs; ++e) {
             const i32 k = e < needs ? need_partner[need_start[c] + e] : list[list_start[c] + e - needs];
             double apart[DIMENSIONS], sum = 0;
@@ -504,28 +513,35 @@ KERNEL(descend)(i64 n, const i32* candidate, const i64* list_start, const i32* l
 // What a decoder can tell, without searching, about how likely a particle has been moved: whether one of the particles beside
 // it in the file is just about a linking length away, and how near the nearest of them is.
 static const i32 BESIDE = 4;
-static const i32 STEPS = 5;
+static const i32 STEPS = 5;   // of how far a distance is from a linking length, in bounds, and of its share of the length
 
-KERNEL(edit_contexts)(i64 n, const real* position, const double* periods, double bound, i64 lengths, const double* length,
-                      u8* context)
+// How near: the least squared distance, in squares of the largest linking length. How far from one: the least difference of
+// squared distance and squared linking length b, over 2 b times the bound. Both thresholds rise. Particles of several chunks
+// of the file do not see each other.
+KERNEL(edit_contexts)(i64 n, i64 chunk, const real* position, const double* periods, i64 lengths, const double* length,
+                      double bound, const double* misses, const double* shares, u8* context)
 {
-    const double misses[STEPS] = {0.5, 1, 1.75, 2.5, 3.5}, nearness[STEPS] = {0.5, 0.8, 0.95, 1.2, 2};
     const Space space = space_of(periods, 0);
+    const double largest = length[lengths - 1];
     FOR_EACH(i, n) {
-        double miss = misses[STEPS - 1] + 1, near = nearness[STEPS - 1] + 1;
-        const i64 begin = i < BESIDE ? 0 : i - BESIDE, end = i + BESIDE < n ? i + BESIDE + 1 : n;
-        for (i64 j = begin; j < end; ++j) {
-            if (j == i) continue;
-            const double d = sqrt(distance_squared<true>(position + i * DIMENSIONS, position + j * DIMENSIONS, space));
+        double least = 1e300, off = 1e300;
+        const i64 first = i / chunk * chunk, last = first + chunk < n ? first + chunk : n;
+        const real* here = position + i * DIMENSIONS;
+        for (i32 o = -BESIDE; o <= BESIDE; ++o) {
+            if (o == 0 || i + o < first || i + o >= last) continue;
+            const double d = distance_squared<true>(here, here + o * DIMENSIONS, space);
+            least = d < least ? d : least;
             for (i64 l = 0; l < lengths; ++l) {
-                const double off = (d < length[l] ? length[l] - d : d - length[l]) / bound, share = d / length[l];
-                miss = off < miss ? off : miss;
-                near = share < near ? share : near;
+                const double apart = fabs(d - length[l] * length[l]) / length[l];
+                off = apart < off ? apart : off;
             }
         }
+        const double share = least / (largest * largest), miss = off / (2 * bound);
         i32 a = 0, b = 0;
-        while (a < STEPS && miss >= misses[a]) ++a;
-        while (b < STEPS && near >= nearness[b]) ++b;
+        for (i32 s = 0; s < STEPS; ++s) {
+            a += miss >= misses[s];
+            b += share >= shares[s];
+        }
         context[i] = (u8)(a * (STEPS + 1) + b);
     }
 }

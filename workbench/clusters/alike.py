@@ -42,15 +42,10 @@ def parts_of(cells: SortedCells, label: Array, near: float, far: float) -> Parts
     ([0, 0, 2, 3], [[1, 2], [2, 3]])
     """
     xp = backend.namespace(cells.positions, label)
-    real, dimensions = cells.positions.dtype, cells.positions.shape[1]
-
-    def kernel(name: str) -> backend.Kernel:
-        return backend.kernel("alike", name, real, dimensions)
-
     first, of_cell, run_label = _runs(cells, label)
     runs = len(first) - 1
     rank, parent = xp.empty(runs, xp.int32), xp.arange(runs, dtype=xp.int32)
-    kernel("start_runs")(runs, first, cells.order, rank)
+    _kernel("start_runs", cells)(runs, first, cells.order, rank)
     runs_as_cells = dataclasses.replace(cells, first=first, rank=rank)
     open_runs, found = xp.zeros(runs, xp.int32), xp.empty(cells.blocks, xp.int64)
     geometry = runs_as_cells.geometry(far)
@@ -58,38 +53,40 @@ def parts_of(cells: SortedCells, label: Array, near: float, far: float) -> Parts
 
     def link(boxes: Array) -> None:
         chunks = backend.chunks(cells.blocks, cells.positions)
-        kernel("link_alike")(
+        _kernel("link_alike", cells)(
             chunks, *geometry[:-1], near**2, far**2, *alike, len(boxes) > 0, boxes, open_runs, rank, parent, found
         )
 
-    link(xp.empty((0, 2, dimensions), real))
+    link(xp.empty((0, 2, cells.positions.shape[1]), cells.positions.dtype))
     if bool(open_runs.any()):
         link(build_trees(open_runs, runs_as_cells))
     part = xp.empty(len(label), xp.int32)
-    kernel("label_parts")(runs, first, cells.order, rank, parent, part)
+    _kernel("label_parts", cells)(runs, first, cells.order, rank, parent, part)
     hit = xp.flatnonzero(found)
     ends = xp.cumsum(found[hit])
     pairs = xp.empty((int(ends[-1]) if len(hit) else 0, 2), xp.int32)
-    kernel("place_unlike")(len(hit), hit, ends - found[hit], *geometry, *alike, pairs)
+    _kernel("place_unlike", cells)(len(hit), hit, ends - found[hit], *geometry, *alike, pairs)
     return Parts(part, pairs)
 
 
 def _runs(cells: SortedCells, label: Array) -> tuple[Array, Array, Array]:
     """Where each run of equal labels within a cell begins (and the end), the first run of each cell, and each run's label."""
-    xp, count = backend.namespace(label), len(label)
-    sorted_label = label[cells.order]
-    changes = xp.ones(count + 1, bool)
-    changes[1:-1] = sorted_label[1:] != sorted_label[:-1]
-    starts = xp.zeros(count + 1, bool)
-    starts[cells.first] = True
-    mixed = xp.flatnonzero(changes & ~starts)
-    if len(mixed):
-        cell = xp.unique(xp.searchsorted(cells.first, mixed, side="right") - 1)
-        _sort_within(cells, cell, sorted_label)
-        changes[1:-1] = sorted_label[1:] != sorted_label[:-1]
-    first = xp.flatnonzero(changes | starts).astype(xp.int32)
-    of_cell = xp.searchsorted(first, cells.first).astype(xp.int32)
-    return first, of_cell, sorted_label[first[:-1]]
+    xp, count = backend.namespace(label), len(cells)
+    sorted_label, several = xp.empty(len(label), xp.int32), xp.empty(count, xp.uint8)
+    _kernel("label_places", cells)(count, cells.first, cells.order, label, sorted_label, several)
+    if len(mixed := xp.flatnonzero(several)):
+        _sort_within(cells, mixed, sorted_label)
+    runs, of_cell = xp.empty(count, xp.int32), xp.zeros(count + 1, xp.int32)
+    _kernel("count_runs_of_cells", cells)(count, cells.first, sorted_label, runs)
+    of_cell[1:] = xp.cumsum(runs, dtype=xp.int32)
+    total = int(of_cell[-1])
+    first, run_label = xp.full(total + 1, len(label), xp.int32), xp.empty(total, xp.int32)
+    _kernel("place_runs_of_cells", cells)(count, cells.first, sorted_label, of_cell, first, run_label)
+    return first, of_cell, run_label
+
+
+def _kernel(name: str, cells: SortedCells) -> backend.Kernel:
+    return backend.kernel("alike", name, cells.positions.dtype, cells.positions.shape[1])
 
 
 def _sort_within(cells: SortedCells, mixed: Array, sorted_label: Array) -> None:

@@ -19,6 +19,7 @@ from workbench.clusters.friends import Unit
 from workbench.clusters.keep.edits import CONTEXTS, Edits, edit_contexts
 from workbench.clusters.keep.needs import Needs, find_needs
 from workbench.clusters.keep.promise import KeepClusters, Solver
+from workbench.clusters.keep.region import region_around
 from workbench.clusters.keep.repair import Repair, Step, pin
 from workbench.clusters.keep.scene import PINNED, Scene
 from workbench.data import Particles
@@ -159,34 +160,37 @@ class Attempts:
     descent: list[Step] = field(default_factory=list)
 
     def until_kept(self) -> None:
-        """Repair until a look at all particles finds nothing that has to change."""
-        index = None
+        """Repair until nothing has to change any more.
+
+        After the first attempt all particles are looked at again. What is still wrong then is little, and so is what another
+        attempt can break: it is enough to look at the groups of the particles that moved, and at who is near these.
+        """
+        region = None
         while True:
-            self._tell("looking at all groups" if index is None else "looking at the groups concerned")
-            needs, concerned = find_needs(self.scene, index)
+            self._tell("looking at all groups" if region is None else "looking at the groups concerned")
+            needs, concerned = find_needs(self.scene, region)
             if self.number == 0:
                 self.needs, self.opened = len(needs), _groups(self.scene, concerned)
                 self._weigh(needs)
-            if len(needs):
-                self._attempt(needs, concerned)
-                index = concerned
-            elif index is not None:
-                index = None
-            else:
+            if not len(needs):
                 return
+            moved = self._attempt(needs, concerned)
+            region = None if self.number == 1 else region_around(self.scene, moved)
 
-    def _attempt(self, needs: Needs, concerned: Array) -> None:
+    def _attempt(self, needs: Needs, concerned: Array) -> Array:
+        """Returns the particles that may have moved."""
         if self.number == MOST_ATTEMPTS:
             raise GuaranteeBroken(f"{len(needs):,} pairs of particles could not be set right: please report this")
         self.number += 1
         self.scene.strict = self.number > STRICT_AFTER
         if self.number > EVERYTHING_AFTER:
             pin(self.scene, concerned)
-        else:
-            self._tell(f"{len(needs):,} pairs to set right")
-            missed = self._moved(needs)
-            if len(missed):
-                pin(self.scene, self.scene.xp.unique(missed.pairs))
+            return concerned
+        self._tell(f"{len(needs):,} pairs to set right")
+        missed = self._moved(needs)
+        if len(missed):
+            pin(self.scene, self.scene.xp.unique(missed.pairs))
+        return self.scene.xp.unique(needs.pairs)
 
     def _moved(self, needs: Needs) -> Needs:
         """Let particles move as the solver says; returns the needs that are still missed."""
@@ -196,11 +200,13 @@ class Attempts:
                 repair.move(refine=True, partly=partly)
         elif solver == "pgd":
             self._descend(repair)
-        for parts in () if solver == "refine" else (1, 2):
+        for parts in () if solver == "refine" else (1, 2, 4):
             repair.move(parts)
         if solver == "auto" and len(missed := repair.missed()):
             self._descend(self._repair(missed))
-        repair.relax()
+            repair.move(4, partly=True)
+        if solver != "auto":   # which tried plain moves first
+            repair.relax()
         return repair.missed()
 
     def _repair(self, needs: Needs) -> Repair:
@@ -241,6 +247,9 @@ def _pins(index: np.ndarray, wanted: Array, decoded: Array) -> bytes:
 
 
 def _require_bound(scene: Scene) -> None:
-    found = check(scene.original.positions, scene.current, scene.limit, scene.original.box)
+    moved = scene.xp.flatnonzero(scene.rank)
+    if not len(moved):
+        return
+    found = check(scene.original.positions[moved], scene.current[moved], scene.limit, scene.original.box)
     if not found.holds:
         raise GuaranteeBroken(f"{len(found.broken):,} coordinates left their bound while clusters were kept: please report this")

@@ -18,7 +18,11 @@ from workbench.clusters.keep.moves import PARTS, alphabet
 from workbench.codecs.symbols import MOST_SYMBOLS, decode_symbols, encode_symbols
 from workbench.errors import WorkbenchError
 
-CONTEXTS = 36                  # as in kernels/repair.cu
+# What tells how likely a move is: how far, in bounds, the distance to someone beside it is from a linking length; and the
+# share of a linking length that the nearest one is away. Steps of both; kernels/repair.cu makes one number of them.
+_MISSES = (0.5, 1.0, 1.75, 2.5, 3.5)
+_SHARES = (0.5, 0.8, 0.95, 1.2, 2.0)
+CONTEXTS = (len(_MISSES) + 1) * (len(_SHARES) + 1)
 ESCAPE = MOST_SYMBOLS - 1      # the symbol of every rank that has none of its own; the rank follows as a number
 MOST_LENGTHS = 64
 
@@ -39,14 +43,17 @@ class Edits:
     lengths: tuple[float, ...]
     box: tuple[float, ...] | None
 
-    def to_bytes(self, decoded: Array) -> bytes:
-        """The edits as bytes, to be read beside these decoded positions; nothing for none."""
+    def to_bytes(self, decoded: Array, context: Array | None = None) -> bytes:
+        """The edits as bytes, to be read beside these decoded positions; nothing for none.
+
+        `context` are the contexts of these positions, if they are known already.
+        """
         if not len(self.index):
             return b""
         dimensions = decoded.shape[1]
         moved = np.zeros(len(decoded), np.uint8)
         moved[self.index] = 1
-        flags = encode_symbols(moved, self._contexts(decoded), CONTEXTS)
+        flags = encode_symbols(moved, self._contexts(decoded) if context is None else backend.to_host(context), CONTEXTS)
         symbol = np.minimum(self.rank - 1, ESCAPE).astype(np.uint8)
         ranks = encode_symbols(symbol, np.zeros(len(symbol), np.uint8), 1)
         head = _HEADER.pack(_VERSION, dimensions, len(self.lengths), self.step, len(flags), len(ranks))
@@ -91,13 +98,19 @@ class Edits:
         return backend.namespace(decoded).asarray(self.box or (0.0,) * decoded.shape[1], np.float64)
 
 
-def edit_contexts(decoded: Array, periods: Array, bound: float, lengths: tuple[float, ...]) -> Array:
-    """For each particle of a chunk a number (uint8, less than CONTEXTS) that says how likely it is to have been moved."""
+def edit_contexts(
+    decoded: Array, periods: Array, bound: float, lengths: tuple[float, ...], chunk: int | None = None
+) -> Array:
+    """For each particle a number (uint8, less than CONTEXTS) that says how likely it is to have been moved.
+
+    It follows from the decoded positions beside it in the same chunk of the file.
+    """
     xp = backend.namespace(decoded)
     context = xp.empty(len(decoded), xp.uint8)
+    about, misses, shares = (xp.asarray(np.array(numbers)) for numbers in (lengths, _MISSES, np.square(_SHARES)))
     kernel = backend.kernel("repair", "edit_contexts", decoded.dtype, decoded.shape[1])
-    about = xp.asarray(lengths, xp.float64)
-    kernel(len(decoded), xp.ascontiguousarray(decoded), periods, bound, len(lengths), about, context)
+    positions = xp.ascontiguousarray(decoded)
+    kernel(len(decoded), chunk or len(decoded), positions, periods, len(lengths), about, bound, misses, shares, context)
     return context
 
 

@@ -26,6 +26,14 @@ TOUCH, APART = 0, 1
 
 
 @dataclass(frozen=True, eq=False)
+class Region:
+    """Some particles (rising indices), and for each linking length which of them are there with their whole group."""
+
+    index: Array
+    whole: Array
+
+
+@dataclass(frozen=True, eq=False)
 class Needs:
     """Pairs (M, 2) of particles, int32, and of each its kind: twice the number of its linking length, plus APART or TOUCH."""
 
@@ -54,38 +62,57 @@ class Needs:
         return xp.where(apart, squared <= far[number], squared > near[number])
 
 
-def find_needs(scene: Scene, index: Array | None = None) -> tuple[Needs, Array]:
-    """What has to change now, and all particles (indices) of the original groups that this is about.
+def find_needs(scene: Scene, region: Region | None = None) -> tuple[Needs, Array]:
+    """What has to change now, and all particles (indices) of the original groups that this is about."""
+    found = [_needs_at(scene, number, region) for number in range(len(scene.lengths))]
+    needs = Needs.together([needs for needs, _ in found])
+    if not len(needs):
+        return needs, needs.kind
+    concerned = scene.xp.zeros(len(scene), bool)
+    for (_, groups), wanted in zip(found, scene.wanted, strict=True):
+        concerned |= groups[wanted.labels]
+    return needs, scene.xp.flatnonzero(concerned)
 
-    Looks at all particles or at some of them (`index`): all members of some groups.
-    """
-    found = [_needs_at(scene, number, index) for number in range(len(scene.lengths))]
-    concerned = scene.xp.flatnonzero(scene.xp.stack([groups for _, groups in found]).any(axis=0))
-    return Needs.together([needs for needs, _ in found]), concerned if index is None else index[concerned]
 
-
-def _needs_at(scene: Scene, number: int, index: Array | None) -> tuple[Needs, Array]:
-    """The needs at one linking length, and of each particle that is looked at whether its group has any."""
+def _needs_at(scene: Scene, number: int, region: Region | None) -> tuple[Needs, Array]:
+    """The needs at one linking length, and for each label whether the group of this label has any."""
     xp, length = scene.xp, scene.lengths[number]
-    moved = index is not None or bool(scene.rank.any())
-    cells = SortedCells.of(scene.particles(index), scene.near(number)) if moved else scene.decoded_cells[number]
-    wanted, original, group = scene.wanted[number], scene.original_cells[number], scene.group[number]
-    if index is not None:
-        wanted, group = Groups.from_labels(wanted.labels[index], length), group[index]
-        original = SortedCells.of(Particles(scene.original.positions[index], scene.original.box), length)
+    wanted, group = scene.wanted[number], scene.group[number]
+    if region is not None:
+        wanted, group = Groups.from_labels(wanted.labels[region.index], length), group[region.index]
+        cells = SortedCells.of(scene.particles(region.index), scene.near(number))
+    else:
+        moved = bool(scene.rank.any())
+        cells = SortedCells.of(scene.particles(), scene.near(number)) if moved else scene.decoded_cells[number]
     parts = _parts(scene, number, cells, group, wanted)
-    torn = torn_labels(wanted, parts.part)
-    torn[group == UNASKED] = UNLABELLED
-    concerned = torn != UNLABELLED
-    lost = discords(original, torn, length) if bool(concerned.any()) else parts.unlike[:0]
-    links = lost[_cheapest_links(lost, parts.part, _distances(scene, lost if index is None else index[lost]))]
-    pairs = xp.concatenate([links, parts.unlike])
-    kind = xp.concatenate([xp.full(len(links), 2 * number + TOUCH), xp.full(len(parts.unlike), 2 * number + APART)])
-    groups = xp.zeros(len(group), bool)
-    groups[wanted.labels[concerned]] = True
-    groups[wanted.labels[parts.unlike.ravel()]] = True
-    needs = Needs((pairs if index is None else index[pairs]).astype(xp.int32), kind.astype(xp.int32))
-    return needs, groups[wanted.labels]
+    lost, false = _lost_links(scene, number, region, wanted, parts.part), parts.unlike
+    if region is not None:
+        lost, false = region.index[lost], region.index[false]
+    part = parts.part
+    if region is not None:
+        part = xp.zeros(len(scene), xp.int32)
+        part[region.index] = parts.part
+    links = lost[_cheapest_links(lost, part, _distances(scene, lost))]
+    pairs = xp.concatenate([links, false]).astype(xp.int32)
+    kind = xp.concatenate([xp.full(len(links), 2 * number + TOUCH), xp.full(len(false), 2 * number + APART)])
+    groups = xp.zeros(len(scene), bool)
+    groups[scene.wanted[number].labels[pairs.ravel()]] = True
+    return Needs(pairs, kind.astype(xp.int32)), groups
+
+
+def _lost_links(scene: Scene, number: int, region: Region | None, wanted: Groups, part: Array) -> Array:
+    """Pairs of friends of the original whose group has fallen into parts, and who are not in the same part."""
+    xp = scene.xp
+    torn = torn_labels(wanted, part)
+    torn[(scene.group[number] if region is None else scene.group[number][region.index]) == UNASKED] = UNLABELLED
+    if region is not None:
+        torn[~region.whole[number]] = UNLABELLED
+    if not bool((torn != UNLABELLED).any()):
+        return xp.empty((0, 2), xp.int32)
+    if region is None:
+        return discords(scene.original_cells[number], torn, scene.lengths[number])
+    chosen = Particles(scene.original.positions[region.index], scene.original.box)
+    return discords(SortedCells.of(chosen, scene.lengths[number]), torn, scene.lengths[number])
 
 
 def _parts(scene: Scene, number: int, cells: SortedCells, group: Array, wanted: Groups) -> Parts:

@@ -64,29 +64,30 @@ class Repair:
         last = moves.last(parts) if parts else -1
         tables = xp.asarray(moves.moves), xp.asarray(moves.ranks)
         costs = scene.cost[self.around.candidates], xp.asarray(moves.costs)
-        proposed, score = xp.empty(len(self), xp.int32), xp.empty(len(self), xp.int64)
+        pending = xp.ones(len(self), xp.uint8)
 
-        def propose() -> None:
+        def propose(proposed: Array, score: Array) -> None:
+            active = xp.flatnonzero(pending).astype(xp.int32)
+            score[active] = 0
             scene.kernel("propose")(
-                len(self), *self._given(), scene.original.positions, scene.decoded, scene.current, *scene.bounds,
+                len(active), active, *self._given(), scene.original.positions, scene.decoded, scene.current, *scene.bounds,
                 scene.step, *tables, last, int(refine), int(to_target), self.target, int(partly), *costs, scene.rank,
-                proposed, score,
+                proposed, score, pending,
             )
 
-        self._in_rounds(propose, proposed, score)
+        self._in_rounds(propose)
 
     def relax(self) -> None:
         """Let candidates go back, or take plainer moves, where that does as well."""
         xp, scene, moves = self.scene.xp, self.scene, alphabet(self.scene.original.dimensions)
-        proposed, score = xp.empty(len(self), xp.int32), xp.empty(len(self), xp.int64)
 
-        def propose() -> None:
+        def propose(proposed: Array, score: Array) -> None:
             scene.kernel("relax")(
                 len(self), *self._given(), scene.original.positions, scene.decoded, scene.current, *scene.bounds,
                 scene.step, xp.asarray(moves.moves), moves.last(2), scene.rank, proposed, score,
             )
 
-        self._in_rounds(propose, proposed, score)
+        self._in_rounds(propose)
 
     def descend(self, report: Callable[[Step], object] | None = None) -> None:
         """Find, by projected gradient descent, where candidates have to go together; they stay where they are."""
@@ -110,13 +111,14 @@ class Repair:
         """The needs that are not met."""
         return self.needs.chosen(self.scene.xp.flatnonzero(self.needs.missed(self.scene)))
 
-    def _in_rounds(self, propose: Callable[[], None], proposed: Array, score: Array) -> None:
+    def _in_rounds(self, propose: Callable[[Array, Array], None]) -> None:
         xp, scene, around = self.scene.xp, self.scene, self.around
+        proposed, score = xp.empty(len(self), xp.int32), xp.zeros(len(self), xp.int64)
         accepted, moves = xp.empty(len(self), xp.uint8), xp.asarray(alphabet(self.scene.original.dimensions).moves)
         for _ in range(MOST_ROUNDS):
-            propose()
+            propose(proposed, score)
             scene.kernel("accept")(
-                len(self), around.candidates, around.start, around.neighbours, around.slot, score, accepted
+                len(self), around.candidates, around.start, around.end, around.neighbours, around.slot, score, accepted
             )
             if not bool(accepted.any()):
                 return
@@ -131,7 +133,7 @@ class Repair:
         scene, around = self.scene, self.around
         needs = around.need_start, around.partner, around.kind
         return (
-            around.candidates, around.start, around.neighbours, *needs, scene.group, len(scene.lengths), len(scene),
+            around.candidates, around.start, around.end, around.neighbours, *needs, scene.group, len(scene.lengths), len(scene),
             *scene.thresholds, scene.periods,
         )
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.keep.needs import Needs
@@ -22,13 +20,14 @@ MOST_OF_GROUP = 256   # neighbours of a candidate in its own group: in the core 
 class Surroundings:
     """The particles that may move (int32), in the order of their cells, and what each has to do with which others.
 
-    The neighbours of candidate c are those from `start[c]` to `start[c + 1]` of `neighbours`; its needs, with who is at the
-    other end, those from `need_start[c]` to `need_start[c + 1]`. `slot` is every particle's number among the candidates, or -1.
+    The neighbours of candidate c are those from `start[c]` to `end[c]` of `neighbours`; its needs, with who is at the other
+    end, those from `need_start[c]` to `need_start[c + 1]`. `slot` is every particle's number among the candidates, or -1.
     """
 
     candidates: Array
     slot: Array
     start: Array
+    end: Array
     neighbours: Array
     need_start: Array
     partner: Array
@@ -36,10 +35,12 @@ class Surroundings:
 
     @classmethod
     def of(cls, scene: Scene, cells: SortedCells, needs: Needs) -> Surroundings:
-        """Everything around the ends of these needs; `cells` hold the decoded particles."""
+        """Everything around the ends of these needs; `cells` hold the decoded particles.
+
+        Neighbours are listed as far as plain moves of both ends reach; what longer ones bring about, the next look finds.
+        """
         xp = scene.xp
-        place = xp.empty(len(scene), xp.int32)
-        scene.kernel("invert")(len(scene), cells.order, place)
+        place = places_in(scene, cells)
         ends, partner = needs.pairs.T.ravel(), needs.pairs[:, ::-1].T.ravel()
         order = xp.argsort(place[ends], kind="stable")
         ends = ends[order]
@@ -47,27 +48,37 @@ class Surroundings:
         need_start = xp.concatenate([first, xp.full(1, len(ends), first.dtype)]).astype(xp.int64)
         candidates, slot = xp.ascontiguousarray(ends[first]), xp.full(len(scene), -1, xp.int32)
         slot[candidates] = xp.arange(len(candidates), dtype=xp.int32)
-        start, neighbours = _neighbours(scene, cells, candidates, place)
+        reach = scene.far(len(scene.lengths) - 1) + 2 * scene.bound
+        lists = neighbours_of(scene, cells, candidates, place, min(reach, cells.grid.widest_reach), MOST_OF_GROUP)
         kind = xp.concatenate([needs.kind, needs.kind])[order]
-        return cls(candidates, slot, start, neighbours, need_start, xp.ascontiguousarray(partner[order]), kind)
+        return cls(candidates, slot, *lists, need_start, xp.ascontiguousarray(partner[order]), kind)
 
 
-def _neighbours(scene: Scene, cells: SortedCells, candidates: Array, place: Array) -> tuple[Array, Array]:
-    """Where the neighbours of each candidate begin, and all of them.
+def places_in(scene: Scene, cells: SortedCells) -> Array:
+    """Where each particle stands in these cells."""
+    place = scene.xp.empty(len(cells.order), scene.xp.int32)
+    scene.kernel("invert")(len(cells.order), cells.order, place)
+    return place
 
-    As far as a plain move of both ends reaches; what a longer one brings about, the next look at all groups finds.
+
+def neighbours_of(
+    scene: Scene, cells: SortedCells, candidates: Array, place: Array, reach: float, most: int
+) -> tuple[Array, Array, Array]:
+    """Where the neighbours of each candidate begin and end, and all of them.
+
+    `candidates` are in the order of the cells, `place` is every particle's place there; `most` is how many neighbours of a
+    candidate's own group are listed.
     """
     xp, grid = scene.xp, cells.grid
-    reach = min(scene.far(len(scene.lengths) - 1) + 2 * scene.bound, grid.widest_reach)
     given = (
         backend.chunks(len(candidates), candidates), len(candidates), candidates, place, len(cells), cells.blocks,
         cells.block_key, cells.occupied, cells.first_cell, cells.first, cells.positions, xp.asarray(grid.periods),
         xp.asarray(grid.blocks_along), xp.asarray(grid.block_bits), xp.asarray(grid.reach_around(reach)), grid.closed,
-        reach**2, cells.order, scene.group, len(scene.lengths), len(scene), MOST_OF_GROUP,
+        reach**2, cells.order, scene.group, len(scene.lengths), len(scene), most,
     )
-    found = xp.empty(len(candidates), xp.int64)
-    scene.kernel("count_around")(*given, found)
-    start = xp.concatenate([xp.zeros(1, xp.int64), xp.cumsum(found)])
-    neighbours = xp.empty(int(start[-1]), xp.int32)
-    scene.kernel("place_around")(*given, start, neighbours)
-    return start, neighbours
+    room, end = xp.empty(len(candidates), xp.int64), xp.empty(len(candidates), xp.int64)
+    scene.kernel("bound_around")(*given, room)
+    start = xp.cumsum(room) - room
+    neighbours = xp.empty(int(room.sum()), xp.int32)
+    scene.kernel("place_around")(*given, start, end, neighbours)
+    return start, end, neighbours

@@ -1,0 +1,36 @@
+"""The part of space that a few moved particles concern: looking there again is as good as looking everywhere."""
+
+from __future__ import annotations
+
+from workbench.backend import Array
+from workbench.clusters.keep.needs import Region
+from workbench.clusters.keep.scene import Scene
+from workbench.clusters.keep.surroundings import neighbours_of, places_in
+from workbench.data.periodic import nearest_image
+
+MOST = 2**20   # neighbours of a particle in its own group: all of them
+
+
+def region_around(scene: Scene, moved: Array) -> Region | None:
+    """The groups of particles that have moved since all were looked at, and everyone who can be near them now.
+
+    None where that cannot be told from the cells of the decoded particles.
+    """
+    xp, cells = scene.xp, scene.decoded_cells[-1]
+    displaced = xp.sqrt((nearest_image(scene.current - scene.decoded, scene.original.box).astype(xp.float64) ** 2).sum(axis=1))
+    reach = (scene.far(len(scene.lengths) - 1) + float(displaced.max()) + float(displaced[moved].max())) * (1 + 1e-6)
+    if reach > cells.grid.widest_reach or scene.promise.min_members > 1:   # small groups could join others unseen
+        return None
+    place = places_in(scene, cells)
+    candidates = moved[xp.argsort(place[moved], kind="stable")]
+    start, end, neighbours = neighbours_of(scene, cells, candidates, place, reach, MOST)
+    chosen = xp.zeros(len(scene), bool)
+    for first, last in zip(start.tolist(), end.tolist(), strict=True):
+        chosen[neighbours[first:last]] = True
+    whole = xp.zeros((len(scene.lengths), len(scene)), bool)
+    for row, groups in zip(whole, scene.wanted, strict=True):
+        of_moved = xp.zeros(len(scene), bool)
+        of_moved[groups.labels[moved]] = True
+        row[...] = of_moved[groups.labels]
+    index = xp.flatnonzero(chosen | whole.any(axis=0))
+    return Region(index, whole[:, index])
