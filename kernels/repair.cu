@@ -35,14 +35,38 @@ DEVICE real moved(real decoded, i32 steps, double step, double period)
     return period > 0 && (double)rounded >= period ? (real)0 : rounded;
 }
 
-KERNEL(move_particles)(i64 n, const i32* index, const u16* rank, const i32* moves, const double* periods, double step,
-                       real* position)
+// Moves are named as they look from a particle's own frame: `forward` is the axis and direction in which it would go if the
+// particle beside it that is just about a linking length away had to come nearer, or farther. 0: as they are; otherwise 1 plus
+// twice the axis, plus 1 against the axis.
+DEVICE void turn(const i32* named, u8 forward, i32* move)
 {
-    FOR_EACH(e, n)
+    for (i32 axis = 0; axis < DIMENSIONS; ++axis) move[axis] = named[axis];
+    if (!forward) return;
+    const i32 axis = (forward - 1) / 2, first = named[0];
+    move[0] = named[axis];
+    move[axis] = (forward - 1) & 1 ? -first : first;
+}
+
+DEVICE void turn_back(const i32* move, u8 forward, i32* named)
+{
+    for (i32 axis = 0; axis < DIMENSIONS; ++axis) named[axis] = move[axis];
+    if (!forward) return;
+    const i32 axis = (forward - 1) / 2;
+    named[axis] = move[0];
+    named[0] = (forward - 1) & 1 ? -move[axis] : move[axis];
+}
+
+KERNEL(move_particles)(i64 n, const i32* index, const u16* rank, const u8* forward, const i32* moves, const double* periods,
+                       double step, real* position)
+{
+    FOR_EACH(e, n) {
+        i32 move[DIMENSIONS];
+        turn(moves + (i64)rank[e] * DIMENSIONS, forward[e], move);
         for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
             real* x = position + (i64)index[e] * DIMENSIONS + axis;
-            *x = moved(*x, moves[(i64)rank[e] * DIMENSIONS + axis], step, periods[axis]);
+            *x = moved(*x, move[axis], step, periods[axis]);
         }
+    }
 }
 
 // Where each particle stands among the sorted ones.
@@ -316,12 +340,13 @@ struct Reachable {
 };
 }
 
-DEVICE i32 rank_of(const i32* move, const i32* ranks)
+DEVICE i32 rank_of(const i32* move, u8 forward, const i32* ranks)
 {
-    i32 number = 0;
+    i32 named[DIMENSIONS], number = 0;
+    turn_back(move, forward, named);
     for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
-        if (move[axis] < -FINE || move[axis] > FINE) return PINNED;
-        number = number * (2 * FINE + 1) + move[axis] + FINE;
+        if (named[axis] < -FINE || named[axis] > FINE) return PINNED;
+        number = number * (2 * FINE + 1) + named[axis] + FINE;
     }
     return ranks[number];
 }
@@ -354,8 +379,8 @@ DEVICE void consider(const Scene& scene, const Reachable& reachable, i64 c, i32 
 KERNEL(propose)(i64 n, const i32* active, const i32* candidate, const i64* list_start, const i64* list_end, const i32* list, const i64* need_start,
                 const i32* need_partner, const i32* need_kind, const i32* group, i64 lengths, i64 particles,
                 const double* near_squared, const double* far_squared, const double* periods, const real* original,
-                const real* decoded, const real* current, double bound, i64 relative, double step, const i32* moves,
-                const i32* ranks, i64 last_rank, i64 refining, i64 with_target, const double* target, i64 partial,
+                const real* decoded, const real* current, double bound, i64 relative, double step, const u8* forward,
+                const i32* moves, const i32* ranks, i64 last_rank, i64 refining, i64 with_target, const double* target, i64 partial,
                 const i32* cost, const i32* rank_cost, const i32* rank, i32* proposed, i64* score, u8* pending)
 {
     const Space space = space_of(periods, 0);
@@ -374,8 +399,10 @@ KERNEL(propose)(i64 n, const i32* active, const i32* candidate, const i64* list_
         pending[c] = 1;
         const Reachable reachable = {original + (i64)v * DIMENSIONS, decoded + (i64)v * DIMENSIONS, space, bound, step, relative};
         i32 move[DIMENSIONS];
-        for (i64 r = 0; r <= last_rank && best.met < all; ++r)
-            consider(scene, reachable, c, v, moves + r * DIMENSIONS, (i32)r, partial, best);
+        for (i64 r = 0; r <= last_rank && best.met < all; ++r) {
+            turn(moves + r * DIMENSIONS, forward[v], move);
+            consider(scene, reachable, c, v, move, (i32)r, partial, best);
+        }
         for (i32 fine = 4; refining && fine > 0 && best.met < all; fine /= 2) {   // more bits of the residual
             for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
                 const double residual = -difference<true>(reachable.decoded[axis], reachable.original[axis], space, axis) / step;
@@ -383,13 +410,13 @@ KERNEL(propose)(i64 n, const i32* active, const i32* candidate, const i64* list_
                 steps = steps > 8 - fine ? 8 - fine : steps;
                 move[axis] = steps < fine - 8 ? fine - 8 : steps;
             }
-            consider(scene, reachable, c, v, move, rank_of(move, ranks), partial, best);
+            consider(scene, reachable, c, v, move, rank_of(move, forward[v], ranks), partial, best);
         }
         for (i32 grid = 8; with_target && grid > 0 && best.met < all; grid /= 2)
             for (i32 scale = 1; scale <= 2 && best.met < all; ++scale) {
                 for (i32 axis = 0; axis < DIMENSIONS; ++axis)
                     move[axis] = grid * (i32)floor(scale * target[c * DIMENSIONS + axis] / (step * grid) + 0.5);
-                const i32 found = rank_of(move, ranks);
+                const i32 found = rank_of(move, forward[v], ranks);
                 if (found != PINNED) consider(scene, reachable, c, v, move, found, partial, best);
             }
         if (best.rank == rank[v]) continue;
@@ -402,8 +429,8 @@ KERNEL(propose)(i64 n, const i32* active, const i32* candidate, const i64* list_
 KERNEL(relax)(i64 n, const i32* candidate, const i64* list_start, const i64* list_end, const i32* list, const i64* need_start,
               const i32* need_partner, const i32* need_kind, const i32* group, i64 lengths, i64 particles,
               const double* near_squared, const double* far_squared, const double* periods, const real* original,
-              const real* decoded, const real* current, double bound, i64 relative, double step, const i32* moves,
-              i64 last_rank, const i32* rank, i32* proposed, i64* score)
+              const real* decoded, const real* current, double bound, i64 relative, double step, const u8* forward,
+              const i32* moves, i64 last_rank, const i32* rank, i32* proposed, i64* score)
 {
     const Space space = space_of(periods, 0);
     const Scene scene = {list_start, list_end, list, need_start, need_partner, need_kind, group, lengths, particles,
@@ -415,8 +442,10 @@ KERNEL(relax)(i64 n, const i32* candidate, const i64* list_start, const i64* lis
         const Reachable reachable = {original + (i64)v * DIMENSIONS, decoded + (i64)v * DIMENSIONS, space, bound, step, relative};
         const i32 met_before = scene.needs_met(c, current + (i64)v * DIMENSIONS);
         real at[DIMENSIONS];
+        i32 move[DIMENSIONS];
         for (i64 r = 0; r < rank[v] && r <= last_rank; ++r) {
-            if (!reachable.place(moves + r * DIMENSIONS, at) || scene.needs_met(c, at) < met_before || !scene.allowed(c, v, at))
+            turn(moves + r * DIMENSIONS, forward[v], move);
+            if (!reachable.place(move, at) || scene.needs_met(c, at) < met_before || !scene.allowed(c, v, at))
                 continue;
             proposed[c] = (i32)r;
             score[c] = rank[v] - r + (r ? 0 : 1 << 20);
@@ -440,16 +469,17 @@ KERNEL(accept)(i64 n, const i32* candidate, const i64* list_start, const i64* li
     }
 }
 
-KERNEL(carry_out)(i64 n, const i32* candidate, const u8* accepted, const i32* proposed, const i32* moves, const real* decoded,
-                  const double* periods, double step, real* current, i32* rank)
+KERNEL(carry_out)(i64 n, const i32* candidate, const u8* accepted, const i32* proposed, const u8* forward, const i32* moves,
+                  const real* decoded, const double* periods, double step, real* current, i32* rank)
 {
     FOR_EACH(c, n) {
         if (!accepted[c]) continue;
         const i64 v = candidate[c];
+        i32 move[DIMENSIONS];
         rank[v] = proposed[c];
+        turn(moves + (i64)proposed[c] * DIMENSIONS, forward[v], move);
         for (i32 axis = 0; axis < DIMENSIONS; ++axis)
-            current[v * DIMENSIONS + axis] =
-                moved(decoded[v * DIMENSIONS + axis], moves[(i64)proposed[c] * DIMENSIONS + axis], step, periods[axis]);
+            current[v * DIMENSIONS + axis] = moved(decoded[v * DIMENSIONS + axis], move[axis], step, periods[axis]);
     }
 }
 
@@ -517,14 +547,17 @@ static const i32 STEPS = 5;   // of how far a distance is from a linking length,
 
 // How near: the least squared distance, in squares of the largest linking length. How far from one: the least difference of
 // squared distance and squared linking length b, over 2 b times the bound. Both thresholds rise. Particles of several chunks
-// of the file do not see each other.
+// of the file do not see each other. `forward` is the direction away from the one that is just about a linking length away, if
+// it is nearer than that, and else the direction towards it: along the axis where the two are farthest apart.
 KERNEL(edit_contexts)(i64 n, i64 chunk, const real* position, const double* periods, i64 lengths, const double* length,
-                      double bound, const double* misses, const double* shares, u8* context)
+                      double bound, const double* misses, const double* shares, u8* context, u8* forward)
 {
     const Space space = space_of(periods, 0);
     const double largest = length[lengths - 1];
     FOR_EACH(i, n) {
         double least = 1e300, off = 1e300;
+        i32 partner = 0;
+        bool nearer = false;
         const i64 first = i / chunk * chunk, last = first + chunk < n ? first + chunk : n;
         const real* here = position + i * DIMENSIONS;
         for (i32 o = -BESIDE; o <= BESIDE; ++o) {
@@ -533,7 +566,11 @@ KERNEL(edit_contexts)(i64 n, i64 chunk, const real* position, const double* peri
             least = d < least ? d : least;
             for (i64 l = 0; l < lengths; ++l) {
                 const double apart = fabs(d - length[l] * length[l]) / length[l];
-                off = apart < off ? apart : off;
+                if (apart < off) {
+                    off = apart;
+                    partner = o;
+                    nearer = d > length[l] * length[l];
+                }
             }
         }
         const double share = least / (largest * largest), miss = off / (2 * bound);
@@ -543,5 +580,14 @@ KERNEL(edit_contexts)(i64 n, i64 chunk, const real* position, const double* peri
             b += share >= shares[s];
         }
         context[i] = (u8)(a * (STEPS + 1) + b);
+        forward[i] = 0;
+        if (a == STEPS) continue;
+        double longest = 0;
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+            const double d = difference<true>(here[axis], here[partner * DIMENSIONS + axis], space, axis);
+            if (fabs(d) <= longest) continue;
+            longest = fabs(d);
+            forward[i] = (u8)(1 + 2 * axis + ((d > 0) == nearer));
+        }
     }
 }

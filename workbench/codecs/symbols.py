@@ -17,7 +17,7 @@ from workbench.codecs.entropy import PRECISION, slots_of, words_of
 
 MOST_SYMBOLS = 64
 MOST_CODES = 2**16
-BLOCK = 2**16
+BLOCK = 2**18
 
 _HEADER = struct.Struct("<BI")   # how many symbols occur, and how many words there are
 # What a byte in a table stands for: frequencies out of 2**PRECISION, 1 to 16 and then in steps of an eighth or less.
@@ -30,7 +30,7 @@ def encode_symbols(symbol: np.ndarray, context: np.ndarray, contexts: int) -> by
     >>> symbol, context = np.zeros(10_000, np.uint8), np.zeros(10_000, np.uint8)
     >>> symbol[::100] = 1
     >>> data = encode_symbols(symbol, context, contexts=1)
-    >>> bool((decode_symbols(data, context, contexts=1) == symbol).all()), len(data)
+    >>> bool((decode_symbols(data, context, contexts=1)[0] == symbol).all()), len(data)
     (True, 114)
     """
     symbols = int(symbol.max(initial=0)) + 1
@@ -44,16 +44,17 @@ def encode_symbols(symbol: np.ndarray, context: np.ndarray, contexts: int) -> by
     ])
 
 
-def decode_symbols(data: bytes | memoryview, context: np.ndarray, contexts: int) -> np.ndarray:
-    """The symbols (uint8) that were encoded with these contexts."""
+def decode_symbols(data: bytes | memoryview, context: np.ndarray, contexts: int) -> tuple[np.ndarray, int]:
+    """The symbols (uint8) that were encoded with these contexts, and how many of the bytes they took."""
     view, blocks = memoryview(data), -(-len(context) // BLOCK)
     if len(view) < _HEADER.size:
         raise CodecFailed(f"coded symbols have a header of {_HEADER.size} bytes; got {len(view)}")
     symbols, count = _HEADER.unpack_from(view)
     tables = contexts * (symbols - 1)
-    if not 1 <= symbols <= MOST_SYMBOLS or len(view) != _HEADER.size + tables + 4 * blocks + 2 * count:
+    end = _HEADER.size + tables + 4 * blocks + 2 * count
+    if not 1 <= symbols <= MOST_SYMBOLS or len(view) < end:
         raise CodecFailed(f"{len(view)} bytes cannot be {len(context):,} symbols of {symbols}: they are damaged")
-    body = view[_HEADER.size :]
+    body = view[_HEADER.size : end]
     table = np.zeros((contexts, symbols), np.int64)
     table[:, 1:] = np.frombuffer(body[:tables], np.uint8).reshape(contexts, symbols - 1)
     sizes = np.frombuffer(body[tables : tables + 4 * blocks], "<u4")
@@ -67,7 +68,7 @@ def decode_symbols(data: bytes | memoryview, context: np.ndarray, contexts: int)
     backend.kernel("entropy", "decode_known")(
         blocks, len(context), BLOCK, context, symbols, first, words, frequency.reshape(-1), slots.reshape(-1), symbol
     )
-    return symbol
+    return symbol, end
 
 
 def _table(counts: np.ndarray) -> np.ndarray:

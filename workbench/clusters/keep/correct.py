@@ -16,7 +16,7 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.friends import Unit
-from workbench.clusters.keep.edits import CONTEXTS, Edits, edit_contexts
+from workbench.clusters.keep.edits import CONTEXTS, Edits, Surmise
 from workbench.clusters.keep.needs import Needs, find_needs
 from workbench.clusters.keep.promise import KeepClusters, Solver
 from workbench.clusters.keep.region import region_around
@@ -60,6 +60,7 @@ class Correction:
     close_calls: int
     descent: tuple[Step, ...] = field(repr=False)
     decoded: Array = field(repr=False)
+    surmise: Surmise = field(repr=False)
 
     @property
     def edited(self) -> int:
@@ -84,7 +85,7 @@ class Correction:
         decoded, wanted = self.decoded[begin:end], self.positions[begin:end]
         edits = Edits(index, rank, self.step, self.lengths, self.box)
         first, last = np.searchsorted(self.pinned, [begin, end])
-        found = {EDIT: edits.to_bytes(decoded), PIN: _pins(self.pinned[first:last] - begin, wanted, decoded)}
+        found = {EDIT: edits.to_bytes(decoded, self.surmise.part(rows)), PIN: _pins(self.pinned[first:last] - begin, wanted, decoded)}
         return {tag: data for tag, data in found.items() if data}
 
 
@@ -127,10 +128,15 @@ def correct(
 
 
 def keep_clusters(
-    original: Particles, decoded: Array, limit: Limit, promise: KeepClusters, progress: Progress | None = None
+    original: Particles,
+    decoded: Array,
+    limit: Limit,
+    promise: KeepClusters,
+    progress: Progress | None = None,
+    chunk: int | None = None,
 ) -> Correction:
-    """The correction of positions that are known to be within the limit."""
-    scene = Scene(original, decoded, limit, promise)
+    """The correction of positions that are known to be within the limit, to be stored in chunks of so many particles."""
+    scene = Scene(original, decoded, limit, promise, chunk or len(original))
     attempt = Attempts(scene, progress)
     attempt.until_kept()
     pinned = scene.xp.flatnonzero(scene.rank == PINNED)
@@ -144,7 +150,7 @@ def keep_clusters(
     return Correction(
         backend.read_only(scene.current), promise, scene.lengths, scene.margin, scene.step, original.box,
         hosts[0].astype(np.int32), hosts[1].astype(np.uint16), hosts[2].astype(np.int32), attempt.opened, attempt.needs,
-        attempt.number, close_calls, tuple(attempt.descent), decoded,
+        attempt.number, close_calls, tuple(attempt.descent), decoded, scene.surmise,
     )
 
 
@@ -222,7 +228,7 @@ class Attempts:
         scene, xp = self.scene, self.scene.xp
         if not len(needs):
             return
-        context = edit_contexts(scene.decoded, scene.periods, scene.bound, scene.lengths)
+        context = scene.surmise.context
         often = xp.bincount(context[xp.unique(needs.pairs)], minlength=CONTEXTS)
         share = (often / 2 + 0.5) / (xp.bincount(context, minlength=CONTEXTS) + 1)
         scene.cost = xp.rint(-64 * xp.log2(share)).astype(xp.int32)[context]

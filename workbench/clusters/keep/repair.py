@@ -71,7 +71,7 @@ class Repair:
             score[active] = 0
             scene.kernel("propose")(
                 len(active), active, *self._given(), scene.original.positions, scene.decoded, scene.current, *scene.bounds,
-                scene.step, *tables, last, int(refine), int(to_target), self.target, int(partly), *costs, scene.rank,
+                scene.step, scene.surmise.forward, *tables, last, int(refine), int(to_target), self.target, int(partly), *costs, scene.rank,
                 proposed, score, pending,
             )
 
@@ -84,7 +84,7 @@ class Repair:
         def propose(proposed: Array, score: Array) -> None:
             scene.kernel("relax")(
                 len(self), *self._given(), scene.original.positions, scene.decoded, scene.current, *scene.bounds,
-                scene.step, xp.asarray(moves.moves), moves.last(2), scene.rank, proposed, score,
+                scene.step, scene.surmise.forward, xp.asarray(moves.moves), moves.last(2), scene.rank, proposed, score,
             )
 
         self._in_rounds(propose)
@@ -123,8 +123,8 @@ class Repair:
             if not bool(accepted.any()):
                 return
             scene.kernel("carry_out")(
-                len(self), around.candidates, accepted, proposed, moves, scene.decoded, scene.periods, scene.step,
-                scene.current, scene.rank,
+                len(self), around.candidates, accepted, proposed, scene.surmise.forward, moves, scene.decoded,
+                scene.periods, scene.step, scene.current, scene.rank,
             )
             self.rounds += 1
 

@@ -12,6 +12,7 @@ from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.friends import link
 from workbench.clusters.groups import Groups
+from workbench.clusters.keep.edits import Surmise
 from workbench.clusters.keep.moves import PARTS
 from workbench.clusters.keep.promise import KeepClusters
 from workbench.clusters.sorted_cells import SortedCells
@@ -33,6 +34,7 @@ class Scene:
     decoded: Array
     limit: Limit
     promise: KeepClusters
+    chunk: int                        # particles in a chunk of the file
     current: Array = field(init=False)
     rank: Array = field(init=False)
     cost: Array = field(init=False)   # of each particle, what storing that it has moved takes, in 1/64 of a bit
@@ -96,6 +98,11 @@ class Scene:
     def original_cells(self) -> list[SortedCells]:
         """The original particles, for each linking length."""
         return [SortedCells.of(self.original, length) for length in self.lengths]
+
+    @functools.cached_property
+    def surmise(self) -> Surmise:
+        """What a decoder can tell about the moves beforehand; they are named after it."""
+        return Surmise.of(self.decoded, self.bound, self.lengths, self.original.box, self.chunk)
 
     @functools.cached_property
     def decoded_cells(self) -> list[SortedCells]:
