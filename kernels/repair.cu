@@ -454,17 +454,21 @@ KERNEL(relax)(i64 n, const i32* candidate, const i64* list_start, const i64* lis
     }
 }
 
+DEVICE bool beats(i64 c, i32 other, const i32* candidate, const i64* score)
+{
+    return other < 0 || score[other] < score[c] || (score[other] == score[c] && candidate[other] >= candidate[c]);
+}
+
 // Which proposals are carried out: those that no candidate in sight beats. `slot` is each particle's number among the
 // candidates, or -1. Two candidates see each other or neither does, so no two moves of one round touch the same pair.
-KERNEL(accept)(i64 n, const i32* candidate, const i64* list_start, const i64* list_end, const i32* list, const i32* slot, const i64* score,
-               u8* accepted)
+KERNEL(accept)(i64 n, const i32* candidate, const i64* list_start, const i64* list_end, const i32* list, const i64* need_start,
+               const i32* need_partner, const i32* slot, const i64* score, u8* accepted)
 {
     FOR_EACH(c, n) {
         bool best = score[c] > 0;
-        for (i64 e = list_start[c]; best && e < list_end[c]; ++e) {
-            const i32 other = slot[list[e]];
-            best = other < 0 || score[other] < score[c] || (score[other] == score[c] && candidate[other] >= candidate[c]);
-        }
+        for (i64 need = need_start[c]; best && need < need_start[c + 1]; ++need)
+            best = beats(c, slot[need_partner[need]], candidate, score);
+        for (i64 e = list_start[c]; best && e < list_end[c]; ++e) best = beats(c, slot[list[e]], candidate, score);
         accepted[c] = best;
     }
 }
@@ -540,54 +544,99 @@ KERNEL(descend)(i64 n, const i32* candidate, const i64* list_start, const i64* l
     }
 }
 
-// What a decoder can tell, without searching, about how likely a particle has been moved: whether one of the particles beside
-// it in the file is just about a linking length away, and how near the nearest of them is.
-static const i32 BESIDE = 4;
+// What a decoder can tell, without searching, about how likely a particle has been moved, and where to: whether one of the
+// particles beside it in the file is just about a linking length away, and how near the nearest of them is.
+static const i32 BESIDE = 8, RING = 16;
 static const i32 STEPS = 5;   // of how far a distance is from a linking length, in bounds, and of its share of the length
+
+// Particles of a chunk of the file, from the first on; `off` is how far from a linking length their distance is.
+struct Beside {
+    double squared[RING][BESIDE], off[RING][BESIDE];   // from particle i to i + 1 + o, at row i & (RING - 1)
+};
+
+DEVICE void look_ahead(const real* position, i64 i, i64 last, const Space& space, i64 lengths, const double* length,
+                       Beside& beside)
+{
+    const i64 row = i & (RING - 1);
+    for (i32 o = 0; o < BESIDE; ++o) {
+        double squared = 1e300, off = 1e300;
+        if (i + 1 + o < last) {
+            const real* here = position + i * DIMENSIONS;
+            squared = distance_squared<true>(here, here + (1 + o) * DIMENSIONS, space);
+            for (i64 l = 0; l < lengths; ++l) {
+                const double apart = fabs(squared - length[l] * length[l]) / length[l];
+                off = apart < off ? apart : off;
+            }
+        }
+        beside.squared[row][o] = squared;
+        beside.off[row][o] = off;
+    }
+}
+
+// The direction in which a particle would go if it had to be farther from a partner that is nearer than a linking length, or
+// nearer to one that is not: along the axis where the two are farthest apart.
+DEVICE u8 direction(const real* here, const real* partner, const Space& space, bool closer)
+{
+    double longest = 0;
+    u8 forward = 0;
+    for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+        const double d = difference<true>(here[axis], partner[axis], space, axis);
+        if (fabs(d) <= longest) continue;
+        longest = fabs(d);
+        forward = (u8)(1 + 2 * axis + ((d > 0) == closer));
+    }
+    return forward;
+}
+
+DEVICE i32 steps_up_to(double value, const double* thresholds)
+{
+    i32 count = 0;
+    for (i32 s = 0; s < STEPS; ++s) count += value >= thresholds[s];
+    return count;
+}
 
 // How near: the least squared distance, in squares of the largest linking length. How far from one: the least difference of
 // squared distance and squared linking length b, over 2 b times the bound. Both thresholds rise. Particles of several chunks
-// of the file do not see each other. `forward` is the direction away from the one that is just about a linking length away, if
-// it is nearer than that, and else the direction towards it: along the axis where the two are farthest apart.
-KERNEL(edit_contexts)(i64 n, i64 chunk, const real* position, const double* periods, i64 lengths, const double* length,
-                      double bound, const double* misses, const double* shares, u8* context, u8* forward)
+// of the file do not see each other.
+KERNEL(surmise)(i64 runs, i64 n, i64 chunk, const real* position, const double* periods, i64 lengths, const double* length,
+                double bound, const double* misses, const double* shares, u8* context, u8* forward)
 {
     const Space space = space_of(periods, 0);
     const double largest = length[lengths - 1];
-    FOR_EACH(i, n) {
-        double least = 1e300, off = 1e300;
-        i32 partner = 0;
-        bool nearer = false;
-        const i64 first = i / chunk * chunk, last = first + chunk < n ? first + chunk : n;
-        const real* here = position + i * DIMENSIONS;
-        for (i32 o = -BESIDE; o <= BESIDE; ++o) {
-            if (o == 0 || i + o < first || i + o >= last) continue;
-            const double d = distance_squared<true>(here, here + o * DIMENSIONS, space);
-            least = d < least ? d : least;
-            for (i64 l = 0; l < lengths; ++l) {
-                const double apart = fabs(d - length[l] * length[l]) / length[l];
-                if (apart < off) {
-                    off = apart;
-                    partner = o;
-                    nearer = d > length[l] * length[l];
-                }
+    FOR_EACH(r, runs) {
+        const i64 begin = chunk_begin(r, runs, n), end = chunk_begin(r + 1, runs, n);
+        Beside beside;
+        for (i64 i = begin - BESIDE < 0 ? 0 : begin - BESIDE; i < end; ++i) {
+            const i64 first = i / chunk * chunk, last = first + chunk < n ? first + chunk : n;
+            look_ahead(position, i, last, space, lengths, length, beside);
+            if (i < begin) continue;
+            double squared = 1e300, off = 1e300;
+            i32 partner = 0;
+            for (i32 o = 0; o < BESIDE; ++o) {
+                const double d = beside.squared[i & (RING - 1)][o], to = beside.off[i & (RING - 1)][o];
+                squared = d < squared ? d : squared;
+                off = to < off ? to : off;
             }
-        }
-        const double share = least / (largest * largest), miss = off / (2 * bound);
-        i32 a = 0, b = 0;
-        for (i32 s = 0; s < STEPS; ++s) {
-            a += miss >= misses[s];
-            b += share >= shares[s];
-        }
-        context[i] = (u8)(a * (STEPS + 1) + b);
-        forward[i] = 0;
-        if (a == STEPS) continue;
-        double longest = 0;
-        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
-            const double d = difference<true>(here[axis], here[partner * DIMENSIONS + axis], space, axis);
-            if (fabs(d) <= longest) continue;
-            longest = fabs(d);
-            forward[i] = (u8)(1 + 2 * axis + ((d > 0) == nearer));
+            for (i32 o = 0; o < BESIDE && i - 1 - o >= first; ++o) {
+                const i64 row = (i - 1 - o) & (RING - 1);
+                const double d = beside.squared[row][o], to = beside.off[row][o];
+                squared = d < squared ? d : squared;
+                off = to < off ? to : off;
+            }
+            const i32 far = steps_up_to(off / (2 * bound), misses);
+            context[i] = (u8)(far * (STEPS + 1) + steps_up_to(squared / (largest * largest), shares));
+            forward[i] = 0;
+            if (far == STEPS) continue;
+            for (i32 o = BESIDE - 1; o >= 0 && !partner; --o)
+                if (i - 1 - o >= first && beside.off[(i - 1 - o) & (RING - 1)][o] == off) partner = -1 - o;
+            for (i32 o = 0; o < BESIDE && !partner; ++o)
+                if (beside.off[i & (RING - 1)][o] == off) partner = 1 + o;
+            const double d = partner < 0 ? beside.squared[(i + partner) & (RING - 1)][-1 - partner]
+                                         : beside.squared[i & (RING - 1)][partner - 1];
+            bool closer = true;
+            for (i64 l = 0; l < lengths; ++l)
+                if (fabs(d - length[l] * length[l]) / length[l] == off) closer = d > length[l] * length[l];
+            forward[i] = direction(position + i * DIMENSIONS, position + (i + partner) * DIMENSIONS, space, closer);
         }
     }
 }

@@ -29,8 +29,11 @@ from workbench.guarantees.correction import encode_correction
 
 EDIT, PIN = "edit", "pin_"   # the sections of a chunk: moves, and particles that have their original coordinates
 
-STRICT_AFTER = 2        # attempts after which no margin is asked for,
-EVERYTHING_AFTER = 8    # and after which all particles of the groups concerned get their original coordinates
+# What is done about pairs that stay wrong, by the number of attempts before.
+PIN_AFTER = 3           # both ends get their original coordinates,
+STRICT_AFTER = 5        # no margin is asked for,
+EVERYTHING_AFTER = 10   # all particles of the groups concerned get their original coordinates
+WATCHED = (1.25, 6.0)   # how far moves are watched, in bounds: in the first attempt, which has few collisions, and later
 MOST_ATTEMPTS = 64
 
 Progress = Callable[[float, str], object]
@@ -189,14 +192,13 @@ class Attempts:
             raise GuaranteeBroken(f"{len(needs):,} pairs of particles could not be set right: please report this")
         self.number += 1
         self.scene.strict = self.number > STRICT_AFTER
-        if self.number > EVERYTHING_AFTER:
-            pin(self.scene, concerned)
-            return concerned
         self._tell(f"{len(needs):,} pairs to set right")
-        missed = self._moved(needs)
-        if len(missed):
-            pin(self.scene, self.scene.xp.unique(missed.pairs))
-        return self.scene.xp.unique(needs.pairs)
+        moved = concerned.astype(np.int32) if self.number > EVERYTHING_AFTER else needs.ends(self.scene)
+        if self.number > PIN_AFTER:
+            pin(self.scene, moved)
+        elif len(missed := self._moved(needs)):
+            pin(self.scene, missed.ends(self.scene))
+        return moved
 
     def _moved(self, needs: Needs) -> Needs:
         """Let particles move as the solver says; returns the needs that are still missed."""
@@ -216,7 +218,7 @@ class Attempts:
         return repair.missed()
 
     def _repair(self, needs: Needs) -> Repair:
-        return Repair(self.scene, self.scene.decoded_cells[-1], needs)
+        return Repair(self.scene, self.scene.decoded_cells[-1], needs, WATCHED[self.number > 1])
 
     def _descend(self, repair: Repair) -> None:
         repair.descend(self.descent.append)
@@ -229,7 +231,7 @@ class Attempts:
         if not len(needs):
             return
         context = scene.surmise.context
-        often = xp.bincount(context[xp.unique(needs.pairs)], minlength=CONTEXTS)
+        often = xp.bincount(context[needs.ends(scene)], minlength=CONTEXTS)
         share = (often / 2 + 0.5) / (xp.bincount(context, minlength=CONTEXTS) + 1)
         scene.cost = xp.rint(-64 * xp.log2(share)).astype(xp.int32)[context]
 

@@ -56,8 +56,8 @@ class Surmise:
         context, forward = xp.empty(len(decoded), xp.uint8), xp.empty(len(decoded), xp.uint8)
         tables = (xp.asarray(np.array(numbers, np.float64)) for numbers in (lengths, _MISSES, np.square(_SHARES)))
         about, misses, shares = tables
-        backend.kernel("repair", "edit_contexts", decoded.dtype, decoded.shape[1])(
-            len(decoded), chunk or len(decoded), xp.ascontiguousarray(decoded), _periods(decoded, box), len(lengths), about,
+        backend.kernel("repair", "surmise", decoded.dtype, decoded.shape[1])(
+            backend.chunks(len(decoded), decoded), len(decoded), chunk or len(decoded), xp.ascontiguousarray(decoded), _periods(decoded, box), len(lengths), about,
             bound, misses, shares, context, forward,
         )
         return cls(context, forward)

@@ -54,6 +54,12 @@ class Needs:
         """Some of them."""
         return Needs(self.pairs[which], self.kind[which])
 
+    def ends(self, scene: Scene) -> Array:
+        """The particles that have needs (rising indices, int32)."""
+        flags = scene.xp.zeros(len(scene), bool)
+        flags[self.pairs.ravel()] = True
+        return scene.xp.flatnonzero(flags).astype(np.int32)
+
     def missed(self, scene: Scene) -> Array:
         """Which of them are not met by where the particles are now."""
         xp, squared = scene.xp, _distances(scene, self.pairs) ** 2

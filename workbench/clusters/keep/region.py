@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from workbench.backend import Array
 from workbench.clusters.keep.needs import Region
 from workbench.clusters.keep.scene import Scene
 from workbench.clusters.keep.surroundings import neighbours_of, places_in
+from workbench.clusters.sorted_cells import SortedCells
 from workbench.data.periodic import nearest_image
 
 MOST = 2**20   # neighbours of a particle in its own group: all of them
@@ -14,13 +17,16 @@ MOST = 2**20   # neighbours of a particle in its own group: all of them
 def region_around(scene: Scene, moved: Array) -> Region | None:
     """The groups of particles that have moved since all were looked at, and everyone who can be near them now.
 
-    None where that cannot be told from the cells of the decoded particles.
+    None where that does not tell enough: small groups about which nothing is asked could grow together, unseen.
     """
-    xp, cells = scene.xp, scene.decoded_cells[-1]
-    displaced = xp.sqrt((nearest_image(scene.current - scene.decoded, scene.original.box).astype(xp.float64) ** 2).sum(axis=1))
-    reach = (scene.far(len(scene.lengths) - 1) + float(displaced.max()) + float(displaced[moved].max())) * (1 + 1e-6)
-    if reach > cells.grid.widest_reach or scene.promise.min_members > 1:   # small groups could join others unseen
+    if scene.promise.min_members > 1:
         return None
+    xp, cells = scene.xp, scene.decoded_cells[-1]
+    far = scene.far(len(scene.lengths) - 1)
+    reach = far + _farthest(scene, xp.flatnonzero(scene.rank)) + _farthest(scene, moved)
+    if reach > cells.grid.widest_reach:
+        cells, reach = SortedCells.of(scene.particles(), scene.near(len(scene.lengths) - 1)), far
+    reach *= 1 + 1e-6   # distances are rounded
     place = places_in(scene, cells)
     candidates = moved[xp.argsort(place[moved], kind="stable")]
     start, end, neighbours = neighbours_of(scene, cells, candidates, place, reach, MOST)
@@ -34,3 +40,9 @@ def region_around(scene: Scene, moved: Array) -> Region | None:
         row[...] = of_moved[groups.labels]
     index = xp.flatnonzero(chosen | whole.any(axis=0))
     return Region(index, whole[:, index])
+
+
+def _farthest(scene: Scene, index: Array) -> float:
+    """How far any of these particles is from where it was decoded."""
+    moved = scene.current[index].astype(np.float64) - scene.decoded[index]
+    return float(scene.xp.sqrt((nearest_image(moved, scene.original.box) ** 2).sum(axis=1)).max())

@@ -43,12 +43,13 @@ class Repair:
     scene: Scene
     cells: SortedCells
     needs: Needs
+    watched: float   # how far moves are watched, in bounds
     around: Surroundings = field(init=False)
     target: Array = field(init=False)   # where each candidate should go, as a displacement
     rounds: int = 0
 
     def __post_init__(self) -> None:
-        self.around = Surroundings.of(self.scene, self.cells, self.needs)
+        self.around = Surroundings.of(self.scene, self.cells, self.needs, self.watched)
         self.target = self.scene.xp.zeros((len(self), self.scene.original.dimensions))
 
     def __len__(self) -> int:
@@ -118,7 +119,8 @@ class Repair:
         for _ in range(MOST_ROUNDS):
             propose(proposed, score)
             scene.kernel("accept")(
-                len(self), around.candidates, around.start, around.end, around.neighbours, around.slot, score, accepted
+                len(self), around.candidates, around.start, around.end, around.neighbours, around.need_start,
+                around.partner, around.slot, score, accepted,
             )
             if not bool(accepted.any()):
                 return

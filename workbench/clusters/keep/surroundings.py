@@ -34,10 +34,11 @@ class Surroundings:
     kind: Array
 
     @classmethod
-    def of(cls, scene: Scene, cells: SortedCells, needs: Needs) -> Surroundings:
+    def of(cls, scene: Scene, cells: SortedCells, needs: Needs, watched: float) -> Surroundings:
         """Everything around the ends of these needs; `cells` hold the decoded particles.
 
-        Neighbours are listed as far as plain moves of both ends reach; what longer ones bring about, the next look finds.
+        Neighbours are listed as far as moves of together so many bounds (`watched`) reach; what longer ones bring about, the
+        next look finds.
         """
         xp = scene.xp
         place = places_in(scene, cells)
@@ -48,7 +49,7 @@ class Surroundings:
         need_start = xp.concatenate([first, xp.full(1, len(ends), first.dtype)]).astype(xp.int64)
         candidates, slot = xp.ascontiguousarray(ends[first]), xp.full(len(scene), -1, xp.int32)
         slot[candidates] = xp.arange(len(candidates), dtype=xp.int32)
-        reach = scene.far(len(scene.lengths) - 1) + 2 * scene.bound
+        reach = scene.far(len(scene.lengths) - 1) + watched * scene.bound
         lists = neighbours_of(scene, cells, candidates, place, min(reach, cells.grid.widest_reach), MOST_OF_GROUP)
         kind = xp.concatenate([needs.kind, needs.kind])[order]
         return cls(candidates, slot, *lists, need_start, xp.ascontiguousarray(partner[order]), kind)
