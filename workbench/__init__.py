@@ -10,10 +10,10 @@
 Particles(4,096 in 3-D, float32, box 16 x 16 x 16, velocities, ids)
 """
 
-from workbench import codecs, metrics
+from workbench import clusters, codecs, metrics
 from workbench.archive import Archive, compress
 from workbench.bounds import Sweep, iter_sweep, sweep
-from workbench.clusters import Groups, friends_of_friends
+from workbench.clusters import Groups, KeepClusters, friends_of_friends
 from workbench.data import Field, Particles, Partition, synthetic
 from workbench.data.readers import open_file as open
 from workbench.errors import GuaranteeBroken, WorkbenchError
@@ -27,6 +27,7 @@ __all__ = [
     "Field",
     "Groups",
     "GuaranteeBroken",
+    "KeepClusters",
     "Particles",
     "Partition",
     "PointwiseRelative",
@@ -34,6 +35,7 @@ __all__ = [
     "Safeguard",
     "Sweep",
     "WorkbenchError",
+    "clusters",
     "codecs",
     "compare",
     "compress",

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from workbench import backend, ordering
-from workbench.archive import document
+from workbench.archive import clusters, document
 from workbench.archive import region as regions
 from workbench.archive import verify as verification
 from workbench.archive.certificate import Certificate
@@ -223,8 +223,12 @@ class Archive:
         figures = verification.undamaged(self.arrays)
         checks: list[Check] = []
         notes = [promise.describe() for promise in self.certificate.promises]
+        kept = clusters.promised(self.certificate[DATA[self.kind]]) if self.kind == "particles" else []
+        for promise in kept:
+            figures |= clusters.require_fingerprint(promise, Particles(self.data.values(), self.box))
         if original is None:
-            notes.append("held against its checksums only; give the original to hold it against the bound")
+            checked = "checksums and the fingerprint of its groups" if kept else "checksums"
+            notes.append(f"held against its {checked} only; give the original to hold it against the bound")
             return verification.report("the archive", figures, checks, notes)
         originals = self._originals(original)
         unseen = set(self.arrays) - set(INDEXES) - {name for name, *_ in originals}
@@ -233,6 +237,9 @@ class Archive:
             found, held = verification.kept(self.certificate[name], self.arrays[name], values, period, mask)
             figures |= found
             checks += [held] if held else []
+            for promise in kept if name == "positions" else ():
+                pair = (Particles(positions, self.box) for positions in (values, self.data.values()))
+                clusters.require_same_groups(promise, *pair)
         return verification.report("the archive and its original", figures, checks, notes)
 
     def _originals(self, original: Any) -> list[tuple[str, Any, tuple[float, ...] | None, Any]]:

@@ -33,7 +33,7 @@ class Promise:
         'positions: every value within 0.5 of the original'
         """
         words = "every value exactly as it was, bit for bit" if self.bound is None else self.bound.describe()
-        kept = [f"; kept: {kind.get('kind', '?')}" for kind in self.keep]
+        kept = [f"; kept: {_describe_kept(kind)}" for kind in self.keep]
         return f"{self.array}: {words}{''.join(kept)}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class Certificate:
         return cls(tuple(map(Promise.from_dict, described["promises"])), str(described.get("checked", "")))
 
     def __str__(self) -> str:
-        lines = [line for promise in self.promises for line in (promise.describe(), *_figure_lines(promise.figures))]
+        lines = [line for promise in self.promises for line in (promise.describe(), *_figure_lines(promise))]
         return "\n".join(["promised, and checked:", *(f"  {line}" for line in lines), f"  ({self.checked})"])
 
     __repr__ = __str__
@@ -98,7 +98,7 @@ class Certificate:
     def _repr_html_(self) -> str:
         items = []
         for promise in self.promises:
-            figures = "; ".join(line.strip() for line in _figure_lines(promise.figures))
+            figures = "; ".join(line.strip() for line in _figure_lines(promise))
             items.append(f"<li>{html.escape(promise.describe())}<br><small>{html.escape(figures)}</small></li>")
         checked = html.escape(self.checked)
         return f"<div><strong>promised, and checked</strong><ul>{''.join(items)}</ul><small>{checked}</small></div>"
@@ -126,7 +126,18 @@ def _checked_figures(figures: Any) -> dict[str, Any]:
     return dict(figures)
 
 
-def _figure_lines(figures: Mapping[str, Any]) -> list[str]:
+def _describe_kept(kept: Mapping[str, Any]) -> str:
+    """What else is kept, in words."""
+    if kept.get("kind") != "clusters":
+        return str(kept.get("kind", "?"))
+    lengths = " and ".join(f"{length:.6g}" for length in _list(kept, "lengths"))
+    members = kept.get("min_members", 1)
+    least = f" of at least {members} members" if members != 1 else ""
+    return f"the friends-of-friends groups{least} at linking length {lengths}, exactly"
+
+
+def _figure_lines(promise: Promise) -> list[str]:
+    figures = promise.figures
     if not figures:
         return []
     values, corrected = figures.get("values", 0), figures.get("corrected", 0)
@@ -135,4 +146,28 @@ def _figure_lines(figures: Mapping[str, Any]) -> list[str]:
         lines.append(f"  {figures['invalid']:,} values are not finite or masked, and kept bit for bit")
     for reason, count in figures.get("chunks_stored_exactly", {}).items():
         lines.append(f"  {count:,} of {figures.get('chunks', 0):,} chunks are stored exactly, because {reason}")
+    for kept in promise.keep:
+        lines += [f"  {line}" for line in (_cluster_lines(kept) if kept.get("kind") == "clusters" else [])]
     return lines
+
+
+def _cluster_lines(kept: Mapping[str, Any]) -> list[str]:
+    """What was found out about clusters that are kept, as far as it is stated."""
+    groups = ", ".join(f"{count}" for count in _list(kept, "groups"))
+    fingerprints = ", ".join(map(str, _list(kept, "partition")))
+    margin, close = kept.get("margin", 0), kept.get("close_calls", 0)
+    return [
+        f"groups: {groups}; fingerprint of the partition: {fingerprints}",
+        f"{kept.get('groups_opened')} groups were torn or joined by the codec; {kept.get('edited')} particles were moved to set "
+        f"them right, {kept.get('exact')} of them to their original places, in {kept.get('bytes')} bytes; violations left: "
+        f"{kept.get('violations')}",
+        f"friends: {kept.get('predicate')}; positions in {kept.get('precision')}",
+        f"pairs that decide and lie within {margin:.3g} of a linking length: {close}",
+        str(kept.get("holds", "")),
+        str(kept.get("not_implied", "")),
+    ]
+
+
+def _list(kept: Mapping[str, Any], name: str) -> list[Any]:
+    found = kept.get(name)
+    return found if isinstance(found, list) else []

@@ -19,10 +19,12 @@ from workbench.archive import frame
 from workbench.archive.frame import Damaged, Frame
 from workbench.archive.layout import ArrayLayout
 from workbench.backend import Array
+from workbench.clusters.keep.edits import EDIT, PIN, apply_edits
 from workbench.codecs import Codec, Tolerance
 from workbench.codecs.pcodec import PCodec
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Guarded, decode_guarded
+from workbench.guarantees.correction import apply_correction
 from workbench.guarantees.enforce import CODE, FIX, LOGS, SAME
 
 BYTES = "byte"      # bytes, deflated: masks, and integers of eight bits
@@ -53,7 +55,7 @@ def exact_chunk(values: np.ndarray) -> bytes:
 
 def with_checksums(layout: ArrayLayout, chunks: Sequence[bytes]) -> ArrayLayout:
     """The layout of an array that consists of these chunks and no others."""
-    sections = (CODE, LOGS, FIX, SAME, BYTES)   # not looked at: they were just made
+    sections = (CODE, LOGS, FIX, SAME, BYTES, EDIT, PIN)   # not looked at: they were just made
     found = [bytes(frame.unpack(chunk, layout.name, lazy=sections).section(CHECKSUM)).hex() for chunk in chunks]
     return dataclasses.replace(layout, attributes={**layout.attributes, CHECKSUMS: "".join(found)})
 
@@ -89,10 +91,12 @@ def decode_frame(opened: Frame, codec: Codec, dtype: np.dtype, xp: Any = np) -> 
     if BYTES in opened.sections:
         return xp.asarray(_from_bytes(opened, dtype))
     sections = {tag: bytes(part) for tag, part in opened.sections.items() if tag != CHECKSUM}
+    edit, pins = sections.pop(EDIT, b""), sections.pop(PIN, b"")
     if dtype.kind != "f" and set(sections) != {SAME}:
         raise Damaged(opened.where, f"{dtype} values must be kept exactly; it has {', '.join(sections)}")
     try:
-        return decode_guarded(codec, sections, opened.shape, dtype, xp)
+        values = decode_guarded(codec, sections, opened.shape, dtype, xp)
+        return apply_correction(apply_edits(values, edit), pins)
     except Damaged:
         raise
     except WorkbenchError as error:

@@ -37,6 +37,7 @@ class EncodedArray:
     promise: Promise | None = None
     orders: Sequence[Array | None] = ()              # where a codec reorders points: which point each decoded one is
     ends: Sequence[tuple[np.ndarray, np.ndarray] | None] = ()   # how far the decoded positions of each chunk reach
+    decoded: Sequence[Array] = ()                    # what each chunk decodes to, if it was asked for
 
     def entries(self) -> Iterator[tuple[str, bytes]]:
         """The parts by key."""
@@ -58,17 +59,19 @@ class Task:
     mask: Array | None = None
     keep: tuple[Safeguard, ...] = ()
     extents: bool = False     # whether to note how far the positions of each chunk reach
+    decoded: bool = False     # whether what is decoded is needed once all is encoded
     on_device: bool = False   # whether the values are on a GPU, which takes one chunk after the other
 
 
 @dataclass(frozen=True, eq=False)
 class _Chunk:
-    """What is left of a chunk when it is encoded: its values may be large, and are let go."""
+    """What is left of a chunk when it is encoded: its values may be large, and are let go unless they are asked for."""
 
     data: bytes
     figures: Figures
     order: Array | None
     ends: tuple[np.ndarray, np.ndarray] | None
+    decoded: Array | None
 
 
 def encode(task: Task, progress: Progress | None = None) -> EncodedArray:
@@ -77,7 +80,8 @@ def encode(task: Task, progress: Progress | None = None) -> EncodedArray:
     kept, figures = tuple(kept.to_dict() for kept in task.keep), summed(chunk.figures for chunk in chunks)
     promise = Promise(task.layout.name, task.bound, task.limit, kept, figures)
     data, orders, ends = ([getattr(chunk, name) for chunk in chunks] for name in ("data", "order", "ends"))
-    return EncodedArray(with_checksums(task.layout, data), data, promise, orders, ends)
+    decoded = [chunk.decoded for chunk in chunks] if task.decoded else ()
+    return EncodedArray(with_checksums(task.layout, data), data, promise, orders, ends, decoded)
 
 
 def encode_exactly(name: str, values: Array, chunk_shape: Sequence[int]) -> EncodedArray:
@@ -113,7 +117,8 @@ def _encode_chunk(task: Task, index: tuple[int, ...]) -> _Chunk:
     mask = None if task.mask is None else task.mask[slices]
     guarded = encode_guarded(task.codec, task.part(slices), task.limit, period=task.period, mask=mask, keep=task.keep)
     ends = extent(guarded.decoded) if task.extents else None
-    return _Chunk(guarded_chunk(guarded), guarded.figures, guarded.permutation, ends)
+    decoded = guarded.decoded if task.decoded else None
+    return _Chunk(guarded_chunk(guarded), guarded.figures, guarded.permutation, ends, decoded)
 
 
 def _reported(chunks: Iterable[_Chunk], layout: ArrayLayout, progress: Progress | None) -> Iterator[_Chunk]:

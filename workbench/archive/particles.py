@@ -14,9 +14,11 @@ import numpy as np
 from workbench import backend, codecs, ordering
 from workbench.archive import encoding
 from workbench.archive.archive import Archive
+from workbench.archive.clusters import with_clusters
 from workbench.archive.encoding import EncodedArray, Task, even_chunks, layout_of
 from workbench.archive.request import Request, archive_of
 from workbench.backend import Array
+from workbench.clusters.keep import KeepClusters
 from workbench.codecs import Codec, CodecFailed, Columns, ParticleCodec, Tolerance
 from workbench.codecs.curve import Lattice
 from workbench.codecs.lattice import LatticeCodec
@@ -30,16 +32,17 @@ COARSE_CELLS = 2**16   # along the longest axis, for sorting when the codec has 
 
 def compress_particles(particles: Particles, request: Request) -> Archive:
     """The archive of particles."""
-    if request.keep:
-        raise WorkbenchError(f"safeguards are for fields; got particles, and {request.keep[0]!r}")
+    promise = _promise_about_clusters(request)
     limit = request.bound.limit(particles.positions)
     codec = _codec_for(particles, request.chosen_codec("lattice"), request.order, limit)
     curve = None if request.order == "keep" else _curve_of(particles, codec, limit)
     places = None if curve is None else ordering.sort_by_key(curve.keys(particles.positions), curve.key_bits)
     chunk = even_chunks(len(particles), (request.chunk_values or codec.chunk_values) // particles.dimensions)
     positions = _positions(particles, request, codec, limit, chunk, places)
-    extents = np.array(positions.ends)
     order = _final_order(places, positions, len(particles))
+    if promise is not None:
+        positions = with_clusters(positions, particles, order, limit, promise, request.progress)
+    extents = np.array(positions.ends)
     few = min(chunk, even_chunks(len(particles), RIDERS))
     arrays = [
         positions,
@@ -52,6 +55,17 @@ def compress_particles(particles: Particles, request: Request) -> Archive:
     sorted_along = None if curve is None else dataclasses.asdict(curve)
     described = {"kind": "particles", "order": request.order, "box": particles.box, "curve": sorted_along}
     return archive_of(arrays, described, codec, particles.metadata)
+
+
+def _promise_about_clusters(request: Request) -> KeepClusters | None:
+    """What is to be kept besides the bound: clusters, or nothing."""
+    if strangers := [kept for kept in request.keep if not isinstance(kept, KeepClusters)]:
+        raise WorkbenchError(f"keep of particles takes wb.KeepClusters(...); got {strangers[0]!r}")
+    if len(request.keep) > 1:
+        raise WorkbenchError(
+            f"keep takes one wb.KeepClusters, with several linking lengths if you like; got {len(request.keep)} of them"
+        )
+    return request.keep[0] if request.keep else None
 
 
 def _codec_for(particles: Particles, codec: Codec, order: str, limit: Limit) -> Codec:
@@ -86,7 +100,9 @@ def _positions(
 ) -> EncodedArray:
     layout = layout_of("positions", particles.positions, (chunk, particles.dimensions), codec)
     part, on_device = _picked(particles.positions, places), backend.on_device(particles.positions)
-    task = Task(layout, part, codec, request.bound, limit, particles.box, extents=True, on_device=on_device)
+    task = Task(
+        layout, part, codec, request.bound, limit, particles.box, extents=True, decoded=bool(request.keep), on_device=on_device
+    )
     return encoding.encode(task, request.progress)
 
 

@@ -16,7 +16,8 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.friends import Unit
-from workbench.clusters.keep.edits import CONTEXTS, Edits, Surmise
+from workbench.clusters.groups import Groups
+from workbench.clusters.keep.edits import CONTEXTS, EDIT, PIN, Edits, Surmise
 from workbench.clusters.keep.needs import Needs, find_needs
 from workbench.clusters.keep.promise import KeepClusters, Solver
 from workbench.clusters.keep.region import region_around
@@ -25,9 +26,8 @@ from workbench.clusters.keep.scene import PINNED, Scene
 from workbench.data import Particles
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Absolute, Bound, Limit, check
+from workbench.guarantees.check import bits_of
 from workbench.guarantees.correction import encode_correction
-
-EDIT, PIN = "edit", "pin_"   # the sections of a chunk: moves, and particles that have their original coordinates
 
 # What is done about pairs that stay wrong, by the number of attempts before.
 PIN_AFTER = 3           # both ends get their original coordinates,
@@ -64,6 +64,7 @@ class Correction:
     descent: tuple[Step, ...] = field(repr=False)
     decoded: Array = field(repr=False)
     surmise: Surmise = field(repr=False)
+    groups: tuple[Groups, ...] = field(repr=False)   # of the original, and so of what comes out, at each linking length
 
     @property
     def edited(self) -> int:
@@ -140,6 +141,7 @@ def keep_clusters(
 ) -> Correction:
     """The correction of positions that are known to be within the limit, to be stored in chunks of so many particles."""
     scene = Scene(original, decoded, limit, promise, chunk or len(original))
+    scene.strict = bool((bits_of(decoded) == bits_of(original.positions)).all())   # what is exact is left alone
     attempt = Attempts(scene, progress)
     attempt.until_kept()
     pinned = scene.xp.flatnonzero(scene.rank == PINNED)
@@ -154,6 +156,7 @@ def keep_clusters(
         backend.read_only(scene.current), promise, scene.lengths, scene.margin, scene.step, original.box,
         hosts[0].astype(np.int32), hosts[1].astype(np.uint16), hosts[2].astype(np.int32), attempt.opened, attempt.needs,
         attempt.number, close_calls, tuple(attempt.descent), decoded, scene.surmise,
+        tuple(scene.wanted),
     )
 
 
@@ -191,7 +194,7 @@ class Attempts:
         if self.number == MOST_ATTEMPTS:
             raise GuaranteeBroken(f"{len(needs):,} pairs of particles could not be set right: please report this")
         self.number += 1
-        self.scene.strict = self.number > STRICT_AFTER
+        self.scene.strict = self.scene.strict or self.number > STRICT_AFTER
         self._tell(f"{len(needs):,} pairs to set right")
         moved = concerned.astype(np.int32) if self.number > EVERYTHING_AFTER else needs.ends(self.scene)
         if self.number > PIN_AFTER:

@@ -1,0 +1,152 @@
+"""Clusters kept in an archive: what is stored beside the chunks, what the certificate says about it, and the check of both.
+
+Groups know no chunks, so that the correction is found for all decoded particles together, once all chunks are encoded; what
+it comes to for each chunk is then added to its frame. Verification shares nothing with that: it groups the decoded
+particles, and the original ones, anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from workbench import backend, ordering
+from workbench.archive import frame
+from workbench.archive.certificate import Promise
+from workbench.archive.chunk import CHECKSUM, with_checksums
+from workbench.archive.encoding import EncodedArray, Progress
+from workbench.backend import Array
+from workbench.clusters import Groups, friends_of_friends
+from workbench.clusters.keep import Correction, KeepClusters, keep_clusters
+from workbench.clusters.keep.partition import PREDICATE, fingerprint, kept_labels
+from workbench.data import Particles
+from workbench.data.extent import extent
+from workbench.errors import GuaranteeBroken, WorkbenchError
+from workbench.guarantees import Limit, check
+
+HOLDS = (
+    "so the mass function, multiplicities and memberships of these groups are those of the original, and no centre of mass "
+    "moves by more than the bound along any axis"
+)
+NOT_IMPLIED = "not implied: most bound or densest particles, spherical overdensities, profiles, velocity dispersions"
+
+
+def with_clusters(
+    positions: EncodedArray,
+    particles: Particles,
+    order: Array | None,
+    limit: Limit,
+    promise: KeepClusters,
+    progress: Progress | None,
+) -> EncodedArray:
+    """The encoded positions, corrected so that clusters are kept; `order` is which particle each decoded one stands for."""
+    xp, layout = backend.namespace(particles.positions), positions.layout
+    decoded = positions.decoded[0] if len(positions.decoded) == 1 else xp.concatenate(positions.decoded)
+    given = particles.positions if order is None else ordering.gather_rows(particles.positions, order)
+    original = Particles(given, particles.box)
+    correction = keep_clusters(original, decoded, limit, promise, progress, layout.chunk_shape[0])
+    chunks, ends, added = [], [], 0
+    for index, chunk, reach in zip(layout.chunk_indices(), positions.chunks, positions.ends, strict=True):
+        rows = layout.chunk_slices(index)[0]
+        sections = correction.sections(rows)
+        chunks.append(_with_sections(chunk, sections, correction.positions[rows], layout.chunk_key(index)))
+        ends.append(extent(correction.positions[rows]) if sections else reach)
+        added += len(chunks[-1]) - len(chunk)
+    assert positions.promise is not None
+    moved = check(given, correction.positions, limit, particles.box)
+    figures = {**positions.promise.figures, "largest_error": moved.largest_error}
+    kept = ({**promise.to_dict(), **_details(correction, added)},)
+    return dataclasses.replace(
+        positions,
+        layout=with_checksums(layout, chunks),
+        chunks=chunks,
+        ends=ends,
+        promise=dataclasses.replace(positions.promise, keep=kept, figures=figures),
+        decoded=(),
+    )
+
+
+def promised(promise: Promise) -> list[Mapping[str, Any]]:
+    """What is promised about clusters, with what was found out when the archive was made."""
+    return [kept for kept in promise.keep if kept.get("kind") == KeepClusters.kind]
+
+
+def require_fingerprint(kept: Mapping[str, Any], decoded: Particles) -> dict[str, Any]:
+    """Figures of decoded particles whose groups are those that the certificate names; else an error."""
+    lengths, fingerprints, members = _stated(kept)
+    figures: dict[str, Any] = {}
+    for length, expected in zip(lengths, fingerprints, strict=True):
+        groups = friends_of_friends(decoded, length, unit="length")
+        if fingerprint(kept_labels(groups, members)) != expected:
+            raise GuaranteeBroken(
+                f"the groups of the decoded particles at linking length {length:g} are not those that the certificate names: "
+                "was the archive made by another program, or changed?"
+            )
+        figures[f"groups_at_{length:.6g}"] = groups.count(members)
+    return figures
+
+
+def require_same_groups(kept: Mapping[str, Any], original: Particles, decoded: Particles) -> None:
+    """An error unless the groups of both, in the same order, are the same."""
+    promise = KeepClusters.from_dict(kept)
+    lengths, fingerprints, members = _stated(kept)
+    if promise.lengths(original) != lengths:
+        raise GuaranteeBroken(f"the linking lengths come to {promise.lengths(original)} here, and to {lengths} in the archive")
+    for length, expected in zip(lengths, fingerprints, strict=True):
+        wanted, found = (kept_labels(friends_of_friends(p, length, unit="length"), members) for p in (original, decoded))
+        if fingerprint(wanted) != expected:
+            raise GuaranteeBroken("the groups of this original are not those that the certificate names: it is another one")
+        if differs := int((wanted != found).sum()):
+            raise GuaranteeBroken(
+                f"{differs:,} of {len(wanted):,} particles are in another group at linking length {length:g} than in the "
+                "original: please report this"
+            )
+
+
+def _with_sections(chunk: bytes, sections: Mapping[str, bytes], corrected: Array, where: str) -> bytes:
+    """A chunk with the sections of its correction."""
+    if not sections:
+        return chunk
+    opened = frame.unpack(chunk, where)
+    checksum = zlib.crc32(np.ascontiguousarray(backend.to_host(corrected)).data).to_bytes(4, "little")
+    kept = {tag: bytes(part) for tag, part in opened.sections.items() if tag != CHECKSUM}
+    return frame.pack(opened.shape, {**kept, **sections, CHECKSUM: checksum})
+
+
+def _details(correction: Correction, added: int) -> dict[str, Any]:
+    """What a certificate says beside the promise: how it is to be understood, and the figures."""
+    members = correction.promise.min_members
+    return {
+        "lengths": list(correction.lengths),
+        "predicate": PREDICATE,
+        "precision": correction.positions.dtype.name,
+        "margin": correction.margin,
+        "partition": [fingerprint(kept_labels(groups, members)) for groups in correction.groups],
+        "groups": [groups.count(members) for groups in correction.groups],
+        "groups_opened": correction.opened,
+        "pairs_set_right": correction.needs,
+        "edited": correction.edited,
+        "exact": len(correction.pinned),
+        "bytes": added,
+        "attempts": correction.attempts,
+        "descent_steps": len(correction.descent),
+        "violations": 0,
+        "close_calls": correction.close_calls,
+        "holds": HOLDS,
+        "not_implied": NOT_IMPLIED,
+    }
+
+
+def _stated(kept: Mapping[str, Any]) -> tuple[tuple[float, ...], list[str], int]:
+    """The lengths, fingerprints and least number of members that a certificate states, if it does."""
+    lengths, found, members = kept.get("lengths"), kept.get("partition"), kept.get("min_members")
+    sound = isinstance(lengths, list) and isinstance(found, list) and len(lengths) == len(found) > 0
+    if not sound or not all(isinstance(b, numbers.Real) and 0 < b < math.inf for b in lengths) or not isinstance(members, int):
+        raise WorkbenchError("the certificate does not say which groups were kept: it cannot be read")
+    return tuple(float(length) for length in lengths), found, members

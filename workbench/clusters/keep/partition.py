@@ -1,0 +1,45 @@
+"""A partition as a certificate names it: one label for every particle, and a fingerprint of all labels.
+
+Labels are the smallest particle index of each group, so equal partitions have equal labels, and equal fingerprints, wherever
+they were computed. Groups too small to count have no label.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from workbench import backend
+from workbench.backend import Array
+from workbench.clusters.groups import Groups
+
+TOO_SMALL = -1
+
+PREDICATE = (
+    "two particles are friends when d*d <= b*b: float64, nearest periodic image, squares added axis by axis, no fused "
+    "multiply-add"
+)
+
+
+def kept_labels(groups: Groups, min_members: int = 1) -> Array:
+    """The label of every particle (int64) in a group of at least so many members; TOO_SMALL for all others.
+
+    >>> kept_labels(Groups.from_labels([0, 0, 2], 0.1), min_members=2).tolist()
+    [0, 0, -1]
+    """
+    xp = backend.namespace(groups.labels)
+    if min_members == 1:
+        return groups.labels
+    members = xp.bincount(groups.labels, minlength=len(groups.labels))
+    return xp.where(members[groups.labels] >= min_members, groups.labels, TOO_SMALL)
+
+
+def fingerprint(labels: Array) -> str:
+    """BLAKE2b of these labels as little-endian 32-bit integers, 16 bytes of it, in hexadecimal.
+
+    >>> fingerprint(np.array([0, 0, 2]))
+    '4b1498922e76c823ed99f8f04ddfdee6'
+    """
+    host = np.ascontiguousarray(backend.to_host(labels).astype("<i4"))
+    return hashlib.blake2b(host, digest_size=16).hexdigest()
