@@ -1,27 +1,51 @@
 // Linking only what is alike: friends of friends among particles that carry the same label, and pairs of neighbours that do not.
 //
 // One walk answers both questions about a decoded snapshot: into which parts each original group has fallen, and which
-// particles of several original groups have come too close. The runs of equal labels inside a cell take the part that
-// cells have in fof.cu; they are called runs here.
+// particles of several original groups have come too close. Most cells have one label; they are treated as fof.cu does. A cell
+// of several labels is a run of particles for each of them: its runs stand behind all cells, and take the part of cells.
 #include "portable.cuh"
 #include "space.cuh"
 #include "cells.cuh"
 #include "linking.cuh"
 
-// What this adds to `Cells`, whose arrays have an entry for each run here.
-struct Runs {
-    const i32* of_cell;     // of each cell, its first run
-    const i32* label;       // of each run
-    const i32* order;       // of each place, the particle
+static const i32 MIXED = -2;   // in place of a cell's label: it has several
+static const i32 END = -3;     // in place of a run's label: no run, but the place where the one before ends
+
+// The label of each cell.
+KERNEL(name_cells)(i64 cells, const i32* first, const i32* order, const i32* label, i32* of_cell)
+{
+    FOR_EACH(c, cells) {
+        i32 common = label[order[first[c]]];
+        for (i32 i = first[c] + 1; i < first[c + 1] && common != MIXED; ++i)
+            if (label[order[i]] != common) common = MIXED;
+        of_cell[c] = common;
+    }
+}
+
+// The smallest particle of each cell or run; particles of mixed cells are sorted by label, no longer by index.
+KERNEL(start_runs)(i64 runs, const i32* run, const i32* first, const i32* order, i32* rank)
+{
+    FOR_EACH(r, runs) {
+        i32 least = order[first[run[r]]];
+        for (i32 i = first[run[r]] + 1; i < first[run[r] + 1]; ++i) least = order[i] < least ? order[i] : least;
+        rank[run[r]] = least;
+    }
+}
+
+// What this adds to `Cells`, whose arrays have an entry for each cell and then for each run of a mixed cell.
+struct Labels {
+    const i32* of;      // of each cell, or run
+    const i32* runs;    // of each mixed cell, its first run; the others follow up to END
+    const i32* order;   // of each place, the particle
 };
 
 namespace {
 struct LinkingAlike {
     const Cells& cells;
-    const Runs& runs;
+    const Labels& labels;
     const Space& near;      // alike within this length are linked,
     const Space& far;       // others within this one are found
-    i64 most;               // pairs found between a run and a cell; what is left is found the next time
+    i64 most;               // pairs found between two cells; what is left is found the next time
     i64* found_in;          // how many are found of each block; null: not looked for
     i32* pair;              // where they go; null: nothing is linked, and they are only counted
     i64 found;
@@ -29,35 +53,53 @@ struct LinkingAlike {
     DEVICE_METHOD bool wants(i64 k) const
     {
         if (!cells.box) return true;
-        for (i32 c = cells.first_cell[k]; c < cells.first_cell[k + 1]; ++c)
-            for (i32 r = runs.of_cell[c]; r < runs.of_cell[c + 1]; ++r)
+        for (i32 c = cells.first_cell[k]; c < cells.first_cell[k + 1]; ++c) {
+            if (cells.open[c] >= OPEN) return true;
+            for (i32 r = labels.of[c] == MIXED ? labels.runs[c] : -1; r >= 0 && labels.of[r] != END; ++r)
                 if (cells.open[r] >= OPEN) return true;
+        }
         return false;
     }
 
-    // Returns whether there may be more.
-    template <bool images> DEVICE_METHOD bool find_pairs(i32 p, i32 q, i64 until)
+    template <bool images> DEVICE_METHOD void find_pairs(i32 p, i32 q, i64 until)
     {
+        if (!found_in && !pair) return;
         for (i64 i = cells.first[p]; i < cells.first[p + 1]; ++i)
             for (i64 j = cells.first[q]; j < cells.first[q + 1]; ++j) {
                 if (!friends<images>(cells.sorted + i * DIMENSIONS, cells.sorted + j * DIMENSIONS, far)) continue;
+                if (found >= until) return;
                 if (pair) {
-                    const i32 a = runs.order[i], b = runs.order[j];
+                    const i32 a = labels.order[i], b = labels.order[j];
                     pair[2 * found] = a < b ? a : b;
                     pair[2 * found + 1] = a < b ? b : a;
                 }
-                if (++found == until) return false;
+                ++found;
             }
-        return true;
     }
 
-    // The root of run p is known, and given back.
-    template <bool images> DEVICE_METHOD i32 two_runs(i32 p, i32 root, i32 q, bool& more, i64 until)
+    template <bool images> DEVICE_METHOD void two_runs(i32 p, i32 q, i64 until)
     {
-        if (runs.label[p] != runs.label[q]) more = more && find_pairs<images>(p, q, until);
-        else if (!pair && find(cells.parent, q) != root && any_friends<images>(cells, near, p, q))
-            return unite(cells.parent, cells.rank, p, q);
-        return root;
+        if (labels.of[p] != labels.of[q]) find_pairs<images>(p, q, until);
+        else if (!pair && find(cells.parent, p) != find(cells.parent, q) && any_friends<images>(cells, near, p, q))
+            unite(cells.parent, cells.rank, p, q);
+    }
+
+    DEVICE_METHOD i32 first_run(i32 c) const { return labels.of[c] == MIXED ? labels.runs[c] : c; }
+    DEVICE_METHOD i32 next_run(i32 c, i32 r) const { return labels.of[c] != MIXED || labels.of[r + 1] == END ? -1 : r + 1; }
+
+    // Two cells of which one is mixed.
+    template <bool images> DEVICE_METHOD void all_runs(i32 a, i32 b)
+    {
+        const i64 until = found + most;
+        for (i32 p = first_run(a); p >= 0; p = next_run(a, p))
+            for (i32 q = first_run(b); q >= 0; q = next_run(b, q)) two_runs<images>(p, q, until);
+    }
+
+    template <bool images> DEVICE_METHOD void within_cell(i32 c)
+    {
+        const i64 until = found + most;
+        for (i32 p = labels.runs[c]; labels.of[p] != END; ++p)
+            for (i32 q = p + 1; labels.of[q] != END; ++q) find_pairs<images>(p, q, until);
     }
 
     template <bool images> DEVICE_METHOD void blocks(i64 k, i64 m, const u64* reach)
@@ -65,52 +107,42 @@ struct LinkingAlike {
         const u64 here = cells.occupied[k], there = cells.occupied[m];
         found = pair ? found : 0;
         if (k == m)
-            for (i32 c = cells.first_cell[k]; c < cells.first_cell[k + 1]; ++c) within_cell<images>(c);
+            for (i32 c = cells.first_cell[k]; c < cells.first_cell[k + 1]; ++c)
+                if (labels.of[c] == MIXED) within_cell<images>(c);
         if (there & reach[REACHED])
             for (u64 mine = here & reach[REACHING]; mine; mine &= mine - 1) {
-                const u64 theirs = there & reach[lowest_bit(mine)];
+                u64 theirs = there & reach[lowest_bit(mine)];
                 if (!theirs) continue;
-                const i32 a = cells.first_cell[k] + count_bits(here & below_lowest_bit(mine));
-                for (i32 p = runs.of_cell[a]; p < runs.of_cell[a + 1]; ++p) {
-                    i32 root = pair ? 0 : find(cells.parent, p);
-                    for (u64 rest = theirs; rest; rest &= rest - 1) {
-                        const i32 b = cells.first_cell[m] + count_bits(there & below_lowest_bit(rest));
-                        bool more = found_in || pair;
-                        const i64 until = found + most;
-                        for (i32 q = runs.of_cell[b]; q < runs.of_cell[b + 1]; ++q)
-                            root = two_runs<images>(p, root, q, more, until);
-                    }
+                const i32 a = cells.first_cell[k] + count_bits(here & below_lowest_bit(mine)), label = labels.of[a];
+                i32 root = pair ? 0 : find(cells.parent, a);
+                for (; theirs; theirs &= theirs - 1) {
+                    const i32 b = cells.first_cell[m] + count_bits(there & below_lowest_bit(theirs));
+                    if (label == MIXED || labels.of[b] == MIXED) all_runs<images>(a, b);
+                    else if (label != labels.of[b]) find_pairs<images>(a, b, found + most);
+                    else if (!pair && find(cells.parent, b) != root && any_friends<images>(cells, near, a, b))
+                        root = unite(cells.parent, cells.rank, a, b);
                 }
             }
         if (found_in) found_in[k] += found;
     }
-
-    // Runs of one cell have different labels.
-    template <bool images> DEVICE_METHOD void within_cell(i32 c)
-    {
-        bool more = found_in || pair;
-        const i64 until = found + most;
-        for (i32 p = runs.of_cell[c]; p + 1 < runs.of_cell[c + 1]; ++p)
-            for (i32 q = p + 1; more && q < runs.of_cell[c + 1]; ++q) more = find_pairs<images>(p, q, until);
-    }
 };
 }
 
-// Unites runs that are alike; counts, for each block, its pairs with itself and those ahead that are not. With trees, only
-// pairs of open runs are still undecided, and everything is counted already.
+// Unites what is alike; counts, for each block, its pairs with itself and those ahead that are not. With trees, only pairs of
+// open cells are still undecided, and everything is counted already.
 KERNEL(link_alike)(i64 chunks, i64 count, const u64* block_key, const u64* occupied, const i32* first_cell, const i32* first,
                    const real* sorted, const double* periods, const i64* blocks_along, const i64* block_bits, const u64* reach,
-                   i64 closed, double near_squared, double far_squared, const i32* of_cell, const i32* label, const i32* order,
+                   i64 closed, double near_squared, double far_squared, const i32* label, const i32* runs, const i32* order,
                    i64 most, i64 with_trees, const real* box, i32* open, const i32* rank, i32* parent, i64* found)
 {
     FOR_EACH_UNEVEN(c, chunks) {
         const Cells cells = {occupied, first_cell, first, sorted, rank, parent, open, with_trees ? box : 0};
-        const Runs runs = {of_cell, label, order};
+        const Labels labels = {label, runs, order};
         const Space near = space_of(periods, near_squared), far = space_of(periods, far_squared);
         const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
         const i64 begin = chunk_begin(c, chunks, count), end = chunk_begin(c + 1, chunks, count);
         for (i64 k = begin; k < end && !with_trees; ++k) found[k] = 0;
-        LinkingAlike linking = {cells, runs, near, far, most, with_trees ? 0 : found, 0, 0};
+        LinkingAlike linking = {cells, labels, near, far, most, with_trees ? 0 : found, 0, 0};
         walk(blocks, begin, end, reach, linking);
     }
 }
@@ -119,67 +151,23 @@ KERNEL(link_alike)(i64 chunks, i64 count, const u64* block_key, const u64* occup
 KERNEL(place_unlike)(i64 hits, const i64* hit, const i64* start, i64 count, const u64* block_key, const u64* occupied,
                      const i32* first_cell, const i32* first, const real* sorted, const double* periods,
                      const i64* blocks_along, const i64* block_bits, const u64* reach, i64 closed, double far_squared,
-                     const i32* of_cell, const i32* label, const i32* order, i64 most, i32* pair)
+                     const i32* label, const i32* runs, const i32* order, i64 most, i32* pair)
 {
     FOR_EACH(h, hits) {
         const Cells cells = {occupied, first_cell, first, sorted, 0, 0, 0, 0};
-        const Runs runs = {of_cell, label, order};
+        const Labels labels = {label, runs, order};
         const Space far = space_of(periods, far_squared);
         const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
-        LinkingAlike linking = {cells, runs, far, far, most, 0, pair + 2 * start[h], 0};
+        LinkingAlike linking = {cells, labels, far, far, most, 0, pair + 2 * start[h], 0};
         walk(blocks, hit[h], hit[h] + 1, reach, linking);
     }
 }
 
-// The labels in the order of the cells, and which cells have several.
-KERNEL(label_places)(i64 cells, const i32* first, const i32* order, const i32* label, i32* sorted_label, u8* mixed)
-{
-    FOR_EACH(c, cells) {
-        const i32 common = label[order[first[c]]];
-        mixed[c] = 0;
-        for (i32 i = first[c]; i < first[c + 1]; ++i) {
-            sorted_label[i] = label[order[i]];
-            if (sorted_label[i] != common) mixed[c] = 1;
-        }
-    }
-}
-
-// How many runs of equal labels each cell has, and then where each of them begins.
-KERNEL(count_runs_of_cells)(i64 cells, const i32* first, const i32* sorted_label, i32* runs)
-{
-    FOR_EACH(c, cells) {
-        i32 count = 1;
-        for (i32 i = first[c] + 1; i < first[c + 1]; ++i) count += sorted_label[i] != sorted_label[i - 1];
-        runs[c] = count;
-    }
-}
-
-KERNEL(place_runs_of_cells)(i64 cells, const i32* first, const i32* sorted_label, const i32* of_cell, i32* first_of_run,
-                            i32* label)
-{
-    FOR_EACH(c, cells) {
-        i32 run = of_cell[c];
-        for (i32 i = first[c]; i < first[c + 1]; ++i)
-            if (i == first[c] || sorted_label[i] != sorted_label[i - 1]) {
-                first_of_run[run] = i;
-                label[run++] = sorted_label[i];
-            }
-    }
-}
-
-// The smallest particle of each run, and each particle's part: the smallest particle in it.
-KERNEL(start_runs)(i64 runs, const i32* first, const i32* order, i32* rank)
+// Each particle's part: the smallest particle in it.
+KERNEL(label_parts)(i64 runs, const i32* first, const i32* order, const i32* label, const i32* rank, i32* parent, i32* part)
 {
     FOR_EACH(r, runs) {
-        i32 least = order[first[r]];
-        for (i32 i = first[r] + 1; i < first[r + 1]; ++i) least = order[i] < least ? order[i] : least;
-        rank[r] = least;
-    }
-}
-
-KERNEL(label_parts)(i64 runs, const i32* first, const i32* order, const i32* rank, i32* parent, i32* part)
-{
-    FOR_EACH(r, runs) {
+        if (label[r] == MIXED || label[r] == END) continue;
         const i32 smallest = rank[find(parent, (i32)r)];
         for (i32 i = first[r]; i < first[r + 1]; ++i) part[order[i]] = smallest;
     }

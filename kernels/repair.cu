@@ -88,7 +88,7 @@ DEVICE i32 run_of(const i32* first, i64 runs, i32 place)
 
 namespace {
 // The neighbours of a candidate: what a move has to be careful with. All within `range` in the decoded positions, but of its
-// own group only `most`. Without `list` only the particles of the cells within range are counted.
+// own group only `most`, and none farther than the square root of `own_squared`.
 struct Around {
     const Blocks& blocks;
     const u64* occupied;
@@ -100,8 +100,9 @@ struct Around {
     const u64* reach;   // for each of 3^D offsets, in order, and each cell: the cells within range
     const i32* group;   // of each linking length, of each particle
     i64 lengths, particles, most;
+    double own_squared;
     i32* list;
-    i64 found, own;
+    i64 room, found, own;
     i64 here;           // the block whose neighbours are known: candidates come in the order of the cells
     i64 near[27];
     i32 near_offset[27], near_count;
@@ -122,18 +123,13 @@ struct Around {
 
     DEVICE_METHOD void cell(i32 v, i32 place, i32 c)
     {
-        if (!list) {
-            found += first[c + 1] - first[c];
-            return;
-        }
         for (i32 s = first[c]; s < first[c + 1]; ++s) {
-            if (s == place
-                || distance_squared<true>(sorted + (i64)place * DIMENSIONS, sorted + (i64)s * DIMENSIONS, space) > space.length_squared)
-                continue;
+            const double d = distance_squared<true>(sorted + (i64)place * DIMENSIONS, sorted + (i64)s * DIMENSIONS, space);
+            if (s == place || d > space.length_squared) continue;
             const i32 k = order[s];
-            if (unasked(v, k)) continue;
-            if (same_group(v, k) && own++ >= most) continue;
-            list[found++] = k;
+            if (unasked(v, k) || (same_group(v, k) && (d > own_squared || own++ >= most))) continue;
+            if (found < room) list[found] = k;
+            ++found;
         }
     }
 
@@ -201,38 +197,24 @@ struct Around {
 };
 }
 
-// How many neighbours a candidate can have at most: all particles of the cells within range.
-KERNEL(bound_around)(i64 chunks, i64 n, const i32* candidate, const i32* place, i64 cells, i64 count, const u64* block_key,
-                     const u64* occupied, const i32* first_cell, const i32* first, const real* sorted, const double* periods,
-                     const i64* blocks_along, const i64* block_bits, const u64* reach, i64 closed, double range_squared,
-                     const i32* order, const i32* group, i64 lengths, i64 particles, i64 most, i64* found)
+// Each candidate has `room` entries of the list, from `start` on. `found` is how many neighbours it has: those that have no
+// room are left out, and it has to be asked about again.
+KERNEL(list_around)(i64 chunks, i64 n, const i32* candidate, const i32* place, i64 cells, i64 count, const u64* block_key,
+                    const u64* occupied, const i32* first_cell, const i32* first, const real* sorted, const double* periods,
+                    const i64* blocks_along, const i64* block_bits, const u64* reach, i64 closed, double range_squared,
+                    double own_squared, const i32* order, const i32* group, i64 lengths, i64 particles, i64 most,
+                    const i64* start, const i64* room, i64* found, i32* list)
 {
     const Space space = space_of(periods, range_squared);
     const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
     FOR_EACH_UNEVEN(p, chunks) {
         Around around = {blocks, occupied, first_cell, first, sorted, order, space, reach, group, lengths, particles, most,
-                         0, 0, 0, -1, {0}, {0}, 0};
-        for (i64 c = chunk_begin(p, chunks, n); c < chunk_begin(p + 1, chunks, n); ++c) {
-            around.search(candidate[c], place[candidate[c]], cells);
-            found[c] = around.found;
-        }
-    }
-}
-
-KERNEL(place_around)(i64 chunks, i64 n, const i32* candidate, const i32* place, i64 cells, i64 count, const u64* block_key,
-                     const u64* occupied, const i32* first_cell, const i32* first, const real* sorted, const double* periods,
-                     const i64* blocks_along, const i64* block_bits, const u64* reach, i64 closed, double range_squared,
-                     const i32* order, const i32* group, i64 lengths, i64 particles, i64 most, const i64* start, i64* end, i32* list)
-{
-    const Space space = space_of(periods, range_squared);
-    const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
-    FOR_EACH_UNEVEN(p, chunks) {
-        Around around = {blocks, occupied, first_cell, first, sorted, order, space, reach, group, lengths, particles, most,
-                         0, 0, 0, -1, {0}, {0}, 0};
+                         own_squared, 0, 0, 0, 0, -1, {0}, {0}, 0};
         for (i64 c = chunk_begin(p, chunks, n); c < chunk_begin(p + 1, chunks, n); ++c) {
             around.list = list + start[c];
+            around.room = room[c];
             around.search(candidate[c], place[candidate[c]], cells);
-            end[c] = start[c] + around.found;
+            found[c] = around.found;
         }
     }
 }
@@ -303,12 +285,12 @@ struct Scene {
         const real* from = current + (i64)v * DIMENSIONS;
         for (i64 e = list_start[c]; e < list_end[c]; ++e) {
             const i32 k = list[e];
-            const double before = distance(from, k), after = distance(to, k);
+            const double after = distance(to, k);
             for (i64 l = 0; l < lengths; ++l) {
                 const i32 mine = group[l * particles + v], theirs = group[l * particles + k];
                 if (mine != theirs) {
-                    if (after <= far_squared[l] && before > far_squared[l]) return false;
-                } else if (mine != UNASKED && before <= near_squared[l] && after > near_squared[l]
+                    if (after <= far_squared[l] && distance(from, k) > far_squared[l]) return false;
+                } else if (mine != UNASKED && after > near_squared[l] && distance(from, k) <= near_squared[l]
                            && !has_witness(c, to, k, l)) {
                     return false;
                 }
@@ -426,7 +408,7 @@ KERNEL(propose)(i64 n, const i32* active, const i32* candidate, const i64* list_
 }
 
 // For each candidate that has moved, a plainer move that does as well; none is the plainest.
-KERNEL(relax)(i64 n, const i32* candidate, const i64* list_start, const i64* list_end, const i32* list, const i64* need_start,
+KERNEL(relax)(i64 n, const i32* active, const i32* candidate, const i64* list_start, const i64* list_end, const i32* list, const i64* need_start,
               const i32* need_partner, const i32* need_kind, const i32* group, i64 lengths, i64 particles,
               const double* near_squared, const double* far_squared, const double* periods, const real* original,
               const real* decoded, const real* current, double bound, i64 relative, double step, const u8* forward,
@@ -435,7 +417,8 @@ KERNEL(relax)(i64 n, const i32* candidate, const i64* list_start, const i64* lis
     const Space space = space_of(periods, 0);
     const Scene scene = {list_start, list_end, list, need_start, need_partner, need_kind, group, lengths, particles,
                          near_squared, far_squared, current, space};
-    FOR_EACH(c, n) {
+    FOR_EACH(a, n) {
+        const i64 c = active[a];
         const i32 v = candidate[c];
         score[c] = 0;
         if (rank[v] <= 0) continue;
@@ -470,6 +453,20 @@ KERNEL(accept)(i64 n, const i32* candidate, const i64* list_start, const i64* li
             best = beats(c, slot[need_partner[need]], candidate, score);
         for (i64 e = list_start[c]; best && e < list_end[c]; ++e) best = beats(c, slot[list[e]], candidate, score);
         accepted[c] = best;
+    }
+}
+
+// Which pending candidates have to think again: those that moved, or have seen someone move.
+KERNEL(wake)(i64 n, const i64* list_start, const i64* list_end, const i32* list, const i64* need_start,
+             const i32* need_partner, const i32* slot, const u8* accepted, const u8* pending, u8* awake)
+{
+    FOR_EACH(c, n) {
+        bool seen = accepted[c];
+        for (i64 need = need_start[c]; pending[c] && !seen && need < need_start[c + 1]; ++need)
+            seen = slot[need_partner[need]] >= 0 && accepted[slot[need_partner[need]]];
+        for (i64 e = list_start[c]; pending[c] && !seen && e < list_end[c]; ++e)
+            seen = slot[list[e]] >= 0 && accepted[slot[list[e]]];
+        awake[c] = pending[c] && seen;
     }
 }
 

@@ -15,6 +15,7 @@ from workbench.backend import Array
 from workbench.clusters.dense_cells import build_trees
 from workbench.clusters.sorted_cells import SortedCells
 
+MIXED, END = -2, -3       # as in kernels/alike.cu
 MOST_BETWEEN_CELLS = 64   # pairs found of one pair of cells: piles of particles have so many that no memory would do
 
 
@@ -42,61 +43,87 @@ def parts_of(cells: SortedCells, label: Array, near: float, far: float) -> Parts
     ([0, 0, 2, 3], [[1, 2], [2, 3]])
     """
     xp = backend.namespace(cells.positions, label)
-    first, of_cell, run_label = _runs(cells, label)
-    runs = len(first) - 1
-    rank, parent = xp.empty(runs, xp.int32), xp.arange(runs, dtype=xp.int32)
-    _kernel("start_runs", cells)(runs, first, cells.order, rank)
-    runs_as_cells = dataclasses.replace(cells, first=first, rank=rank)
-    open_runs, found = xp.zeros(runs, xp.int32), xp.empty(cells.blocks, xp.int64)
-    geometry = runs_as_cells.geometry(far)
-    alike = of_cell, run_label, cells.order, MOST_BETWEEN_CELLS
+    runs = _Runs.of(cells, label)
+    count, parent = len(runs.label), xp.arange(len(runs.label), dtype=xp.int32)
+    open_runs, found = xp.zeros(count, xp.int32), xp.empty(cells.blocks, xp.int64)
+    as_cells = dataclasses.replace(cells, first=runs.first, rank=runs.rank)
+    geometry = as_cells.geometry(far)
+    labels = runs.label, runs.of_cell, cells.order, MOST_BETWEEN_CELLS
 
     def link(boxes: Array) -> None:
-        chunks = backend.chunks(cells.blocks, cells.positions)
-        _kernel("link_alike", cells)(
-            chunks, *geometry[:-1], near**2, far**2, *alike, len(boxes) > 0, boxes, open_runs, rank, parent, found
-        )
+        chunks, lengths = backend.chunks(cells.blocks, cells.positions), (near**2, far**2)
+        trees = len(boxes) > 0, boxes, open_runs
+        _kernel("link_alike", cells)(chunks, *geometry[:-1], *lengths, *labels, *trees, runs.rank, parent, found)
 
     link(xp.empty((0, 2, cells.positions.shape[1]), cells.positions.dtype))
     if bool(open_runs.any()):
-        link(build_trees(open_runs, runs_as_cells))
+        link(build_trees(open_runs, as_cells))
     part = xp.empty(len(label), xp.int32)
-    _kernel("label_parts", cells)(runs, first, cells.order, rank, parent, part)
+    _kernel("label_parts", cells)(count, runs.first, cells.order, runs.label, runs.rank, parent, part)
     hit = xp.flatnonzero(found)
     ends = xp.cumsum(found[hit])
     pairs = xp.empty((int(ends[-1]) if len(hit) else 0, 2), xp.int32)
-    _kernel("place_unlike", cells)(len(hit), hit, ends - found[hit], *geometry, *alike, pairs)
+    _kernel("place_unlike", cells)(len(hit), hit, ends - found[hit], *geometry, *labels, pairs)
     return Parts(part, pairs)
 
 
-def _runs(cells: SortedCells, label: Array) -> tuple[Array, Array, Array]:
-    """Where each run of equal labels within a cell begins (and the end), the first run of each cell, and each run's label."""
-    xp, count = backend.namespace(label), len(cells)
-    sorted_label, several = xp.empty(len(label), xp.int32), xp.empty(count, xp.uint8)
-    _kernel("label_places", cells)(count, cells.first, cells.order, label, sorted_label, several)
-    if len(mixed := xp.flatnonzero(several)):
-        _sort_within(cells, mixed, sorted_label)
-    runs, of_cell = xp.empty(count, xp.int32), xp.zeros(count + 1, xp.int32)
-    _kernel("count_runs_of_cells", cells)(count, cells.first, sorted_label, runs)
-    of_cell[1:] = xp.cumsum(runs, dtype=xp.int32)
-    total = int(of_cell[-1])
-    first, run_label = xp.full(total + 1, len(label), xp.int32), xp.empty(total, xp.int32)
-    _kernel("place_runs_of_cells", cells)(count, cells.first, sorted_label, of_cell, first, run_label)
-    return first, of_cell, run_label
+@dataclass(frozen=True, eq=False)
+class _Runs:
+    """The particles of each cell or, behind all cells, of each label in a cell of several labels.
+
+    `first` says where they begin, and the next one where they end; `label` is MIXED for a cell of several labels, and END
+    where no run begins. `of_cell` is the first run of each mixed cell.
+    """
+
+    first: Array
+    label: Array
+    rank: Array
+    of_cell: Array
+
+    @classmethod
+    def of(cls, cells: SortedCells, label: Array) -> _Runs:
+        """The runs of these labels; puts the particles of mixed cells in their order."""
+        xp, count = backend.namespace(label), len(cells)
+        of_cell = xp.empty(count, xp.int32)
+        _kernel("name_cells", cells)(count, cells.first, cells.order, label, of_cell)
+        mixed = xp.flatnonzero(of_cell == MIXED)
+        end = xp.full(1, END, xp.int32)
+        if not len(mixed):
+            return cls(cells.first, xp.concatenate([of_cell, end]), xp.append(cells.rank, end), of_cell)
+        place, owner = _places(cells, mixed)
+        along = place[xp.argsort(owner * 2**32 + label[cells.order[place]], kind="stable")]
+        for array in (cells.order, cells.positions):
+            array[place] = array[along]
+        sorted_label = label[cells.order[place]]
+        begins = xp.ones(len(place) + 1, bool)   # a run begins, or a cell ends
+        begins[1:-1] = (sorted_label[1:] != sorted_label[:-1]) | (owner[1:] != owner[:-1])
+        run = xp.flatnonzero(begins[:-1])
+        # Behind the runs of each cell, one entry says where the last of them ends.
+        entry = count + 1 + xp.arange(len(run)) + owner[run]
+        first = xp.empty(count + 1 + len(run) + len(mixed), xp.int32)
+        labels, rank = xp.full(len(first), END, xp.int32), xp.zeros(len(first), xp.int32)
+        first[: count + 1], labels[:count], rank[:count] = cells.first, of_cell, cells.rank
+        first[entry], labels[entry] = place[run], sorted_label[run]
+        leads = xp.flatnonzero(xp.diff(owner[run], prepend=-1))
+        last = xp.append(entry[leads[1:]] - 1, len(first) - 1)
+        first[last] = cells.first[mixed + 1]
+        _kernel("start_runs", cells)(len(entry), entry.astype(xp.int32), first, cells.order, rank)
+        of_cell = of_cell.copy()
+        of_cell[mixed] = entry[leads]
+        return cls(first, labels, rank, of_cell)
+
+
+def _places(cells: SortedCells, chosen: Array) -> tuple[Array, Array]:
+    """The places of all particles of some cells, and of each the number of its cell among these."""
+    xp = backend.namespace(chosen)
+    begin = cells.first[chosen].astype(xp.int64)
+    size = cells.first[chosen + 1] - begin
+    ends = xp.cumsum(size)
+    starts = xp.zeros(int(ends[-1]), xp.int64)
+    starts[(ends - size)[1:]] = 1
+    owner = xp.cumsum(starts)
+    return xp.arange(len(owner)) - (ends - size)[owner] + begin[owner], owner
 
 
 def _kernel(name: str, cells: SortedCells) -> backend.Kernel:
     return backend.kernel("alike", name, cells.positions.dtype, cells.positions.shape[1])
-
-
-def _sort_within(cells: SortedCells, mixed: Array, sorted_label: Array) -> None:
-    """Put the particles of some cells in the order of their labels, in place."""
-    xp = backend.namespace(mixed)
-    begin = cells.first[mixed].astype(xp.int64)
-    size = cells.first[mixed + 1] - begin
-    ends = xp.cumsum(size)
-    owner = xp.repeat(xp.arange(len(mixed)), size.tolist() if backend.on_device(size) else size)
-    place = xp.arange(int(ends[-1])) - (ends - size)[owner] + begin[owner]
-    along = place[xp.argsort(owner * 2**32 + sorted_label[place], kind="stable")]
-    for array in (cells.order, cells.positions, sorted_label):
-        array[place] = array[along]

@@ -29,7 +29,7 @@ def region_around(scene: Scene, moved: Array) -> Region | None:
     reach *= 1 + 1e-6   # distances are rounded
     place = places_in(scene, cells)
     candidates = moved[xp.argsort(place[moved], kind="stable")]
-    start, end, neighbours = neighbours_of(scene, cells, candidates, place, reach, MOST)
+    start, end, neighbours = neighbours_of(scene, cells, candidates, place, reach, reach, MOST)
     chosen = xp.zeros(len(scene), bool)
     for first, last in zip(start.tolist(), end.tolist(), strict=True):
         chosen[neighbours[first:last]] = True

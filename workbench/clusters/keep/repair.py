@@ -67,28 +67,26 @@ class Repair:
         costs = scene.cost[self.around.candidates], xp.asarray(moves.costs)
         pending = xp.ones(len(self), xp.uint8)
 
-        def propose(proposed: Array, score: Array) -> None:
-            active = xp.flatnonzero(pending).astype(xp.int32)
-            score[active] = 0
+        def propose(active: Array, proposed: Array, score: Array) -> None:
             scene.kernel("propose")(
                 len(active), active, *self._given(), scene.original.positions, scene.decoded, scene.current, *scene.bounds,
-                scene.step, scene.surmise.forward, *tables, last, int(refine), int(to_target), self.target, int(partly), *costs, scene.rank,
-                proposed, score, pending,
+                scene.step, scene.surmise.forward, *tables, last, int(refine), int(to_target), self.target, int(partly),
+                *costs, scene.rank, proposed, score, pending,
             )
 
-        self._in_rounds(propose)
+        self._in_rounds(propose, pending)
 
     def relax(self) -> None:
         """Let candidates go back, or take plainer moves, where that does as well."""
         xp, scene, moves = self.scene.xp, self.scene, alphabet(self.scene.original.dimensions)
 
-        def propose(proposed: Array, score: Array) -> None:
+        def propose(active: Array, proposed: Array, score: Array) -> None:
             scene.kernel("relax")(
-                len(self), *self._given(), scene.original.positions, scene.decoded, scene.current, *scene.bounds,
+                len(active), active, *self._given(), scene.original.positions, scene.decoded, scene.current, *scene.bounds,
                 scene.step, scene.surmise.forward, xp.asarray(moves.moves), moves.last(2), scene.rank, proposed, score,
             )
 
-        self._in_rounds(propose)
+        self._in_rounds(propose, xp.ones(len(self), xp.uint8))
 
     def descend(self, report: Callable[[Step], object] | None = None) -> None:
         """Find, by projected gradient descent, where candidates have to go together; they stay where they are."""
@@ -112,22 +110,27 @@ class Repair:
         """The needs that are not met."""
         return self.needs.chosen(self.scene.xp.flatnonzero(self.needs.missed(self.scene)))
 
-    def _in_rounds(self, propose: Callable[[Array, Array], None]) -> None:
+    def _in_rounds(self, propose: Callable[[Array, Array, Array], None], pending: Array) -> None:
+        """Let candidates propose, and carry out what is best, as long as there is anything.
+
+        After the first round, those think again who are still pending and have seen someone move.
+        """
         xp, scene, around = self.scene.xp, self.scene, self.around
+        sight = around.start, around.end, around.neighbours, around.need_start, around.partner, around.slot
         proposed, score = xp.empty(len(self), xp.int32), xp.zeros(len(self), xp.int64)
-        accepted, moves = xp.empty(len(self), xp.uint8), xp.asarray(alphabet(self.scene.original.dimensions).moves)
+        accepted, awake = xp.empty(len(self), xp.uint8), xp.ones(len(self), xp.uint8)
+        moves = xp.asarray(alphabet(scene.original.dimensions).moves)
         for _ in range(MOST_ROUNDS):
-            propose(proposed, score)
-            scene.kernel("accept")(
-                len(self), around.candidates, around.start, around.end, around.neighbours, around.need_start,
-                around.partner, around.slot, score, accepted,
-            )
+            propose(xp.flatnonzero(awake).astype(xp.int32), proposed, score)
+            scene.kernel("accept")(len(self), around.candidates, *sight, score, accepted)
             if not bool(accepted.any()):
                 return
             scene.kernel("carry_out")(
                 len(self), around.candidates, accepted, proposed, scene.surmise.forward, moves, scene.decoded,
                 scene.periods, scene.step, scene.current, scene.rank,
             )
+            scene.kernel("wake")(len(self), *sight, accepted, pending, awake)
+            score[accepted.astype(bool)] = 0
             self.rounds += 1
 
     def _given(self) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ from workbench.clusters.keep.needs import Needs
 from workbench.clusters.keep.scene import Scene
 from workbench.clusters.sorted_cells import SortedCells
 
+ROOM = 24             # neighbours for which each candidate has room; few have more
 MOST_OF_GROUP = 256   # neighbours of a candidate in its own group: in the core of a halo, so many tell enough
 
 
@@ -49,8 +50,9 @@ class Surroundings:
         need_start = xp.concatenate([first, xp.full(1, len(ends), first.dtype)]).astype(xp.int64)
         candidates, slot = xp.ascontiguousarray(ends[first]), xp.full(len(scene), -1, xp.int32)
         slot[candidates] = xp.arange(len(candidates), dtype=xp.int32)
-        reach = scene.far(len(scene.lengths) - 1) + watched * scene.bound
-        lists = neighbours_of(scene, cells, candidates, place, min(reach, cells.grid.widest_reach), MOST_OF_GROUP)
+        far = scene.far(len(scene.lengths) - 1)
+        reach = min(far + watched * scene.bound, cells.grid.widest_reach)
+        lists = neighbours_of(scene, cells, candidates, place, reach, min(reach, far + 0.5 * watched * scene.bound), MOST_OF_GROUP)
         kind = xp.concatenate([needs.kind, needs.kind])[order]
         return cls(candidates, slot, *lists, need_start, xp.ascontiguousarray(partner[order]), kind)
 
@@ -63,23 +65,32 @@ def places_in(scene: Scene, cells: SortedCells) -> Array:
 
 
 def neighbours_of(
-    scene: Scene, cells: SortedCells, candidates: Array, place: Array, reach: float, most: int
+    scene: Scene, cells: SortedCells, candidates: Array, place: Array, reach: float, own_reach: float, most: int
 ) -> tuple[Array, Array, Array]:
     """Where the neighbours of each candidate begin and end, and all of them.
 
-    `candidates` are in the order of the cells, `place` is every particle's place there; `most` is how many neighbours of a
-    candidate's own group are listed.
+    `candidates` are in the order of the cells, `place` is every particle's place there. Of a candidate's own group, neighbours
+    are listed up to `own_reach`, and `most` of them.
     """
     xp, grid = scene.xp, cells.grid
+    before = place, len(cells), cells.blocks, cells.block_key, cells.occupied, cells.first_cell, cells.first, cells.positions
+    walls = (xp.asarray(a) for a in (grid.periods, grid.blocks_along, grid.block_bits, grid.reach_around(reach)))
     given = (
-        backend.chunks(len(candidates), candidates), len(candidates), candidates, place, len(cells), cells.blocks,
-        cells.block_key, cells.occupied, cells.first_cell, cells.first, cells.positions, xp.asarray(grid.periods),
-        xp.asarray(grid.blocks_along), xp.asarray(grid.block_bits), xp.asarray(grid.reach_around(reach)), grid.closed,
-        reach**2, cells.order, scene.group, len(scene.lengths), len(scene), most,
+        *before, *walls, grid.closed, reach**2, own_reach**2, cells.order, scene.group, len(scene.lengths), len(scene), most
     )
-    room, end = xp.empty(len(candidates), xp.int64), xp.empty(len(candidates), xp.int64)
-    scene.kernel("bound_around")(*given, room)
-    start = xp.cumsum(room) - room
-    neighbours = xp.empty(int(room.sum()), xp.int32)
-    scene.kernel("place_around")(*given, start, end, neighbours)
-    return start, end, neighbours
+
+    def listed(chosen: Array, start: Array, room: Array, neighbours: Array) -> Array:
+        found = xp.empty(len(chosen), xp.int64)
+        chunks = backend.chunks(len(chosen), chosen)
+        scene.kernel("list_around")(chunks, len(chosen), chosen, *given, start, room, found, neighbours)
+        return found
+
+    start = xp.arange(len(candidates), dtype=xp.int64) * ROOM
+    neighbours = xp.empty(ROOM * len(candidates), xp.int32)
+    found = listed(candidates, start, xp.full(len(candidates), ROOM, xp.int64), neighbours)
+    if len(crowded := xp.flatnonzero(found > ROOM)):
+        ends = len(neighbours) + xp.cumsum(found[crowded])
+        start[crowded] = ends - found[crowded]
+        neighbours = xp.concatenate([neighbours, xp.empty(int(ends[-1]) - len(neighbours), xp.int32)])
+        listed(candidates[crowded], start[crowded], found[crowded], neighbours)
+    return start, start + found, neighbours
