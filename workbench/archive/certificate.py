@@ -158,9 +158,9 @@ def _cluster_lines(kept: Mapping[str, Any]) -> list[str]:
     margin, close = kept.get("margin", 0), kept.get("close_calls", 0)
     return [
         f"groups: {groups}; fingerprint of the partition: {fingerprints}",
-        f"{kept.get('groups_opened')} groups were torn or joined by the codec; {kept.get('edited')} particles were moved to set "
-        f"them right, {kept.get('exact')} of them to their original places, in {kept.get('bytes')} bytes; violations left: "
-        f"{kept.get('violations')}",
+        f"{kept.get('groups_opened')} groups were torn or joined by the codec; {kept.get('edited')} particles were moved "
+        f"to set them right, {kept.get('exact')} of them to their original places, in {kept.get('bytes')} bytes; "
+        f"violations left: {kept.get('violations')}",
         f"friends: {kept.get('predicate')}; positions in {kept.get('precision')}",
         f"pairs that decide and lie within {margin:.3g} of a linking length: {close}",
         str(kept.get("holds", "")),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import numbers
 import zlib
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +21,7 @@ from workbench.archive.certificate import Promise
 from workbench.archive.chunk import CHECKSUM, with_checksums
 from workbench.archive.encoding import EncodedArray, Progress
 from workbench.backend import Array
-from workbench.clusters import Groups, friends_of_friends
+from workbench.clusters import friends_of_friends
 from workbench.clusters.keep import Correction, KeepClusters, keep_clusters
 from workbench.clusters.keep.partition import PREDICATE, fingerprint, kept_labels
 from workbench.data import Particles
@@ -85,8 +84,8 @@ def require_fingerprint(kept: Mapping[str, Any], decoded: Particles) -> dict[str
         groups = friends_of_friends(decoded, length, unit="length")
         if fingerprint(kept_labels(groups, members)) != expected:
             raise GuaranteeBroken(
-                f"the groups of the decoded particles at linking length {length:g} are not those that the certificate names: "
-                "was the archive made by another program, or changed?"
+                f"the groups of the decoded particles at linking length {length:g} are not those that the certificate "
+                "names: was the archive made by another program, or changed?"
             )
         figures[f"groups_at_{length:.6g}"] = groups.count(members)
     return figures
@@ -97,7 +96,8 @@ def require_same_groups(kept: Mapping[str, Any], original: Particles, decoded: P
     promise = KeepClusters.from_dict(kept)
     lengths, fingerprints, members = _stated(kept)
     if promise.lengths(original) != lengths:
-        raise GuaranteeBroken(f"the linking lengths come to {promise.lengths(original)} here, and to {lengths} in the archive")
+        here = promise.lengths(original)
+        raise GuaranteeBroken(f"the linking lengths come to {here} for this original, and to {lengths} in the archive")
     for length, expected in zip(lengths, fingerprints, strict=True):
         wanted, found = (kept_labels(friends_of_friends(p, length, unit="length"), members) for p in (original, decoded))
         if fingerprint(wanted) != expected:
@@ -145,8 +145,8 @@ def _details(correction: Correction, added: int) -> dict[str, Any]:
 
 def _stated(kept: Mapping[str, Any]) -> tuple[tuple[float, ...], list[str], int]:
     """The lengths, fingerprints and least number of members that a certificate states, if it does."""
-    lengths, found, members = kept.get("lengths"), kept.get("partition"), kept.get("min_members")
-    sound = isinstance(lengths, list) and isinstance(found, list) and len(lengths) == len(found) > 0
-    if not sound or not all(isinstance(b, numbers.Real) and 0 < b < math.inf for b in lengths) or not isinstance(members, int):
-        raise WorkbenchError("the certificate does not say which groups were kept: it cannot be read")
-    return tuple(float(length) for length in lengths), found, members
+    match kept:
+        case {"lengths": [*lengths], "partition": [*found], "min_members": int(members)} if len(lengths) == len(found) > 0:
+            if all(isinstance(length, int | float) and 0 < length < math.inf for length in lengths):
+                return tuple(map(float, lengths)), found, members
+    raise WorkbenchError("the certificate does not say which groups were kept: it cannot be read")

@@ -100,9 +100,8 @@ def _positions(
 ) -> EncodedArray:
     layout = layout_of("positions", particles.positions, (chunk, particles.dimensions), codec)
     part, on_device = _picked(particles.positions, places), backend.on_device(particles.positions)
-    task = Task(
-        layout, part, codec, request.bound, limit, particles.box, extents=True, decoded=bool(request.keep), on_device=on_device
-    )
+    task = Task(layout, part, codec, request.bound, limit, particles.box, extents=True, on_device=on_device)
+    task = dataclasses.replace(task, decoded=bool(request.keep))
     return encoding.encode(task, request.progress)
 
 

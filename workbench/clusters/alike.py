@@ -21,7 +21,7 @@ MOST_BETWEEN_CELLS = 64   # pairs found of one pair of cells: piles of particles
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Each particle's part (int32: the smallest particle in it), and all pairs (M, 2) of unlike particles that are too close.
+    """Each particle's part (int32: the smallest particle in it), and all pairs (M, 2) of unlike particles too near.
 
     Of very many pairs in one place there are only some. The smaller index comes first.
     """

@@ -38,10 +38,8 @@ def encode_symbols(symbol: np.ndarray, context: np.ndarray, contexts: int) -> by
     counts = np.bincount(code, minlength=contexts * symbols).reshape(contexts, symbols)
     table = _table(counts)
     words, first = words_of(code, BLOCK, _frequencies(table))
-    sizes = np.diff(first).astype("<u4")
-    return b"".join([
-        _HEADER.pack(symbols, len(words)), table[:, 1:].astype(np.uint8).tobytes(), sizes.tobytes(), words.astype("<u2").tobytes()
-    ])
+    body = table[:, 1:].astype(np.uint8), np.diff(first).astype("<u4"), words.astype("<u2")
+    return b"".join([_HEADER.pack(symbols, len(words)), *(part.tobytes() for part in body)])
 
 
 def decode_symbols(data: bytes | memoryview, context: np.ndarray, contexts: int) -> tuple[np.ndarray, int]:

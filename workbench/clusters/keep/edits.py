@@ -18,10 +18,10 @@ from workbench.clusters.keep.moves import PARTS, alphabet
 from workbench.codecs.symbols import decode_symbols, encode_symbols
 from workbench.errors import WorkbenchError
 
-EDIT, PIN = "edit", "pin_"   # the sections of a chunk: moves, and corrections of particles that have their original coordinates
+EDIT, PIN = "edit", "pin_"   # the sections of a chunk: moves; corrections of particles that get their original coordinates
 
 # What tells how likely a move is: how far, in bounds, the distance to someone beside it is from a linking length; and how
-# near, in linking lengths, the nearest one is. Steps of both; kernels/repair.cu makes one number of them.
+# near, in linking lengths, the nearest one is. Steps of both; kernels/edits.cu makes one number of them.
 _MISSES = (0.5, 1.0, 1.75, 2.5, 3.5)
 _SHARES = (0.5, 0.8, 0.95, 1.2, 2.0)
 CONTEXTS = (len(_MISSES) + 1) * (len(_SHARES) + 1)
@@ -37,8 +37,8 @@ _VERSION = 1
 class Surmise:
     """What can be told from decoded positions about the moves of their particles, before any is known.
 
-    `context` (uint8, less than CONTEXTS) is how likely each particle is to have been moved, `forward` where to: kernels/repair.cu
-    says what the numbers mean.
+    `context` (uint8, less than CONTEXTS) is how likely each particle is to have been moved, and `forward` where to:
+    kernels/edits.cu says what the numbers mean.
     """
 
     context: Array
@@ -56,12 +56,11 @@ class Surmise:
         """What the particles beside each one in the same chunk of the file give away."""
         xp = backend.namespace(decoded)
         context, forward = xp.empty(len(decoded), xp.uint8), xp.empty(len(decoded), xp.uint8)
-        tables = (xp.asarray(np.array(numbers, np.float64)) for numbers in (lengths, _MISSES, np.square(_SHARES)))
-        about, misses, shares = tables
-        backend.kernel("repair", "surmise", decoded.dtype, decoded.shape[1])(
-            backend.chunks(len(decoded), decoded), len(decoded), chunk or len(decoded), xp.ascontiguousarray(decoded), _periods(decoded, box), len(lengths), about,
-            bound, misses, shares, context, forward,
-        )
+        tables = [xp.asarray(np.array(numbers, np.float64)) for numbers in (lengths, _MISSES, np.square(_SHARES))]
+        given = xp.ascontiguousarray(decoded), _periods(decoded, box), len(lengths), tables[0], bound, *tables[1:]
+        runs, count = backend.chunks(len(decoded), decoded), len(decoded)
+        kernel = backend.kernel("edits", "surmise", decoded.dtype, decoded.shape[1])
+        kernel(runs, count, chunk or count, *given, context, forward)
         return cls(context, forward)
 
     def part(self, rows: slice) -> Surmise:
@@ -117,7 +116,7 @@ class Edits:
         moved = xp.ascontiguousarray(decoded).copy()
         index, rank = xp.asarray(self.index), xp.asarray(self.rank)
         moves, periods = xp.asarray(alphabet(decoded.shape[1]).moves), _periods(decoded, self.box)
-        kernel = backend.kernel("repair", "move_particles", decoded.dtype, decoded.shape[1])
+        kernel = backend.kernel("edits", "move_particles", decoded.dtype, decoded.shape[1])
         kernel(len(index), index, rank, surmise.forward[index], moves, periods, self.step, moved)
         return moved
 

@@ -15,7 +15,7 @@ import numpy as np
 from workbench import backend
 
 PARTS = 8    # steps in a bound
-FINE = 16    # the most steps along an axis; as in kernels/repair.cu
+FINE = 16    # the most steps along an axis; as in kernels/moves.cuh
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ def alphabet(dimensions: int) -> Alphabet:
     """The moves in so many dimensions.
 
     >>> alphabet(2).moves[:6].tolist()
-    [[0, 0], [8, 0], [0, 8], [-8, 0], [0, -8], [8, 8]]
+    [[0, 0], [8, 0], [0, 8], [0, -8], [-8, 0], [8, 8]]
     """
     along = np.arange(-FINE, FINE + 1)
     moves = np.stack(np.meshgrid(*[along] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions)

@@ -35,7 +35,7 @@ class Region:
 
 @dataclass(frozen=True, eq=False)
 class Needs:
-    """Pairs (M, 2) of particles, int32, and of each its kind: twice the number of its linking length, plus APART or TOUCH."""
+    """Pairs (M, 2) of particles (int32), and their kinds: twice the number of a linking length, plus APART or TOUCH."""
 
     pairs: Array
     kind: Array

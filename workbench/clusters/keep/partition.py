@@ -1,7 +1,7 @@
 """A partition as a certificate names it: one label for every particle, and a fingerprint of all labels.
 
-Labels are the smallest particle index of each group, so equal partitions have equal labels, and equal fingerprints, wherever
-they were computed. Groups too small to count have no label.
+Labels are the smallest particle index of each group, so equal partitions have equal labels, and equal fingerprints,
+wherever they were computed. Groups too small to count have no label.
 """
 
 from __future__ import annotations
@@ -42,4 +42,4 @@ def fingerprint(labels: Array) -> str:
     '4b1498922e76c823ed99f8f04ddfdee6'
     """
     host = np.ascontiguousarray(backend.to_host(labels).astype("<i4"))
-    return hashlib.blake2b(host, digest_size=16).hexdigest()
+    return hashlib.blake2b(host.data, digest_size=16).hexdigest()

@@ -44,7 +44,7 @@ class KeepClusters:
         if not 1 <= len(several) <= MOST_LENGTHS:
             raise WorkbenchError(f"linking_length must be a number, or 1 to {MOST_LENGTHS} of them; got {given!r}")
         for length in several:
-            if isinstance(length, bool) or not isinstance(length, numbers.Real) or not 0 < length < math.inf:
+            if isinstance(length, bool) or not isinstance(length, numbers.Real) or not 0 < float(length) < math.inf:
                 raise WorkbenchError(f"linking_length must be positive and finite; got {length!r}")
         if self.unit not in get_args(Unit):
             raise WorkbenchError(f"unit must be one of {', '.join(get_args(Unit))}; got {self.unit!r}")

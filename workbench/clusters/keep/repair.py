@@ -1,5 +1,4 @@
-"""Particles on the move: in rounds, each candidate proposes the move that meets most needs, and those that are best in their
-surroundings make theirs.
+"""Particles on the move, in rounds: each candidate proposes what meets most needs; the best in their surroundings move.
 
 Plain moves come first, as they take the fewest bits; where no single move will do, projected gradient descent finds where
 several particles have to go together, and they then take the moves of the alphabet that lead there. Every move is checked
@@ -14,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.keep.moves import alphabet
 from workbench.clusters.keep.needs import Needs
@@ -68,7 +66,7 @@ class Repair:
         pending = xp.ones(len(self), xp.uint8)
 
         def propose(active: Array, proposed: Array, score: Array) -> None:
-            scene.kernel("propose")(
+            scene.kernel("repair", "propose")(
                 len(active), active, *self._given(), scene.original.positions, scene.decoded, scene.current, *scene.bounds,
                 scene.step, scene.surmise.forward, *tables, last, int(refine), int(to_target), self.target, int(partly),
                 *costs, scene.rank, proposed, score, pending,
@@ -81,7 +79,7 @@ class Repair:
         xp, scene, moves = self.scene.xp, self.scene, alphabet(self.scene.original.dimensions)
 
         def propose(active: Array, proposed: Array, score: Array) -> None:
-            scene.kernel("relax")(
+            scene.kernel("repair", "relax")(
                 len(active), active, *self._given(), scene.original.positions, scene.decoded, scene.current, *scene.bounds,
                 scene.step, scene.surmise.forward, xp.asarray(moves.moves), moves.last(2), scene.rank, proposed, score,
             )
@@ -94,7 +92,7 @@ class Repair:
         displaced, ahead = xp.zeros_like(self.target), xp.zeros_like(self.target)
         loss, missed = xp.empty(len(self)), xp.empty(len(self), xp.int32)
         for number in range(MOST_STEPS):
-            scene.kernel("descend")(
+            scene.kernel("descent", "descend")(
                 len(self), *self._given(), scene.original.positions, scene.decoded, *scene.bounds, self.around.slot,
                 MARGIN_OF_DESCENT * bound, displaced, ahead, loss, missed,
             )
@@ -122,14 +120,14 @@ class Repair:
         moves = xp.asarray(alphabet(scene.original.dimensions).moves)
         for _ in range(MOST_ROUNDS):
             propose(xp.flatnonzero(awake).astype(xp.int32), proposed, score)
-            scene.kernel("accept")(len(self), around.candidates, *sight, score, accepted)
+            scene.kernel("repair", "accept")(len(self), around.candidates, *sight, score, accepted)
             if not bool(accepted.any()):
                 return
-            scene.kernel("carry_out")(
+            scene.kernel("repair", "carry_out")(
                 len(self), around.candidates, accepted, proposed, scene.surmise.forward, moves, scene.decoded,
                 scene.periods, scene.step, scene.current, scene.rank,
             )
-            scene.kernel("wake")(len(self), *sight, accepted, pending, awake)
+            scene.kernel("repair", "wake")(len(self), *sight, accepted, pending, awake)
             score[accepted.astype(bool)] = 0
             self.rounds += 1
 
@@ -137,10 +135,8 @@ class Repair:
         """What all kernels ask about the candidates."""
         scene, around = self.scene, self.around
         needs = around.need_start, around.partner, around.kind
-        return (
-            around.candidates, around.start, around.end, around.neighbours, *needs, scene.group, len(scene.lengths), len(scene),
-            *scene.thresholds, scene.periods,
-        )
+        lists = around.candidates, around.start, around.end, around.neighbours, *needs
+        return (*lists, scene.group, len(scene.lengths), len(scene), *scene.thresholds, scene.periods)
 
 
 def pin(scene: Scene, index: Array) -> int:

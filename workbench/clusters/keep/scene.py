@@ -20,14 +20,14 @@ from workbench.data import Particles
 from workbench.guarantees import Limit
 
 UNASKED = -1   # the group of particles among which nothing is asked; as in kernels/repair.cu
-PINNED = -1    # in place of a move: the particle has its original coordinates; as in kernels/repair.cu
+PINNED = -1    # in place of a move: the particle has its original coordinates; as in kernels/moves.cuh
 
 
 @dataclass(eq=False)
 class Scene:
     """The original and the decoded particles, in the same order, and what has become of the decoded ones so far.
 
-    `current` are the positions and `rank` the moves (int32; 0: none) that led there; both change while clusters are repaired.
+    `current` are the positions and `rank` the moves (int32; 0: none) that led there; both change as clusters are repaired.
     """
 
     original: Particles
@@ -68,7 +68,7 @@ class Scene:
         more than a small part of the bound, or it would take more bits than it is worth.
         """
         particles = self.original
-        reach = max(particles.box or (0.0,), key=float) if particles.box else max(map(abs, (*particles.lower, *particles.upper)))
+        reach = max(particles.box or map(abs, (*particles.lower.tolist(), *particles.upper.tolist())))
         last_place = float(np.spacing(np.nextafter(np.float32(min(reach, 1e38)), np.float32(0))))
         places = 0.75 if self.decoded.dtype == np.float32 else 2.0
         return float(min(np.sqrt(particles.dimensions) * places * last_place, self.bound / 16, min(self.lengths) / 16))
@@ -135,9 +135,9 @@ class Scene:
         """The particles as they are now; all, or some."""
         return Particles(self.current if index is None else self.current[index], self.original.box)
 
-    def kernel(self, name: str) -> backend.Kernel:
-        """A kernel of `kernels/repair.cu` for these positions."""
-        return backend.kernel("repair", name, self.decoded.dtype, self.original.dimensions)
+    def kernel(self, source: str, name: str) -> backend.Kernel:
+        """A kernel for these positions."""
+        return backend.kernel(source, name, self.decoded.dtype, self.original.dimensions)
 
     @property
     def bounds(self) -> tuple[float, int]:

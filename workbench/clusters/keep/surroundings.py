@@ -38,8 +38,8 @@ class Surroundings:
     def of(cls, scene: Scene, cells: SortedCells, needs: Needs, watched: float) -> Surroundings:
         """Everything around the ends of these needs; `cells` hold the decoded particles.
 
-        Neighbours are listed as far as moves of together so many bounds (`watched`) reach; what longer ones bring about, the
-        next look finds.
+        Neighbours are listed as far as moves of together so many bounds (`watched`) reach; what longer ones bring about,
+        the next look finds.
         """
         xp = scene.xp
         place = places_in(scene, cells)
@@ -52,7 +52,8 @@ class Surroundings:
         slot[candidates] = xp.arange(len(candidates), dtype=xp.int32)
         far = scene.far(len(scene.lengths) - 1)
         reach = min(far + watched * scene.bound, cells.grid.widest_reach)
-        lists = neighbours_of(scene, cells, candidates, place, reach, min(reach, far + 0.5 * watched * scene.bound), MOST_OF_GROUP)
+        own_reach = min(reach, far + 0.5 * watched * scene.bound)
+        lists = neighbours_of(scene, cells, candidates, place, reach, own_reach, MOST_OF_GROUP)
         kind = xp.concatenate([needs.kind, needs.kind])[order]
         return cls(candidates, slot, *lists, need_start, xp.ascontiguousarray(partner[order]), kind)
 
@@ -60,7 +61,7 @@ class Surroundings:
 def places_in(scene: Scene, cells: SortedCells) -> Array:
     """Where each particle stands in these cells."""
     place = scene.xp.empty(len(cells.order), scene.xp.int32)
-    scene.kernel("invert")(len(cells.order), cells.order, place)
+    scene.kernel("surroundings", "invert")(len(cells.order), cells.order, place)
     return place
 
 
@@ -69,20 +70,19 @@ def neighbours_of(
 ) -> tuple[Array, Array, Array]:
     """Where the neighbours of each candidate begin and end, and all of them.
 
-    `candidates` are in the order of the cells, `place` is every particle's place there. Of a candidate's own group, neighbours
-    are listed up to `own_reach`, and `most` of them.
+    `candidates` are in the order of the cells, `place` is every particle's place there. Of a candidate's own group,
+    neighbours are listed up to `own_reach`, and `most` of them.
     """
     xp, grid = scene.xp, cells.grid
-    before = place, len(cells), cells.blocks, cells.block_key, cells.occupied, cells.first_cell, cells.first, cells.positions
+    blocks = cells.blocks, cells.block_key, cells.occupied, cells.first_cell, cells.first, cells.positions
     walls = (xp.asarray(a) for a in (grid.periods, grid.blocks_along, grid.block_bits, grid.reach_around(reach)))
-    given = (
-        *before, *walls, grid.closed, reach**2, own_reach**2, cells.order, scene.group, len(scene.lengths), len(scene), most
-    )
+    groups = cells.order, scene.group, len(scene.lengths), len(scene)
+    given = place, len(cells), *blocks, *walls, grid.closed, reach**2, own_reach**2, *groups, most
 
     def listed(chosen: Array, start: Array, room: Array, neighbours: Array) -> Array:
         found = xp.empty(len(chosen), xp.int64)
         chunks = backend.chunks(len(chosen), chosen)
-        scene.kernel("list_around")(chunks, len(chosen), chosen, *given, start, room, found, neighbours)
+        scene.kernel("surroundings", "list_around")(chunks, len(chosen), chosen, *given, start, room, found, neighbours)
         return found
 
     start = xp.arange(len(candidates), dtype=xp.int64) * ROOM

@@ -1,0 +1,61 @@
+// Projected gradient descent: where particles have to go together, when no move of one alone will do.
+#include "portable.cuh"
+#include "space.cuh"
+#include "moves.cuh"
+
+// One step of projected gradient descent on half the squared misses of all needs, and of every pair of particles of several
+// groups that would come within reach. `displaced` are the candidates' displacements so far; particles that are no
+// candidates stay. A step shares each miss between its two ends and averages over a candidate's misses, so it needs no
+// tuning and no unit of length; it is then cut to the bound. Two particles in one place are pushed along the first axis.
+KERNEL(descend)(i64 n, const i32* candidate, const i64* list_start, const i64* list_end, const i32* list, const i64* need_start,
+                const i32* need_partner, const i32* need_kind, const i32* group, i64 lengths, i64 particles,
+                const double* near_squared, const double* far_squared, const double* periods, const real* original,
+                const real* decoded, double bound, i64 relative, const i32* slot, double margin, const double* displaced,
+                double* next, double* loss, i32* missed)
+{
+    const Space space = space_of(periods, 0);
+    FOR_EACH(c, n) {
+        const i32 v = candidate[c];
+        double push[DIMENSIONS], here[DIMENSIONS], total = 0;
+        i32 active = 0, unmet = 0;
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+            push[axis] = 0;
+            here[axis] = displaced[c * DIMENSIONS + axis];
+        }
+        const i64 needs = need_start[c + 1] - need_start[c], pairs = list_end[c] - list_start[c];
+        for (i64 e = 0; e < needs + pairs; ++e) {
+            const i32 k = e < needs ? need_partner[need_start[c] + e] : list[list_start[c] + e - needs];
+            double apart[DIMENSIONS], sum = 0;
+            for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+                apart[axis] = difference<true>(decoded[(i64)v * DIMENSIONS + axis], decoded[(i64)k * DIMENSIONS + axis], space, axis)
+                            + here[axis] - (slot[k] < 0 ? 0 : displaced[(i64)slot[k] * DIMENSIONS + axis]);
+                sum += apart[axis] * apart[axis];
+            }
+            for (i64 l = 0; l < lengths; ++l) {
+                const i32 kind = e < needs ? need_kind[need_start[c] + e] : 2 * (i32)l + 1;
+                if (kind >> 1 != l) continue;
+                if (e >= needs && group[l * particles + v] == group[l * particles + k]) continue;
+                const double wanted = kind & 1 ? sqrt(far_squared[l]) + margin : sqrt(near_squared[l]) - margin;
+                const double d = sqrt(sum), miss = kind & 1 ? wanted - d : d - wanted;
+                if (miss <= 0) continue;
+                if (e < needs && miss > margin) ++unmet;
+                ++active;
+                total += miss * miss;
+                const double size = (kind & 1 ? miss : -miss) / 2;
+                if (d > 0)
+                    for (i32 axis = 0; axis < DIMENSIONS; ++axis) push[axis] += size * apart[axis] / d;
+                else
+                    push[0] += v < k ? size : -size;
+            }
+        }
+        loss[c] = total / 2;
+        missed[c] = unmet;
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+            const double residual = -difference<true>(decoded[(i64)v * DIMENSIONS + axis], original[(i64)v * DIMENSIONS + axis], space, axis);
+            const double most = most_error(original[(i64)v * DIMENSIONS + axis], bound, relative, space.period[axis]);
+            double to = here[axis] + (active ? push[axis] / active : 0);
+            to = to > residual + most ? residual + most : to;
+            next[c * DIMENSIONS + axis] = to < residual - most ? residual - most : to;
+        }
+    }
+}

@@ -1,0 +1,156 @@
+// The neighbours of particles that may move: lists for a few candidates, found in the cells of all particles.
+#include "portable.cuh"
+#include "space.cuh"
+#include "cells.cuh"
+
+static const i32 UNASKED = -1;         // in place of a group: among themselves, nothing is asked of such particles
+
+// Where each particle stands among the sorted ones.
+KERNEL(invert)(i64 n, const i32* order, i32* place)
+{
+    FOR_EACH(s, n) place[order[s]] = (i32)s;
+}
+
+DEVICE i32 run_of(const i32* first, i64 runs, i32 place)
+{
+    i64 low = 0, high = runs;
+    while (high - low > 1) {
+        const i64 middle = (low + high) / 2;
+        if (first[middle] <= place) low = middle;
+        else high = middle;
+    }
+    return (i32)low;
+}
+
+namespace {
+// The neighbours of a candidate: what a move has to be careful with. All within `range` in the decoded positions, but of its
+// own group only `most`, and none farther than the square root of `own_squared`.
+struct Around {
+    const Blocks& blocks;
+    const u64* occupied;
+    const i32* first_cell;
+    const i32* first;
+    const real* sorted;
+    const i32* order;
+    const Space& space;
+    const u64* reach;   // for each of 3^D offsets, in order, and each cell: the cells within range
+    const i32* group;   // of each linking length, of each particle
+    i64 lengths, particles, most;
+    double own_squared;
+    i32* list;
+    i64 room, found, own;
+    i64 here;           // the block whose neighbours are known: candidates come in the order of the cells
+    i64 near[27];
+    i32 near_offset[27], near_count;
+
+    DEVICE_METHOD bool same_group(i32 i, i32 j) const
+    {
+        for (i64 l = 0; l < lengths; ++l)
+            if (group[l * particles + i] != group[l * particles + j]) return false;
+        return true;
+    }
+
+    DEVICE_METHOD bool unasked(i32 i, i32 j) const
+    {
+        for (i64 l = 0; l < lengths; ++l)
+            if (group[l * particles + i] != UNASKED || group[l * particles + j] != UNASKED) return false;
+        return true;
+    }
+
+    DEVICE_METHOD void cell(i32 v, i32 place, i32 c)
+    {
+        for (i32 s = first[c]; s < first[c + 1]; ++s) {
+            const double d = distance_squared<true>(sorted + (i64)place * DIMENSIONS, sorted + (i64)s * DIMENSIONS, space);
+            if (s == place || d > space.length_squared) continue;
+            const i32 k = order[s];
+            if (unasked(v, k) || (same_group(v, k) && (d > own_squared || own++ >= most))) continue;
+            if (found < room) list[found] = k;
+            ++found;
+        }
+    }
+
+    // Goes through all cells within range of a candidate, which stands at a place among the sorted ones.
+    DEVICE_METHOD void search(i32 v, i32 place, i64 cells)
+    {
+        const i32 c = run_of(first, cells, place), k = run_of(first_cell, blocks.count, c);
+        if (k != here) find_blocks(k);
+        u64 rest = occupied[k];
+        for (i32 before = first_cell[k]; before < c; ++before) rest &= rest - 1;
+        const i32 within = lowest_bit(rest);
+        found = own = 0;
+        for (i32 b = 0; b < near_count; ++b) {
+            const i64 m = near[b];
+            for (u64 theirs = occupied[m] & reach[64 * near_offset[b] + within]; theirs; theirs &= theirs - 1)
+                cell(v, place, first_cell[m] + count_bits(occupied[m] & below_lowest_bit(theirs)));
+        }
+    }
+
+    // The blocks around block k; in a small box, one of them may be found through several of its images.
+    DEVICE_METHOD void find_blocks(i32 k)
+    {
+        here = k;
+        near_count = 0;
+        i64 at[DIMENSIONS];
+        u64 key = blocks.key[k];
+        for (i32 axis = LAST; axis >= 0; --axis) {
+            at[axis] = (i64)(key & ((1ull << blocks.bits[axis]) - 1));
+            key >>= blocks.bits[axis];
+        }
+        for (i32 r = 0; r < (DIMENSIONS == 3 ? 9 : 3); ++r) {
+            const i32 steps[] = {DIMENSIONS == 3 ? r / 3 - 1 : r - 1, r % 3 - 1};
+            u64 base = 0;
+            bool exists = true;
+            for (i32 axis = 0; axis < LAST; ++axis) {
+                i64 x = at[axis] + steps[axis];
+                exists = exists && inside(x, blocks.along[axis]);
+                base = base << blocks.bits[axis] | (u64)x;
+            }
+            if (exists) find_in_row(base << blocks.bits[LAST], at[LAST], r);
+        }
+    }
+
+    DEVICE_METHOD void find_in_row(u64 base, i64 middle, i32 r)
+    {
+        i64 m = seek(blocks.key, blocks.count, 0, base + (u64)(middle > 0 ? middle - 1 : 0));
+        for (i32 step = -1; step <= 1; ++step) {
+            i64 z = middle + step;
+            if (!inside(z, blocks.along[LAST])) continue;
+            if (z == middle + step) while (m < blocks.count && blocks.key[m] < base + (u64)z) ++m;
+            const i64 hit = z == middle + step ? m : seek(blocks.key, blocks.count, 0, base + (u64)z);
+            if (hit == blocks.count || blocks.key[hit] != base + (u64)z) continue;
+            near[near_count] = hit;
+            near_offset[near_count++] = 3 * r + step + 1;
+        }
+    }
+
+    // Whether there are blocks at this coordinate, or at its image in a grid that closes upon itself.
+    DEVICE_METHOD bool inside(i64& x, i64 along) const
+    {
+        if (x >= 0 && x < along) return true;
+        x += x < 0 ? along : -along;
+        return blocks.closed;
+    }
+};
+}
+
+// Each candidate has `room` entries of the list, from `start` on. `found` is how many neighbours it has: those that have no
+// room are left out, and it has to be asked about again.
+KERNEL(list_around)(i64 chunks, i64 n, const i32* candidate, const i32* place, i64 cells, i64 count, const u64* block_key,
+                    const u64* occupied, const i32* first_cell, const i32* first, const real* sorted, const double* periods,
+                    const i64* blocks_along, const i64* block_bits, const u64* reach, i64 closed, double range_squared,
+                    double own_squared, const i32* order, const i32* group, i64 lengths, i64 particles, i64 most,
+                    const i64* start, const i64* room, i64* found, i32* list)
+{
+    const Space space = space_of(periods, range_squared);
+    const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
+    FOR_EACH_UNEVEN(p, chunks) {
+        Around around = {blocks, occupied, first_cell, first, sorted, order, space, reach, group, lengths, particles, most,
+                         own_squared, 0, 0, 0, 0, -1, {0}, {0}, 0};
+        for (i64 c = chunk_begin(p, chunks, n); c < chunk_begin(p + 1, chunks, n); ++c) {
+            around.list = list + start[c];
+            around.room = room[c];
+            around.search(candidate[c], place[candidate[c]], cells);
+            found[c] = around.found;
+        }
+    }
+}

@@ -1,0 +1,118 @@
+"""Attempt after attempt, until decoded particles have the groups of the original ones.
+
+The first attempt sets nearly everything right; after it all particles are looked at afresh. What is left is a few pairs
+whose neighbours moved, too. What no move can set right gets its original coordinates, so that this ends: at the latest with
+the original itself, whose groups are its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from workbench.backend import Array
+from workbench.clusters.keep.edits import CONTEXTS
+from workbench.clusters.keep.needs import Needs, find_needs
+from workbench.clusters.keep.region import region_around
+from workbench.clusters.keep.repair import Repair, Step, pin
+from workbench.clusters.keep.scene import Scene
+from workbench.errors import GuaranteeBroken
+
+# What is done about pairs that stay wrong, by the number of attempts before.
+PIN_AFTER = 3           # both ends get their original coordinates,
+STRICT_AFTER = 5        # no margin is asked for,
+EVERYTHING_AFTER = 10   # all particles of the groups concerned get their original coordinates
+WATCHED = (1.25, 6.0)   # how far moves are watched, in bounds: in the first attempt, which has few collisions, and later
+MOST_ATTEMPTS = 64
+
+Progress = Callable[[float, str], object]
+
+
+@dataclass(eq=False)
+class Attempts:
+    """The attempts at one set of particles, and what is to be told about them."""
+
+    scene: Scene
+    progress: Progress | None
+    number: int = 0
+    opened: int = 0
+    needs: int = 0
+    descent: list[Step] = field(default_factory=list)
+
+    def until_kept(self) -> None:
+        """Repair until nothing has to change any more.
+
+        After the first attempt all particles are looked at again. What is still wrong then is little, and so is what
+        another attempt can break: it is enough to look at the groups of the particles that moved, and at who is near these.
+        """
+        region = None
+        while True:
+            self._tell("looking at all groups" if region is None else "looking at the groups concerned")
+            needs, concerned = find_needs(self.scene, region)
+            if self.number == 0:
+                self.needs, self.opened = len(needs), _groups(self.scene, concerned)
+                self._weigh(needs)
+            if not len(needs):
+                return
+            moved = self._attempt(needs, concerned)
+            region = None if self.number == 1 else region_around(self.scene, moved)
+
+    def _attempt(self, needs: Needs, concerned: Array) -> Array:
+        """Returns the particles that may have moved."""
+        if self.number == MOST_ATTEMPTS:
+            raise GuaranteeBroken(f"{len(needs):,} pairs of particles could not be set right: please report this")
+        self.number += 1
+        self.scene.strict = self.scene.strict or self.number > STRICT_AFTER
+        self._tell(f"{len(needs):,} pairs to set right")
+        moved = concerned.astype(np.int32) if self.number > EVERYTHING_AFTER else needs.ends(self.scene)
+        if self.number > PIN_AFTER:
+            pin(self.scene, moved)
+        elif len(missed := self._moved(needs)):
+            pin(self.scene, missed.ends(self.scene))
+        return moved
+
+    def _moved(self, needs: Needs) -> Needs:
+        """Let particles move as the solver says; returns the needs that are still missed."""
+        solver, repair = self.scene.promise.solver, self._repair(needs)
+        if solver == "refine":
+            for partly in (False, True):
+                repair.move(refine=True, partly=partly)
+        elif solver == "pgd":
+            self._descend(repair)
+        for parts in () if solver == "refine" else (1, 2, 4):
+            repair.move(parts)
+        if solver == "auto" and len(missed := repair.missed()):
+            self._descend(self._repair(missed))
+            repair.move(4, partly=True)
+        if solver != "auto":   # which tried plain moves first
+            repair.relax()
+        return repair.missed()
+
+    def _repair(self, needs: Needs) -> Repair:
+        return Repair(self.scene, self.scene.decoded_cells[-1], needs, WATCHED[self.number > 1])
+
+    def _descend(self, repair: Repair) -> None:
+        repair.descend(self.descent.append)
+        for partly in (False, True):
+            repair.move(to_target=True, partly=partly)
+
+    def _weigh(self, needs: Needs) -> None:
+        """Estimate what storing that a particle moved will cost, from how often each kind of particle has a need."""
+        scene, xp = self.scene, self.scene.xp
+        if not len(needs):
+            return
+        context = scene.surmise.context
+        often = xp.bincount(context[needs.ends(scene)], minlength=CONTEXTS)
+        share = (often / 2 + 0.5) / (xp.bincount(context, minlength=CONTEXTS) + 1)
+        scene.cost = xp.rint(-64 * xp.log2(share)).astype(xp.int32)[context]
+
+    def _tell(self, text: str) -> None:
+        if self.progress is not None:
+            self.progress(1 - 0.5 ** (self.number + 1), text)
+
+
+def _groups(scene: Scene, concerned: Array) -> int:
+    """How many original groups, at all linking lengths, some particles belong to."""
+    return sum(len(scene.xp.unique(groups.labels[concerned])) for groups in scene.wanted)

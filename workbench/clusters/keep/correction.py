@@ -1,0 +1,78 @@
+"""What keeping clusters comes to: which decoded particles move where, and the bytes that say so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from workbench import backend
+from workbench.backend import Array
+from workbench.clusters.groups import Groups
+from workbench.clusters.keep.edits import EDIT, PIN, Edits, Surmise
+from workbench.clusters.keep.promise import KeepClusters
+from workbench.clusters.keep.repair import Step
+from workbench.guarantees.correction import encode_correction
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """What has to be done to decoded positions so that clusters are kept, and what comes out.
+
+    `index` are the particles that move (rising, int32), `rank` their moves, `pinned` those that get their original
+    coordinates. `opened` is how many groups were torn or joined before; `close_calls` how many pairs that decide lie within
+    `margin` of a linking length even so, because they do in the original.
+    """
+
+    positions: Array
+    promise: KeepClusters
+    lengths: tuple[float, ...]
+    margin: float
+    step: float
+    box: tuple[float, ...] | None
+    index: np.ndarray
+    rank: np.ndarray
+    pinned: np.ndarray
+    opened: int
+    needs: int
+    attempts: int
+    close_calls: int
+    descent: tuple[Step, ...] = field(repr=False)
+    decoded: Array = field(repr=False)
+    surmise: Surmise = field(repr=False)
+    groups: tuple[Groups, ...] = field(repr=False)   # of the original, and so of what comes out, at each linking length
+
+    @property
+    def edited(self) -> int:
+        """How many particles come back at another place than without the correction."""
+        return len(self.index) + len(self.pinned)
+
+    @property
+    def nbytes(self) -> int:
+        """What storing the correction takes, as one chunk."""
+        return sum(map(len, self.sections().values()))
+
+    @property
+    def bits_per_particle(self) -> float:
+        """The same for each particle."""
+        return 8 * self.nbytes / len(self.positions)
+
+    def sections(self, rows: slice = slice(None)) -> dict[str, bytes]:
+        """The correction of a run of particles as sections of their chunk; empty where there is nothing to correct."""
+        begin, end, _ = rows.indices(len(self.decoded))
+        first, last = np.searchsorted(self.index, [begin, end])
+        index, rank = (self.index[first:last] - begin).astype(np.int32), self.rank[first:last]
+        decoded, wanted = self.decoded[begin:end], self.positions[begin:end]
+        moves = Edits(index, rank, self.step, self.lengths, self.box).to_bytes(decoded, self.surmise.part(rows))
+        first, last = np.searchsorted(self.pinned, [begin, end])
+        found = {EDIT: moves, PIN: _pins(self.pinned[first:last] - begin, wanted, decoded)}
+        return {tag: data for tag, data in found.items() if data}
+
+
+def _pins(index: np.ndarray, wanted: Array, decoded: Array) -> bytes:
+    """Original coordinates, as corrections of the decoded ones."""
+    if not len(index):
+        return b""
+    xp, dimensions = backend.namespace(decoded), decoded.shape[1]
+    flat = (index.astype(np.int64)[:, None] * dimensions + np.arange(dimensions)).ravel()
+    return encode_correction(xp.asarray(flat), wanted, decoded)
