@@ -64,7 +64,16 @@ struct LinkingAlike {
     template <bool images> DEVICE_METHOD void find_pairs(i32 p, i32 q, i64 until)
     {
         if (!found_in && !pair) return;
-        for (i64 i = cells.first[p]; i < cells.first[p + 1]; ++i)
+        const i64 n_p = cells.first[p + 1] - cells.first[p], n_q = cells.first[q + 1] - cells.first[q];
+        const bool dense = n_p * n_q > DENSE * DENSE;
+        Node all;   // of q; where both are dense, most particles of p are far from all of them
+        if (dense) {
+            all.begin = cells.first[q];
+            all.end = cells.first[q + 1];
+            bound_particles(cells.sorted, all);
+        }
+        for (i64 i = cells.first[p]; i < cells.first[p + 1]; ++i) {
+            if (dense && found < until && is_apart<images>(i, all)) continue;
             for (i64 j = cells.first[q]; j < cells.first[q + 1]; ++j) {
                 if (!friends<images>(cells.sorted + i * DIMENSIONS, cells.sorted + j * DIMENSIONS, far)) continue;
                 if (found >= until) return;
@@ -75,6 +84,14 @@ struct LinkingAlike {
                 }
                 ++found;
             }
+        }
+    }
+
+    template <bool images> DEVICE_METHOD bool is_apart(i64 i, const Node& all) const
+    {
+        Node one;
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) one.low[axis] = one.high[axis] = cells.sorted[i * DIMENSIONS + axis];
+        return apart<images>(one, all, far);
     }
 
     template <bool images> DEVICE_METHOD void two_runs(i32 p, i32 q, i64 until)

@@ -3,6 +3,7 @@
 #include "space.cuh"
 #include "cells.cuh"
 
+static const i64 MOST_LISTED = 2048;   // in a pile of particles there is no end of neighbours
 static const i32 UNASKED = -1;         // in place of a group: among themselves, nothing is asked of such particles
 
 // Where each particle stands among the sorted ones.
@@ -64,6 +65,7 @@ struct Around {
             if (s == place || d > space.length_squared) continue;
             const i32 k = order[s];
             if (unasked(v, k) || (same_group(v, k) && (d > own_squared || own++ >= most))) continue;
+            if (found == MOST_LISTED) return;
             if (found < room) list[found] = k;
             ++found;
         }

@@ -16,7 +16,7 @@ from workbench.clusters.dense_cells import build_trees
 from workbench.clusters.sorted_cells import SortedCells
 
 MIXED, END = -2, -3       # as in kernels/alike.cu
-MOST_BETWEEN_CELLS = 64   # pairs found of one pair of cells: piles of particles have so many that no memory would do
+MOST_BETWEEN_CELLS = 64   # unlike pairs: piles of particles have so many that no memory would do
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +30,10 @@ class Parts:
     unlike: Array
 
 
-def parts_of(cells: SortedCells, label: Array, near: float, far: float) -> Parts:
+def parts_of(cells: SortedCells, label: Array, near: float, far: float, most: int = MOST_BETWEEN_CELLS) -> Parts:
     """The parts of particles that are alike (int32 labels), linked by at most `near`; and unlike pairs at most `far` apart.
 
+    Between two cells, `most` unlike pairs are found.
     `cells` are those for `near`; the places of particles within their cells change.
 
     >>> import numpy as np
@@ -48,7 +49,7 @@ def parts_of(cells: SortedCells, label: Array, near: float, far: float) -> Parts
     open_runs, found = xp.zeros(count, xp.int32), xp.empty(cells.blocks, xp.int64)
     as_cells = dataclasses.replace(cells, first=runs.first, rank=runs.rank)
     geometry = as_cells.geometry(far)
-    labels = runs.label, runs.of_cell, cells.order, MOST_BETWEEN_CELLS
+    labels = runs.label, runs.of_cell, cells.order, most
 
     def link(boxes: Array) -> None:
         chunks, lengths = backend.chunks(cells.blocks, cells.positions), (near**2, far**2)

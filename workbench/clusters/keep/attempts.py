@@ -36,7 +36,6 @@ class Attempts:
 
     scene: Scene
     progress: Progress | None
-    number: int = 0
     opened: int = 0
     needs: int = 0
     descent: list[Step] = field(default_factory=list)
@@ -51,23 +50,23 @@ class Attempts:
         while True:
             self._tell("looking at all groups" if region is None else "looking at the groups concerned")
             needs, concerned = find_needs(self.scene, region)
-            if self.number == 0:
+            if self.scene.attempts == 0:
                 self.needs, self.opened = len(needs), _groups(self.scene, concerned)
                 self._weigh(needs)
             if not len(needs):
                 return
             moved = self._attempt(needs, concerned)
-            region = None if self.number == 1 else region_around(self.scene, moved)
+            region = None if self.scene.attempts == 1 else region_around(self.scene, moved)
 
     def _attempt(self, needs: Needs, concerned: Array) -> Array:
         """Returns the particles that may have moved."""
-        if self.number == MOST_ATTEMPTS:
+        if self.scene.attempts == MOST_ATTEMPTS:
             raise GuaranteeBroken(f"{len(needs):,} pairs of particles could not be set right: please report this")
-        self.number += 1
-        self.scene.strict = self.scene.strict or self.number > STRICT_AFTER
+        self.scene.attempts += 1
+        self.scene.strict = self.scene.strict or self.scene.attempts > STRICT_AFTER
         self._tell(f"{len(needs):,} pairs to set right")
-        moved = concerned.astype(np.int32) if self.number > EVERYTHING_AFTER else needs.ends(self.scene)
-        if self.number > PIN_AFTER:
+        moved = concerned.astype(np.int32) if self.scene.attempts > EVERYTHING_AFTER else needs.ends(self.scene)
+        if self.scene.attempts > PIN_AFTER:
             pin(self.scene, moved)
         elif len(missed := self._moved(needs)):
             pin(self.scene, missed.ends(self.scene))
@@ -91,7 +90,7 @@ class Attempts:
         return repair.missed()
 
     def _repair(self, needs: Needs) -> Repair:
-        return Repair(self.scene, self.scene.decoded_cells[-1], needs, WATCHED[self.number > 1])
+        return Repair(self.scene, self.scene.decoded_cells[-1], needs, WATCHED[self.scene.attempts > 1])
 
     def _descend(self, repair: Repair) -> None:
         repair.descend(self.descent.append)
@@ -110,7 +109,7 @@ class Attempts:
 
     def _tell(self, text: str) -> None:
         if self.progress is not None:
-            self.progress(1 - 0.5 ** (self.number + 1), text)
+            self.progress(1 - 0.5 ** (self.scene.attempts + 1), text)
 
 
 def _groups(scene: Scene, concerned: Array) -> int:

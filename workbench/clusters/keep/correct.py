@@ -89,7 +89,7 @@ def keep_clusters(
         pinned=pinned.astype(np.int32),
         opened=attempts.opened,
         needs=attempts.needs,
-        attempts=attempts.number,
+        attempts=scene.attempts,
         close_calls=_close_calls(scene),
         descent=tuple(attempts.descent),
         decoded=decoded,

@@ -14,7 +14,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
-from workbench.clusters.alike import Parts, parts_of
+from workbench.clusters.alike import MOST_BETWEEN_CELLS, Parts, parts_of
 from workbench.clusters.discord import UNLABELLED, discords, torn_labels
 from workbench.clusters.groups import Groups
 from workbench.clusters.keep.scene import UNASKED, Scene
@@ -126,7 +126,8 @@ def _parts(scene: Scene, number: int, cells: SortedCells, group: Array, wanted: 
 
     Small groups may join each other, but not to as many members as count: then they must come apart like any others.
     """
-    thresholds = scene.near(number), scene.far(number)
+    most = MOST_BETWEEN_CELLS * 4 ** min(scene.attempts, 8)   # in a pile there are more, if a few do not lead anywhere
+    thresholds = scene.near(number), scene.far(number), most
     parts = parts_of(cells, group, *thresholds)
     if scene.promise.min_members > 1:
         members = scene.xp.bincount(parts.part, minlength=len(group))

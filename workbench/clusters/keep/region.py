@@ -7,7 +7,7 @@ import numpy as np
 from workbench.backend import Array
 from workbench.clusters.keep.needs import Region
 from workbench.clusters.keep.scene import Scene
-from workbench.clusters.keep.surroundings import neighbours_of, places_in
+from workbench.clusters.keep.surroundings import MOST_LISTED, neighbours_of, places_in
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data.periodic import nearest_image
 
@@ -30,6 +30,8 @@ def region_around(scene: Scene, moved: Array) -> Region | None:
     place = places_in(scene, cells)
     candidates = moved[xp.argsort(place[moved], kind="stable")]
     start, end, neighbours = neighbours_of(scene, cells, candidates, place, reach, reach, MOST)
+    if bool((end - start == MOST_LISTED).any()):
+        return None
     chosen = xp.zeros(len(scene), bool)
     for first, last in zip(start.tolist(), end.tolist(), strict=True):
         chosen[neighbours[first:last]] = True

@@ -39,6 +39,7 @@ class Scene:
     rank: Array = field(init=False)
     cost: Array = field(init=False)   # of each particle, what storing that it has moved takes, in 1/64 of a bit
     strict: bool = False              # the linking lengths themselves decide, without a margin
+    attempts: int = 0                 # to set things right
 
     def __post_init__(self) -> None:
         xp = backend.namespace(self.decoded)

@@ -14,6 +14,7 @@ from workbench.clusters.keep.scene import Scene
 from workbench.clusters.sorted_cells import SortedCells
 
 ROOM = 24             # neighbours for which each candidate has room; few have more
+MOST_LISTED = 2048    # as in kernels/surroundings.cu: in a pile of particles there is no end of neighbours
 MOST_OF_GROUP = 256   # neighbours of a candidate in its own group: in the core of a halo, so many tell enough
 
 
@@ -71,7 +72,7 @@ def neighbours_of(
     """Where the neighbours of each candidate begin and end, and all of them.
 
     `candidates` are in the order of the cells, `place` is every particle's place there. Of a candidate's own group,
-    neighbours are listed up to `own_reach`, and `most` of them.
+    neighbours are listed up to `own_reach`, and `most` of them; of all, no more than MOST_LISTED.
     """
     xp, grid = scene.xp, cells.grid
     blocks = cells.blocks, cells.block_key, cells.occupied, cells.first_cell, cells.first, cells.positions
