@@ -19,12 +19,12 @@ from workbench.archive import frame
 from workbench.archive.frame import Damaged, Frame
 from workbench.archive.layout import ArrayLayout
 from workbench.backend import Array
-from workbench.clusters.keep.edits import EDIT, PIN, apply_edits
+from workbench.clusters.keep.correction import corrected
+from workbench.clusters.keep.edits import EDIT, PIN
 from workbench.codecs import Codec, Tolerance
 from workbench.codecs.pcodec import PCodec
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Guarded, decode_guarded
-from workbench.guarantees.correction import apply_correction
 from workbench.guarantees.enforce import CODE, FIX, LOGS, SAME
 
 BYTES = "byte"      # bytes, deflated: masks, and integers of eight bits
@@ -91,12 +91,12 @@ def decode_frame(opened: Frame, codec: Codec, dtype: np.dtype, xp: Any = np) -> 
     if BYTES in opened.sections:
         return xp.asarray(_from_bytes(opened, dtype))
     sections = {tag: bytes(part) for tag, part in opened.sections.items() if tag != CHECKSUM}
-    edit, pins = sections.pop(EDIT, b""), sections.pop(PIN, b"")
+    beside = {tag: sections.pop(tag) for tag in (EDIT, PIN) if tag in sections}
     if dtype.kind != "f" and set(sections) != {SAME}:
         raise Damaged(opened.where, f"{dtype} values must be kept exactly; it has {', '.join(sections)}")
     try:
         values = decode_guarded(codec, sections, opened.shape, dtype, xp)
-        return apply_correction(apply_edits(values, edit), pins)
+        return corrected(values, beside)
     except Damaged:
         raise
     except WorkbenchError as error:

@@ -23,11 +23,13 @@ from workbench.archive.encoding import EncodedArray, Progress
 from workbench.backend import Array
 from workbench.clusters import friends_of_friends
 from workbench.clusters.keep import Correction, KeepClusters, keep_clusters
+from workbench.clusters.keep.correction import corrected
 from workbench.clusters.keep.partition import PREDICATE, fingerprint, kept_labels
 from workbench.data import Particles
 from workbench.data.extent import extent
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Limit, check
+from workbench.guarantees.check import bits_of
 
 HOLDS = (
     "so the mass function, multiplicities and memberships of these groups are those of the original, and no centre of mass "
@@ -54,6 +56,7 @@ def with_clusters(
     for index, chunk, reach in zip(layout.chunk_indices(), positions.chunks, positions.ends, strict=True):
         rows = layout.chunk_slices(index)[0]
         sections = correction.sections(rows)
+        _require_decodable(sections, decoded[rows], correction.positions[rows])
         chunks.append(_with_sections(chunk, sections, correction.positions[rows], layout.chunk_key(index)))
         ends.append(extent(correction.positions[rows]) if sections else reach)
         added += len(chunks[-1]) - len(chunk)
@@ -107,6 +110,12 @@ def require_same_groups(kept: Mapping[str, Any], original: Particles, decoded: P
                 f"{differs:,} of {len(wanted):,} particles are in another group at linking length {length:g} than in the "
                 "original: please report this"
             )
+
+
+def _require_decodable(sections: Mapping[str, bytes], decoded: Array, wanted: Array) -> None:
+    """What was looked at before this archive is returned must be what a reader will get, bit for bit."""
+    if sections and bool((bits_of(corrected(decoded, sections)) != bits_of(wanted)).any()):
+        raise GuaranteeBroken("a chunk whose clusters were kept came back with other bits: please report this")
 
 
 def _with_sections(chunk: bytes, sections: Mapping[str, bytes], corrected: Array, where: str) -> bytes:

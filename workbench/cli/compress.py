@@ -12,6 +12,7 @@ from workbench.archive import Archive, compress
 from workbench.archive.layout import is_archive
 from workbench.archive.request import ORDERS
 from workbench.cli.archives import describe_archive, print_archive, sizes
+from workbench.cli.cluster_options import add_clusters, chosen_clusters, require_particles
 from workbench.cli.codec_options import add_codec, chosen_codec
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.source import add_file, open_source
@@ -47,13 +48,14 @@ def add(commands: Any) -> None:
     parser.add_argument("--velocities-abs", type=float, metavar="EB", help=text)
     text = "store which particle is which; without it, that follows from the original"
     parser.add_argument("--store-permutation", action="store_true", help=text)
+    add_clusters(parser)
     add_quiet(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Open the file, compress it, write the archive, print what came out."""
-    bound, codec = _bound(options), chosen_codec(options)
+    bound, codec, keep = _bound(options), chosen_codec(options), chosen_clusters(options)
     velocities = None if options.velocities_abs is None else Absolute(options.velocities_abs)
     _require_target(options)
     with Progress(options.quiet) as progress:
@@ -61,9 +63,10 @@ def run(options: argparse.Namespace) -> int:
         data = open_source(options)
         if isinstance(data, Archive):
             raise WorkbenchError(f"{options.file} is an archive: compress the original it was made from")
+        require_particles(keep, data, options.file)
         start = time.perf_counter()
         archive = compress(
-            data, bound, codec, order=options.order, progress=progress, velocities=velocities,
+            data, bound, codec, keep, options.order, progress, velocities=velocities,
             store_permutation=options.store_permutation,
         )
         seconds = time.perf_counter() - start

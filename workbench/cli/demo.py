@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from workbench.cli.demo_comparison import HEADER, SHARE, Comparison, compare_ways
 from workbench.cli.demo_page import page
 from workbench.clusters import Catalogue, Groups, catalogue, friends_of_friends
 from workbench.data import Particles, synthetic
@@ -23,7 +24,7 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "demo",
         help="show what the workbench does, on a simulated universe",
-        description="Simulate a small universe, find its halos, print them, and write a page to look at.",
+        description="Simulate a small universe, find its halos, compress it with and without them kept, write a page.",
     )
     parser.add_argument("-n", type=int, default=64, help="particles per axis (default 64)")
     parser.add_argument("--seed", type=int, default=0, help="which universe (default 0)")
@@ -32,7 +33,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Simulate, find groups, print a table, write the page."""
+    """Simulate, find groups, compress, print two tables, write the page."""
     target = Path(options.out)
     if not target.resolve().parent.is_dir():
         raise WorkbenchError(f"the folder {target.parent} does not exist; got --out {options.out}")
@@ -44,7 +45,10 @@ def run(options: argparse.Namespace) -> int:
     searched = _median_seconds(particles)
     halos = catalogue(particles, groups, MIN_MEMBERS)
     print(_table(particles, groups, halos, simulated, searched))
-    target.write_text(page(particles, groups, halos, searched), encoding="utf-8")
+    _say("compressing, with and without the clusters kept ...")
+    comparison = compare_ways(particles, groups, MIN_MEMBERS)
+    print(_comparison_table(comparison))
+    target.write_text(page(particles, groups, halos, searched, comparison), encoding="utf-8")
     _say(f"wrote {target}: open it in a browser")
     return 0
 
@@ -75,3 +79,10 @@ def _table(particles: Particles, groups: Groups, halos: Catalogue, simulated: fl
     for number, (members, radius, (x, y, z)) in enumerate(largest, start=1):
         lines.append(f"{number:>4} {members:>10,} {radius:>8.3f}   {x:7.2f} {y:7.2f} {z:7.2f}")
     return "\n".join(lines)
+
+
+def _comparison_table(comparison: Comparison) -> str:
+    title = f"compressed within {comparison.bound:.3g} Mpc/h, {SHARE:g} of the linking length (96 bits/particle before):"
+    rows = [HEADER, *(way.cells() for way in comparison.ways)]
+    lines = [f"{name:<16} " + " ".join(f"{cell:>13}" for cell in cells) for name, *cells in rows]
+    return "\n".join(["", title, *lines, *filter(None, [comparison.note])])

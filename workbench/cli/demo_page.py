@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
+from itertools import zip_longest
 
 import numpy as np
 
 from workbench import __version__
+from workbench.cli.demo_comparison import HEADER, SHARE, Comparison
 from workbench.cli.picture import as_data_url, coloured, png, projected_density
 from workbench.clusters import Catalogue, Groups
 from workbench.data import Particles
@@ -43,10 +46,12 @@ CODE = """import workbench as wb
 
 snapshot = wb.synthetic.cosmic_web(n={n}, seed={seed})
 groups = wb.friends_of_friends(snapshot, linking_length=0.2)
-print(groups)"""
+print(groups)
+archive = wb.compress(snapshot, wb.Absolute({bound:.3g}), order="free", keep=[wb.KeepClusters(0.2)])
+print(archive.certificate)"""
 
 
-def page(particles: Particles, groups: Groups, halos: Catalogue, seconds: float) -> str:
+def page(particles: Particles, groups: Groups, halos: Catalogue, seconds: float, comparison: Comparison) -> str:
     """The whole page."""
     share = halos.members.sum() / len(particles)
     numbers = [
@@ -56,7 +61,7 @@ def page(particles: Particles, groups: Groups, halos: Catalogue, seconds: float)
         (f"{seconds * 1e3:.0f} ms", "to find the halos"),
     ]
     n = round(len(particles) ** (1 / 3))
-    code = CODE.format(n=n, seed=particles.metadata.get("seed", 0))
+    code = CODE.format(n=n, seed=particles.metadata.get("seed", 0), bound=comparison.bound)
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Lossbench demo</title><style>{STYLE}</style></head><body>
@@ -69,6 +74,7 @@ at twice their root mean square radius; point at one for its numbers.</figcaptio
 <section><div class="numbers">{"".join(f"<div><b>{value}</b><span>{label}</span></div>" for value, label in numbers)}</div>
 <h2>The largest halos</h2>{_table(halos)}
 <h2>How many halos are larger than a given size</h2>{_mass_function(halos)}</section></main>
+{_compressed(comparison)}
 <h2>The same in Python</h2><pre>{html.escape(code)}</pre>
 <p class="lead">Lossbench {__version__}</p></body></html>
 """
@@ -93,6 +99,36 @@ def _table(halos: Catalogue) -> str:
         cells = (str(number), f"{members:,}", f"{radius:.2f}", f"{x:.1f}, {y:.1f}, {z:.1f}")
         rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     return f"<table>{''.join(rows)}</table>"
+
+
+def _compressed(comparison: Comparison) -> str:
+    """What each way costs and breaks, and how many halos of each size it leaves."""
+    note = f"<p>{html.escape(comparison.note)}</p>" if comparison.note else ""
+    return f"""<h2>Compressed, with and without the halos</h2>
+<p class="lead">Every coordinate may be off by {comparison.bound:.3g} Mpc/h, {SHARE:g} of the linking length; without
+compression a particle takes 96 bits. A halo is broken when it is not made of exactly the same particles; overhead is what
+is spent on keeping them, in bits a particle; an error above 1 breaks the bound.</p>
+{_grid([HEADER, *(way.cells() for way in comparison.ways)])}{note}
+<h2>Halos of each size, before and after</h2>{_grid(_halo_counts(comparison))}"""
+
+
+def _halo_counts(comparison: Comparison) -> list[tuple[str, ...]]:
+    """The mass function as a table: bins that double in size, and one column for each way."""
+    columns = [comparison.halos, *(way.halos for way in comparison.ways)]
+    rows = [("particles", "original", *(way.name for way in comparison.ways))]
+    for number, counts in enumerate(zip_longest(*columns, fillvalue=0)):
+        first = comparison.min_members * 2**number
+        rows.append((f"{first:,} to {2 * first - 1:,}", *(f"{count:,}" for count in counts)))
+    return rows
+
+
+def _grid(rows: Sequence[Sequence[str]]) -> str:
+    """A table below its first row."""
+    lines = []
+    for number, row in enumerate(rows):
+        tag = "td" if number else "th"
+        lines.append("<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>")
+    return f"<table>{''.join(lines)}</table>"
 
 
 def _mass_function(halos: Catalogue) -> str:

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from workbench.archive import Archive, Damaged
+from workbench.archive.clusters import promised
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.source import add_archive, add_file, open_data, print_result, require_file
 from workbench.errors import GuaranteeBroken
@@ -44,7 +45,8 @@ def run(options: argparse.Namespace) -> int:
         _print_failure(options, error, archive.damage())
         raise
     if options.json:
-        print_result(_outcome(options, report), True)
+        kept = promised(archive.certificate["positions"]) if archive.kind == "particles" else []
+        print_result({**_outcome(options, report), "kept_clusters": kept}, True)
     else:
         print(report)
     return 0
@@ -72,4 +74,5 @@ def _outcome(
         "figures": found.get("figures", {}),
         "checks": found.get("checks", []),
         "notes": found.get("notes", []),
+        "kept_clusters": [],   # until they are found to be kept
     }

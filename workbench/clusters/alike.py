@@ -90,7 +90,7 @@ class _Runs:
         mixed = xp.flatnonzero(of_cell == MIXED)
         end = xp.full(1, END, xp.int32)
         if not len(mixed):
-            return cls(cells.first, xp.concatenate([of_cell, end]), xp.append(cells.rank, end), of_cell)
+            return cls(cells.first, xp.concatenate([of_cell, end]), xp.concatenate([cells.rank, end]), of_cell)
         place, owner = _places(cells, mixed)
         along = place[xp.argsort(owner * 2**32 + label[cells.order[place]], kind="stable")]
         for array in (cells.order, cells.positions):
@@ -105,8 +105,8 @@ class _Runs:
         labels, rank = xp.full(len(first), END, xp.int32), xp.zeros(len(first), xp.int32)
         first[: count + 1], labels[:count], rank[:count] = cells.first, of_cell, cells.rank
         first[entry], labels[entry] = place[run], sorted_label[run]
-        leads = xp.flatnonzero(xp.diff(owner[run], prepend=-1))
-        last = xp.append(entry[leads[1:]] - 1, len(first) - 1)
+        leads = xp.searchsorted(owner[run], xp.arange(len(mixed)))
+        last = xp.concatenate([entry[leads[1:]] - 1, xp.full(1, len(first) - 1)])
         first[last] = cells.first[mixed + 1]
         _kernel("start_runs", cells)(len(entry), entry.astype(xp.int32), first, cells.order, rank)
         of_cell = of_cell.copy()

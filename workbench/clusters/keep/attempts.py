@@ -24,7 +24,7 @@ from workbench.errors import GuaranteeBroken
 PIN_AFTER = 3           # both ends get their original coordinates,
 STRICT_AFTER = 5        # no margin is asked for,
 EVERYTHING_AFTER = 10   # all particles of the groups concerned get their original coordinates
-WATCHED = (1.25, 6.0)   # how far moves are watched, in bounds: in the first attempt, which has few collisions, and later
+WATCHED = (2.0, 6.0)    # how far moves are watched, in bounds: in the first attempt, which has few collisions, and later
 MOST_ATTEMPTS = 64
 
 Progress = Callable[[float, str], object]
@@ -44,7 +44,8 @@ class Attempts:
         """Repair until nothing has to change any more.
 
         After the first attempt all particles are looked at again. What is still wrong then is little, and so is what
-        another attempt can break: it is enough to look at the groups of the particles that moved, and at who is near these.
+        another attempt can break: it is enough to look at the groups of the particles that moved, and at who is near
+        these. But the last look is always at all particles as they will be decoded.
         """
         region = None
         while True:
@@ -53,8 +54,11 @@ class Attempts:
             if self.scene.attempts == 0:
                 self.needs, self.opened = len(needs), _groups(self.scene, concerned)
                 self._weigh(needs)
-            if not len(needs):
+            if not len(needs) and region is None:
                 return
+            if not len(needs):   # a last look at everything, whatever it was that was done
+                region = None
+                continue
             moved = self._attempt(needs, concerned)
             region = None if self.scene.attempts == 1 else region_around(self.scene, moved)
 
@@ -68,7 +72,7 @@ class Attempts:
         moved = concerned.astype(np.int32) if self.scene.attempts > EVERYTHING_AFTER else needs.ends(self.scene)
         if self.scene.attempts > PIN_AFTER:
             pin(self.scene, moved)
-        elif len(missed := self._moved(needs)):
+        elif len(missed := self._moved(needs)) and self.scene.attempts > 1:
             pin(self.scene, missed.ends(self.scene))
         return moved
 

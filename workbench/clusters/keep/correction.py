@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,10 +10,10 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.groups import Groups
-from workbench.clusters.keep.edits import EDIT, PIN, Edits, Surmise
+from workbench.clusters.keep.edits import EDIT, PIN, Edits, Surmise, apply_edits
 from workbench.clusters.keep.promise import KeepClusters
 from workbench.clusters.keep.repair import Step
-from workbench.guarantees.correction import encode_correction
+from workbench.guarantees.correction import apply_correction, encode_correction
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +68,16 @@ class Correction:
         first, last = np.searchsorted(self.pinned, [begin, end])
         found = {EDIT: moves, PIN: _pins(self.pinned[first:last] - begin, wanted, decoded)}
         return {tag: data for tag, data in found.items() if data}
+
+
+def corrected(decoded: Array, sections: Mapping[str, bytes]) -> Array:
+    """The decoded positions of a chunk, corrected as these sections say: what every reader does.
+
+    >>> decoded = np.zeros((2, 3))
+    >>> corrected(decoded, {}) is decoded
+    True
+    """
+    return apply_correction(apply_edits(decoded, sections.get(EDIT, b"")), sections.get(PIN, b""))
 
 
 def _pins(index: np.ndarray, wanted: Array, decoded: Array) -> bytes:

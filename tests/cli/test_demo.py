@@ -1,0 +1,146 @@
+"""What the demo says about keeping clusters: measured anew, the same on the page, and said without SciPy too."""
+
+import dataclasses
+import html.parser
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oracles
+import workbench as wb
+from workbench.cli import demo_comparison, main
+from workbench.cli.demo_comparison import HEADER, NO_SCIPY, SHARE, Comparison, compare_ways
+from workbench.clusters.baselines import Baseline
+
+NAMES = ["plain", "published method", "clusters kept"]
+
+
+@pytest.fixture(scope="module")
+def web() -> wb.Particles:
+    return wb.synthetic.cosmic_web(n=24, seed=2)
+
+
+@pytest.fixture(scope="module")
+def groups(web: wb.Particles) -> wb.Groups:
+    return wb.friends_of_friends(web, 0.2)
+
+
+@pytest.fixture(scope="module")
+def comparison(web: wb.Particles, groups: wb.Groups) -> Comparison:
+    return compare_ways(web, groups, min_members=20)
+
+
+class Tables(html.parser.HTMLParser):
+    """The cells of all rows of all tables of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.cell = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.cell = tag in ("td", "th")
+        if tag == "tr":
+            self.rows.append([])
+        elif self.cell:
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.cell = False
+
+    def handle_data(self, data: str) -> None:
+        if self.cell:
+            self.rows[-1][-1] += data
+
+
+def test_ways_are_those_of_the_library(web: wb.Particles, groups: wb.Groups, comparison: Comparison) -> None:
+    bound = wb.Absolute(SHARE * groups.linking_length)
+    assert comparison.bound == bound.eb
+    plain = wb.compress(web, bound, order="free")
+    kept = wb.compress(web, bound, order="free", keep=[wb.KeepClusters(0.2)])
+    assert [way.name for way in comparison.ways] == NAMES
+    bits = {way.name: way.bits for way in comparison.ways}
+    assert bits["plain"] == plain.bits_per_particle
+    assert bits["clusters kept"] == pytest.approx(kept.bits_per_particle)
+    for way in comparison.ways:
+        assert way.bits - way.overhead == pytest.approx(plain.bits_per_particle)
+
+
+def test_plain_halos_are_broken_as_an_independent_finder_says(
+    web: wb.Particles, groups: wb.Groups, comparison: Comparison
+) -> None:
+    archive = wb.compress(web, wb.Absolute(comparison.bound), order="free")
+    decoded, places = archive.decompress(), archive.permutation(web)
+    labels = oracles.scipy_labels(decoded, groups.linking_length)
+    before = {frozenset(places[labels == label]) for label in np.unique(labels)}
+    halos = [frozenset(groups.members(label)) for label in groups.ids[groups.sizes >= 20]]
+    broken = sum(halo not in before for halo in halos)
+    assert broken > 0
+    assert comparison.ways[0].broken == broken
+    assert not comparison.ways[0].same_groups
+
+
+def test_only_the_promise_keeps_both_the_groups_and_the_bound(comparison: Comparison) -> None:
+    _, published, kept = comparison.ways
+    assert (kept.same_groups, kept.broken) == (True, 0)
+    assert kept.largest_error <= 1 + 1e-6
+    assert kept.halos == comparison.halos
+    assert published.largest_error > 1 + 1e-6
+    assert kept.overhead < published.overhead
+
+
+def test_halos_are_counted_by_size(groups: wb.Groups, comparison: Comparison) -> None:
+    edges = 20 * 2.0 ** np.arange(len(comparison.halos) + 1)
+    assert comparison.halos == tuple(np.histogram(groups.sizes, edges)[0])
+    assert sum(comparison.halos) == groups.count()
+
+
+def test_a_method_is_not_taken_at_its_word(
+    web: wb.Particles, groups: wb.Groups, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ruinous(original: wb.Particles, decoded: np.ndarray, *rest: object, **options: object) -> Baseline:
+        honest = published(original, decoded, *rest, **options)
+        return dataclasses.replace(honest, positions=decoded[::-1].copy(), largest_error=0.0, violated=0)
+
+    published = demo_comparison.published
+    monkeypatch.setattr(demo_comparison, "published", ruinous)
+    way = compare_ways(web, groups, 20).ways[1]
+    assert way.broken == groups.count()
+    assert not way.same_groups
+    assert way.largest_error > 10
+
+
+def test_demo_prints_what_the_page_shows(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    page = tmp_path / "demo.html"
+    assert main(["demo", "-n", "16", "--seed", "1", "--out", str(page)]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    rows = Tables(page.read_text(encoding="utf-8")).rows
+    assert list(HEADER) in rows
+    for name in NAMES:
+        (row,) = [row for row in rows if row[0] == name]
+        (line,) = [line for line in printed if line.startswith(name)]
+        assert line.split() == " ".join(row).split()
+        assert (row[4] == "NO") == (name == "plain")
+
+
+def test_a_universe_without_halos_is_compressed_too(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    assert main(["demo", "-n", "4", "--out", str(tmp_path / "demo.html")]) == 0
+    assert "clusters kept" in capsys.readouterr().out
+
+
+def test_without_scipy_a_line_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.spatial", None)
+    page = tmp_path / "demo.html"
+    assert main(["demo", "-n", "16", "--out", str(page)]) == 0
+    printed = capsys.readouterr().out
+    assert NO_SCIPY in printed
+    assert "published method  " not in printed
+    assert "clusters kept" in printed
+    text = page.read_text(encoding="utf-8")
+    assert NO_SCIPY in text
+    assert "<td>published method</td>" not in text

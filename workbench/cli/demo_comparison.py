@@ -1,0 +1,121 @@
+"""What the demo compares: one snapshot at one error bound, three times.
+
+As a codec leaves it; corrected by the method that was published for this, in its strongest mode; and with the promise that
+clusters are kept. The halos of each are found and followed anew, so that no method is taken at its word.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from workbench.archive import Archive, compress
+from workbench.backend import Array
+from workbench.clusters import Groups, KeepClusters
+from workbench.clusters.baselines import published
+from workbench.data import Particles
+from workbench.guarantees import Absolute
+from workbench.metrics import displacements, mass_function, match_halos
+
+SHARE = 0.1   # the error bound, of the linking length: where clusters suffer, and what users choose all the same
+HEADER = ("", "bits/particle", "overhead", "halos broken", "same groups", "error/bound", "seconds")
+NO_SCIPY = "not compared with the published method, which needs SciPy here: pip install scipy"
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Way:
+    """What came of one way: bits per particle, `overhead` of which are spent on clusters, and what is broken all the same.
+
+    `largest_error` is in units of the bound; `halos` counts them by size, from the least that counts, doubling.
+    """
+
+    name: str
+    bits: float
+    overhead: float
+    broken: int
+    same_groups: bool
+    largest_error: float
+    seconds: float
+    halos: tuple[int, ...]
+
+    def cells(self) -> list[str]:
+        """A row of a table, below `HEADER`."""
+        numbers = [f"{self.bits:.2f}", f"{self.overhead:.3f}", f"{self.broken:,}", "yes" if self.same_groups else "NO"]
+        return [self.name, *numbers, f"{self.largest_error:.5f}", f"{self.seconds:.2f}"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The ways at one bound, beside how many halos of each size there were; `note` says what is missing."""
+
+    bound: float
+    min_members: int
+    halos: tuple[int, ...]
+    ways: tuple[Way, ...]
+    note: str = ""
+
+
+def compare_ways(particles: Particles, groups: Groups, min_members: int) -> Comparison:
+    """Compress the positions of a snapshot in every way; `groups` are those that it has."""
+    given, length = Particles(particles.positions, particles.box), groups.linking_length
+    bound = SHARE * length
+
+    def archive(keep: Sequence[KeepClusters] = ()) -> Archive:
+        return compress(given, Absolute(bound), keep=keep, order="free")
+
+    archive()   # loads what is needed, so that the first way is not charged for it
+    plain, seconds = _timed(archive)
+    kept, seconds_kept = _timed(lambda: archive([KeepClusters(length, "length")]))
+    positions, bits = _positions(plain), plain.bits_per_particle
+    judge = _Judge(given.select(plain.permutation(given)), bound, length, min_members)
+    ways = [judge.way("plain", positions, bits, 0.0, seconds)]
+    if installed := _scipy_is_there():
+        found, more = _timed(lambda: published(judge.original, positions, bound, length, mode="forest"))
+        ways.append(judge.way("published method", found.positions, bits, found.bits_per_particle, seconds + more))
+    ways.append(judge.way("clusters kept", _positions(kept), bits, kept.bits_per_particle - bits, seconds_kept))
+    halos = tuple(mass_function(groups, groups, min_members).original.tolist())
+    return Comparison(bound, min_members, halos, tuple(ways), "" if installed else NO_SCIPY)
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """Looks at what a way made of these particles, whatever it says of itself."""
+
+    original: Particles
+    bound: float
+    length: float
+    min_members: int
+
+    def way(self, name: str, positions: Array, plain: float, overhead: float, seconds: float) -> Way:
+        decoded = Particles(positions, self.original.box)
+        halos = match_halos(self.original, decoded, self.length, "length", self.min_members)
+        error = displacements(self.original, decoded).coordinates.max_error / self.bound
+        broken, counts = int((~halos.identical).sum()), tuple(halos.mass_function.decoded.tolist())
+        return Way(name, plain + overhead, overhead, broken, halos.kept, error, seconds, counts)
+
+
+def _scipy_is_there() -> bool:
+    """Whether the published method can run; what it needs is loaded, as what ours needs is."""
+    try:
+        for name in ("scipy.spatial", "scipy.sparse.csgraph"):
+            importlib.import_module(name)
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+def _timed(run: Callable[[], Result]) -> tuple[Result, float]:
+    start = time.perf_counter()
+    result = run()
+    return result, time.perf_counter() - start
+
+
+def _positions(archive: Archive) -> Array:
+    decoded = archive.decompress()
+    assert isinstance(decoded, Particles)
+    return decoded.positions
