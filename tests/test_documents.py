@@ -1,7 +1,9 @@
 """What the documents show must run, and what they point to must exist."""
 
+import doctest
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,9 +21,14 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_ten_lines_of_the_readme_run(capsys: pytest.CaptureFixture) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    exec(compile(code, "README.md", "exec"), {})
+    names: dict[str, Any] = {}
+    exec(compile(code, "README.md", "exec"), names)
     halos = [int(re.search(r"(\d+) with at least 20 members", text)[1]) for text in (code, capsys.readouterr().out)]
     assert halos[1] == pytest.approx(halos[0], abs=10)   # other processors round the simulation in another way
+    (shown,) = re.findall(r"```pycon\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    runner = doctest.DocTestRunner()
+    runner.run(doctest.DocTestParser().get_doctest(shown, names, "README", None, 0))
+    assert runner.failures == 0
 
 
 def test_the_lines_about_compression_run(tmp_path: Path) -> None:

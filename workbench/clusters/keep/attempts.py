@@ -113,9 +113,14 @@ class Attempts:
 
     def _tell(self, text: str) -> None:
         if self.progress is not None:
-            self.progress(1 - 0.5 ** (self.scene.attempts + 1), text)
+            self.progress(1 - 0.5 ** (self.scene.attempts + 1), f"clusters: {text}")
 
 
 def _groups(scene: Scene, concerned: Array) -> int:
     """How many original groups, at all linking lengths, some particles belong to."""
-    return sum(len(scene.xp.unique(groups.labels[concerned])) for groups in scene.wanted)
+    count = 0
+    for groups in scene.wanted:
+        flags = scene.xp.zeros(len(scene), bool)
+        flags[groups.labels[concerned]] = True
+        count += int(flags.sum())
+    return count
