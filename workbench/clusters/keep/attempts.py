@@ -1,8 +1,8 @@
 """Attempt after attempt, until decoded particles have the groups of the original ones.
 
-The first attempt sets nearly everything right; after it all particles are looked at afresh. What is left is a few pairs
-whose neighbours moved, too. What no move can set right gets its original coordinates, so that this ends: at the latest with
-the original itself, whose groups are its own.
+The first attempt sets nearly everything right. What no move can set right gets its original coordinates; that may disturb
+neighbours, so there the groups are looked at again, and the last look is always at all particles. This ends: at the latest
+with the original itself, whose groups are its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from workbench.backend import Array
 from workbench.clusters.keep.edits import CONTEXTS
-from workbench.clusters.keep.needs import Needs, find_needs
+from workbench.clusters.keep.needs import Needs, Region, find_needs
 from workbench.clusters.keep.region import region_around
 from workbench.clusters.keep.repair import Repair, Step, pin
 from workbench.clusters.keep.scene import Scene
@@ -41,40 +41,39 @@ class Attempts:
     descent: list[Step] = field(default_factory=list)
 
     def until_kept(self) -> None:
-        """Repair until nothing has to change any more.
+        """Repair until a look at all particles, as they will be decoded, finds nothing that has to change."""
+        needs, concerned = self._look(None)
+        self.needs, self.opened = len(needs), _groups(self.scene, concerned)
+        self._weigh(needs)
+        while len(needs):
+            disturbed = self._attempt(needs, concerned)
+            while len(disturbed) and (region := region_around(self.scene, disturbed)) is not None:
+                needs, concerned = self._look(region)
+                if not len(needs):
+                    break
+                self._attempt(needs, concerned)
+                disturbed = needs.ends(self.scene)
+            needs, concerned = self._look(None)
 
-        After the first attempt all particles are looked at again. What is still wrong then is little, and so is what
-        another attempt can break: it is enough to look at the groups of the particles that moved, and at who is near
-        these. But the last look is always at all particles as they will be decoded.
-        """
-        region = None
-        while True:
-            self._tell("looking at all groups" if region is None else "looking at the groups concerned")
-            needs, concerned = find_needs(self.scene, region)
-            if self.scene.attempts == 0:
-                self.needs, self.opened = len(needs), _groups(self.scene, concerned)
-                self._weigh(needs)
-            if not len(needs) and region is None:
-                return
-            if not len(needs):   # a last look at everything, whatever it was that was done
-                region = None
-                continue
-            moved = self._attempt(needs, concerned)
-            region = None if self.scene.attempts == 1 else region_around(self.scene, moved)
+    def _look(self, region: Region | None) -> tuple[Needs, Array]:
+        self._tell("looking at all groups" if region is None else "looking at the groups concerned")
+        return find_needs(self.scene, region)
 
     def _attempt(self, needs: Needs, concerned: Array) -> Array:
-        """Returns the particles that may have moved."""
+        """Returns the particles that were put where they belong without regard for their neighbours."""
         if self.scene.attempts == MOST_ATTEMPTS:
             raise GuaranteeBroken(f"{len(needs):,} pairs of particles could not be set right: please report this")
         self.scene.attempts += 1
         self.scene.strict = self.scene.strict or self.scene.attempts > STRICT_AFTER
         self._tell(f"{len(needs):,} pairs to set right")
-        moved = concerned.astype(np.int32) if self.scene.attempts > EVERYTHING_AFTER else needs.ends(self.scene)
-        if self.scene.attempts > PIN_AFTER:
-            pin(self.scene, moved)
-        elif len(missed := self._moved(needs)) and self.scene.attempts > 1:
-            pin(self.scene, missed.ends(self.scene))
-        return moved
+        if self.scene.attempts > EVERYTHING_AFTER:
+            forced = concerned.astype(np.int32)
+        elif self.scene.attempts > PIN_AFTER:
+            forced = needs.ends(self.scene)
+        else:
+            forced = self._moved(needs).ends(self.scene)
+        pin(self.scene, forced)
+        return forced
 
     def _moved(self, needs: Needs) -> Needs:
         """Let particles move as the solver says; returns the needs that are still missed."""
