@@ -106,7 +106,11 @@ struct Reachable {
     {
         for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
             at[axis] = moved(decoded[axis], move[axis], step, space.period[axis]);
-            const double error = difference<true>(at[axis], original[axis], space, axis);
+            const double period = space.period[axis];
+            if (period > 0 && ((double)at[axis] < 0 || (double)at[axis] >= period)) return false;
+            // As in bounds.cu: a relative error is not measured through a face of the box.
+            const double error = relative ? (double)at[axis] - (double)original[axis]
+                                          : difference<true>(at[axis], original[axis], space, axis);
             if ((error < 0 ? -error : error) > most_error(original[axis], bound, relative, space.period[axis])) return false;
         }
         return true;

@@ -16,10 +16,10 @@ import numpy as np
 from workbench import backend, host_library
 
 FUNCTIONS = """
-    abs all any arange argmax argmin argsort array_equal bincount broadcast_to ceil clip concatenate cumsum diff empty
-    empty_like equal exp flatnonzero floor full full_like isfinite isnan log log2 max maximum mean median min minimum
-    nonzero ones ones_like prod ravel repeat rint round searchsorted sort sqrt stack std sum take unique var where zeros
-    zeros_like
+    abs all any append arange argmax argmin argsort array_equal bincount broadcast_to ceil clip concatenate cumsum diff
+    empty empty_like equal exp flatnonzero floor full full_like isfinite isnan log log2 max maximum mean median min
+    minimum nonzero ones ones_like prod ravel repeat rint round searchsorted size sort sqrt stack std sum take unique
+    var where zeros zeros_like
 """.split()
 
 METHODS = """
@@ -60,6 +60,10 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):   # noqa: N801 - CuPy's name
     def get(self) -> np.ndarray:
         copied_to_host.append(self.size)
         return self._held.copy()
+
+    def tolist(self) -> list[Any]:
+        copied_to_host.append(self.size)
+        return self._held.tolist()
 
     def item(self) -> Any:
         copied_to_host.append(1)

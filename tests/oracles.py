@@ -8,13 +8,13 @@ from workbench import Particles
 from workbench.data.synthetic import adversarial
 
 
-def hard_cases() -> dict[str, tuple[Particles, float]]:
+def hard_cases(crowd: int = 2000) -> dict[str, tuple[Particles, float]]:
     """Every adversarial set with its linking length, in two and three dimensions and both precisions, by name."""
     return {
         f"{name}-{dimensions}d-{np.dtype(dtype).name}": case
         for dimensions in (2, 3)
         for dtype in (np.float32, np.float64)
-        for name, case in adversarial.cases(dimensions, dtype).items()
+        for name, case in adversarial.cases(dimensions, dtype, crowd=crowd).items()
     }
 
 
@@ -51,6 +51,39 @@ def smallest_index_labels(count: int, pairs: np.ndarray) -> np.ndarray:
 def brute_force_labels(particles: Particles, length: float) -> np.ndarray:
     """Friends of friends from the definition."""
     return smallest_index_labels(len(particles), friend_pairs(particles, length))
+
+
+def single_precision_labels(particles: Particles, length: float, touching: bool) -> np.ndarray:
+    """The groups of a finder that computes in float32 throughout, and asks for `<=` when `touching`, else for `<`."""
+    real = np.float32
+    i, j = np.triu_indices(len(particles), k=1)
+    positions = particles.positions.astype(real)
+    difference = positions[i] - positions[j]
+    if particles.box is not None:
+        box = np.array(particles.box, real)
+        difference -= box * np.rint(difference / box)
+    total = np.zeros(len(i), real)
+    for axis in range(particles.dimensions):
+        total += difference[:, axis] * difference[:, axis]
+    squared = real(length) * real(length)
+    pairs = np.stack([i, j], axis=1)[total <= squared if touching else total < squared]
+    return smallest_index_labels(len(particles), pairs)
+
+
+def cheapest_forest(part: np.ndarray, pairs: np.ndarray, distance: np.ndarray) -> list[int]:
+    """Which pairs join the parts that they connect with the least distances, the first of equals: Kruskal's trees."""
+    tree = {label: label for label in part.tolist()}
+
+    def root(label: int) -> int:
+        return label if tree[label] == label else root(tree[label])
+
+    chosen = []
+    for index in np.argsort(distance, kind="stable").tolist():
+        one, other = (root(part[end]) for end in pairs[index].tolist())
+        if one != other:
+            tree[one] = other
+            chosen.append(index)
+    return sorted(chosen)
 
 
 def scipy_labels(particles: Particles, length: float) -> np.ndarray:

@@ -384,3 +384,13 @@ def test_kernels_compile_without_a_warning_and_leave_nothing_behind(copied_build
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
     names = {path.name for path in (folder / "workbench").iterdir()} - {"__pycache__"}
     assert names == {"_host.so", "host_library.py"}
+
+
+@pytest.mark.skipif(shutil.which("nm") is None, reason="nm, of binutils, is not installed")
+def test_no_variant_of_a_kernel_runs_code_of_another():
+    # The linker keeps one of several weak symbols of a name, as methods of structs are: but they differ between variants.
+    command = ["nm", "--defined-only", host_library.LIBRARY]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    symbols = [line.split() for line in listed.splitlines()]
+    assert any(name == "link_f32_3d" for *_, name in symbols)
+    assert [name for *_, kind, name in symbols if kind in "VWu"] == []

@@ -35,6 +35,14 @@ def _swarm(count: int = 300) -> wb.Particles:
     return samples.particles(count)
 
 
+def _loose(count: int, dtype: type, dimensions: int) -> wb.Particles:
+    """Clumps in which most links are nearly as long as they may be."""
+    random = np.random.default_rng([count, dimensions])
+    centres = random.random((count // 25, dimensions)) * 10
+    positions = centres[np.arange(count) % len(centres)] + random.normal(scale=0.25, size=(count, dimensions))
+    return wb.Particles.wrapped(positions.astype(dtype), 10.0, ids=np.arange(count))
+
+
 MADE: dict[str, Callable[[], Archive]] = {
     "lattice-free": lambda: wb.compress(_swarm(), FINE, order="free", chunk_values=450, store_permutation=True),
     "lattice-free-fine": lambda: wb.compress(
@@ -44,6 +52,13 @@ MADE: dict[str, Callable[[], Archive]] = {
     "lattice-keep": lambda: wb.compress(_swarm(), FINE, chunk_values=450, velocities=wb.Absolute(1)),
     "lattice-pcodec": lambda: wb.compress(_swarm(), FINE, wb.codecs.get("lattice", coder="pcodec"), order="free"),
     "lattice-packed": lambda: wb.compress(_swarm(), FINE, wb.codecs.get("lattice", coder="packed"), order="free"),
+    "clusters-free": lambda: wb.compress(
+        _loose(500, np.float32, 3), wb.Absolute(0.1), order="free", chunk_values=600, keep=[wb.KeepClusters(0.25, "length")]
+    ),
+    "clusters-keep": lambda: wb.compress(   # some particles have their original coordinates, and space is flat and open
+        wb.Particles(_loose(500, np.float64, 2).positions), wb.Absolute(0.3), "prequantised", chunk_values=400,
+        keep=[wb.KeepClusters([0.2, 0.3], "length", min_members=2)],
+    ),
     "draco-free": lambda: wb.compress(_swarm(), FINE, "draco", order="free"),
     "draco-keep": lambda: wb.compress(_swarm(), FINE, "draco"),
     "columns-sz3": lambda: wb.compress(_swarm(), FINE, "sz3", order="free"),

@@ -77,6 +77,13 @@ def archive(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def clusters_archive(tmp_path: Path) -> Path:
+    """Of the snapshot, with clusters kept at two linking lengths."""
+    made = wb.compress(particles(), wb.Absolute(0.05), order="free", keep=[wb.KeepClusters([0.2, 0.3], min_members=5)])
+    return made.save(tmp_path / "clusters.zarr")
+
+
+@pytest.fixture
 def field_archive(tmp_path: Path) -> Path:
     made = wb.compress(wave(), wb.Absolute(0.01), codec="prequantised", chunk_values=1000)
     return made.save(tmp_path / "field.zip")

@@ -75,6 +75,42 @@ def test_options_for_particles_arrive(run: Run, snapshot: Path, tmp_path: Path) 
     assert (order != np.arange(len(order))).any()
 
 
+def test_clusters_are_kept_when_asked_for(run: Run, snapshot: Path, tmp_path: Path) -> None:
+    assert run("compress", snapshot, tmp_path / "plain.zip", "--abs", 0.05).status == 0
+    printed = run("compress", snapshot, tmp_path / "a.zip", "--abs", 0.05, "--keep-clusters", 0.2, "--json")
+    assert (printed.status, printed.err) == (0, "")
+    groups, plain, kept = (
+        wb.friends_of_friends(found, 0.2)
+        for found in (particles(), *(wb.open(tmp_path / name).decompress() for name in ("plain.zip", "a.zip")))
+    )
+    assert kept.equals(groups)
+    assert not plain.equals(groups)
+    (promised,) = printed.json["certificate"]["promises"][0]["keep"]
+    assert (promised["linking_length"], promised["unit"], promised["min_members"]) == ([0.2], "spacing", 1)
+    assert promised["groups"] == [len(groups)]
+    assert promised["edited"] > 0
+
+
+@pytest.mark.parametrize("solver", ["auto", "pgd", "refine"])
+def test_options_for_clusters_arrive(run: Run, snapshot: Path, tmp_path: Path, solver: str) -> None:
+    options = ("--keep-clusters", "0.3,0.2", "--cluster-unit", "length", "--min-members", 20, "--solver", solver)
+    assert run("compress", snapshot, tmp_path / "a.zip", "--abs", 0.05, "--order", "free", *options).status == 0
+    archive = wb.open(tmp_path / "a.zip")
+    same = wb.compress(
+        particles(), wb.Absolute(0.05), order="free", keep=[wb.KeepClusters([0.2, 0.3], "length", 20, solver)]
+    )
+    assert archive.certificate == same.certificate
+    np.testing.assert_array_equal(archive.decompress().positions, same.decompress().positions)
+    assert archive.verify(particles()).passed
+
+
+def test_people_read_which_clusters_are_kept(run: Run, snapshot: Path, tmp_path: Path) -> None:
+    printed = run("compress", snapshot, tmp_path / "a.zip", "--abs", 0.05, "--keep-clusters", "0.2", "-m", "20")
+    assert "kept: the friends-of-friends groups of at least 20 members at linking length 0.2, exactly" in printed.out
+    assert "violations left: 0" in printed.out
+    assert not printed.err
+
+
 def test_options_for_opening_arrive(run: Run, tmp_path: Path) -> None:
     wave().values.tofile(tmp_path / "raw.f32")
     assert run("compress", tmp_path / "raw.f32", tmp_path / "a.zip", "--shape", "20,24,28", "--abs", 0.1).status == 0
@@ -137,6 +173,13 @@ def test_what_cannot_be_written_is_refused_before_work(
         (["--abs", "1", "--velocities-abs", "1"], "for particles; got a field"),
         (["--abs", "1", "--codec", "lattice"], "lattice is for particles"),
         (["--abs", "1", "--codec", "gzip"], "codec must be one of lattice, sz3"),
+        (["--abs", "1", "--keep-clusters", "0.2"], "--keep-clusters is for particles; "),
+        (["--abs", "1", "--min-members", "20"], "--min-members needs --keep-clusters B, to say at which linking length"),
+        (["--abs", "1", "--cluster-unit", "length"], "--cluster-unit needs --keep-clusters B"),
+        (["--abs", "1", "--solver", "pgd"], "--solver needs --keep-clusters B"),
+        (["--abs", "1", "--keep-clusters", "-1"], "linking_length must be positive and finite; got -1.0"),
+        (["--abs", "1", "--keep-clusters", "nan"], "linking_length must be positive and finite; got nan"),
+        (["--abs", "1", "--keep-clusters", "0.2", "-m", "0"], "min_members must be a whole number from 1 on; got 0"),
         (["--abs", "1", "--frame", "1"], "frame"),
         (["--abs", "1", "--shape", "3,3"], "makes no sense"),
     ],
@@ -159,7 +202,12 @@ def test_wrong_input_is_one_sentence(run: Run, field: Path, tmp_path: Path, argu
         ["in.npy", "out.zip", "--abs", "small"],
         ["in.npy", "out.zip", "--abs", "1", "--order", "random"],
         ["in.npy", "out.zip", "more.zip", "--abs", "1"],
-        ["in.npy", "out.zip", "--abs", "1", "--keep-cluster"],
+        ["in.npy", "out.zip", "--abs", "1", "--keep-everything"],
+        ["in.npy", "out.zip", "--abs", "1", "--keep-clusters"],
+        ["in.npy", "out.zip", "--abs", "1", "--keep-clusters", "0.2,long"],
+        ["in.npy", "out.zip", "--abs", "1", "--keep-clusters", "0.2", "--cluster-unit", "metre"],
+        ["in.npy", "out.zip", "--abs", "1", "--keep-clusters", "0.2", "--min-members", "1.5"],
+        ["in.npy", "out.zip", "--abs", "1", "--keep-clusters", "0.2", "--solver", "magic"],
     ],
 )
 def test_wrong_usage_ends_with_2(run: Run, arguments: list[str]) -> None:

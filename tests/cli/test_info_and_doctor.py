@@ -51,6 +51,17 @@ def test_people_read_sizes_and_certificate(run: Run, archive: Path) -> None:
     assert "{" not in out
 
 
+def test_the_promise_about_clusters_is_shown(run: Run, clusters_archive: Path) -> None:
+    words = "kept: the friends-of-friends groups of at least 5 members at linking length 0.2 and 0.3, exactly"
+    out, found = run("info", clusters_archive).out, run("info", clusters_archive, "--json").json
+    kept = wb.open(clusters_archive).certificate["positions"].keep
+    assert words in out
+    assert kept[0]["partition"][1] in out
+    assert kept[0]["not_implied"] in out
+    assert found["certificate"]["promises"][0]["keep"] == [dict(promised) for promised in kept]
+    assert words in found["certificate"]["promises"][0]["promise"]
+
+
 def test_nothing_is_decoded_for_it(run: Run, archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Codec, "decode", lambda *_: pytest.fail("a chunk was decoded"))
     for chunk in (archive / "positions" / "c").rglob("0"):

@@ -7,8 +7,9 @@ import pytest
 
 import workbench as wb
 from cli.conftest import Run, damage, particles, wave
+from workbench.archive.frame import unpack
 
-KEYS = {"file", "original", "ok", "error", "damaged", "figures", "checks", "notes"}
+KEYS = {"file", "original", "ok", "error", "damaged", "figures", "checks", "notes", "kept_clusters"}
 
 
 def test_a_whole_archive_passes_its_checksums(run: Run, archive: Path) -> None:
@@ -34,6 +35,48 @@ def test_people_get_the_report(run: Run, archive: Path, snapshot: Path) -> None:
     assert (printed.status, printed.err) == (0, "")
     assert "the archive and its original: passed" in printed.out
     assert "positions: every value within 0.01 of the original" in printed.out
+
+
+def test_clusters_are_found_to_be_kept(run: Run, clusters_archive: Path, snapshot: Path) -> None:
+    promised = dict(wb.open(clusters_archive).certificate["positions"].keep[0])
+    for original in ((), (snapshot,)):
+        found = run("verify", clusters_archive, *original, "--json").json
+        assert found["kept_clusters"] == [promised]
+        assert [found["figures"][f"groups_at_{length}"] for length in ("0.2", "0.3")] == promised["groups"]
+    printed = run("verify", clusters_archive)
+    assert "held against its checksums and the fingerprint of its groups only" in printed.out
+    assert "groups of at least 5 members at linking length 0.2 and 0.3, exactly" in printed.out
+
+
+def test_without_a_promise_about_clusters_none_are_found(run: Run, archive: Path, field_archive: Path) -> None:
+    for path in (archive, field_archive):
+        assert run("verify", path, "--json").json["kept_clusters"] == []
+
+
+def test_another_original_does_not_have_the_clusters(run: Run, tmp_path: Path) -> None:
+    made = wb.compress(particles(), wb.Absolute(0.3), keep=[wb.KeepClusters(0.2, "length")])
+    archive, decoded = made.save(tmp_path / "a.zip"), made.decompress().positions.copy()
+    labels = wb.friends_of_friends(particles(), 0.2, "length").labels
+    pair = np.flatnonzero(np.bincount(labels) == 2)[0]
+    for away, status in ((0.0, 0), (0.25, 1)):   # within the bound, and no friend any more
+        decoded[pair] += np.float32(away)
+        other = wb.Particles.wrapped(decoded, 16.0)
+        np.savez(tmp_path / "other.npz", positions=other.positions, box=other.box)
+        found = run("verify", archive, tmp_path / "other.npz", "--json")
+        assert (found.status, found.json["ok"], bool(found.json["kept_clusters"])) == (status, not status, not status)
+    assert "the groups of this original are not those that the certificate names" in found.err
+
+
+def test_damage_to_what_keeps_clusters_is_named(run: Run, clusters_archive: Path) -> None:
+    chunk = clusters_archive / "positions/c/0/0"
+    data = bytearray(chunk.read_bytes())
+    data[data.index(bytes(unpack(bytes(data), "").sections["edit"]))] ^= 1
+    chunk.write_bytes(data)
+    refused = run("verify", clusters_archive, "--json")
+    assert (refused.status, refused.json["kept_clusters"]) == (1, [])
+    (damaged,) = refused.json["damaged"]
+    assert damaged["chunk"] == "positions/c/0/0"
+    assert "edit" in damaged["reason"]
 
 
 def test_options_may_stand_between_archive_and_original(run: Run, archive: Path, tmp_path: Path) -> None:

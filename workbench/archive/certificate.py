@@ -130,7 +130,7 @@ def _describe_kept(kept: Mapping[str, Any]) -> str:
     """What else is kept, in words."""
     if kept.get("kind") != "clusters":
         return str(kept.get("kind", "?"))
-    lengths = " and ".join(f"{length:.6g}" for length in _list(kept, "lengths"))
+    lengths = " and ".join(_short(length, 6) for length in _list(kept, "lengths"))
     members = kept.get("min_members", 1)
     least = f" of at least {members} members" if members != 1 else ""
     return f"the friends-of-friends groups{least} at linking length {lengths}, exactly"
@@ -162,7 +162,7 @@ def _cluster_lines(kept: Mapping[str, Any]) -> list[str]:
         f"to set them right, {kept.get('exact')} of them to their original places, in {kept.get('bytes')} bytes; "
         f"violations left: {kept.get('violations')}",
         f"friends: {kept.get('predicate')}; positions in {kept.get('precision')}",
-        f"pairs that decide and lie within {margin:.3g} of a linking length: {close}",
+        f"pairs that decide and lie within {_short(margin, 3)} of a linking length: {close}",
         str(kept.get("holds", "")),
         str(kept.get("not_implied", "")),
     ]
@@ -171,3 +171,8 @@ def _cluster_lines(kept: Mapping[str, Any]) -> list[str]:
 def _list(kept: Mapping[str, Any], name: str) -> list[Any]:
     found = kept.get(name)
     return found if isinstance(found, list) else []
+
+
+def _short(value: Any, digits: int) -> str:
+    """A number in so many digits; whatever else stands in its place as it is."""
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)

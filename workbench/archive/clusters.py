@@ -8,7 +8,7 @@ particles, and the original ones, anew.
 from __future__ import annotations
 
 import dataclasses
-import math
+import sys
 import zlib
 from collections.abc import Mapping
 from typing import Any
@@ -90,7 +90,7 @@ def require_fingerprint(kept: Mapping[str, Any], decoded: Particles) -> dict[str
                 f"the groups of the decoded particles at linking length {length:g} are not those that the certificate "
                 "names: was the archive made by another program, or changed?"
             )
-        figures[f"groups_at_{length:.6g}"] = groups.count(members)
+        figures[f"groups_at_{length!r}"] = groups.count(members)
     return figures
 
 
@@ -156,6 +156,6 @@ def _stated(kept: Mapping[str, Any]) -> tuple[tuple[float, ...], list[str], int]
     """The lengths, fingerprints and least number of members that a certificate states, if it does."""
     match kept:
         case {"lengths": [*lengths], "partition": [*found], "min_members": int(members)} if len(lengths) == len(found) > 0:
-            if all(isinstance(length, int | float) and 0 < length < math.inf for length in lengths):
+            if all(isinstance(length, int | float) and 0 < length <= sys.float_info.max for length in lengths):
                 return tuple(map(float, lengths)), found, members
     raise WorkbenchError("the certificate does not say which groups were kept: it cannot be read")

@@ -62,12 +62,13 @@ def absolute_linking_length(particles: Particles, linking_length: float, unit: U
     return length
 
 
-def link(cells: SortedCells) -> Groups:
-    """The groups of particles that are sorted into cells for their linking length."""
+def link(cells: SortedCells, length: float | None = None) -> Groups:
+    """The groups of particles that are sorted into cells for this linking length, or for one that is a little shorter."""
+    length = cells.grid.linking_length if length is None else length
     xp = backend.namespace(cells.positions)
     parent = xp.arange(len(cells), dtype=xp.int32)
     open_cells = xp.zeros(len(cells), xp.int32)
-    geometry = cells.geometry(cells.grid.linking_length)
+    geometry = cells.geometry(length)
 
     def unite(boxes: Array) -> None:
         chunks = backend.chunks(cells.blocks, cells.positions)
@@ -79,4 +80,4 @@ def link(cells: SortedCells) -> Groups:
     labels = xp.empty(len(cells.order), xp.int64)
     label = fof_kernel("label_particles", cells.positions)
     label(len(cells), cells.first, cells.order, cells.rank, parent, labels)
-    return Groups(labels, cells.grid.linking_length)
+    return Groups(labels, length)

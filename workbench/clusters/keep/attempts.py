@@ -1,8 +1,8 @@
 """Attempt after attempt, until decoded particles have the groups of the original ones.
 
 The first attempt sets nearly everything right. What no move can set right gets its original coordinates; that may disturb
-neighbours, so there the groups are looked at again, and the last look is always at all particles. This ends: at the latest
-with the original itself, whose groups are its own.
+neighbours, so there the groups are compared again. In the end the groups of all particles are searched anew, by the plain
+finder, which knows nothing of what was done. This ends: at the latest with the original itself, whose groups are its own.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from workbench.backend import Array
+from workbench.clusters.friends import link
 from workbench.clusters.keep.edits import CONTEXTS
-from workbench.clusters.keep.needs import Needs, Region, find_needs
+from workbench.clusters.keep.needs import Needs, Region, find_needs, groups_with_needs
+from workbench.clusters.keep.partition import kept_labels
 from workbench.clusters.keep.region import region_around
 from workbench.clusters.keep.repair import Repair, Step, pin
 from workbench.clusters.keep.scene import Scene
+from workbench.clusters.sorted_cells import SortedCells
 from workbench.errors import GuaranteeBroken
 
 # What is done about pairs that stay wrong, by the number of attempts before.
@@ -41,38 +44,61 @@ class Attempts:
     descent: list[Step] = field(default_factory=list)
 
     def until_kept(self) -> None:
-        """Repair until a look at all particles, as they will be decoded, finds nothing that has to change."""
-        needs, concerned = self._look(None)
-        self.needs, self.opened = len(needs), _groups(self.scene, concerned)
+        """Repair until all groups, searched anew among the particles as they will be decoded, are those of the original."""
+        scene, needs = self.scene, self._look(None)
+        self.needs = len(needs)
+        self.opened = sum(int(flags.sum()) for flags in groups_with_needs(scene, needs))
         self._weigh(needs)
         while len(needs):
-            disturbed = self._attempt(needs, concerned)
-            while len(disturbed) and (region := region_around(self.scene, disturbed)) is not None:
-                needs, concerned = self._look(region)
+            disturbed = self._attempt(needs)
+            while len(disturbed) and (region := region_around(scene, disturbed)) is not None:
+                needs = self._look(region)
                 if not len(needs):
                     break
-                self._attempt(needs, concerned)
-                disturbed = needs.ends(self.scene)
-            needs, concerned = self._look(None)
+                self._attempt(needs)
+                disturbed = needs.ends(scene)
+            if self._is_kept():
+                return
+            needs = self._look(None)
+        if not self._is_kept():
+            raise GuaranteeBroken("groups differ where no pair of particles does: please report this")
 
-    def _look(self, region: Region | None) -> tuple[Needs, Array]:
-        self._tell("looking at all groups" if region is None else "looking at the groups concerned")
+    def _is_kept(self) -> bool:
+        """Whether a search of its own finds the groups of the original, with links shorter and longer by the margin.
+
+        Then it finds them at every length in between, whatever rounds them.
+        """
+        scene, members = self.scene, self.scene.promise.min_members
+        self._tell("searching the groups anew")
+        for number, groups in enumerate(scene.wanted):
+            wanted = kept_labels(groups, members)
+            cells = SortedCells.of(scene.particles(), scene.near(number))
+            for length in sorted({scene.near(number), scene.far(number)}):
+                if bool((kept_labels(link(cells, length), members) != wanted).any()):
+                    return False
+        return True
+
+    def _look(self, region: Region | None) -> Needs:
+        self._tell("comparing all groups" if region is None else "comparing the groups concerned")
         return find_needs(self.scene, region)
 
-    def _attempt(self, needs: Needs, concerned: Array) -> Array:
+    def _attempt(self, needs: Needs) -> Array:
         """Returns the particles that were put where they belong without regard for their neighbours."""
-        if self.scene.attempts == MOST_ATTEMPTS:
+        scene = self.scene
+        if scene.attempts == MOST_ATTEMPTS:
             raise GuaranteeBroken(f"{len(needs):,} pairs of particles could not be set right: please report this")
-        self.scene.attempts += 1
-        self.scene.strict = self.scene.strict or self.scene.attempts > STRICT_AFTER
+        scene.attempts += 1
+        scene.strict = scene.strict or scene.attempts > STRICT_AFTER
         self._tell(f"{len(needs):,} pairs to set right")
-        if self.scene.attempts > EVERYTHING_AFTER:
-            forced = concerned.astype(np.int32)
-        elif self.scene.attempts > PIN_AFTER:
-            forced = needs.ends(self.scene)
+        if scene.attempts > EVERYTHING_AFTER:
+            concerned = zip(groups_with_needs(scene, needs), scene.wanted, strict=True)
+            flags = scene.xp.stack([with_needs[groups.labels] for with_needs, groups in concerned]).any(axis=0)
+            forced = scene.xp.flatnonzero(flags).astype(np.int32)
+        elif scene.attempts > PIN_AFTER:
+            forced = needs.ends(scene)
         else:
-            forced = self._moved(needs).ends(self.scene)
-        pin(self.scene, forced)
+            forced = self._moved(needs).ends(scene)
+        pin(scene, forced)
         return forced
 
     def _moved(self, needs: Needs) -> Needs:
@@ -114,12 +140,3 @@ class Attempts:
         if self.progress is not None:
             self.progress(1 - 0.5 ** (self.scene.attempts + 1), f"clusters: {text}")
 
-
-def _groups(scene: Scene, concerned: Array) -> int:
-    """How many original groups, at all linking lengths, some particles belong to."""
-    count = 0
-    for groups in scene.wanted:
-        flags = scene.xp.zeros(len(scene), bool)
-        flags[groups.labels[concerned]] = True
-        count += int(flags.sum())
-    return count

@@ -45,12 +45,14 @@ def correct(
     """
     promise = KeepClusters(linking_length, unit, min_members, solver)
     bound = bound if isinstance(bound, Bound) else Absolute(bound)
+    expected = tuple(original.positions.shape)
+    shape = tuple(decoded.positions.shape) if isinstance(decoded, Particles) else np.shape(decoded)
+    if shape != expected:
+        raise WorkbenchError(f"decoded positions must have shape {expected}, as the original ones have; got {shape}")
     positions = decoded.positions if isinstance(decoded, Particles) else Particles(decoded, original.box).positions
-    expected = original.positions.dtype, tuple(original.positions.shape)
-    if (positions.dtype, tuple(positions.shape)) != expected:
+    if positions.dtype != original.positions.dtype:
         raise WorkbenchError(
-            f"decoded positions must be {expected[0]} of shape {expected[1]}, as the original ones are; "
-            f"got {positions.dtype} of shape {tuple(positions.shape)}"
+            f"decoded positions must be {original.positions.dtype}, as the original ones are; got {positions.dtype}"
         )
     limit = bound.limit(original.positions)
     found = check(original.positions, positions, limit, original.box)
@@ -103,7 +105,7 @@ def _close_calls(scene: Scene) -> int:
     if not scene.strict:
         return 0
     scene.strict = False
-    return len(find_needs(scene)[0])
+    return len(find_needs(scene))
 
 
 def _require_bound(scene: Scene) -> None:

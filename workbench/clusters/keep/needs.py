@@ -68,20 +68,23 @@ class Needs:
         return xp.where(apart, squared <= far[number], squared > near[number])
 
 
-def find_needs(scene: Scene, region: Region | None = None) -> tuple[Needs, Array]:
-    """What has to change now, and all particles (indices) of the original groups that this is about."""
-    found = [_needs_at(scene, number, region) for number in range(len(scene.lengths))]
-    needs = Needs.together([needs for needs, _ in found])
-    if not len(needs):
-        return needs, needs.kind
-    concerned = scene.xp.zeros(len(scene), bool)
-    for (_, groups), wanted in zip(found, scene.wanted, strict=True):
-        concerned |= groups[wanted.labels]
-    return needs, scene.xp.flatnonzero(concerned)
+def find_needs(scene: Scene, region: Region | None = None) -> Needs:
+    """What has to change now."""
+    return Needs.together([_needs_at(scene, number, region) for number in range(len(scene.lengths))])
 
 
-def _needs_at(scene: Scene, number: int, region: Region | None) -> tuple[Needs, Array]:
-    """The needs at one linking length, and for each label whether the group of this label has any."""
+def groups_with_needs(scene: Scene, needs: Needs) -> list[Array]:
+    """For each linking length, and each label, whether the original group of this label has needs."""
+    found = []
+    for number, wanted in enumerate(scene.wanted):
+        flags = scene.xp.zeros(len(scene), bool)
+        flags[wanted.labels[needs.pairs[needs.kind >> 1 == number].ravel()]] = True
+        found.append(flags)
+    return found
+
+
+def _needs_at(scene: Scene, number: int, region: Region | None) -> Needs:
+    """The needs at one linking length."""
     xp, length = scene.xp, scene.lengths[number]
     wanted, group = scene.wanted[number], scene.group[number]
     if region is not None:
@@ -101,9 +104,7 @@ def _needs_at(scene: Scene, number: int, region: Region | None) -> tuple[Needs, 
     links = lost[_cheapest_links(lost, part, _distances(scene, lost))]
     pairs = xp.concatenate([links, false]).astype(xp.int32)
     kind = xp.concatenate([xp.full(len(links), 2 * number + TOUCH), xp.full(len(false), 2 * number + APART)])
-    groups = xp.zeros(len(scene), bool)
-    groups[scene.wanted[number].labels[pairs.ravel()]] = True
-    return Needs(pairs, kind.astype(xp.int32)), groups
+    return Needs(pairs, kind.astype(xp.int32))
 
 
 def _lost_links(scene: Scene, number: int, region: Region | None, wanted: Groups, part: Array) -> Array:
@@ -126,15 +127,14 @@ def _parts(scene: Scene, number: int, cells: SortedCells, group: Array, wanted: 
 
     Small groups may join each other, but not to as many members as count: then they must come apart like any others.
     """
-    most = MOST_BETWEEN_CELLS * 4 ** min(scene.attempts, 8)   # in a pile there are more, if a few do not lead anywhere
-    thresholds = scene.near(number), scene.far(number), most
-    parts = parts_of(cells, group, *thresholds)
+    most = MOST_BETWEEN_CELLS * 4 ** min(scene.attempts, 5)   # in a pile there are more, if a few do not lead anywhere
+    near, far = scene.near(number), scene.far(number)
     if scene.promise.min_members > 1:
+        parts = parts_of(cells, group, far, far, most)
         members = scene.xp.bincount(parts.part, minlength=len(group))
         grown = (group == UNASKED) & (members[parts.part] >= scene.promise.min_members)
-        if bool(grown.any()):
-            return parts_of(cells, scene.xp.where(grown, wanted.labels.astype(group.dtype), group), *thresholds)
-    return parts
+        group = scene.xp.where(grown, wanted.labels.astype(group.dtype), group)
+    return parts_of(cells, group, near, far, most)
 
 
 def _cheapest_links(pairs: Array, part: Array, distance: Array) -> Array:

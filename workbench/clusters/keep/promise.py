@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import numbers
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
@@ -44,7 +44,8 @@ class KeepClusters:
         if not 1 <= len(several) <= MOST_LENGTHS:
             raise WorkbenchError(f"linking_length must be a number, or 1 to {MOST_LENGTHS} of them; got {given!r}")
         for length in several:
-            if isinstance(length, bool) or not isinstance(length, numbers.Real) or not 0 < float(length) < math.inf:
+            number = isinstance(length, float | int | np.integer | np.floating) and not isinstance(length, bool)
+            if not number or not 0 < length <= sys.float_info.max:
                 raise WorkbenchError(f"linking_length must be positive and finite; got {length!r}")
         if self.unit not in get_args(Unit):
             raise WorkbenchError(f"unit must be one of {', '.join(get_args(Unit))}; got {self.unit!r}")

@@ -32,9 +32,11 @@ def region_around(scene: Scene, moved: Array) -> Region | None:
     start, end, neighbours = neighbours_of(scene, cells, candidates, place, reach, reach, MOST)
     if bool((end - start == MOST_LISTED).any()):
         return None
+    found = end - start
+    before = xp.cumsum(found) - found
+    owner = xp.searchsorted(before, xp.arange(int(found.sum())), side="right") - 1
     chosen = xp.zeros(len(scene), bool)
-    for first, last in zip(start.tolist(), end.tolist(), strict=True):
-        chosen[neighbours[first:last]] = True
+    chosen[neighbours[start[owner] + xp.arange(len(owner)) - before[owner]]] = True
     whole = xp.zeros((len(scene.lengths), len(scene)), bool)
     for row, groups in zip(whole, scene.wanted, strict=True):
         of_moved = xp.zeros(len(scene), bool)

@@ -107,8 +107,9 @@ class Scene:
 
     @functools.cached_property
     def decoded_cells(self) -> list[SortedCells]:
-        """The decoded particles before any of them moved, for each linking length."""
-        return [SortedCells.of(Particles(self.decoded, self.original.box), self.near(n)) for n in range(len(self.lengths))]
+        """The decoded particles before any of them moved, for each linking length less the margin."""
+        decoded = Particles(self.decoded, self.original.box)
+        return [SortedCells.of(decoded, length - self.margin) for length in self.lengths]
 
     @functools.cached_property
     def wanted(self) -> list[Groups]:
