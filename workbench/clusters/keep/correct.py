@@ -46,10 +46,11 @@ def correct(
     promise = KeepClusters(linking_length, unit, min_members, solver)
     bound = bound if isinstance(bound, Bound) else Absolute(bound)
     expected = tuple(original.positions.shape)
-    shape = tuple(decoded.positions.shape) if isinstance(decoded, Particles) else np.shape(decoded)
+    given = decoded.positions if isinstance(decoded, Particles) else decoded
+    shape = tuple(given.shape) if hasattr(given, "shape") else np.shape(given)
     if shape != expected:
         raise WorkbenchError(f"decoded positions must have shape {expected}, as the original ones have; got {shape}")
-    positions = decoded.positions if isinstance(decoded, Particles) else Particles(decoded, original.box).positions
+    positions = given if isinstance(decoded, Particles) else Particles(given, original.box).positions
     if positions.dtype != original.positions.dtype:
         raise WorkbenchError(
             f"decoded positions must be {original.positions.dtype}, as the original ones are; got {positions.dtype}"

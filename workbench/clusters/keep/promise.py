@@ -44,8 +44,7 @@ class KeepClusters:
         if not 1 <= len(several) <= MOST_LENGTHS:
             raise WorkbenchError(f"linking_length must be a number, or 1 to {MOST_LENGTHS} of them; got {given!r}")
         for length in several:
-            number = isinstance(length, float | int | np.integer | np.floating) and not isinstance(length, bool)
-            if not number or not 0 < length <= sys.float_info.max:
+            if not _is_length(length):
                 raise WorkbenchError(f"linking_length must be positive and finite; got {length!r}")
         if self.unit not in get_args(Unit):
             raise WorkbenchError(f"unit must be one of {', '.join(get_args(Unit))}; got {self.unit!r}")
@@ -80,3 +79,10 @@ class KeepClusters:
             return cls(described["linking_length"], described["unit"], described["min_members"])
         except (KeyError, TypeError) as error:
             raise WorkbenchError(f"the promise to keep clusters cannot be read: {error!r}") from None
+
+
+def _is_length(given: Any) -> bool:
+    """Whether this is a positive number that a float can hold."""
+    if isinstance(given, int | np.integer) and not isinstance(given, bool):
+        return 0 < int(given) <= sys.float_info.max
+    return isinstance(given, float | np.floating) and 0 < float(given) <= sys.float_info.max
