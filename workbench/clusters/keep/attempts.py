@@ -1,8 +1,8 @@
 """Attempt after attempt, until decoded particles have the groups of the original ones.
 
 The first attempt sets nearly everything right. What no move can set right gets its original coordinates; that may disturb
-neighbours, so there the groups are compared again. In the end the groups of all particles are searched anew, by the plain
-finder, which knows nothing of what was done. This ends: at the latest with the original itself, whose groups are its own.
+neighbours, so there the groups are compared again. In the end the groups of all particles are searched anew, whatever was
+done before. This ends: at the latest with the original itself, whose groups are its own.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from workbench.backend import Array
+from workbench.clusters.alike import parts_of
 from workbench.clusters.friends import link
 from workbench.clusters.keep.edits import CONTEXTS
 from workbench.clusters.keep.needs import Needs, Region, find_needs, groups_with_needs
@@ -64,19 +65,23 @@ class Attempts:
             raise GuaranteeBroken("groups differ where no pair of particles does: please report this")
 
     def _is_kept(self) -> bool:
-        """Whether a search of its own finds the groups of the original, with links shorter and longer by the margin.
+        """Whether the groups are those of the original, with links shorter and longer by the margin.
 
-        Then it finds them at every length in between, whatever rounds them.
+        Then they are at every length in between, whatever rounds them.
         """
-        scene, members = self.scene, self.scene.promise.min_members
         self._tell("searching the groups anew")
-        for number, groups in enumerate(scene.wanted):
-            wanted = kept_labels(groups, members)
-            cells = SortedCells.of(scene.particles(), scene.near(number))
-            for length in sorted({scene.near(number), scene.far(number)}):
-                if bool((kept_labels(link(cells, length), members) != wanted).any()):
-                    return False
-        return True
+        return all(self._is_kept_at(number) for number in range(len(self.scene.lengths)))
+
+    def _is_kept_at(self, number: int) -> bool:
+        scene, members = self.scene, self.scene.promise.min_members
+        near, far, groups = scene.near(number), scene.far(number), scene.wanted[number]
+        cells = SortedCells.of(scene.particles(), near)
+        if members == 1:   # each group hangs together by itself, and none is near another: one walk says both
+            found = parts_of(cells, scene.group[number], near, far)
+            return not len(found.unlike) and bool((found.part == scene.group[number]).all())
+        wanted = kept_labels(groups, members)
+        searched = (kept_labels(link(cells, length), members) for length in sorted({near, far}))
+        return all(bool((labels == wanted).all()) for labels in searched)
 
     def _look(self, region: Region | None) -> Needs:
         self._tell("comparing all groups" if region is None else "comparing the groups concerned")
