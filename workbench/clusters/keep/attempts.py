@@ -1,8 +1,8 @@
 """Attempt after attempt, until decoded particles have the groups of the original ones.
 
 The first attempt sets nearly everything right. What no move can set right gets its original coordinates; that may disturb
-neighbours, so there the groups are compared again. In the end the groups of all particles are searched anew, whatever was
-done before. This ends: at the latest with the original itself, whose groups are its own.
+neighbours, so there the groups are compared again. The last look is always at all particles, sorted and searched anew. This
+ends: at the latest with the original itself, whose groups are its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from workbench.backend import Array
-from workbench.clusters.alike import parts_of
 from workbench.clusters.friends import link
 from workbench.clusters.keep.edits import CONTEXTS
 from workbench.clusters.keep.needs import Needs, Region, find_needs, groups_with_needs
@@ -45,7 +44,7 @@ class Attempts:
     descent: list[Step] = field(default_factory=list)
 
     def until_kept(self) -> None:
-        """Repair until all groups, searched anew among the particles as they will be decoded, are those of the original."""
+        """Repair until a look at all particles, as they will be decoded, finds nothing that has to change."""
         scene, needs = self.scene, self._look(None)
         self.needs = len(needs)
         self.opened = sum(int(flags.sum()) for flags in groups_with_needs(scene, needs))
@@ -58,30 +57,26 @@ class Attempts:
                     break
                 self._attempt(needs)
                 disturbed = needs.ends(scene)
-            if self._is_kept():
-                return
             needs = self._look(None)
-        if not self._is_kept():
-            raise GuaranteeBroken("groups differ where no pair of particles does: please report this")
+        self._require_kept()
 
-    def _is_kept(self) -> bool:
-        """Whether the groups are those of the original, with links shorter and longer by the margin.
+    def _require_kept(self) -> None:
+        """Search the groups anew, where that nothing has to change does not prove by itself that they are kept.
 
-        Then they are at every length in between, whatever rounds them.
+        When all groups count, it does: each hangs together by links that are shorter than the linking length by the margin,
+        and none is nearer to another than the linking length and the margin. Small groups may be near each other, so then
+        the finder itself is asked, with both lengths.
         """
-        self._tell("searching the groups anew")
-        return all(self._is_kept_at(number) for number in range(len(self.scene.lengths)))
-
-    def _is_kept_at(self, number: int) -> bool:
         scene, members = self.scene, self.scene.promise.min_members
-        near, far, groups = scene.near(number), scene.far(number), scene.wanted[number]
-        cells = SortedCells.of(scene.particles(), near)
-        if members == 1:   # each group hangs together by itself, and none is near another: one walk says both
-            found = parts_of(cells, scene.group[number], near, far)
-            return not len(found.unlike) and bool((found.part == scene.group[number]).all())
-        wanted = kept_labels(groups, members)
-        searched = (kept_labels(link(cells, length), members) for length in sorted({near, far}))
-        return all(bool((labels == wanted).all()) for labels in searched)
+        if members == 1:
+            return
+        self._tell("searching the groups anew")
+        for number, groups in enumerate(scene.wanted):
+            wanted = kept_labels(groups, members)
+            cells = SortedCells.of(scene.particles(), scene.near(number))
+            for length in sorted({scene.near(number), scene.far(number)}):
+                if bool((kept_labels(link(cells, length), members) != wanted).any()):
+                    raise GuaranteeBroken("groups differ where no pair of particles has to change: please report this")
 
     def _look(self, region: Region | None) -> Needs:
         self._tell("comparing all groups" if region is None else "comparing the groups concerned")
