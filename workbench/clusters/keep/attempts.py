@@ -26,9 +26,10 @@ from workbench.errors import GuaranteeBroken
 # What is done about pairs that stay wrong, by the number of attempts before.
 PIN_AFTER = 3           # both ends get their original coordinates,
 STRICT_AFTER = 5        # no margin is asked for,
-EVERYTHING_AFTER = 10   # all particles of the groups concerned get their original coordinates
+GROUPS_AFTER = 10       # all particles of the groups concerned get their original coordinates,
+EVERYTHING_AFTER = 40   # and so do all particles
 WATCHED = (2.0, 6.0)    # how far moves are watched, in bounds: in the first attempt, which has few collisions, and later
-MOST_ATTEMPTS = 64
+MOST_ATTEMPTS = 48
 
 Progress = Callable[[float, str], object]
 
@@ -91,6 +92,8 @@ class Attempts:
         scene.strict = scene.strict or scene.attempts > STRICT_AFTER
         self._tell(f"{len(needs):,} pairs to set right")
         if scene.attempts > EVERYTHING_AFTER:
+            forced = scene.xp.arange(len(scene), dtype=np.int32)
+        elif scene.attempts > GROUPS_AFTER:
             concerned = zip(groups_with_needs(scene, needs), scene.wanted, strict=True)
             flags = scene.xp.stack([with_needs[groups.labels] for with_needs, groups in concerned]).any(axis=0)
             forced = scene.xp.flatnonzero(flags).astype(np.int32)
