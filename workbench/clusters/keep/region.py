@@ -48,5 +48,7 @@ def region_around(scene: Scene, moved: Array) -> Region | None:
 
 def _farthest(scene: Scene, index: Array) -> float:
     """How far any of these particles is from where it was decoded."""
+    if not len(index):
+        return 0.0
     moved = scene.current[index].astype(np.float64) - scene.decoded[index]
     return float(scene.xp.sqrt((nearest_image(moved, scene.original.box) ** 2).sum(axis=1)).max())
