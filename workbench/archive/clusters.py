@@ -145,7 +145,7 @@ def _details(correction: Correction, added: int) -> dict[str, Any]:
         "bytes": added,
         "attempts": correction.attempts,
         "descent_steps": len(correction.descent),
-        "violations": 0,
+        "violations": correction.violations,
         "close_calls": correction.close_calls,
         "holds": HOLDS,
         "not_implied": NOT_IMPLIED,

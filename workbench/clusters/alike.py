@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.dense_cells import build_trees
+from workbench.clusters.discord import MOST_BETWEEN_CELLS
 from workbench.clusters.sorted_cells import SortedCells
 
 MIXED, END = -2, -3       # as in kernels/alike.cu
-MOST_BETWEEN_CELLS = 64   # unlike pairs: piles of particles have so many that no memory would do
 
 
 @dataclass(frozen=True, eq=False)

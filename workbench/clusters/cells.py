@@ -1,7 +1,7 @@
 """The grid of cells on which friends are looked for: its geometry, and which cells can hold friends of which.
 
 A cell is so small that any two particles in it are friends, and cells are grouped in blocks of 64, whose occupied cells
-are the bits of one word (see `kernels/fof.cu`). In a periodic box a whole number of blocks fits along each axis, so that
+are the bits of one word (see `kernels/cells.cuh`). In a periodic box a whole number of blocks fits along each axis, so that
 the grid closes upon itself; this works for every linking length, up to and beyond the box.
 """
 
@@ -53,7 +53,7 @@ class CellGrid:
         """For each neighbouring block ahead and each cell of a block: the cells of the neighbour at most this far away.
 
         One 64-bit word each, and after every 64 the cells that reach any, and those that any reaches. First the block
-        itself (where each pair of cells is named once), then the neighbours as `kernels/fof.cu` numbers them.
+        itself (where each pair of cells is named once), then the neighbours as `kernels/cells.cuh` numbers them.
         """
         squared_gaps = _squared_gaps(_ahead(len(self.cell_sides))) @ (self.cell_sides / length) ** 2
         reachable = squared_gaps <= 1 + 1e-3

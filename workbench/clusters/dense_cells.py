@@ -1,7 +1,7 @@
 """Bounding boxes for pairs of dense cells that a sample of their particles did not decide.
 
 Most snapshots have few such pairs or none. In data that pile up, trees of bounding boxes keep the cost of a cell
-proportional to its particles. `kernels/fof.cu` says how they are used.
+proportional to its particles. `kernels/linking.cuh` says how they are used.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from workbench.clusters.cells import fof_kernel
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.ordering import sort_by_key
 
-# As in kernels/fof.cu.
+# As in kernels/linking.cuh.
 DENSE = 64
 LEAF = 16
 TREE = 2

@@ -1,7 +1,7 @@
 """Symbols of a small alphabet, each with a context that both sides know: the coder behind rare events.
 
 Where something happens to one particle in a hundred, naming those particles costs more than saying what happened. But it
-happens where it can be expected, and a frequency for each kind of place saves a third of that. Frequencies are counted and
+happens where it can be expected, and a frequency for each kind of place saves much of that. Frequencies are counted and
 stored in a byte each; blocks are independent, so that they are coded in parallel.
 """
 
@@ -16,7 +16,6 @@ from workbench.codecs.codec import CodecFailed
 from workbench.codecs.entropy import PRECISION, slots_of, words_of
 
 MOST_SYMBOLS = 64
-MOST_CODES = 2**16
 BLOCK = 2**18
 
 _HEADER = struct.Struct("<BI")   # how many symbols occur, and how many words there are

@@ -42,6 +42,7 @@ class Attempts:
     progress: Progress | None
     opened: int = 0
     needs: int = 0
+    violations: int = 0   # pairs that the last look found wrong
     descent: list[Step] = field(default_factory=list)
 
     def until_kept(self) -> None:
@@ -59,6 +60,7 @@ class Attempts:
                 self._attempt(needs)
                 disturbed = needs.ends(scene)
             needs = self._look(None)
+        self.violations = len(needs)
         self._require_kept()
 
     def _require_kept(self) -> None:

@@ -93,6 +93,7 @@ def keep_clusters(
         opened=attempts.opened,
         needs=attempts.needs,
         attempts=scene.attempts,
+        violations=attempts.violations,
         close_calls=_close_calls(scene),
         descent=tuple(attempts.descent),
         decoded=decoded,

@@ -21,8 +21,9 @@ class Correction:
     """What has to be done to decoded positions so that clusters are kept, and what comes out.
 
     `index` are the particles that move (rising, int32), `rank` their moves, `pinned` those that get their original
-    coordinates. `opened` is how many groups were torn or joined before; `close_calls` how many pairs that decide lie within
-    `margin` of a linking length even so, because they do in the original.
+    coordinates. `opened` is how many groups were torn or joined before; `violations` how many pairs the last look found
+    wrong: none, or there would be no correction; `close_calls` how many pairs that decide lie within `margin` of a linking
+    length even so, because they do in the original.
     """
 
     positions: Array
@@ -37,6 +38,7 @@ class Correction:
     opened: int
     needs: int
     attempts: int
+    violations: int
     close_calls: int
     descent: tuple[Step, ...] = field(repr=False)
     decoded: Array = field(repr=False)

@@ -1,8 +1,8 @@
 """The moves of particles as bytes beside a chunk, and the decoded positions with the moves made.
 
 Which particles moved costs more than where to: it is coded particle by particle, each with a context that the decoder sees
-in the decoded positions. Where someone beside it in the file is just about a linking length away, a move is a hundred times
-as likely as elsewhere, and it will nearly always go towards that one, or away: so moves are named by where that one is.
+in the decoded positions. Where someone beside it in the file is just about a linking length away, a move is far more
+likely than elsewhere, and it will nearly always go towards that one, or away: so moves are named by where that one is.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Alphabet:
 
     def last(self, parts: int) -> int:
         """The last rank of the moves of whole bounds (1), halves (2), quarters (4) or eighths (8) of a bound."""
-        return (2 * (2 * parts - 1) + 1) ** self.moves.shape[1] - 1 if parts > 1 else 3 ** self.moves.shape[1] - 1
+        return (2 * (2 * parts - 1) + 1) ** self.moves.shape[1] - 1
 
 
 @functools.cache

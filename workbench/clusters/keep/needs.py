@@ -14,8 +14,8 @@ import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
-from workbench.clusters.alike import MOST_BETWEEN_CELLS, Parts, parts_of
-from workbench.clusters.discord import UNLABELLED, discords, torn_labels
+from workbench.clusters.alike import Parts, parts_of
+from workbench.clusters.discord import MOST_BETWEEN_CELLS, UNLABELLED, discords, torn_labels
 from workbench.clusters.groups import Groups
 from workbench.clusters.keep.scene import UNASKED, Scene
 from workbench.clusters.sorted_cells import SortedCells

@@ -44,7 +44,6 @@ class Repair:
     watched: float   # how far moves are watched, in bounds
     around: Surroundings = field(init=False)
     target: Array = field(init=False)   # where each candidate should go, as a displacement
-    rounds: int = 0
 
     def __post_init__(self) -> None:
         self.around = Surroundings.of(self.scene, self.cells, self.needs, self.watched)
@@ -129,7 +128,6 @@ class Repair:
             )
             scene.kernel("repair", "wake")(len(self), *sight, accepted, pending, awake)
             score[accepted.astype(bool)] = 0
-            self.rounds += 1
 
     def _given(self) -> tuple[Any, ...]:
         """What all kernels ask about the candidates."""
