@@ -9,7 +9,7 @@
 .NOTPARALLEL:
 .ONESHELL:
 .SHELLFLAGS := -eu -c
-.PHONY: help demo lab test check bench build lock clean
+.PHONY: help demo lab app test check docs bench build lock clean
 
 ARGS ?=
 ASKED_FOR := $(PYTHON)
@@ -34,12 +34,18 @@ demo: $(MADE)/core $(LIBRARY)    ## a snapshot, its groups, a table and demo.htm
 lab: $(MADE)/lab $(LIBRARY)    ## JupyterLab with the notebooks and panels, on this machine only
 	@.venv/bin/workbench lab
 
+app: $(MADE)/lab $(LIBRARY)    ## the panels alone, as pages of this machine in a browser
+	@.venv/bin/voila notebooks --Voila.config_file_paths=notebooks/.voila $(ARGS)
+
 test: $(MADE)/test $(MADE)/kdcount $(LIBRARY)    ## all tests
 	@$(RUN) -m pytest $(ARGS)
 
 check: $(MADE)/test    ## style (ruff) and types (mypy)
 	@$(RUN) -m ruff check
 	$(RUN) -m mypy
+
+docs: $(MADE)/docs $(LIBRARY)    ## the documentation, with its notebooks run: docs/_build/html/index.html
+	@$(RUN) -m sphinx -W --keep-going -d docs/_build/doctrees docs docs/_build/html $(ARGS)
 
 bench: $(MADE)/bench $(LIBRARY)    ## all benchmarks but the GPU's; one: .venv/bin/python benchmarks/NAME.py
 	@for script in $(BENCHMARKS); do
@@ -56,7 +62,7 @@ lock: $(INTERPRETER)    ## constraints.txt from pyproject.toml; ARGS=--upgrade t
 		--no-annotate --no-header --quiet --output-file constraints.txt $(ARGS)
 
 clean:    ## remove everything that make made
-	@rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis $(LIBRARY) demo.html
+	@rm -rf .venv build dist docs/_build docs/notebooks .mypy_cache .ruff_cache .pytest_cache .hypothesis $(LIBRARY) demo.html
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 
@@ -84,9 +90,10 @@ $(INTERPRETER):
 $(MADE)/core: EXTRAS :=
 $(MADE)/lab: EXTRAS := [lab,io,codecs]
 $(MADE)/test: EXTRAS := [test]
+$(MADE)/docs: EXTRAS := [docs]
 $(MADE)/bench: EXTRAS := [test,peers]
 
-$(MADE)/core $(MADE)/lab $(MADE)/test $(MADE)/bench: pyproject.toml constraints.txt hatch_build.py $(INTERPRETER)
+$(MADE)/core $(MADE)/lab $(MADE)/test $(MADE)/docs $(MADE)/bench: pyproject.toml constraints.txt hatch_build.py $(INTERPRETER)
 	@command -v $(firstword $(COMPILER)) >/dev/null || {
 		echo "Lossbench needs a C++ compiler, and $(firstword $(COMPILER)) was not found: apt install g++ (or name yours in CXX)" >&2
 		exit 1

@@ -108,7 +108,7 @@ def lock_disagrees(files: Files) -> list[str]:
 
 
 def is_pin(line: str) -> bool:
-    return re.fullmatch(r"[a-z0-9][a-z0-9.-]*==[0-9][0-9a-z.]*( ; [\w .'<>=!()]+)?", line) is not None
+    return re.fullmatch(r"[a-z0-9][a-z0-9.-]*==[0-9][0-9a-z.]*( ; [\w .'<>=!()*]+)?", line) is not None
 
 
 def conda_disagrees(file: str, environment: dict[str, Any], files: Files, extras: set[str]) -> list[str]:

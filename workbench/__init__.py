@@ -10,6 +10,9 @@
 Particles(4,096 in 3-D, float32, box 16 x 16 x 16, velocities, ids)
 """
 
+import importlib
+import typing
+
 from workbench import clusters, codecs, metrics
 from workbench.archive import Archive, compress
 from workbench.bounds import Sweep, iter_sweep, sweep
@@ -19,6 +22,9 @@ from workbench.data.readers import open_file as open
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Absolute, PointwiseRelative, Relative, Safeguard
 from workbench.metrics import compare
+
+if typing.TYPE_CHECKING:
+    from workbench import lab as lab
 
 __version__ = "0.1.0"
 __all__ = [
@@ -46,3 +52,13 @@ __all__ = [
     "sweep",
     "synthetic",
 ]
+
+
+def __getattr__(name: str) -> typing.Any:
+    """`wb.lab`, imported when it is asked for: the core starts without any widget."""
+    if name != "lab":
+        raise AttributeError(f"module 'workbench' has no attribute {name!r}")
+    try:
+        return importlib.import_module("workbench.lab")
+    except ModuleNotFoundError as error:
+        raise WorkbenchError(f"panels need {error.name}: pip install 'lossbench[lab]'") from error

@@ -35,7 +35,9 @@ def compress(
     `codec` is a name or a codec with options; "auto" takes the house codec for particles and SZ3, if it is installed, for
     fields. `order="free"` lets particles come back sorted along a curve, which is much smaller; `store_permutation` then
     stores which is which. `velocities` bounds the error of velocities, which are exact otherwise; ids always are.
-    `progress` is called with the share that is done and what is being done. Arrays count as fields.
+    `progress` is called with the share that is done and what is being done, and ends the work by raising. If it has a
+    method `watch`, that is called with every step towards clusters that are to be kept: its number, phase, violations and
+    loss. Arrays count as fields.
 
     >>> import workbench as wb
     >>> snapshot = wb.synthetic.cosmic_web(n=16, seed=1)

@@ -1,12 +1,18 @@
-"""Measuring one codec at one bound: compress, decompress, compare, and keep the figures."""
+"""Measuring one codec at one bound: compress, decompress, compare, and keep the figures.
+
+A sweep wants the figures alone, and lets go of what they were measured on; a panel shows the rest, too.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from workbench import backend
 from workbench.archive import Archive, compress
+from workbench.archive.encoding import Progress
+from workbench.backend import Array
 from workbench.bounds.run import Question, Run
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
@@ -16,6 +22,16 @@ from workbench.metrics.report import Figure
 
 class Cancelled(Exception):
     """Nobody waits for the result any more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What came of the archive of a run: `decoded[i]` stands for `original[order[i]]`, or for its own place without one."""
+
+    archive: Archive
+    decoded: Particles | Field
+    order: Array | None
+    report: Report
 
 
 def measure(data: Particles | Field, asked: Question, cancelled: Callable[[], bool] = lambda: False) -> Run:
@@ -28,22 +44,42 @@ def measure(data: Particles | Field, asked: Question, cancelled: Callable[[], bo
         if cancelled():
             raise Cancelled
 
+    return observe(data, asked, go_on)[0]
+
+
+def observe(data: Particles | Field, asked: Question, progress: Progress) -> tuple[Run, Outcome | None]:
+    """The run that answers a question, and all that it was measured on; None when it failed.
+
+    `progress` is called after every chunk. What it raises is the caller's own and passes; nothing else does.
+    """
+    objections: list[BaseException] = []
+
+    def told(share: float, what: str) -> None:
+        try:
+            progress(share, what)
+        except BaseException as objection:
+            objections.append(objection)
+            raise
+
     try:
-        start = time.perf_counter()
-        archive = compress(data, asked.bound, asked.codec, order=asked.order, progress=go_on)
-        middle = time.perf_counter()
-        decoded = archive.decompress()
-        end = time.perf_counter()
-        places = archive.permutation(data) if isinstance(data, Particles) and asked.order == "free" else None
-        report = compare(data, decoded, order=places, quick=asked.metrics == "quick")
-    except Cancelled:
-        raise
-    except WorkbenchError as error:
-        return asked.unanswered(str(error))
+        return _observed(data, asked, told)
     except Exception as error:
-        return asked.unanswered(f"{type(error).__name__}: {error}")
+        if any(error is objection for objection in objections):
+            raise
+        sentence = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+        return asked.unanswered(sentence), None
+
+
+def _observed(data: Particles | Field, asked: Question, progress: Progress) -> tuple[Run, Outcome]:
+    start = time.perf_counter()
+    archive = compress(data, asked.bound, asked.codec, order=asked.order, progress=progress)
+    middle = time.perf_counter()
+    decoded = archive.decompress()
+    end = time.perf_counter()
+    places = archive.permutation(data) if isinstance(data, Particles) and asked.order == "free" else None
+    report = compare(data, decoded, order=places, quick=asked.metrics == "quick")
     figures = {**_sizes(archive), **_times(archive, middle - start, end - middle), **report.figures}
-    return asked.answered(figures, _notes(archive, report))
+    return asked.answered(figures, _notes(archive, report)), Outcome(archive, decoded, places, report)
 
 
 def _sizes(archive: Archive) -> dict[str, Figure]:

@@ -174,7 +174,7 @@ def _report(progress: Progress | None, share: float, run: Run) -> None:
 def _plan(
     data: Any, given_codecs: Any, given_bounds: Any, order: Any, metrics: Any, workers: Any, cancel: Stoppable | None
 ) -> _Plan:
-    checked = _data(data)
+    checked = require_data(data)
     if order not in ("keep", "free"):
         raise WorkbenchError(f"order must be 'keep' or 'free'; got {order!r}")
     if order == "free" and isinstance(checked, Field):
@@ -188,7 +188,8 @@ def _plan(
     return _Plan(checked, tuple(questions), count, (lambda: False) if cancel is None else cancel.is_set)
 
 
-def _data(given: Any) -> Particles | Field:
+def require_data(given: Any) -> Particles | Field:
+    """Data that can be compressed in this process, an array as a field; anything else is refused with a sentence."""
     data = given if isinstance(given, Particles | Field) else None
     if isinstance(given, np.ndarray):
         data = Field(given)

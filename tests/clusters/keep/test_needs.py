@@ -4,31 +4,12 @@ import dataclasses
 
 import numpy as np
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import oracles
 from clusters.keep.scenarios import Scenario, scenarios
-from workbench.clusters.keep.needs import APART, TOUCH, _cheapest_links, find_needs, groups_with_needs
+from workbench.clusters.keep.needs import APART, TOUCH, find_needs, groups_with_needs
 from workbench.clusters.keep.promise import KeepClusters
 from workbench.clusters.keep.scene import Scene
-
-
-@given(st.integers(2, 40), st.integers(0, 120), st.integers(0, 2**32), st.booleans())
-@settings(max_examples=300)
-def test_the_cheapest_links_are_those_of_kruskal(count: int, links: int, seed: int, ties: bool) -> None:
-    random = np.random.default_rng(seed)
-    part = random.choice(1000, count, replace=False)[random.integers(0, max(count // 2, 1), count)]
-    pairs = random.integers(0, count, (links, 2)).astype(np.int32)
-    distance = random.random(links)
-    distance = np.floor(distance * 3) if ties else distance
-    assert _cheapest_links(pairs, part, distance).tolist() == oracles.cheapest_forest(part, pairs, distance)
-
-
-def test_a_long_chain_of_equal_links_is_needed_whole() -> None:
-    """Each of many trees in a row chooses a neighbour, all at once."""
-    pairs = np.stack([np.arange(4999), np.arange(1, 5000)], axis=1).astype(np.int32)
-    for distance in (np.zeros(4999), np.arange(4999.0), -np.arange(4999.0)):
-        assert _cheapest_links(pairs, np.arange(5000), distance).tolist() == list(range(4999))
 
 
 def scene_of(scenario: Scenario) -> Scene:

@@ -31,7 +31,7 @@ EVERYTHING_AFTER = 40   # and so do all particles
 WATCHED = (2.0, 6.0)    # how far moves are watched, in bounds: in the first attempt, which has few collisions, and later
 MOST_ATTEMPTS = 48
 
-Progress = Callable[[float, str], object]
+Progress = Callable[[float, str], object]   # with a method `watch(step)`, if it wants to see every Step
 
 
 @dataclass(eq=False)
@@ -124,12 +124,19 @@ class Attempts:
         return repair.missed()
 
     def _repair(self, needs: Needs) -> Repair:
-        return Repair(self.scene, self.scene.decoded_cells[-1], needs, WATCHED[self.scene.attempts > 1])
+        watch = getattr(self.progress, "watch", None)
+        return Repair(self.scene, self.scene.decoded_cells[-1], needs, WATCHED[self.scene.attempts > 1], watch)
 
     def _descend(self, repair: Repair) -> None:
-        repair.descend(self.descent.append)
+        repair.descend(lambda step: self._descended(step, repair.watch))
         for partly in (False, True):
             repair.move(to_target=True, partly=partly)
+
+    def _descended(self, step: Step, watch: Callable[[Step], object] | None) -> None:
+        self.descent.append(step)
+        self._tell(f"descent, step {step.number + 1}: {step.violations:,} pairs to set right")
+        if watch is not None:
+            watch(step)
 
     def _weigh(self, needs: Needs) -> None:
         """Estimate what storing that a particle moved will cost, from how often each kind of particle has a need."""

@@ -36,7 +36,9 @@ def correct(
 ) -> Correction:
     """Correct positions that some codec has decoded, so that the groups of `original` are kept, and so is the bound.
 
-    `decoded[i]` stands for `original[i]`, within the bound; a number is an absolute bound.
+    `decoded[i]` stands for `original[i]`, within the bound; a number is an absolute bound. `progress` is called with the
+    share that is done and what is being done. If it has a method `watch`, that is called with every `Step`, of descent and
+    of moves, as it happens: how many pairs are still wrong, and by how much. Raising in either ends the work at once.
 
     >>> original = Particles([[0.1, 0.5], [0.19, 0.5], [0.5, 0.5]], box=1.0)
     >>> correction = correct(original, [[0.09, 0.5], [0.2, 0.5], [0.5, 0.5]], 0.02, linking_length=0.1, unit="length")

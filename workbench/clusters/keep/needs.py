@@ -15,12 +15,12 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.alike import Parts, parts_of
+from workbench.clusters.broken import cheapest_links, distances
 from workbench.clusters.discord import MOST_BETWEEN_CELLS, UNLABELLED, discords, torn_labels
 from workbench.clusters.groups import Groups
 from workbench.clusters.keep.scene import UNASKED, Scene
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
-from workbench.data.periodic import nearest_image
 
 TOUCH, APART = 0, 1
 
@@ -62,10 +62,19 @@ class Needs:
 
     def missed(self, scene: Scene) -> Array:
         """Which of them are not met by where the particles are now."""
-        xp, squared = scene.xp, _distances(scene, self.pairs) ** 2
-        near, far = (xp.asarray([length(n) ** 2 for n in range(len(scene.lengths))]) for length in (scene.near, scene.far))
+        squared, (near, far) = self._distances(scene) ** 2, scene.thresholds
         number, apart = self.kind >> 1, (self.kind & 1).astype(bool)
-        return xp.where(apart, squared <= far[number], squared > near[number])
+        return scene.xp.where(apart, squared <= far[number], squared > near[number])
+
+    def misses(self, scene: Scene) -> Array:
+        """By how much each of them is missed: nothing where it is met."""
+        xp, distance = scene.xp, self._distances(scene)
+        number, apart = self.kind >> 1, (self.kind & 1).astype(bool)
+        near, far = map(xp.sqrt, scene.thresholds)
+        return xp.maximum(xp.where(apart, far[number] - distance, distance - near[number]), 0)
+
+    def _distances(self, scene: Scene) -> Array:
+        return distances(scene.current, self.pairs, scene.original.box)
 
 
 def find_needs(scene: Scene, region: Region | None = None) -> Needs:
@@ -101,7 +110,7 @@ def _needs_at(scene: Scene, number: int, region: Region | None) -> Needs:
     if region is not None:
         part = xp.zeros(len(scene), xp.int32)
         part[region.index] = parts.part
-    links = lost[_cheapest_links(lost, part, _distances(scene, lost))]
+    links = lost[cheapest_links(lost, part, distances(scene.current, lost, scene.original.box))]
     pairs = xp.concatenate([links, false]).astype(xp.int32)
     kind = xp.concatenate([xp.full(len(links), 2 * number + TOUCH), xp.full(len(false), 2 * number + APART)])
     return Needs(pairs, kind.astype(xp.int32))
@@ -135,39 +144,3 @@ def _parts(scene: Scene, number: int, cells: SortedCells, group: Array, wanted: 
         grown = (group == UNASKED) & (members[parts.part] >= scene.promise.min_members)
         group = scene.xp.where(grown, wanted.labels.astype(group.dtype), group)
     return parts_of(cells, group, near, far, most)
-
-
-def _cheapest_links(pairs: Array, part: Array, distance: Array) -> Array:
-    """Which of these pairs (indices, rising) join the parts that they connect, with the least distances: Boruvka's trees.
-
-    `part` is a label of every particle.
-
-    >>> pairs = np.array([[0, 1], [0, 2], [1, 2]], np.int32)
-    >>> _cheapest_links(pairs, np.array([5, 6, 7]), np.array([3.0, 1.0, 2.0])).tolist()
-    [1, 2]
-    """
-    xp = backend.namespace(pairs, part, distance)
-    order = xp.argsort(distance, kind="stable")
-    labels, ends = xp.unique(part[pairs[order]], return_inverse=True)
-    ends = ends.reshape(-1, 2)
-    tree, nodes = xp.arange(len(labels)), xp.arange(len(labels))
-    chosen = xp.zeros(len(pairs), bool)
-    while len(between := xp.flatnonzero(tree[ends[:, 0]] != tree[ends[:, 1]])):
-        sides = tree[ends]
-        at, first = xp.unique(sides[between].ravel(), return_index=True)   # for each tree its cheapest pair to another
-        best = xp.repeat(between, 2)[first]
-        chosen[best] = True
-        parent = nodes.copy()
-        parent[at] = sides[best].sum(axis=1) - at
-        mutual = parent[parent] == nodes   # two trees that chose the same pair
-        parent = xp.where(mutual, xp.minimum(parent, nodes), parent)
-        while bool(((above := parent[parent]) != parent).any()):
-            parent = above
-        tree = parent[tree]
-    return xp.sort(order[chosen])
-
-
-def _distances(scene: Scene, pairs: Array) -> Array:
-    """The distance between the ends of each pair as they are now."""
-    one, other = (scene.current[pairs[:, end]].astype(np.float64) for end in (0, 1))
-    return scene.xp.sqrt((nearest_image(one - other, scene.original.box) ** 2).sum(axis=1))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,29 +25,47 @@ MOST_STEPS = 60        # of descent
 MARGIN_OF_DESCENT = 1 / 64   # how far beyond what is needed descent aims, in bounds: so that rounding to moves leaves room
 
 
+Phase = Literal["moves", "descent"]
+
+
 @dataclass(frozen=True)
 class Step:
-    """One step of descent: how many needs its candidates still miss, and half their squared misses, in squared bounds."""
+    """One step of descent or one round of moves, counted from 0, which is what was there before.
+
+    `missed` are the needs that are still missed, at either end, and `loss` half the squared misses there, in squared
+    bounds; to descent, strangers who would come near add to it. `violations` counts each need once.
+
+    >>> Step(3, 12, 0.5).violations
+    6
+    """
 
     number: int
     missed: int
     loss: float
+    phase: Phase = "descent"
+
+    @property
+    def violations(self) -> int:
+        """How many pairs of particles are still wrong."""
+        return (self.missed + 1) // 2
 
 
 @dataclass(eq=False)
 class Repair:
-    """An attempt to meet some needs."""
+    """An attempt to meet some needs; `watch`, if there is one, is told what each round of moves has come to."""
 
     scene: Scene
     cells: SortedCells
     needs: Needs
     watched: float   # how far moves are watched, in bounds
+    watch: Callable[[Step], object] | None = None
     around: Surroundings = field(init=False)
     target: Array = field(init=False)   # where each candidate should go, as a displacement
 
     def __post_init__(self) -> None:
         self.around = Surroundings.of(self.scene, self.cells, self.needs, self.watched)
         self.target = self.scene.xp.zeros((len(self), self.scene.original.dimensions))
+        self._show(0)
 
     def __len__(self) -> int:
         return len(self.around.candidates)
@@ -117,7 +135,7 @@ class Repair:
         proposed, score = xp.empty(len(self), xp.int32), xp.zeros(len(self), xp.int64)
         accepted, awake = xp.empty(len(self), xp.uint8), xp.ones(len(self), xp.uint8)
         moves = xp.asarray(alphabet(scene.original.dimensions).moves)
-        for _ in range(MOST_ROUNDS):
+        for number in range(1, MOST_ROUNDS + 1):
             propose(xp.flatnonzero(awake).astype(xp.int32), proposed, score)
             scene.kernel("repair", "accept")(len(self), around.candidates, *sight, score, accepted)
             if not bool(accepted.any()):
@@ -126,8 +144,17 @@ class Repair:
                 len(self), around.candidates, accepted, proposed, scene.surmise.forward, moves, scene.decoded,
                 scene.periods, scene.step, scene.current, scene.rank,
             )
+            self._show(number)
             scene.kernel("repair", "wake")(len(self), *sight, accepted, pending, awake)
             score[accepted.astype(bool)] = 0
+
+    def _show(self, number: int) -> None:
+        """Tell whoever watches what is missed after so many rounds."""
+        if self.watch is None:
+            return
+        missed = 2 * int(self.needs.missed(self.scene).sum())
+        loss = float((self.needs.misses(self.scene) ** 2).sum()) / self.scene.bound**2
+        self.watch(Step(number, missed, loss, "moves"))
 
     def _given(self) -> tuple[Any, ...]:
         """What all kernels ask about the candidates."""

@@ -1,0 +1,80 @@
+"""How the documentation is built: `make docs`.
+
+The notebooks become pages as they run, so that what a page shows is what the code does. Nothing in a page comes from
+another server, neither fonts nor scripts, so that it can be read from a disk and tells nobody who reads it.
+"""
+
+import inspect
+import os
+import re
+import shutil
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+from workbench import __version__
+from workbench.codecs import Codec
+
+os.environ["LOSSBENCH_STATIC"] = "1"   # panels in notebooks show themselves as pictures: behind a page is no kernel
+
+project = "Lossbench"
+copyright = "the Lossbench authors. BSD-3-Clause"
+release = __version__
+exclude_patterns = ["_build", "**/.*"]
+templates_path = ["_templates"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx_copybutton"]
+
+html_theme = "furo"
+html_title = f"Lossbench {__version__}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_theme_options = {"navigation_with_keys": True}
+
+myst_heading_anchors = 3
+nb_execution_mode = os.environ.get("LOSSBENCH_NOTEBOOKS", "force")   # "off" shows them without what they print
+nb_execution_timeout = 180
+nb_execution_in_temp = True
+nb_execution_show_tb = True   # of a cell that fails, which is a warning, and warnings are errors
+nb_merge_streams = True
+suppress_warnings = ["mystnb.unknown_mime_type"]   # HoloViews offers its plots in types that only JupyterLab knows, too
+nb_ipywidgets_js: dict[str, str] = {}   # would come from another server; panels are pictures here
+
+default_role = "literal"   # docstrings mark code by single backticks
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 100
+copybutton_exclude = ".linenos, .gp, .go"
+
+
+def copy_notebooks(app: Sphinx, config: object) -> None:
+    """Put the notebooks among the pages, which is where Sphinx looks; by a link, theirs to each other would lead out."""
+    if app.srcdir == app.confdir:
+        pages = Path(app.srcdir) / "notebooks"
+        shutil.rmtree(pages, ignore_errors=True)
+        shutil.copytree(Path(app.confdir).parent / "notebooks", pages, ignore=shutil.ignore_patterns(".*"))
+
+
+def keep_bars(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """The bars of |x| in docstrings, which reStructuredText takes for something else; those in code stay as they are."""
+    for place, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            lines[place] = re.sub(r"`[^`]*`|\|", lambda found: r"\|" if found[0] == "|" else found[0], line)
+
+
+def add_options(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """The options of a codec, as its schema has them."""
+    if isinstance(thing, type) and issubclass(thing, Codec) and not inspect.isabstract(thing):
+        for option, about in thing.schema()["properties"].items():
+            if "title" not in about:
+                continue   # what a codec is wrapped around is no option
+            choices = f" ({', '.join(f'``{choice!r}``' for choice in about['enum'])})" if "enum" in about else ""
+            lines.append(f"* ``{option}``: {about['title']}{choices}; default ``{about['default']!r}``")
+        lines.append("")
+
+
+def setup(app: Sphinx) -> None:
+    """Called by Sphinx."""
+    app.connect("config-inited", copy_notebooks)
+    app.connect("autodoc-process-docstring", keep_bars)
+    app.connect("autodoc-process-docstring", add_options)

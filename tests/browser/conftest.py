@@ -1,0 +1,70 @@
+"""One JupyterLab for all tests in a browser; a page and a kernel of its own for each, watched until it closes."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("playwright", reason="tests in a browser need Playwright: pip install playwright")
+pytest.importorskip("jupyterlab", reason="tests in a browser need the lab extra")
+
+from playwright.sync_api import Browser
+
+from browser.chromium import NoChromiumError, chromium
+from browser.lab_server import LabServer, lab_server
+from browser.notebook_page import NotebookPage
+from browser.watch import Watch
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
+    """JupyterLab with copies of the project's notebooks."""
+    with lab_server(tmp_path_factory.mktemp("lab") / "server", sorted(NOTEBOOKS.glob("*.ipynb"))) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Not for the whole session: other tests run event loops, and there is none beside Playwright's in one thread."""
+    try:
+        with chromium() as running:
+            yield running
+    except NoChromiumError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def artefacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where screenshots go."""
+    named = os.environ.get("LOSSBENCH_SCREENSHOTS")
+    folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture
+def opened(browser: Browser, server: LabServer, artefacts: Path) -> Iterator[tuple[NotebookPage, Watch]]:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    watch = Watch(page, server)
+    notebook = NotebookPage(page, server, artefacts)
+    yield notebook, watch
+    notebook.close()
+    context.close()
+
+
+@pytest.fixture
+def watch(opened: tuple[NotebookPage, Watch]) -> Watch:
+    """What the page should not have done."""
+    return opened[1]
+
+
+@pytest.fixture
+def notebook(opened: tuple[NotebookPage, Watch]) -> Iterator[NotebookPage]:
+    """A page to open a notebook in. At the end nothing may have gone wrong unseen, or have left the machine."""
+    page, watch = opened
+    yield page
+    assert not (complaints := watch.complaints()), "\n".join(complaints)

@@ -1,0 +1,79 @@
+"""The first notebook, and the smallest panels there can be, in a real browser."""
+
+import pytest
+
+from browser import toys
+from browser.notebook_page import NotebookPage, eventually
+from browser.watch import Watch
+
+pytestmark = pytest.mark.slow
+# What HoloViews does when it shows elements itself: it asks for Panel's style sheets, which make no difference here, and
+# its front end writes to a comm that the kernel does not have.
+OF_HOLOVIEWS = r"another machine: https://cdn\.holoviz\.org/panel/[\w./-]+\.css(\?v=[\d.]+)?$|No such comm"
+CHART = "canvas.bk-layer"   # the lower one of each plot's two layers comes first
+ELEMENT = "application/vnd.holoviews_exec.v0+json"
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+def test_the_first_notebook_runs_and_draws_its_plots(notebook: NotebookPage, watch: Watch) -> None:
+    watch.allow(OF_HOLOVIEWS)
+    notebook.open("start.ipynb")
+    notebook.run_all(seconds=60)
+    assert not notebook.warnings()
+    plots = notebook.showing(ELEMENT)
+    assert plots
+    for cell in [*plots, *notebook.showing(WIDGET)]:
+        cell.scroll_into_view_if_needed()
+        assert notebook.drawn(cell.locator("canvas")).colours > 50
+        notebook.screenshot(f"start-{cell.locator('.jp-InputPrompt').first.inner_text().strip('[]: ')}")
+
+
+def test_moving_a_slider_changes_the_picture_and_the_value(notebook: NotebookPage) -> None:
+    notebook.write("slider.ipynb", toys.SLIDER_AND_CANVAS, "panel = toy()\npanel")
+    notebook.run_all()
+    before = notebook.drawn("canvas.toy")
+    assert (before.width, before.height, before.colours) == (128, 128, 256)
+    notebook.move("Bound", 3)
+    eventually(lambda: notebook.python("panel.children[0].value") == "3")
+    eventually(lambda: notebook.picture("canvas.toy") != before)
+    assert notebook.text(".widget-readout") == "3"
+    notebook.move("Bound", -1)
+    eventually(lambda: notebook.python("panel.children[0].value") == "2")
+    notebook.press("Start again")
+    eventually(lambda: notebook.picture("canvas.toy") == before)
+    assert notebook.python("panel.children[0].value") == "0"
+
+
+def test_a_canvas_shows_its_last_picture_after_the_page_is_loaded_again(notebook: NotebookPage) -> None:
+    notebook.write("again.ipynb", toys.SLIDER_AND_CANVAS, "panel = toy()\npanel")
+    notebook.run_all()
+    before = notebook.drawn("canvas.toy")
+    notebook.move("Bound", 1)
+    eventually(lambda: notebook.picture("canvas.toy") != before)
+    moved = notebook.picture("canvas.toy")
+    notebook.save()
+    notebook.reload()
+    assert notebook.drawn("canvas.toy") == moved
+    notebook.press("Start again")
+    eventually(lambda: notebook.picture("canvas.toy") == before)
+
+
+def test_a_chart_follows_events_from_another_thread_the_theme_and_the_width(notebook: NotebookPage, watch: Watch) -> None:
+    watch.allow(OF_HOLOVIEWS)
+    notebook.write("chart.ipynb", toys.CHART, "wave, model = chart()\nmodel")
+    notebook.run_all()
+    before = notebook.drawn(CHART)
+    notebook.run_cell(
+        "import asyncio, threading\n"
+        "loop = asyncio.get_running_loop()\n"
+        "threading.Thread(target=loop.call_soon_threadsafe, args=[lambda: wave.event(number=4.0)]).start()"
+    )
+    eventually(lambda: notebook.picture(CHART) != before)
+    notebook.dark()
+    colour = "() => getComputedStyle(document.querySelector('.jp-NotebookPanel')).backgroundColor"
+    assert notebook.page.evaluate(colour) == "rgb(17, 17, 17)"
+    wide = notebook.picture(CHART).width
+    notebook.resize(900)
+    eventually(lambda: notebook.picture(CHART).width < wide)
+    notebook.screenshot("dark-and-narrow")
+    notebook.dark(False)

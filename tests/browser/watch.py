@@ -1,0 +1,55 @@
+"""What must not happen while a page is open, noted from outside: requests to other machines, errors nobody shows.
+
+A panel that works here and now may still ask a server far away for a style sheet, or throw where only a console sees it; an
+exception in a widget's callback is shown in no cell. All this fails the test.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from playwright.sync_api import ConsoleMessage, Page
+
+from browser.lab_server import LabServer
+
+HERE = {"127.0.0.1", "localhost", None}   # no host: data:, blob:, about:
+# JupyterLab 4.6 logs no errors of its own to the console, so there is nothing to allow.
+IN_LOG = re.compile(r"^Traceback|^\[[EC] ", re.MULTILINE)   # of the server and its kernels
+
+
+class Watch:
+    """Notes what a page and its kernel should not do, from now on."""
+
+    def __init__(self, page: Page, server: LabServer) -> None:
+        self.outside: list[str] = []
+        self.errors: list[str] = []
+        self._allowed: list[str] = []
+        self._page = page
+        self._log = server.log
+        self._logged = server.log.stat().st_size
+        page.on("request", lambda request: self._note_request(request.url))
+        page.on("websocket", lambda socket: self._note_request(socket.url))
+        page.on("console", self._note_message)
+        page.on("pageerror", lambda error: self.errors.append(f"thrown: {error}"))
+
+    def allow(self, pattern: str) -> None:
+        """Let complaints that match pass. A request outside goes nowhere all the same: no name is known."""
+        self._allowed.append(pattern)
+
+    def complaints(self) -> list[str]:
+        """Everything noted so far that should not have happened."""
+        self._page.evaluate("null")   # Playwright tells what has happened while it is asked something
+        logged = self._log.read_bytes()[self._logged:].decode()
+        tail = [f"in the server's log:\n{logged[-3000:]}"] if IN_LOG.search(logged) else []
+        noted = [*(f"asked another machine: {url}" for url in self.outside), *self.errors, *tail]
+        return [complaint for complaint in noted if not any(re.search(pattern, complaint) for pattern in self._allowed)]
+
+    def _note_request(self, url: str) -> None:
+        if urlsplit(url).hostname not in HERE:
+            self.outside.append(url)
+
+    def _note_message(self, message: ConsoleMessage) -> None:
+        source = message.location["url"]
+        if message.type == "error" and source not in self.outside:   # the request itself is noted already
+            self.errors.append(f"in the console: {message.text} ({source})")

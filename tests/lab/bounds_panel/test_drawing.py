@@ -1,0 +1,231 @@
+"""What is shown: the same form whatever the data, the right numbers in it, and nothing made twice."""
+
+import dataclasses
+
+import holoviews as hv
+import numpy as np
+import pytest
+
+import workbench as wb
+from lab.bounds_panel.samples import ALL, FIELDS, PARTICLES, quiet, sample
+from workbench.bounds.run import Run
+from workbench.lab.bounds_panel import BoundsState, draw, spectra_of, try_bound
+from workbench.lab.bounds_panel.plots import rate_distortion_chart
+from workbench.lab.charts import COLOURS, MARKERS, limits, styled
+
+
+def shown(name, runs=(), **changes):
+    data = sample(name)
+    state = dataclasses.replace(BoundsState.for_(data), **changes)
+    trial = try_bound(data, state, quiet)
+    return draw(data, state, trial, runs, spectra_of(data, trial, quiet))
+
+
+def structure(chart):
+    return [type(part).__name__ for part in chart]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_form_is_the_same_before_and_after(name):
+    data = sample(name)
+    state = BoundsState.for_(data)
+    wrong = BoundsState("lattice")   # which fails for fields
+    failed = draw(data, state, try_bound(data, wrong, quiet))
+    before, after = draw(data, state), shown(name)
+    assert list(before.charts) == list(after.charts) == list(failed.charts)
+    for chart in before.charts:
+        assert structure(before.charts[chart]) == structure(after.charts[chart]) == structure(failed.charts[chart])
+    assert list(before.tables) == list(after.tables)
+    assert after.tables["tried so far"].chosen == 0
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_chart_can_be_drawn_and_changed(name):
+    before, after = draw(sample(name), BoundsState.for_(sample(name))), shown(name)
+    for chart, element in before.charts.items():
+        pipe = hv.streams.Pipe(data=element)
+        plot = hv.renderer("bokeh").get_plot(hv.DynamicMap(lambda data: data, streams=[pipe]))
+        pipe.send(after.charts[chart])
+        figure = plot.state
+        assert figure.background_fill_alpha == figure.border_fill_alpha == 0
+        assert figure.toolbar_location is None
+        assert figure.sizing_mode == "stretch_width"
+        ends = [figure.x_range.start, figure.x_range.end, figure.y_range.start, figure.y_range.end]
+        assert np.isfinite(ends).all()
+        plot.cleanup()
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name != "line"])
+def test_pictures_are_side_by_side_on_one_scale(name):
+    original, decoded, error = shown(name).pictures
+    assert original.pixels.shape == decoded.pixels.shape == error.pixels.shape
+    assert original.window == decoded.window == error.window
+    assert (original.low, original.high, original.logarithmic) == (decoded.low, decoded.high, decoded.logarithmic)
+    assert error.low == -error.high < 0
+    assert error.colours == "difference"
+
+
+def test_a_line_is_drawn_as_curves():
+    found = shown("line", window=(100.0, 200.0, 0, 1))
+    assert found.pictures == ()
+    curve = found.charts["values"].get(0)
+    assert 99 <= len(curve) <= 102
+    assert np.abs(found.charts["errors"].get(0)["error / bound"]).max() <= 1 + 1e-6
+
+
+def test_errors_are_coloured_in_units_of_the_bound():
+    data = sample("plane")
+    state = BoundsState("prequantised", eb=0.1)
+    trial = try_bound(data, state, quiet)
+    error = draw(data, state, trial).pictures[2]
+    expected = np.rint((trial.decoded.values.astype(float) - data.values) / 0.1 * 127)[::-1]
+    assert (error.low, error.high, error.unit) == (-1, 1, "bounds")
+    assert (error.pixels.astype(int) - 128 == expected).all()
+
+
+def test_masked_and_missing_cells_are_empty_everywhere():
+    data = sample("coast")
+    found = shown("coast", index=3)
+    empty = ~data.valid[3][::-1]
+    assert empty.any()
+    for picture in found.pictures:
+        assert picture.empty
+        assert ((picture.pixels == 0) == empty).all()
+
+
+@pytest.mark.parametrize("name", PARTICLES)
+def test_the_difference_of_particles_is_that_of_their_numbers(name):
+    found = shown(name, codec="pcodec")   # exact
+    original, decoded, difference = found.pictures
+    assert (original.pixels == decoded.pixels).all()
+    assert (difference.pixels == 128).all()
+
+
+def test_what_did_not_change_is_the_same_object():
+    data = sample("cube")
+    state = BoundsState.for_(data)
+    trial = try_bound(data, state, quiet)
+    spectra = spectra_of(data, trial, quiet)
+    one, other = draw(data, state, trial, (), spectra), draw(data, state, trial, (), spectra)
+    assert all(a is b for a, b in zip(one.pictures, other.pictures, strict=True))
+    assert all(one.charts[name] is other.charts[name] for name in one.charts)
+    finer = dataclasses.replace(state, eb=state.eb / 2)
+    later = draw(data, finer, try_bound(data, finer, quiet), (trial.run,), spectra)
+    assert later.pictures[0] is one.pictures[0]
+    assert later.pictures[1] is not one.pictures[1]
+    assert later.charts["rate-distortion"] is not one.charts["rate-distortion"]
+
+
+@pytest.mark.parametrize("name", ["plane", "web"])
+def test_every_run_has_a_place_and_each_codec_its_own_mark(name):
+    data = sample(name)
+    start = BoundsState.for_(data)
+    bounds = [wb.Absolute(start.eb * factor) for factor in (0.5, 2)]
+    runs = wb.sweep(data, ["zfp", "sperr", "pcodec", "prequantised"], bounds).rows
+    found = shown(name, runs)
+    lines, points, ring, legend, names = found.charts["rate-distortion"]
+    drawn = [run for run in runs if run["max_error"] > 0]
+    assert len(points) == len(drawn) + 1
+    assert len(ring) == 1
+    assert len(lines) == len(drawn) - len({run.label for run in drawn})
+    assert len(legend) == len(names) == len({run.label for run in drawn}) + 1
+    assert len({(row[4], row[5]) for row in legend.array()}) == len(legend)
+    table = found.tables["tried so far"]
+    assert len(table.rows) == len(runs) + 1
+    assert table.rows[table.chosen][0] == start.codec
+
+
+def test_a_run_that_was_measured_before_is_the_current_one():
+    data = sample("plane")
+    state = BoundsState.for_(data)
+    (run,) = wb.sweep(data, state.chosen, state.bound)
+    found = draw(data, state, try_bound(data, state, quiet), [run])
+    assert len(found.tables["tried so far"].rows) == 1
+    assert found.tables["tried so far"].chosen == 0
+
+
+def test_colours_and_marks_tell_more_codecs_apart_than_there_are():
+    assert len({(number % len(COLOURS), number % len(MARKERS)) for number in range(50)}) == 50
+
+
+def test_no_runs_are_a_chart_too():
+    chart = rate_distortion_chart(sample("plane"), [Run({"id": "a"}, "a", wb.Absolute(1), error="no")], None)
+    assert [len(part) for part in chart] == [0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_facts_say_what_the_archive_says(name):
+    data = sample(name)
+    state = BoundsState.for_(data)
+    trial = try_bound(data, state, quiet)
+    facts = {fact.name: fact for fact in draw(data, state, trial).facts}
+    assert facts["ratio"].value == f"{trial.archive.ratio:.3g} x"
+    assert facts["largest error"].verdict == "good"
+    assert all(fact.value and fact.meaning for fact in facts.values())
+
+
+def test_a_failure_is_said_and_nothing_else():
+    data = sample("plane")
+    found = draw(data, BoundsState("lattice"), try_bound(data, BoundsState("lattice"), quiet))
+    assert [fact.verdict for fact in found.facts] == ["bad"]
+    assert found.note == f"lattice failed: {found.facts[0].meaning}"
+    assert len(found.pictures) == 1
+    assert "lattice is for particles" in found.tables["tried so far"].rows[0][-1]
+
+
+def test_corrected_values_are_told():
+    run = Run({"id": "zfp"}, "zfp", wb.Absolute(1.0))
+    data = sample("plane")
+    trial = try_bound(data, BoundsState.for_(data), quiet)
+    broken = dataclasses.replace(trial, run=dataclasses.replace(run, figures={**trial.run.figures, "corrected": 0.0125}))
+    facts = {fact.name: fact.value for fact in draw(data, BoundsState.for_(data), broken).facts}
+    assert facts["corrected"] == "1.25 %"
+
+
+@pytest.mark.parametrize(("name", "words"), [
+    ("nothing", "no spectrum: a power spectrum needs values"),
+    ("one point", "no spectrum: a power spectrum needs particles"),
+])
+def test_what_cannot_be_shown_has_a_reason(name, words):
+    assert words in shown(name).note
+
+
+def test_a_large_slice_says_what_a_pixel_is():
+    data = wb.Field(np.zeros((3, 2500), np.float32) + np.arange(2500, dtype=np.float32))
+    state = BoundsState("prequantised", eb=0.1)
+    found = draw(data, state, try_bound(data, state, quiet))
+    assert "mean of up to 1 x 3 values" in found.note
+    assert found.pictures[0].pixels.shape == (3, 1024)
+
+
+def test_all_of_a_style_is_one_call():
+    chart = styled(hv.Curve([(1, 1), (10, 3)]), logx=True)
+    figure = hv.renderer("bokeh").get_plot(chart).state
+    assert figure.height == 220
+    assert figure.background_fill_alpha == 0
+    assert figure.xaxis[0].major_label_text_color == "#7a7a7a"
+
+
+def test_limits_show_all_that_has_a_place():
+    assert limits([1, 3, np.inf, np.nan], room=0.5) == (0, 4)
+    low, high = limits([0.0, 1e-3, 10.0], logarithmic=True)
+    assert 0 < low < 1e-3 < 10 < high
+
+
+@pytest.mark.parametrize("name", FIELDS[1:])
+def test_real_slices_of_every_axis_can_be_looked_at(name):
+    data = sample(name)
+    for axis in range(3 if len(data.shape) > 2 else 1):
+        found = shown(name, axis=axis, index=1 if len(data.shape) > 2 else 0, logarithmic=True)
+        assert found.pictures[0].logarithmic
+
+
+def test_real_data_are_shown(shared_data):
+    data = wb.Field(np.fromfile(shared_data / "sperr_fields" / "wmag91.float", "<f4").reshape(91, 91, 91))
+    state = BoundsState.for_(data)
+    trial = try_bound(data, state, quiet)
+    found = draw(data, state, trial, (), spectra_of(data, trial, quiet))
+    facts = {fact.name: fact.value for fact in found.facts}
+    assert float(facts["ratio"].split()[0]) > 4
+    ratio = found.charts["spectrum ratio"].get(2)["P' / P"]
+    assert np.abs(ratio - 1).max() < 0.01

@@ -1,0 +1,392 @@
+"""What is shown: pictures against counts of particles, marks against what they mark, and charts that are built alike."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from lab.clusters_panel import samples
+from workbench.clusters.keep.repair import Step
+from workbench.lab.chart_view import ChartView
+from workbench.lab.clusters_panel import Chosen, Trace, chosen_mark, draw, shown_outcome
+from workbench.lab.clusters_panel.curves import descent_chart, mass_function_chart
+from workbench.lab.clusters_panel.density import shown_axes
+from workbench.lab.clusters_panel.detail import MOST_POINTS
+from workbench.lab.clusters_panel.panes import MOST_HALOS, MOST_LINKS
+from workbench.lab.description import Marks, Picture, Shown
+
+CLUMPS = [name for name in samples.SETS if name.endswith("-D")]
+
+
+def drawn(name: str, **fields: Any) -> Shown:
+    case = samples.case(name)
+    return draw(case.particles, case.changed(**fields), case.halos, case.breakage, case.kept)
+
+
+def marks_of(picture: Picture, label: str, shape: str = "") -> list[Marks]:
+    return [marks for marks in picture.marks if marks.label == label and shape in ("", marks.shape)]
+
+
+def facts_of(shown: Shown) -> dict[str, str]:
+    return {fact.name: fact.value for fact in shown.facts}
+
+
+def links_of(picture: Picture, label: str) -> Marks:
+    (lines,) = marks_of(picture, label, "lines")
+    return lines
+
+
+@pytest.mark.parametrize("shows", ["decoded", "kept"])
+@pytest.mark.parametrize("name", samples.SETS)
+def test_every_set_can_be_drawn_at_every_stage(name, shows):
+    case = samples.case(name)
+    state = case.changed(shows=shows)
+    stages = [(), (case.breakage,), (case.breakage, case.kept), (None, case.kept), (case.breakage, None, case.kept.trace)]
+    charts = []
+    for results in stages:
+        shown = draw(case.particles, state, case.halos, *results)
+        assert len(shown.pictures) == (1 if shown_outcome(state, *[*results, None, None][:2]) is None else 2)
+        assert shown.detail is None
+        assert set(shown.tables) == {"halos", "certificate"}
+        assert all(picture.pixels.any() for picture in shown.pictures)
+        charts.append(shown.charts)
+    assert {tuple(chart) for chart in charts} == {("mass function", "descent")}
+    for chart in ("mass function", "descent"):
+        built = {tuple((type(part).__name__, part.label) for part in found[chart]) for found in charts}
+        assert len(built) == 1
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("name", CLUMPS)
+def test_pictures_have_light_where_there_are_particles(name, axis):
+    case = samples.case(name)
+    shown = drawn(name, axis=axis)
+    axes = shown_axes(case.particles, axis)
+    sets = case.particles, case.breakage.outcome.decoded
+    for particles, picture in zip(sets, shown.pictures, strict=True):
+        left, right, bottom, top = picture.window
+        height, width = picture.pixels.shape
+        positions = particles.positions[:, axes].astype(float)
+        inside = ((positions >= [left, bottom]) & (positions <= [right, top])).all(axis=1)
+        counts = np.histogram2d(
+            positions[inside, 1], positions[inside, 0], (height, width), ((bottom, top), (left, right))
+        )[0][::-1]
+        assert ((counts > 0) == (picture.pixels > 0)).mean() > 0.99   # edges of pixels are rounded
+    assert shown.pictures[0].low == shown.pictures[1].low
+    assert shown.pictures[0].high == shown.pictures[1].high
+    assert shown.pictures[0].pixels.shape == shown.pictures[1].pixels.shape
+
+
+def test_what_does_not_change_is_the_same_array_so_that_it_is_not_sent_again():
+    one, other = drawn("periodic 3-D"), drawn("periodic 3-D", min_members=30)
+    for before, after in zip(one.pictures, other.pictures, strict=True):
+        assert before.pixels is after.pixels
+    assert one.charts["descent"] is other.charts["descent"]
+    assert one.charts["mass function"] is not other.charts["mass function"]
+    assert drawn("periodic 3-D").charts["mass function"] is one.charts["mass function"]
+
+
+@pytest.mark.parametrize("name", CLUMPS)
+def test_each_halo_is_outlined_in_the_manner_of_what_became_of_it(name):
+    case = samples.case(name)
+    shown = drawn(name, min_members=5)
+    count, axes = case.halos.count(5), shown_axes(case.particles, 2)
+    assert count < MOST_HALOS
+    labels, status = case.halos.catalogue.labels[:count], case.breakage.outcome.status[:count]
+    looks = set()
+    for kind, label in enumerate(("halo", "broken halo", "merged halo")):
+        (marks,) = marks_of(shown.pictures[1], label)
+        assert marks.ids is not None
+        assert sorted(marks.ids.tolist()) == sorted(labels[status == kind].tolist())
+        place = np.searchsorted(np.sort(labels), marks.ids)
+        centres = case.halos.catalogue.centres[np.argsort(labels)[place]][:, axes]
+        np.testing.assert_allclose(marks.places[:, :2], centres, rtol=1e-6)
+        looks.add((marks.colour, marks.dashed))
+        assert marks.dashed == (label != "halo")
+    assert len(looks) == 3
+    kept = drawn(name, min_members=5, shows="kept")
+    assert kept.pictures[1].title == "kept"
+    assert [len(marks_of(kept.pictures[1], label)[0]) for label in ("halo", "broken halo", "merged halo")] == [count, 0, 0]
+
+
+@pytest.mark.parametrize("name", CLUMPS)
+def test_broken_links_are_marked_where_they_are_and_can_be_clicked(name):
+    case = samples.case(name)
+    picture = drawn(name).pictures[1]
+    axes = shown_axes(case.particles, 2)
+    outcome = case.breakage.outcome
+    looks = set()
+    for label, links in (("missing link", outcome.missing), ("false link", outcome.false)):
+        lines = links_of(picture, label)
+        assert lines.ids is not None
+        assert 0 < len(lines) <= MOST_LINKS
+        ends = outcome.decoded.positions[links.pairs[lines.ids]][:, :, axes]
+        np.testing.assert_allclose(lines.places[:, :2], ends[:, 0], rtol=1e-5)
+        sizes = np.sqrt(((lines.places[:, 2:] - lines.places[:, :2]) ** 2).sum(axis=1))
+        assert (sizes <= links.lengths[lines.ids] * (1 + 1e-4)).all()   # by nearest image: no line crosses the box
+        looks.add((lines.colour, lines.dashed))
+        row = int(lines.ids[-1])
+        assert chosen_mark(label, row, outcome) == Chosen.link(*links.pairs[row])
+        assert chosen_mark(label, len(links), outcome) is None
+    assert len(looks) == 2
+    assert chosen_mark("broken halo", 5, outcome) == Chosen.halo(5)
+    assert chosen_mark("links", 5, outcome) is None
+    assert chosen_mark("missing link", 0, None) is None
+
+
+def test_points_stand_for_lines_that_are_too_short_to_be_seen():
+    wide = drawn("periodic 3-D").pictures[1]
+    near = drawn("periodic 3-D", window=(0.4, 0.6, 0.4, 0.6)).pictures[1]
+    case = samples.case("periodic 3-D")
+    (points,) = marks_of(near, "false link", "points")
+    assert len(points) == 0
+    assert 0 < len(links_of(near, "false link")) < len(links_of(wide, "false link"))
+    tiny = dataclasses.replace(case.state, window=(-50.0, 50.0, -50.0, 50.0))
+    (points,) = marks_of(draw(case.particles, tiny, case.halos, case.breakage).pictures[1], "false link", "points")
+    assert len(points) == len(links_of(wide, "false link"))
+
+
+def test_a_sentence_says_how_much_is_not_drawn(monkeypatch):
+    monkeypatch.setattr("workbench.lab.clusters_panel.panes.MOST_HALOS", 7)
+    monkeypatch.setattr("workbench.lab.clusters_panel.panes.MOST_LINKS", 3)
+    shown, case = drawn("periodic 3-D", min_members=2), samples.case("periodic 3-D")
+    halos = [marks for label in ("halo", "broken halo", "merged halo") for marks in marks_of(shown.pictures[1], label)]
+    assert sum(map(len, halos)) == 7
+    assert sorted(np.concatenate([m.ids for m in halos]).tolist()) == sorted(case.halos.catalogue.labels[:7].tolist())
+    assert "halos in sight, 7 are drawn: the largest." in shown.note
+    assert "missing links in sight, 3 are drawn: those of the largest groups." in shown.note
+
+
+def test_a_window_shows_what_is_in_it():
+    case, window = samples.case("periodic 2-D"), (0.25, 0.5, 0.5, 0.75)
+    shown = drawn("periodic 2-D", window=window)
+    assert shown.pictures[0].window == window
+    for marks in shown.pictures[1].marks:
+        if marks.shape == "circles":
+            assert ((marks.places[:, 0] >= 0.25) & (marks.places[:, 1] <= 0.75)).all()
+    assert len(case.halos.catalogue) > sum(len(marks) for marks in shown.pictures[0].marks)
+
+
+@pytest.mark.parametrize("members", [2, 20, 10**9])
+def test_facts_are_what_was_counted(members):
+    case = samples.case("periodic 3-D")
+    facts, outcome = facts_of(drawn("periodic 3-D", min_members=members)), case.breakage.outcome
+    count = case.halos.groups.count(members)
+    _, broken, merged = outcome.counts(count)
+    assert facts["halos"] == f"{count:,}"
+    assert (facts["broken"], facts["merged"]) == (f"{broken:,}", f"{merged:,}")
+    assert facts["missing merges"] == f"{len(outcome.missing):,}"
+    assert facts["false links"] == f"{len(outcome.false):,}"
+    assert facts["error bound"] == "0.25 b"
+    assert facts["linking length"].endswith(f" = {case.halos.groups.linking_length:.4g}")
+    assert facts["bits per particle"] == f"{case.breakage.archive.bits_per_particle:.3f}"
+    assert facts["ratio"] == f"{96 / case.breakage.archive.bits_per_particle:.1f}"
+    assert facts["overhead"] == f"+{case.kept.overhead:.3f} bits"
+    assert facts["groups verified"] == "equal"
+    kept = facts_of(drawn("periodic 3-D", min_members=members, shows="kept"))
+    assert {kept[name] for name in ("broken", "merged", "missing merges", "false links")} == {"0"}
+
+
+def test_groups_that_are_not_the_same_are_shown_to_be_bad():
+    case = samples.case("periodic 3-D")
+    shown = draw(case.particles, case.state, case.halos, case.breakage, dataclasses.replace(case.kept, verified=False))
+    (fact,) = (fact for fact in shown.facts if fact.name == "groups verified")
+    assert (fact.value, fact.verdict) == ("different", "bad")
+
+
+def test_what_was_asked_for_and_is_not_there_is_said():
+    case = samples.case("periodic 3-D")
+    shown = draw(case.particles, case.changed(shows="kept"), case.halos, case.breakage)
+    assert shown.pictures[1].title == "decoded"
+    assert "press preserve" in shown.note
+
+
+def test_tables_name_the_largest_halos_and_what_is_certified():
+    case = samples.case("periodic 3-D")
+    label = int(case.halos.catalogue.labels[3])
+    shown = drawn("periodic 3-D", chosen=Chosen.halo(int(case.halos.groups.members(label)[-1])))
+    table = shown.tables["halos"]
+    assert table.chosen == 3
+    assert table.rows[3][0] == str(label)
+    assert {row[3] for row in table.rows} <= {"same members", "lost members", "joined by others"}
+    stated = dict(shown.tables["certificate"].rows)
+    assert stated["edited"] == f"{case.kept.certificate['edited']:,}"
+    assert stated["partition"] == case.kept.certificate["partition"][0]
+    assert draw(case.particles, case.state, case.halos).tables["certificate"].rows == ()
+
+
+# The detail.
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("name", CLUMPS)
+def test_a_halo_is_shown_with_its_particles_their_bounds_and_their_links(name, axis):
+    case = samples.case(name)
+    broken = np.flatnonzero(case.breakage.outcome.status == 1)[0]
+    label = int(case.halos.catalogue.labels[broken])
+    shown = drawn(name, chosen=Chosen.halo(label), axis=axis)
+    detail = shown.detail
+    assert detail is not None
+    (original,), (decoded,), (boxes,) = (marks_of(detail, what) for what in ("original", "decoded", "where it may go"))
+    assert len(original) == len(decoded) == len(boxes) >= case.halos.catalogue.members[broken]
+    bound = case.state.bound
+    np.testing.assert_allclose(boxes.places[:, 1] - boxes.places[:, 0], 2 * bound, rtol=1e-3)
+    np.testing.assert_allclose(boxes.places[:, [0, 2]] + bound, original.places, atol=1e-4 * bound)
+    assert (np.abs(decoded.places - original.places) <= bound * (1 + 1e-4)).all()
+    left, right, bottom, top = detail.window
+    assert ((original.places >= [left, bottom]) & (original.places <= [right, top])).all()
+    own = [marks for marks in (links_of(detail, "missing link"), links_of(detail, "false link")) if len(marks)]
+    assert own
+    links = case.breakage.outcome.missing
+    row = np.flatnonzero((case.halos.groups.labels[links.pairs] == label).any(axis=1))[0]
+    assert int(row) in links_of(detail, "missing link").ids
+    assert [len(marks_of(picture, "looked at")) for picture in shown.pictures] == [1, 1]
+
+
+@pytest.mark.parametrize("name", CLUMPS)
+def test_links_in_the_detail_are_all_friends_but_the_false_ones(name):
+    case = samples.case(name)
+    outcome, length = case.breakage.outcome, case.halos.groups.linking_length
+    pair = outcome.false.pairs[0]
+    detail = drawn(name, chosen=Chosen.link(*pair)).detail
+    assert detail is not None
+    whole, false = links_of(detail, "links"), links_of(detail, "false link")
+    assert 0 in false.ids
+    (ring,) = marks_of(detail, "chosen")
+    assert len(ring) == 2
+    assert {tuple(place) for place in ring.places[:, :2].tolist()} <= {
+        tuple(place) for place in marks_of(detail, "decoded")[0].places.tolist()
+    }
+    reach = detail.window[1]
+    middle = np.array([float(part) for part in detail.title.split("(")[1].rstrip(")").split(", ")])
+    apart = case.particles.positions - middle
+    near = outcome.decoded.positions.astype(float)
+    if case.particles.box is not None:
+        apart -= np.rint(apart)
+    places = near[(np.abs(apart) <= reach * (1 - 1e-5)).all(axis=1)]
+    difference = places[:, None] - places
+    if case.particles.box is not None:
+        difference -= np.rint(difference)
+    friends = (np.triu((difference**2).sum(axis=-1) <= length**2, 1)).sum()
+    assert abs(len(whole) + len(false) - friends) <= 2   # particles on the edge of the picture
+
+
+def test_a_halo_across_a_face_is_shown_whole():
+    random = np.random.default_rng(0)
+    particles = wb.Particles.wrapped(np.concatenate([0.02 * random.normal(size=(200, 3)), random.random((200, 3))]), 1.0)
+    case = samples.Case.of(particles, linking_length=0.02, unit="length", bound=0.004)
+    label = int(case.halos.catalogue.labels[0])
+    assert np.ptp(particles.positions[case.halos.groups.members(label), 0]) > 0.9
+    detail = draw(particles, case.changed(chosen=Chosen.halo(label)), case.halos, case.breakage).detail
+    assert detail is not None
+    assert detail.window[1] < 0.3
+    assert len(marks_of(detail, "original")[0]) >= case.halos.catalogue.members[0]
+
+
+def test_of_too_many_particles_a_sample_is_shown_over_their_density():
+    random = np.random.default_rng(0)
+    ball = random.normal(size=(4 * MOST_POINTS, 3)) * 0.05 + 0.5
+    case = samples.Case.of(wb.Particles(ball.astype(np.float32), 1.0), linking_length=0.01, unit="length", bound=0.002)
+    state = case.changed(chosen=Chosen.halo(int(case.halos.catalogue.labels[0])))
+    shown = draw(case.particles, state, case.halos, case.breakage)
+    assert shown.detail is not None
+    (points,) = marks_of(shown.detail, "original")
+    assert 100 < len(points) <= MOST_POINTS
+    assert shown.detail.pixels.any()
+    assert f"{len(points):,} are drawn one by one" in shown.note
+    ends = {tuple(place) for place in marks_of(shown.detail, "decoded")[0].places.tolist()}
+    lines = links_of(shown.detail, "missing link").places
+    shown_ends = sum(tuple(end) in ends for end in lines.reshape(-1, 2).tolist())
+    assert shown_ends >= min(len(lines), MOST_POINTS // 4)
+
+
+@pytest.mark.parametrize("name", samples.SETS)
+def test_a_particle_without_friends_and_one_without_anybody_can_be_looked_at(name):
+    case = samples.case(name)
+    last = len(case.particles) - 1
+    for chosen in (Chosen.halo(last), Chosen.link(0, last)):
+        shown = drawn(name, chosen=chosen)
+        assert shown.detail is not None
+        assert len(marks_of(shown.detail, "original")[0]) >= 1
+        assert draw(case.particles, case.changed(chosen=chosen), case.halos).detail is not None
+
+
+def test_particles_that_are_not_there_are_refused():
+    with pytest.raises(wb.WorkbenchError, match=r"must be among 500 particles; got \(500,\)"):
+        drawn("one halo", chosen=Chosen.halo(500))
+
+
+def test_the_detail_covers_the_same_whatever_the_bound():
+    case = samples.case("open 3-D")
+    chosen = Chosen.halo(int(case.halos.catalogue.labels[2]))
+    windows = set()
+    for bound in (0.5, 1.0, 2.0):
+        state = case.changed(chosen=chosen, bound=bound * case.state.bound)
+        detail = draw(case.particles, state, case.halos, case.breakage).detail
+        assert detail is not None
+        windows.add(detail.window)
+    assert len(windows) == 1
+
+
+def test_tiny_distances_far_from_the_origin_are_not_lost():
+    random = np.random.default_rng(0)
+    particles = wb.Particles(1e6 + 1e-3 * random.random((300, 3)))
+    case = samples.Case.of(particles)
+    detail = draw(particles, case.changed(chosen=Chosen.halo(0)), case.halos, case.breakage).detail
+    assert detail is not None
+    (original,) = marks_of(detail, "original")
+    assert len(np.unique(original.places, axis=0)) == len(original)
+
+
+# The charts.
+
+def follow(*charts: Any) -> list[tuple[tuple[float, float], tuple[float, float]]]:
+    """The ends of the axes when one view shows these charts one after the other, as panels do."""
+    view = ChartView(charts[0])
+    ends = []
+    for chart in charts:
+        view.show(chart)
+        plot = view._plot.state
+        ends.append(((plot.x_range.start, plot.x_range.end), (plot.y_range.start, plot.y_range.end)))
+    view.close()
+    return ends
+
+
+def test_the_mass_function_has_three_curves_whatever_there_is():
+    sizes = np.array([900, 90, 30, 20, 20])
+    stages = [[sizes[:0]] * 3, [sizes, None, None], [sizes, sizes[1:], None], [sizes, sizes, sizes]]
+    charts = [mass_function_chart(20, stage) for stage in stages]
+    for chart in charts:
+        assert [part.label for part in chart] == [name for name in ("original", "decoded", "kept") for _ in range(2)]
+    for chart, ((left, right), (bottom, top)) in list(zip(charts, follow(*charts), strict=True))[1:]:
+        members, halos = (chart.Curve.Original.dimension_values(axis) for axis in (0, 1))
+        assert left < members[0] < members[-1] < right
+        assert bottom < 1 < 3 == np.nanmax(halos) < top
+        assert np.isnan(halos[1])   # none has no place on a logarithmic axis
+
+
+def test_a_trace_is_drawn_while_it_grows():
+    case = samples.case("periodic 3-D")
+    trace, elements = Trace(), []
+    for number in range(4):
+        elements.append(draw(case.particles, case.state, case.halos, case.breakage, None, trace).charts["descent"])
+        trace.steps.append(Step(number, 20 - 5 * number, 3.0 / (number + 1), "descent" if number else "moves"))
+    assert [len(chart.Curve.Violations) for chart in elements] == [0, 1, 2, 3]
+    last = draw(case.particles, case.state, case.halos, case.breakage, case.kept, trace).charts["descent"]
+    assert last.Curve.Violations.dimension_values(1).tolist() == [10, 8, 5, 3]   # what grows goes before what was
+    assert (len(last.Scatter.Moves), len(last.Scatter.Descent)) == (1, 3)
+    for number, ((left, right), (bottom, top)) in enumerate([*follow(*elements, last)][1:], start=1):
+        assert left < 1 <= number < right
+        assert bottom < 3 / number <= 10 < top
+
+
+def test_steps_without_violations_have_no_place_on_the_axis():
+    chart = descent_chart((Step(0, 0, 0.0, "moves"), Step(1, 0, 0.0, "moves")))
+    assert np.isnan(chart.Curve.Violations.dimension_values(1)).all()
+    follow(chart)
+
+
+def test_a_window_beyond_the_particles_can_be_drawn():
+    shown = drawn("periodic 2-D", window=(5.0, 6.0, 5.0, 6.0))
+    assert not shown.pictures[0].pixels.any()

@@ -1,0 +1,100 @@
+"""The choices: what is refused, where a panel begins, and the two units of a linking length."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import workbench as wb
+from lab.clusters_panel import samples
+from workbench.errors import WorkbenchError
+from workbench.lab.clusters_panel import Chosen, ClustersState
+
+REFUSED = [
+    ({"bound": 0.0}, "bound must be a positive number; got 0.0"),
+    ({"bound": -1}, "bound must be a positive number; got -1"),
+    ({"bound": math.nan}, "bound must be a positive number; got nan"),
+    ({"bound": math.inf}, "bound must be a positive number; got inf"),
+    ({"bound": "0.1"}, "bound must be a positive number; got '0.1'"),
+    ({"bound": True}, "bound must be a positive number; got True"),
+    ({"linking_length": 0}, "linking_length must be a positive number; got 0"),
+    ({"unit": "Mpc"}, "unit must be one of spacing, length; got 'Mpc'"),
+    ({"order": "any"}, "order must be one of free, keep; got 'any'"),
+    ({"solver": "adam"}, "solver must be one of auto, pgd, refine; got 'adam'"),
+    ({"shows": "both"}, "shows must be one of decoded, kept; got 'both'"),
+    ({"axis": 3}, "axis must be one of 0, 1, 2; got 3"),
+    ({"axis": True}, "axis must be one of 0, 1, 2; got True"),
+    ({"min_members": 1}, "min_members must be a whole number from 2 on; got 1"),
+    ({"min_members": math.nan}, "min_members must be a whole number from 2 on; got nan"),
+    ({"keep_members": 0}, "keep_members must be a whole number from 1 on; got 0"),
+    ({"codec": ""}, "codec must be the name of a codec; got ''"),
+    ({"window": (1.0, 0.0, 0.0, 1.0)}, "window must be"),
+    ({"window": (0.0, 1.0, 0.0)}, "window must be"),
+    ({"window": (0.0, math.nan, 0.0, 1.0)}, "window must be"),
+]
+
+
+@pytest.mark.parametrize(("fields", "complaint"), REFUSED)
+def test_what_makes_no_sense_is_refused_in_a_sentence(fields, complaint):
+    with pytest.raises(WorkbenchError, match="^" + complaint):
+        replace(ClustersState(0.1), **fields)
+
+
+@pytest.mark.parametrize(
+    ("kind", "ends"), [("halo", (1, 2)), ("link", (1,)), ("link", ()), ("star", (1,)), ("halo", (-1,))]
+)
+def test_what_is_chosen_has_the_ends_that_it_needs(kind, ends):
+    with pytest.raises(WorkbenchError, match="chosen by one particle and a link by two"):
+        Chosen(kind, ends)
+
+
+@given(st.floats(min_value=1e-300, max_value=1e300))
+def test_a_bound_is_taken_as_it_is_given(bound):
+    assert ClustersState(bound).bound == bound
+
+
+@pytest.mark.parametrize("name", samples.SETS)
+def test_a_panel_begins_with_a_tenth_of_the_linking_length_rounded(name):
+    particles = samples.SETS[name]()
+    state = ClustersState.for_(particles)
+    assert 0.05 < state.share(particles) < 0.2
+    assert len(f"{state.bound:g}".replace(".", "").replace("0", "").split("e")[0]) == 1
+    assert (state.linking_length, state.unit) == (0.2, "spacing") if particles.spacing > 0 else state.unit == "length"
+
+
+def test_particles_in_a_plane_get_a_length_of_their_spacing_there():
+    across, up = np.meshgrid(np.arange(11.0), np.arange(11.0))
+    particles = wb.Particles(np.stack([across.ravel(), up.ravel(), np.zeros(121)], axis=1))
+    state = ClustersState.for_(particles)
+    assert state.unit == "length"
+    assert state.linking_length == pytest.approx(0.2 * 10 / 11)
+
+
+@given(st.floats(1e-3, 10), st.floats(0.1, 1000), st.floats(1e-4, 100))
+def test_both_units_name_the_same_length_and_shares_are_of_it(linking, box, share):
+    particles = wb.Particles([[0.01, 0.02, 0.03], [0.05, 0.05, 0.05]], box=box)
+    state = ClustersState(0.1, linking_length=linking)
+    there = state.in_unit(particles, "length")
+    assert there.linking_length == pytest.approx(linking * particles.spacing)
+    assert there.in_unit(particles, "spacing").linking_length == pytest.approx(linking)
+    assert there.length(particles) == pytest.approx(state.length(particles))
+    assert state.in_unit(particles, "spacing") is state
+    assert state.with_share(particles, share).share(particles) == pytest.approx(share)
+
+
+def test_a_unit_that_particles_do_not_have_is_refused():
+    flat = wb.Particles([[0.0, 0.0, 0.0], [1.0, 1.0, 0.0]])
+    with pytest.raises(WorkbenchError, match="unit must be 'length' for particles that fill no volume"):
+        ClustersState.for_(flat).in_unit(flat, "spacing")
+
+
+def test_the_promise_is_what_the_state_says():
+    promise = ClustersState(0.1, 0.15, "length", keep_members=20, solver="auto").promise
+    assert promise == wb.KeepClusters(0.15, "length", 20, "auto")
+
+
+def test_states_can_be_keys():
+    assert len({ClustersState(0.1), ClustersState(0.1), ClustersState(0.2), ClustersState(0.1, chosen=Chosen.halo(3))}) == 3

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.lab.engine import Engine, Stage, Status
+from workbench.lab.jobs import Job
+
+SOON = 10.0
+
+
+@dataclass(frozen=True)
+class State:
+    bound: float = 1.0
+    axis: int = 0
+
+    def __post_init__(self) -> None:
+        if self.bound <= 0:
+            raise WorkbenchError(f"bound must be positive; got {self.bound}")
+
+
+class Bench:
+    """Three stages, two of them automatic, that note what they were called for."""
+
+    def __init__(self) -> None:
+        self.called: list[tuple[str, float]] = []
+        self.news: list[Status] = []
+        self.hold = threading.Event()
+        self.hold.set()
+        stages = [
+            Stage("coarse", lambda state: state.bound, self._coarse),
+            Stage("fine", lambda state: state.bound, self._fine),
+            Stage("asked", lambda state: (state.bound, state.axis), self._asked, on_demand=True),
+        ]
+        self.engine: Engine[State] = Engine(State(), stages, lambda callback: callback())
+        self.engine.changed = lambda: self.news.append(self.engine.status)
+
+    def _coarse(self, state: State, results: Any, job: Job) -> str:
+        self.called.append(("coarse", state.bound))
+        job(0.5, "coarse")
+        if state.bound == 13:
+            raise WorkbenchError("13 is not possible")
+        return f"coarse {state.bound}"
+
+    def _fine(self, state: State, results: Any, job: Job) -> str:
+        while not self.hold.wait(0.01):
+            job(0.7, "held")
+        self.called.append(("fine", state.bound))
+        return results["coarse"].replace("coarse", "fine")
+
+    def _asked(self, state: State, results: Any, job: Job) -> str:
+        self.called.append(("asked", state.bound))
+        job.show({"asked so far": 1})
+        while not self.hold.wait(0.01):
+            job(0.9, "held")
+        return results["fine"].replace("fine", "asked")
+
+
+@pytest.fixture
+def bench() -> Any:
+    bench = Bench()
+    yield bench
+    bench.hold.set()
+    bench.engine.close()
+
+
+def test_stages_run_in_order_with_the_results_before_them(bench: Bench) -> None:
+    assert bench.engine.settled(SOON) == {"coarse": "coarse 1.0", "fine": "fine 1.0"}
+
+
+def test_what_was_computed_is_not_computed_again(bench: Bench) -> None:
+    for bound in (1.0, 2.0, 1.0, 2.0):
+        bench.engine.change(bound=bound)
+        bench.engine.settled(SOON)
+    assert bench.called == [("coarse", 1.0), ("fine", 1.0), ("coarse", 2.0), ("fine", 2.0)]
+
+
+def test_a_field_that_results_do_not_depend_on_costs_nothing(bench: Bench) -> None:
+    bench.engine.settled(SOON)
+    before = len(bench.called)
+    bench.engine.change(axis=2)
+    assert bench.engine.results() == {"coarse": "coarse 1.0", "fine": "fine 1.0"}
+    assert len(bench.called) == before
+
+
+def test_a_stage_is_shown_before_those_after_it_are_done(bench: Bench) -> None:
+    bench.hold.clear()
+    seen = threading.Event()
+    bench.engine.changed = lambda: seen.set() if "coarse" in bench.engine.results() else None
+    bench.engine.refresh()
+    assert seen.wait(SOON)
+    assert "fine" not in bench.engine.results()
+
+
+def test_what_the_state_refuses_leaves_it_and_becomes_the_status(bench: Bench) -> None:
+    assert bench.engine.change(bound=-1.0) is False
+    assert bench.engine.state == State()
+    assert bench.engine.status.error == "bound must be positive; got -1.0"
+
+
+def test_an_error_is_told_once_and_raised_when_the_result_is_wanted(bench: Bench) -> None:
+    bench.engine.change(bound=13.0)
+    assert bench.engine.wait(SOON)
+    assert bench.engine.status.error == "13 is not possible"
+    with pytest.raises(WorkbenchError, match="13 is not possible"):
+        bench.engine.settled(SOON)
+    bench.engine.change(bound=1.0)
+    assert bench.engine.settled(SOON)["fine"] == "fine 1.0"
+    assert bench.engine.status == Status()
+
+
+def test_on_demand_runs_when_asked_for_with_all_it_needs(bench: Bench) -> None:
+    bench.engine.ask("asked")
+    assert bench.engine.wait(SOON)
+    assert bench.engine.results()["asked"] == "asked 1.0"
+    bench.engine.change(axis=1)
+    assert "asked" not in bench.engine.results()
+
+
+def test_what_there_is_so_far_is_shown_and_goes_when_it_ends(bench: Bench) -> None:
+    bench.engine.settled(SOON)
+    bench.hold.clear()
+    seen: list[dict[str, Any]] = []
+    bench.engine.changed = lambda: seen.append(dict(bench.engine.partial))
+    bench.engine.ask("asked")
+    while {"asked so far": 1} not in seen:
+        pass
+    bench.hold.set()
+    assert bench.engine.wait(SOON)
+    assert bench.engine.partial == {}
+
+
+def test_cancelling_stops_and_says_so(bench: Bench) -> None:
+    bench.engine.settled(SOON)
+    bench.hold.clear()
+    bench.engine.ask("asked")
+    while not bench.engine.partial:
+        pass
+    bench.engine.cancel()
+    assert bench.engine.wait(SOON)
+    assert "asked" not in bench.engine.results()
+    assert bench.engine.status == Status(text="cancelled")
+
+
+def test_changing_while_something_is_under_way_ends_with_the_newest(bench: Bench) -> None:
+    for bound in range(1, 30):
+        bench.engine.change(bound=float(bound))
+    assert bench.engine.settled(SOON)["fine"] == "fine 29.0"
+    assert len(bench.called) < 58
+
+
+def test_a_closed_engine_is_silent(bench: Bench) -> None:
+    bench.hold.clear()
+    bench.engine.refresh()
+    bench.engine.close()
+    count = len(bench.news)
+    bench.hold.set()
+    assert bench.engine.wait(SOON)
+    assert len(bench.news) == count
+    assert bench.engine.results() == {}

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+from workbench.errors import WorkbenchError
+from workbench.lab.jobs import Job, Lane, deliver_to_this_loop
+
+SOON = 10.0
+
+
+def kept(into: list[Any]) -> Any:
+    return lambda job: into.append(job)
+
+
+def test_a_job_delivers_its_value() -> None:
+    ended: list[Job] = []
+    lane = Lane()
+    lane.submit(Job(lambda job: 42, kept(ended)))
+    assert lane.wait(SOON)
+    assert [(job.value, job.error, job.cancelled.is_set()) for job in ended] == [(42, "", False)]
+
+
+def test_of_many_requests_only_the_newest_is_begun() -> None:
+    begun: list[int] = []
+    lane = Lane(pause=0.2)
+    for number in range(20):
+        lane.submit(Job(lambda job, number=number: begun.append(number), lambda job: None))
+    assert lane.wait(SOON)
+    assert begun == [19]
+
+
+def test_a_newer_request_stops_the_one_under_way_and_waits_for_its_end() -> None:
+    order: list[str] = []
+    started = threading.Event()
+
+    def long(job: Job) -> None:
+        try:
+            for step in range(10_000):
+                job(step / 10_000, "long")
+                started.set()
+                time.sleep(0.001)
+        finally:
+            order.append("long ended")
+
+    lane = Lane(pause=0.0)
+    first, ended = Job(long, lambda job: None), []
+    lane.submit(first)
+    assert started.wait(SOON)
+    lane.submit(Job(lambda job: order.append("short"), kept(ended)))
+    assert lane.wait(SOON)
+    assert order == ["long ended", "short"]
+    assert first.cancelled.is_set()
+    assert not ended[0].cancelled.is_set()
+
+
+def test_cancelling_says_so_and_is_no_error() -> None:
+    ended: list[Job] = []
+    started = threading.Event()
+
+    def endless(job: Job) -> None:
+        while True:
+            job(0.5, "still at it")
+            started.set()
+            time.sleep(0.001)
+
+    lane = Lane(pause=0.0)
+    lane.submit(Job(endless, kept(ended)))
+    assert started.wait(SOON)
+    lane.cancel()
+    assert lane.wait(SOON)
+    assert ended[0].cancelled.is_set()
+    assert ended[0].error == ""
+
+
+def test_what_waits_is_dropped_by_cancelling() -> None:
+    begun: list[int] = []
+    lane = Lane(pause=0.5)
+    job = Job(lambda job: begun.append(1), lambda job: None)
+    lane.submit(job)
+    lane.cancel()
+    assert lane.wait(SOON)
+    assert begun == []
+    assert job.ended.is_set()
+
+
+def test_errors_become_sentences(caplog: Any) -> None:
+    ended: list[Job] = []
+
+    def refused(job: Job) -> None:
+        raise WorkbenchError("the bound must be positive; got -1")
+
+    def broken(job: Job) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    lane = Lane(pause=0.0)
+    for work in (refused, broken):
+        lane.submit(Job(work, kept(ended)))
+        assert lane.wait(SOON)
+    assert [job.error for job in ended] == ["the bound must be positive; got -1", "ZeroDivisionError: division by zero"]
+    assert "division by zero" in caplog.text
+
+
+def test_reports_are_not_more_frequent_than_anybody_can_read() -> None:
+    reports: list[float] = []
+
+    def work(job: Job) -> None:
+        for step in range(5000):
+            job(step / 5000, "working")
+
+    lane = Lane(pause=0.0)
+    lane.submit(Job(work, lambda job: None, lambda job: reports.append(job.share)))
+    assert lane.wait(SOON)
+    assert 1 <= len(reports) < 50
+
+
+def test_no_thread_is_left_when_there_is_no_work() -> None:
+    lanes = [Lane(pause=0.0) for _ in range(5)]
+    for lane in lanes:
+        lane.submit(Job(lambda job: None, lambda job: None))
+        assert lane.wait(SOON)
+        assert not lane.busy
+    deadline = time.monotonic() + SOON
+    while any(thread.name == "lossbench panel" for thread in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_results_are_delivered_in_the_event_loop_of_the_cell() -> None:
+    where: list[tuple[int, bool]] = []
+
+    async def cell() -> None:
+        deliver = deliver_to_this_loop()
+        done = asyncio.Event()
+
+        def ended(job: Job) -> None:
+            where.append((threading.get_ident(), job.value == 1))
+            done.set()
+
+        Lane(pause=0.0).submit(Job(lambda job: 1, ended, deliver=deliver))
+        await asyncio.wait_for(done.wait(), SOON)
+
+    asyncio.run(cell())
+    assert where == [(threading.get_ident(), True)]
+
+
+def test_a_loop_that_has_ended_gets_nothing() -> None:
+    async def cell() -> Any:
+        return deliver_to_this_loop()
+
+    deliver = asyncio.run(cell())
+    deliver(lambda: (_ for _ in ()).throw(AssertionError))

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import asyncio
+import html.parser
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lab.toy import ToyPanel, ToyState
+from workbench.errors import WorkbenchError
+from workbench.lab.engine import Status
+
+SOON = 20.0
+
+
+@pytest.fixture
+def panel() -> Any:
+    made = ToyPanel(np.random.default_rng(0).uniform(-1, 1, (1000, 2)))
+    yield made
+    made.close()
+
+
+def inside(panel: ToyPanel) -> int:
+    return int((np.hypot(*panel.points.T) <= panel.state.radius).sum())
+
+
+def test_a_panel_works_without_being_shown(panel: ToyPanel) -> None:
+    assert panel.result["counted"].inside == inside(panel)
+    assert panel.change(radius=0.25)
+    assert panel.result["counted"].inside == inside(panel)
+    assert panel.shown.facts[0].value == str(inside(panel))
+
+
+def test_the_code_gives_what_is_shown(panel: ToyPanel) -> None:
+    panel.change(radius=0.3)
+    names = {"points": panel.points, "np": np}
+    exec(panel.code(), names)
+    assert names["inside"] == panel.result["counted"].inside
+
+
+def test_dragging_the_slider_changes_state_picture_and_figures(panel: ToyPanel) -> None:
+    view = panel.widget and panel._view
+    assert view is not None
+    panel.wait(SOON)
+    before = view.facts.value, view.canvas.marks_0, view.tables.value
+    view.controls[0].slider.value = -0.5
+    panel.wait(SOON)
+    assert panel.state == ToyState(radius=0.316)
+    assert f"<b>✓ {inside(panel)}</b>" in view.facts.value
+    after = view.facts.value, view.canvas.marks_0, view.tables.value
+    assert all(one != other for one, other in zip(before, after, strict=True))
+    assert "radius = 0.316" in view.copy.text.replace("<=", "radius =")
+
+
+def test_a_change_from_code_moves_the_control(panel: ToyPanel) -> None:
+    view = panel.widget and panel._view
+    panel.change(radius=0.02)
+    assert view.controls[0].entry.value == "0.02"
+
+
+def test_what_is_refused_is_told_in_the_panel_and_the_control_goes_back(panel: ToyPanel) -> None:
+    view = panel.widget and panel._view
+    view.controls[0].entry.value = "-3"
+    assert "radius must be positive; got -3.0" in view.status.value
+    assert panel.state.radius == 0.5
+    assert view.controls[0].entry.value == "0.5"
+
+
+def test_clicks_on_marks_arrive(panel: ToyPanel) -> None:
+    view = panel.widget and panel._view
+    view.canvas.picked = {"pane": 0, "x": 0.0, "y": 0.0, "times": 1}
+    view.canvas.picked = {"pane": 0, "x": 0.0, "y": 0.0, "times": 2, "label": "circle", "id": 7}
+    assert panel.clicks == [("circle", 7)]
+
+
+def test_zooming_is_part_of_the_state(panel: ToyPanel) -> None:
+    panel.wait(SOON)
+    view = panel.widget and panel._view
+    view.canvas.window = [-0.5, 0.5, -0.5, 0.5]
+    assert panel.state.window == (-0.5, 0.5, -0.5, 0.5)
+    view.canvas.window = []
+    assert panel.state.window is None
+    panel.change(window=(0.0, 0.1, 0.0, 0.1))
+    assert view.canvas.window == [0.0, 0.1, 0.0, 0.1]
+    assert view.canvas.home == [-1.0, 1.0, -1.0, 1.0]
+
+
+def test_the_same_state_is_not_drawn_twice(panel: ToyPanel, monkeypatch: pytest.MonkeyPatch) -> None:
+    panel.widget   # noqa: B018
+    panel.wait(SOON)
+    monkeypatch.setattr(panel, "draw", lambda state, results: pytest.fail("drawn again"))
+    panel._show()
+
+
+def test_other_cells_run_while_a_panel_works() -> None:
+    async def cells() -> float:
+        hold = threading.Event()
+
+        def work(state: ToyState, job: Any) -> None:
+            while not hold.wait(0.01):
+                job(0.5, "working")
+
+        panel = ToyPanel(np.zeros((10, 2)), work)
+        view = panel.widget and panel._view
+        started = time.monotonic()
+        await asyncio.sleep(0.3)   # another cell
+        blocked = time.monotonic() - started - 0.3
+        assert "working" in view.status.value
+        assert view.stop.layout.visibility == "visible"
+        hold.set()
+        while panel.status.busy:
+            await asyncio.sleep(0.01)
+        assert "<b>✓ 10</b>" in view.facts.value
+        panel.close()
+        return blocked
+
+    assert asyncio.run(asyncio.wait_for(cells(), SOON)) < 2.0
+
+
+def test_the_button_cancels() -> None:
+    def work(state: ToyState, job: Any) -> None:
+        while state.radius < 0.5:
+            job(0.5, "working")
+            time.sleep(0.001)
+
+    panel = ToyPanel(np.zeros((10, 2)), work)
+    view = panel.widget and panel._view
+    panel.wait(SOON)
+    panel.change(radius=0.1)
+    view.stop.click()
+    panel.wait(SOON)
+    assert panel.status == Status(error="cancelled: change something to go on")
+    assert panel.change(radius=0.7)
+    assert panel.result["counted"].inside == 10
+    panel.close()
+
+
+class Page(html.parser.HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.sources: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.sources += [value or "" for name, value in attrs if name in ("src", "href")]
+
+
+def test_a_report_is_one_file_that_needs_nothing_else(panel: ToyPanel, tmp_path: Path) -> None:
+    panel.wait(SOON)
+    written = panel.save_report(tmp_path / "report.html")
+    page = Page()
+    page.feed(written.read_text())
+    assert page.sources
+    assert all(source.startswith("data:image/png;base64,") for source in page.sources)
+    assert str(inside(panel)) in written.read_text()
+    assert "&lt;= 0.5).sum()" in written.read_text()
+
+
+def test_a_report_without_a_name_says_when_it_was_made(
+    panel: ToyPanel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert panel.save_report().name.startswith("lossbench-toy-20")
+
+
+@pytest.mark.parametrize(("path", "message"), [("report.pdf", "written as .html"), ("no/such/report.html", "that exists")])
+def test_a_report_goes_where_it_can(panel: ToyPanel, tmp_path: Path, path: str, message: str) -> None:
+    with pytest.raises(WorkbenchError, match=message):
+        panel.save_report(tmp_path / path)
+
+
+def test_documentation_gets_a_picture_instead_of_widgets(panel: ToyPanel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOSSBENCH_STATIC", "1")
+    shown = panel._repr_mimebundle_()
+    assert set(shown) == {"text/html", "text/plain"}
+    assert "data:image/png" in shown["text/html"]
+
+
+def test_closing_lets_go_of_every_widget() -> None:
+    from ipywidgets.widgets import widget as registry
+
+    def alive() -> set[str]:
+        return set(registry._instances)
+
+    first = ToyPanel(np.zeros((10, 2)))
+    first.widget   # noqa: B018
+    first.close()
+    before = alive()
+    panel = ToyPanel(np.zeros((10, 2)))
+    panel.widget   # noqa: B018
+    panel.wait(SOON)
+    assert alive() > before
+    panel.close()
+    assert alive() == before
+
+
+def test_a_panel_is_closed_at_the_end_of_its_block() -> None:
+    with ToyPanel(np.zeros((10, 2))) as panel:
+        panel.widget   # noqa: B018
+    assert panel._view is None

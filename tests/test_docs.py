@@ -1,0 +1,157 @@
+"""The documentation builds without a warning, leaves nothing out, and asks nothing of other servers."""
+
+import html
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import nbformat
+import pytest
+
+import workbench as wb
+from conftest import ROOT
+from outside import asked_elsewhere
+from workbench.codecs.registry import codec_class
+
+DOCS = ROOT / "docs"
+DOCUMENTED = {   # whose public names have an entry, each
+    "workbench.archive", "workbench.bounds", "workbench.clusters", "workbench.codecs", "workbench.data",
+    "workbench.data.synthetic", "workbench.lab", "workbench.metrics",
+}
+POLICY = "default-src 'self' file: data: blob: 'unsafe-inline' 'unsafe-eval'"
+PLOT = """
+import os
+import holoviews as hv
+hv.extension("bokeh", inline=True)
+print("static:", os.environ["LOSSBENCH_STATIC"])
+hv.Curve([3, 1, 2])
+"""
+
+pytestmark = pytest.mark.slow
+
+
+def build(settings: Path, source: Path, out: Path, notebooks: str) -> subprocess.CompletedProcess[str]:
+    """Build pages as `make docs` does; `notebooks` is "off" or "force"."""
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-c", str(settings), str(source), str(out)]
+    environment = {**os.environ, "LOSSBENCH_NOTEBOOKS": notebooks, "IPYTHONDIR": str(out.parent / "ipython")}
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages, with notebooks as they are stored: whether these run is another test's question."""
+    pytest.importorskip("sphinx", reason="needs the docs extra")
+    checkout = tmp_path_factory.mktemp("checkout")
+    shutil.copytree(DOCS, checkout / "docs", ignore=shutil.ignore_patterns("_build", "notebooks"))
+    shutil.copytree(ROOT / "notebooks", checkout / "notebooks")
+    for document in ROOT.glob("*.md"):
+        shutil.copy(document, checkout)
+    done = build(checkout / "docs", checkout / "docs", checkout / "html", notebooks="off")
+    assert done.returncode == 0, done.stderr
+    return checkout / "html"
+
+
+def one_notebook(folder: Path, code: str) -> Path:
+    """The source of pages that are one notebook with one cell."""
+    source = folder / "source"
+    source.mkdir()
+    cells = [nbformat.v4.new_markdown_cell("# A notebook"), nbformat.v4.new_code_cell(code)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), source / "index.ipynb")
+    return source
+
+
+class Page(HTMLParser):
+    """The links of a page, what it loads, and its policy."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: set[str] = set()
+        self.loads: set[str] = set()
+        self.policy = ""
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attributes}
+        if tag == "a":
+            self.links.add(found.get("href", ""))
+        elif tag == "link" and found.get("rel") not in ("stylesheet", "icon"):
+            return   # tells what is where, loads nothing
+        self.loads |= {found[name] for name in ("src", "data", "href") if name in found and tag != "a"}
+        if found.get("http-equiv") == "Content-Security-Policy":
+            self.policy = found.get("content", "")
+
+
+def inventory(site: Path) -> set[str]:
+    """The names of Python objects that have an entry."""
+    from sphinx.util.inventory import InventoryFile
+
+    found = InventoryFile.loads((site / "objects.inv").read_bytes(), uri="")
+    return {name for kind in found.data if kind.startswith("py:") for name in found.data[kind]}
+
+
+def test_every_page_is_reached_from_the_first(site: Path) -> None:
+    written = [path.relative_to(DOCS) for path in DOCS.rglob("*.md")]
+    notebooks = [Path("notebooks") / path.name for path in (ROOT / "notebooks").glob("*.ipynb")]
+    wanted = {str(path.with_suffix(".html")) for path in [*written, *notebooks]} - {"index.html"}
+    assert {"compression.html", "notebooks/start.html", "reference/shell.html"} <= wanted
+    reached = Page(site / "index.html").links
+    assert wanted - reached == set()
+
+
+def test_every_public_name_has_an_entry(site: Path) -> None:
+    entries = inventory(site)
+    names = {f"{module}.{name}" for module in DOCUMENTED for name in importlib.import_module(module).__all__}
+    assert names - entries == {"workbench.data.synthetic.adversarial"}   # a module, for tests
+
+
+def test_every_codec_has_an_entry_with_its_options(site: Path) -> None:
+    page = (site / "reference" / "codecs.html").read_text(encoding="utf-8")
+    text = html.unescape(re.sub(r"<[^>]+>", "", page)).translate({0x201C: '"', 0x201D: '"'})
+    for name in wb.codecs.status():
+        codec = codec_class(name)
+        assert f"{codec.__module__}.{codec.__name__}" in inventory(site)
+        options = [f"{option}: {about['title']}" for option, about in codec.schema()["properties"].items()]
+        assert [option for option in options if option not in text] == []
+
+
+def test_every_name_of_the_library_leads_to_its_entry(site: Path) -> None:
+    text = (DOCS / "reference" / "index.md").read_text(encoding="utf-8")
+    targets = dict(re.findall(r"`wb\.(\w+) <([\w.]+)>`", text))
+    assert set(wb.__all__) - {"lab"} == set(targets) - {"lab"}
+    assert set(targets.values()) - inventory(site) == set()
+
+
+def test_every_shell_command_is_described() -> None:
+    text = (DOCS / "reference" / "shell.md").read_text(encoding="utf-8")
+    ran = subprocess.run([sys.executable, "-m", "workbench.cli", "--help"], capture_output=True, text=True, timeout=60)
+    commands = set(re.findall(r"^    (\w+)", ran.stdout, re.MULTILINE)) - {"COMMAND"}
+    assert len(commands) >= 8
+    assert commands == set(re.findall(r"^\| `workbench (\w+)", text, re.MULTILINE))
+
+
+def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
+    pages = {path: Page(path) for path in site.rglob("*.html")}
+    assert len(pages) > 20
+    assert {load for page in pages.values() for load in page.loads if "//" in load} == set()
+    assert {page.policy for page in pages.values()} == {POLICY}
+
+
+def test_a_browser_shows_a_plot_and_asks_nobody_else(tmp_path: Path) -> None:
+    pytest.importorskip("sphinx", reason="needs the docs extra")
+    done = build(DOCS, one_notebook(tmp_path, PLOT), tmp_path / "html", notebooks="force")
+    assert done.returncode == 0, done.stderr
+    page = tmp_path / "html" / "index.html"
+    assert "static: 1" in page.read_text(encoding="utf-8")
+    assert asked_elsewhere(page.as_uri(), ".bk-Canvas, canvas") == []
+
+
+def test_a_notebook_that_fails_is_noticed(tmp_path: Path) -> None:
+    pytest.importorskip("sphinx", reason="needs the docs extra")
+    done = build(DOCS, one_notebook(tmp_path, "1 / 0"), tmp_path / "html", notebooks="force")
+    assert done.returncode != 0
+    assert "ZeroDivisionError" in done.stderr

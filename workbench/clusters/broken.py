@@ -1,0 +1,113 @@
+"""What a lossy copy does to groups, link by link: which links it lost that held a group together, and which it made up.
+
+Counts of halos hide most of it, and lists of all pairs that flipped hide it, too: more than nine in ten of those change no
+group. So of the links that a torn group has lost only as many are named as join its parts again, the cheapest, and of the
+links between groups all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench import backend
+from workbench.backend import Array
+from workbench.clusters.alike import parts_of
+from workbench.clusters.discord import discords, torn_labels
+from workbench.clusters.groups import Groups
+from workbench.clusters.sorted_cells import SortedCells
+from workbench.data import Particles
+from workbench.data.periodic import nearest_image
+from workbench.errors import WorkbenchError
+
+
+@dataclass(frozen=True, eq=False)
+class BrokenLinks:
+    """Pairs (M, 2) of particles (int32), the smaller index first, in the order of space; none where groups agree.
+
+    `missing` are friends of the original that are friends no more: the fewest whose return would join every torn group, and
+    of these the shortest. `false` are friends whose groups in the original are different ones. In a pile of particles
+    there are quadratically many of them: between two cells, 64 are named.
+    """
+
+    missing: Array
+    false: Array
+
+    def __len__(self) -> int:
+        return len(self.missing) + len(self.false)
+
+
+def broken_links(original: Particles, decoded: Particles, groups: Groups) -> BrokenLinks:
+    """The links that turn `groups`, those of `original`, into those of `decoded`, where decoded[i] stands for original[i].
+
+    A group counts as torn when its own members do not hang together by themselves, even if others have come between them.
+
+    >>> from workbench.clusters import friends_of_friends
+    >>> original = Particles([[0.10, 0.5], [0.19, 0.5], [0.28, 0.5], [0.40, 0.5]], box=1.0)
+    >>> decoded = Particles([[0.09, 0.5], [0.20, 0.5], [0.29, 0.5], [0.38, 0.5]], box=1.0)
+    >>> broken = broken_links(original, decoded, friends_of_friends(original, 0.1, unit="length"))
+    >>> broken.missing.tolist(), broken.false.tolist()
+    ([[0, 1]], [[2, 3]])
+    """
+    _require_copies(original, decoded, groups)
+    length, xp = groups.linking_length, backend.namespace(original.positions, decoded.positions, groups.labels)
+    found = parts_of(SortedCells.of(decoded, length), groups.labels.astype(np.int32), length, length)
+    torn = torn_labels(groups, found.part)
+    if not bool((torn >= 0).any()):
+        return BrokenLinks(xp.empty((0, 2), xp.int32), found.unlike)
+    lost = discords(SortedCells.of(original, length), torn, length)
+    shortest = cheapest_links(lost, found.part, distances(decoded.positions, lost, decoded.box))
+    return BrokenLinks(lost[shortest], found.unlike)
+
+
+def cheapest_links(pairs: Array, part: Array, distance: Array) -> Array:
+    """Which of these pairs (indices, rising) join the parts that they connect, with the least distances: Boruvka's trees.
+
+    `part` is a label of every particle.
+
+    >>> pairs = np.array([[0, 1], [0, 2], [1, 2]], np.int32)
+    >>> cheapest_links(pairs, np.array([5, 6, 7]), np.array([3.0, 1.0, 2.0])).tolist()
+    [1, 2]
+    """
+    xp = backend.namespace(pairs, part, distance)
+    order = xp.argsort(distance, kind="stable")
+    labels, ends = xp.unique(part[pairs[order]], return_inverse=True)
+    ends = ends.reshape(-1, 2)
+    tree, nodes = xp.arange(len(labels)), xp.arange(len(labels))
+    chosen = xp.zeros(len(pairs), bool)
+    while len(between := xp.flatnonzero(tree[ends[:, 0]] != tree[ends[:, 1]])):
+        sides = tree[ends]
+        at, first = xp.unique(sides[between].ravel(), return_index=True)   # for each tree its cheapest pair to another
+        best = xp.repeat(between, 2)[first]
+        chosen[best] = True
+        parent = nodes.copy()
+        parent[at] = sides[best].sum(axis=1) - at
+        mutual = parent[parent] == nodes   # two trees that chose the same pair
+        parent = xp.where(mutual, xp.minimum(parent, nodes), parent)
+        while bool(((above := parent[parent]) != parent).any()):
+            parent = above
+        tree = parent[tree]
+    return xp.sort(order[chosen])
+
+
+def distances(positions: Array, pairs: Array, box: tuple[float, ...] | None) -> Array:
+    """The distance between the ends of each pair, by nearest image, in float64.
+
+    >>> distances(np.array([[0.1, 0.5], [0.9, 0.5]]), np.array([[0, 1]]), (1.0, 1.0)).round(6).tolist()
+    [0.2]
+    """
+    xp = backend.namespace(positions, pairs)
+    one, other = (positions[pairs[:, end]].astype(np.float64) for end in (0, 1))
+    return xp.sqrt((nearest_image(one - other, box) ** 2).sum(axis=1))
+
+
+def _require_copies(original: Particles, decoded: Particles, groups: Groups) -> None:
+    shapes = tuple(original.positions.shape), tuple(decoded.positions.shape)
+    if shapes[0] != shapes[1] or original.box != decoded.box:
+        raise WorkbenchError(
+            f"decoded particles must stand for the original ones, one by one and in one box; got shapes {shapes[0]} and "
+            f"{shapes[1]}, boxes {original.box} and {decoded.box}"
+        )
+    if len(groups.labels) != len(original):
+        raise WorkbenchError(f"groups must be of these {len(original):,} particles; got labels of {len(groups.labels):,}")

@@ -1,0 +1,13 @@
+"""Panels for JupyterLab: one call each, that shows what a choice costs and breaks, and hands back the code for it.
+
+>>> import workbench as wb
+>>> with wb.lab.bounds(wb.synthetic.gaussian_field((64, 64), seed=1)) as panel:
+...     panel.result["trial"].archive.ratio > 1
+True
+"""
+
+from workbench.lab.bounds_panel.panel import BoundsPanel, bounds
+from workbench.lab.clusters_panel.panel import ClustersPanel, clusters
+from workbench.lab.panel import Panel
+
+__all__ = ["BoundsPanel", "ClustersPanel", "Panel", "bounds", "clusters"]

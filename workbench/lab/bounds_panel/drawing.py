@@ -1,0 +1,135 @@
+"""From the state and what was computed to everything the bounds panel shows: a pure function, and a fast one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from workbench.bounds.run import MEANINGS, Run
+from workbench.data import Field, Particles
+from workbench.lab.bounds_panel.pictures import note, pictures
+from workbench.lab.bounds_panel.plots import charts, measures
+from workbench.lab.bounds_panel.state import BoundsState
+from workbench.lab.bounds_panel.trial import Spectra, Trial
+from workbench.lab.description import Fact, Severity, Shown, Table
+from workbench.metrics.report import MEANINGS as FIGURES
+
+TITLES = {"bits_per_value": "bits per value", "bits_per_particle": "bits per particle"}
+
+
+def draw(
+    data: Particles | Field,
+    state: BoundsState,
+    trial: Trial | None = None,
+    runs: Sequence[Run] = (),
+    spectra: Spectra | None = None,
+) -> Shown:
+    """What there is to see of a trial and of the runs before it; with less, less, in the same form.
+
+    >>> from workbench.data.synthetic import gaussian_field
+    >>> waves = gaussian_field((32, 32), seed=1)
+    >>> shown = draw(waves, BoundsState.for_(waves))
+    >>> [picture.title for picture in shown.pictures], list(shown.charts)
+    (['original'], ['error histogram', 'spectrum ratio', 'rate-distortion'])
+    """
+    tried = _with_current(runs, trial)
+    return Shown(
+        pictures=pictures(data, state, trial),
+        charts=charts(data, state, trial, tried, spectra),
+        facts=() if trial is None else facts(data, trial),
+        tables={"tried so far": table(data, tried, None if trial is None else trial.run)},
+        note=_note(data, state, trial, spectra),
+    )
+
+
+def _note(data: Particles | Field, state: BoundsState, trial: Trial | None, spectra: Spectra | None) -> str:
+    if trial is not None and trial.run.error:
+        return f"{trial.run.label} failed: {trial.run.error}"
+    parts = [note(data, state, trial)]
+    if trial is not None and not trial.limit.value > 0:
+        parts.append("no histogram of errors: the bound comes to zero, so every value is exact")
+    if spectra is not None and spectra.why_not:
+        parts.append(f"no spectrum: {spectra.why_not}")
+    parts += [] if trial is None else [text for text in trial.run.notes if "stored exactly" in text]
+    return "; ".join(part for part in parts if part)
+
+
+def _with_current(runs: Sequence[Run], trial: Trial | None) -> tuple[Run, ...]:
+    """All runs, the current one among them."""
+    if trial is None or any(_same(run, trial.run) for run in runs):
+        return tuple(runs)
+    return (*runs, trial.run)
+
+
+def _same(one: Run, other: Run) -> bool:
+    """Whether two runs answer one question."""
+    return one.codec == other.codec and one.bound == other.bound and one.order == other.order
+
+
+# Figures beside their names.
+
+def facts(data: Particles | Field, trial: Trial) -> tuple[Fact, ...]:
+    """The figures of a trial; none when it failed."""
+    if trial.outcome is None:
+        return (Fact("result", "failed", "bad", trial.run.error or ""),)
+    run, size = trial.run, measures(data)[0]
+    shown = [
+        _fact(run, "ratio", "ratio", "{:.3g} x"),
+        _fact(run, TITLES[size], size, "{:.3g}"),
+        _fact(run, "PSNR", "psnr", "{:.2f} dB"),
+        _worst(trial),
+        _fact(run, "SSIM", "ssim", "{:.6f}"),
+        _fact(run, "rms distance", "rms_distance", "{:.4g}"),
+        _corrected(run),
+        _fact(run, "compress", "encode_mb_per_s", "{:.3g} MB/s"),
+        _fact(run, "decompress", "decode_mb_per_s", "{:.3g} MB/s"),
+    ]
+    return tuple(fact for fact in shown if fact is not None)
+
+
+def _fact(run: Run, name: str, figure: str, form: str) -> Fact | None:
+    if figure not in run.figures:
+        return None
+    meaning = MEANINGS.get(figure) or FIGURES.get(figure, "")
+    value = float(run[figure])
+    return Fact(name, form.format(value) if math.isfinite(value) else _infinite(value), meaning=meaning)
+
+
+def _infinite(value: float) -> str:
+    return "not defined" if math.isnan(value) else "exact" if value > 0 else "nothing left"
+
+
+def _worst(trial: Trial) -> Fact:
+    """The largest error as a share of what is allowed. The archive has checked it, in exact arithmetic."""
+    limit, run = trial.limit, trial.run
+    meaning = "every value was decoded and compared with the original before there was an archive"
+    if limit.value == 0:
+        return Fact("largest error", "none allowed, none made", "good", meaning)
+    archive = trial.archive
+    largest = float(archive.certificate[archive.data.layout.name].figures["largest_error"])
+    kept: Severity = "good" if largest <= limit.value else "bad"
+    text = f"{largest:.4g}, {largest / limit.value:.1%} of the bound"
+    return Fact("largest error", text, kept, f"{meaning}: {run.bound.describe()}")
+
+
+def _corrected(run: Run) -> Fact:
+    share = float(run["corrected"])
+    text = "none" if share == 0 else f"{100 * share:.3g} %"
+    return Fact("corrected", text, meaning=MEANINGS["corrected"])
+
+
+# The points that were tried.
+
+def table(data: Particles | Field, runs: Sequence[Run], current: Run | None) -> Table:
+    """A row for each run, the current one emphasised."""
+    size = measures(data)[0]
+    columns = ("codec", "bound", TITLES[size], "ratio", "PSNR [dB]", "max error", "")
+    rows = tuple(_row(run, size) for run in runs)
+    chosen = next((place for place, run in enumerate(runs) if current is not None and _same(run, current)), None)
+    return Table(columns, rows, chosen)
+
+
+def _row(run: Run, size: str) -> tuple[str, ...]:
+    numbers = (f"{run[name]:.4g}" if name in run.figures else "" for name in (size, "ratio", "psnr", "max_error"))
+    remarks = [run.error or "", "free order" if run.order == "free" else "", "measured before" if run.cached else ""]
+    return run.label, f"{run.bound.kind} {run.bound.eb:.4g}", *numbers, ", ".join(remark for remark in remarks if remark)

@@ -1,0 +1,150 @@
+"""`wb.lab.bounds`: drag an error bound, and see at once what it costs and what it breaks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench.bounds import iter_sweep
+from workbench.bounds.run import Run
+from workbench.bounds.sweep import require_data
+from workbench.data import Field, Particles
+from workbench.lab.bounds_panel import drawing
+from workbench.lab.bounds_panel.code import code
+from workbench.lab.bounds_panel.pictures import pictures
+from workbench.lab.bounds_panel.state import BOUNDS, BoundsState, applicable, exponents, other_questions
+from workbench.lab.bounds_panel.trial import Spectra, Trial, spectra_of, try_bound
+from workbench.lab.cells import name_of
+from workbench.lab.controls import Choice, LogSlider, Steps, Toggle, button
+from workbench.lab.description import Shown
+from workbench.lab.engine import Results, Stage
+from workbench.lab.jobs import Job
+from workbench.lab.panel import Panel
+from workbench.lab.saving import SaveArchive
+
+
+def bounds(data: Particles | Field | np.ndarray) -> BoundsPanel:
+    """A panel to choose an error bound with: original, decoded and error side by side, figures, spectra, other codecs.
+
+    >>> from workbench.data.synthetic import gaussian_field
+    >>> panel = bounds(gaussian_field((64, 64), seed=1))
+    >>> panel.change(codec="prequantised", eb=0.05)
+    True
+    >>> panel.result["trial"].run["max_error"] <= 0.05
+    True
+    >>> panel.close()
+    """
+    return BoundsPanel(require_data(data), name_of(data, "data"))
+
+
+class BoundsPanel(Panel[BoundsState]):
+    """The panel of `wb.lab.bounds`; its results are "trial" and "spectra"."""
+
+    title = "Bounds"
+
+    def __init__(self, data: Particles | Field, name: str) -> None:
+        self.data, self.name = data, name
+        self.history: dict[str, Run] = {}
+        stages = [
+            Stage("trial", _question, self._try),
+            Stage("spectra", _question, self._spectra),
+            Stage("others", _question, self._compare, on_demand=True),
+        ]
+        super().__init__(repr(data), BoundsState.for_(data), stages)
+
+    def rows(self) -> Sequence[Sequence[Any]]:
+        """The bound above, the view below."""
+        low, high = exponents(self.data, self.state.kind)
+        self._slider = LogSlider("eb", "error bound", 10.0**low, 10.0**high)
+        choose = [Choice("codec", "codec", [codec.id for codec in applicable(self.data)]), Choice("kind", "", list(BOUNDS))]
+        if isinstance(self.data, Particles):
+            choose.append(Choice("order", "order", {"kept": "keep", "free": "free"}))
+        act = [
+            button("compare codecs", lambda: self.ask("others"), "try all other codecs at this bound"),
+            SaveArchive(f"{self.name}.zip", self.save_archive).widget,
+        ]
+        return [[*choose, self._slider], self._view_controls(), act]
+
+    def draw(self, state: BoundsState, results: Results) -> Shown:
+        """Pictures, charts and figures of the trial, and all that was tried before."""
+        runs = tuple(self.history.values())
+        return drawing.draw(self.data, state, results.get("trial"), runs, results.get("spectra"))
+
+    def code_for(self, state: BoundsState) -> str:
+        """Compress, decompress, compare."""
+        return code(state, self.name)
+
+    def ready(self, results: Results) -> bool:
+        """Pictures wait for the trial."""
+        return "trial" in results
+
+    def change(self, **fields: Any) -> bool:
+        """Change fields; another kind of bound keeps about its strictness, another axis shows the whole again."""
+        if fields.get("kind", self.state.kind) != self.state.kind and "eb" not in fields:
+            fields["eb"] = self.state.with_kind(fields["kind"], self.data).eb
+        if fields.get("axis", self.state.axis) != self.state.axis:
+            fields = {"window": None, "index": self._slices(int(fields["axis"])) // 2, **fields}
+        changed = super().change(**fields)
+        if changed and self._view is not None and {"kind", "axis"} & fields.keys():
+            low, high = exponents(self.data, self.state.kind)
+            self._slider.span(10.0**low, 10.0**high)
+            self._index.reach(self._slices(self.state.axis) - 1)
+            self._view.show_state(self.state)
+        return changed
+
+    def save_archive(self, path: str | Path) -> Path:
+        """Write the archive of what is shown; returns where it is."""
+        trial: Trial = self.result["trial"]
+        return trial.archive.save(path).resolve()
+
+    def _view_controls(self) -> list[Any]:
+        """What of the data is looked at."""
+        shape = () if isinstance(self.data, Particles) else self.data.shape
+        self._index = Steps("index", "slice", 0, self._slices(self.state.axis) - 1)
+        if isinstance(self.data, Particles):
+            axes = {"along x": 0, "along y": 1, "along z": 2} if self.data.dimensions == 3 else {}
+            return [Choice("axis", "seen", axes)] if axes else []
+        controls: list[Any] = [Toggle("logarithmic", "log colours")] if len(shape) > 1 else []
+        if len(shape) >= 3:
+            controls = [Choice("axis", "slice across axis", {"0": 0, "1": 1, "2": 2}), self._index, *controls]
+        if len(shape) == 4:
+            controls = [Steps("time", "time", 0, shape[0] - 1), *controls]
+        return controls
+
+    def _slices(self, axis: int) -> int:
+        shape = () if isinstance(self.data, Particles) else self.data.shape
+        return int(shape[-3:][axis]) if len(shape) >= 3 else 1
+
+    # What is computed.
+
+    def _try(self, state: BoundsState, results: Results, job: Job) -> Trial:
+        trial = try_bound(self.data, state, job)
+        self.history[_key(trial.run)] = trial.run
+        pictures(self.data, state, trial)   # which are kept, so that drawing them takes no time
+        return trial
+
+    def _spectra(self, state: BoundsState, results: Results, job: Job) -> Spectra:
+        return spectra_of(self.data, results["trial"], job)
+
+    def _compare(self, state: BoundsState, results: Results, job: Job) -> tuple[Run, ...]:
+        others = [question.codec for question in other_questions(self.data, state)]
+        found: list[Run] = []
+        runs = iter_sweep(self.data, others, state.bound, order=state.order, cancel=job, progress=job)
+        for run in runs:
+            self.history[_key(run)] = run
+            found.append(run)
+            job.show({"others": tuple(found)})
+        job(1.0, "compared")
+        return tuple(found)
+
+
+def _key(run: Run) -> str:
+    return json.dumps([dict(run.codec), run.bound.to_dict(), run.order], sort_keys=True, default=str)
+
+
+def _question(state: BoundsState) -> str:
+    return json.dumps(state.question.to_dict(), sort_keys=True)

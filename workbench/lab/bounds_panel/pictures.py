@@ -1,0 +1,134 @@
+"""The pictures of the bounds panel: the original, what was decoded, and what differs.
+
+A picture is made once for each way of looking, and then the same object, so that a view need not send it again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from workbench.data import Field, Particles
+from workbench.guarantees import Limit
+from workbench.lab import projection
+from workbench.lab.bounds_panel.state import BoundsState
+from workbench.lab.bounds_panel.trial import Trial
+from workbench.lab.description import Picture
+from workbench.lab.projection import Projection
+from workbench.lab.remembered import remembered
+
+
+def pictures(data: Particles | Field, state: BoundsState, trial: Trial | None) -> tuple[Picture, ...]:
+    """The original and, once there is a trial, the decoded data and the error. A line of values is drawn as a chart."""
+    if isinstance(data, Particles):
+        return _of_particles(data, state, trial)
+    return _of_field(data, state, trial) if len(data.shape) > 1 else ()
+
+
+def note(data: Particles | Field, state: BoundsState, trial: Trial | None) -> str:
+    """What a pixel of the pictures is, and what they leave out."""
+    if isinstance(data, Particles):
+        return "seen along an axis: particles in each pixel, and how many more or fewer after decoding"
+    if len(data.shape) == 1:
+        return ""
+    rows, columns = _original(data, state)[1]
+    if rows * columns == 1:
+        return "one pixel for each value; errors in units of the bound" if _in_units(trial) else "one pixel for each value"
+    return f"each pixel is the mean of up to {rows} x {columns} values, and of the error the largest among them"
+
+
+# Fields.
+
+def _of_field(field: Field, state: BoundsState, trial: Trial | None) -> tuple[Picture, ...]:
+    original, _ = _original(field, state)
+    if trial is None or trial.outcome is None:
+        return (original,)
+    decoded, limit = trial.decoded, trial.limit
+    assert isinstance(decoded, Field)
+    made = remembered(decoded, "pictures", _view(state), lambda: _decoded(field, decoded, limit, state, original))
+    return original, *made
+
+
+def _original(field: Field, state: BoundsState) -> tuple[Picture, tuple[int, int]]:
+    """The picture, and how many values a pixel stands for."""
+
+    def made() -> tuple[Picture, tuple[int, int]]:
+        low, high = projection.slice_range(field, state.cut, state.logarithmic)
+        raster = projection.slice_raster(field, state.cut)
+        pixels = projection.bytes_of(raster.values, low, high, state.logarithmic)
+        unit = str(field.metadata.get("units", ""))
+        picture = Picture(
+            "original", pixels, raster.window, "values", low, high, logarithmic=state.logarithmic, unit=unit, empty=True
+        )
+        return picture, raster.block
+
+    return remembered(field, "pictures", _view(state), made)
+
+
+def _decoded(field: Field, decoded: Field, limit: Limit, state: BoundsState, original: Picture) -> tuple[Picture, Picture]:
+    """What was decoded, on the scale of the original and without what that does not have; and the error."""
+    shown = projection.slice_raster(decoded, state.cut, like=field)
+    pixels = projection.bytes_of(shown.values, original.low, original.high, original.logarithmic)
+    error = projection.error_raster(field, decoded, limit, state.cut)
+    most, unit = (1.0, "bounds") if limit.value > 0 else (_largest(error.values), original.unit)
+    difference = projection.difference_bytes(error.values, most)
+    return (
+        replace(original, title="decoded", pixels=pixels),
+        Picture("error", difference, error.window, "difference", -most, most, unit=unit, empty=True),
+    )
+
+
+def _largest(values: np.ndarray) -> float:
+    finite = np.abs(values[np.isfinite(values)])
+    return float(finite.max(initial=0.0)) or 1.0
+
+
+def _in_units(trial: Trial | None) -> bool:
+    return trial is not None and trial.outcome is not None and trial.limit.value > 0
+
+
+def _view(state: BoundsState) -> tuple[object, ...]:
+    return state.cut, state.logarithmic
+
+
+# Particles.
+
+def _of_particles(particles: Particles, state: BoundsState, trial: Trial | None) -> tuple[Picture, ...]:
+    original, counts = _density(particles, state)
+    if trial is None or trial.outcome is None:
+        return (original,)
+    decoded = trial.decoded
+    assert isinstance(decoded, Particles)
+    made = remembered(decoded, "pictures", _view(state), lambda: _moved(decoded, state, original, counts))
+    return original, *made
+
+
+def _density(particles: Particles, state: BoundsState) -> tuple[Picture, np.ndarray]:
+    """The picture, and the counts."""
+
+    def made() -> tuple[Picture, np.ndarray]:
+        seen = Projection.of(particles, state.axis)
+        part = seen.within(state.window or seen.frame)
+        counts = part.counts(projection.grid_of(part.frame, len(part), state.pixels))
+        low, high = projection.density_range(counts, state.logarithmic)
+        pixels = projection.density_bytes(counts, low, high, state.logarithmic)
+        picture = Picture(
+            "original", pixels, part.frame, "density", low, high, logarithmic=state.logarithmic, unit="particles per pixel"
+        )
+        return picture, counts.astype(np.int32)
+
+    return remembered(particles, "pictures", _view(state), made)
+
+
+def _moved(decoded: Particles, state: BoundsState, original: Picture, counts: np.ndarray) -> tuple[Picture, Picture]:
+    """The decoded particles in the pixels of the original, and how many more or fewer are in each."""
+    found = Projection.of(decoded, state.axis).within(original.window).counts(original.pixels.shape)
+    difference = found - counts
+    most = projection.difference_range(difference)
+    pixels = projection.density_bytes(found, original.low, original.high, original.logarithmic)
+    changed = projection.difference_bytes(difference, most)
+    return (
+        replace(original, title="decoded", pixels=pixels),
+        Picture("difference", changed, original.window, "difference", -most, most, unit=original.unit, empty=True),
+    )

@@ -1,0 +1,66 @@
+"""The notebook around a panel: what the user calls the data, and which cell the panel belongs to.
+
+A cell that is run again makes new panels. Nobody can see the old ones any more, but widgets live until they are closed, and
+with them all that was computed; so the old panels of a cell are closed when it makes new ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class Closable(Protocol):
+    """What can be closed."""
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
+def name_of(data: Any, otherwise: str) -> str:
+    """The variable of the notebook that holds this very object; another name when there is none.
+
+    >>> name_of([1, 2], "data")
+    'data'
+    """
+    shell = _shell()
+    variables = {} if shell is None else shell.user_ns
+    names = [name for name, value in list(variables.items()) if value is data and not name.startswith("_")]
+    return min(names, default=otherwise)
+
+
+def replace_in_cell(panel: Closable) -> None:
+    """Let this panel take the place of those that an earlier run of the same cell has made."""
+    cell, request = _running()
+    if not cell:
+        return
+    made_by, panels = _panels.get(cell, (request, []))
+    if made_by != request:
+        for old in panels:
+            old.close()
+        panels = []
+    _panels[cell] = request, [*panels, panel]
+
+
+def forget(panel: Closable) -> None:
+    """Let go of a panel that is closed."""
+    for cell, (request, panels) in list(_panels.items()):
+        if any(held is panel for held in panels):
+            _panels[cell] = request, [held for held in panels if held is not panel]
+
+
+def _running() -> tuple[str, str]:
+    """The identity of the cell that runs now, and of the request to run it; empty outside a notebook."""
+    shell = _shell()
+    request = shell.get_parent() if hasattr(shell, "get_parent") else {}
+    return str(request.get("metadata", {}).get("cellId", "")), str(request.get("header", {}).get("msg_id", ""))
+
+
+def _shell() -> Any:
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return None
+    return get_ipython()   # type: ignore[no-untyped-call]
+
+
+_panels: dict[str, tuple[str, list[Closable]]] = {}

@@ -1,0 +1,24 @@
+"""The clusters panel without its widgets: what was chosen, what is computed, what is shown, and code that does the same."""
+
+from workbench.lab.clusters_panel.breakage import Breakage, Halos, break_halos, groups_of
+from workbench.lab.clusters_panel.code import code
+from workbench.lab.clusters_panel.drawing import draw, shown_outcome
+from workbench.lab.clusters_panel.keeping import Kept, Trace, keep_halos
+from workbench.lab.clusters_panel.panes import chosen_mark
+from workbench.lab.clusters_panel.state import Chosen, ClustersState
+
+__all__ = [
+    "Breakage",
+    "Chosen",
+    "ClustersState",
+    "Halos",
+    "Kept",
+    "Trace",
+    "break_halos",
+    "chosen_mark",
+    "code",
+    "draw",
+    "groups_of",
+    "keep_halos",
+    "shown_outcome",
+]

@@ -1,0 +1,190 @@
+"""The slow half of the clusters panel: the halos there are, and what a codec makes of them at some bound.
+
+What does not depend on the bound is found once for each linking length. Nothing depends on how many members make a halo:
+that only chooses among what was found, so a slider can change it at once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.archive import Archive, compress
+from workbench.clusters import Catalogue, Groups, broken_links, catalogue, friends_of_friends
+from workbench.clusters.broken import distances
+from workbench.data import Particles
+from workbench.data.periodic import nearest_image
+from workbench.errors import WorkbenchError
+from workbench.guarantees import Absolute
+from workbench.lab.clusters_panel.density import density_of
+from workbench.lab.clusters_panel.state import FEWEST_MEMBERS, ClustersState
+from workbench.metrics.pairs import require_host
+
+Progress = Callable[[float, str], object]
+
+INTACT, BROKEN, MERGED = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class Halos:
+    """The groups of the original, and where those of two members or more are, the largest first."""
+
+    groups: Groups
+    catalogue: Catalogue
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        found = self.catalogue
+        return sum(array.nbytes for array in (self.groups.labels, found.labels, found.members, found.centres, found.radii))
+
+    def count(self, min_members: int) -> int:
+        """How many have at least so many members: they are the first ones of the catalogue."""
+        return int(np.searchsorted(-self.catalogue.members, -min_members, side="right"))
+
+    def place(self, label: int) -> int | None:
+        """Where in the catalogue the group with this label is; None if it has a single member, or is none."""
+        found = np.flatnonzero(self.catalogue.labels == label)
+        return int(found[0]) if len(found) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Broken links (M, 2), those of the largest groups first, with the middle and the length of each in the decoded set."""
+
+    pairs: np.ndarray
+    middles: np.ndarray
+    lengths: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take."""
+        return self.pairs.nbytes + self.middles.nbytes + self.lengths.nbytes
+
+    @classmethod
+    def of(cls, pairs: np.ndarray, decoded: Particles, groups: Groups) -> Links:
+        """These pairs of particles, in the order in which they are worth showing."""
+        members = np.bincount(groups.labels, minlength=len(decoded))[groups.labels[pairs]].max(axis=1, initial=0)
+        pairs = pairs[np.argsort(-members, kind="stable")]
+        one, other = (decoded.positions[pairs[:, end]].astype(np.float64) for end in (0, 1))
+        middles = one + nearest_image(other - one, decoded.box) / 2
+        return cls(pairs, middles.astype(np.float32), distances(decoded.positions, pairs, decoded.box))
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What became of particles, which are in the order of the original: their groups, its halos, and the broken links.
+
+    `status` is that of each entry of the catalogue: INTACT, with the same members as before; BROKEN, when members are
+    missing; MERGED, when all are there, and others with them. `sizes` are those of all groups of two or more, the largest
+    first.
+    """
+
+    decoded: Particles
+    groups: Groups
+    status: np.ndarray
+    sizes: np.ndarray
+    missing: Links
+    false: Links
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes, with two columns of positions that pictures are made from."""
+        arrays = self.decoded.positions, self.decoded.positions[:, :2], self.groups.labels, self.status, self.sizes
+        return sum(array.nbytes for array in arrays) + self.missing.nbytes + self.false.nbytes
+
+    def counts(self, halos: int) -> tuple[int, int, int]:
+        """How many of the first halos are intact, broken and merged."""
+        intact, broken, merged = np.bincount(self.status[:halos], minlength=3).tolist()
+        return intact, broken, merged
+
+
+@dataclass(frozen=True, eq=False)
+class Breakage:
+    """A codec at a bound, and no promise about halos: the archive, and what came back."""
+
+    archive: Archive
+    outcome: Outcome
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        return self.archive.nbytes + self.outcome.nbytes
+
+    @functools.cached_property
+    def bits_per_particle(self) -> float:
+        """Bits for the position of each particle."""
+        return self.archive.bits_per_particle
+
+
+def groups_of(particles: Particles, state: ClustersState, progress: Progress) -> Halos:
+    """The groups of the original at the linking length."""
+    require_host("the clusters panel", particles.positions)
+    progress(0.0, "searching the groups of the original")
+    groups = friends_of_friends(particles, state.linking_length, state.unit)
+    progress(0.5, "measuring halos")
+    return Halos(groups, catalogue(particles, groups, FEWEST_MEMBERS))
+
+
+def break_halos(particles: Particles, state: ClustersState, halos: Halos, progress: Progress) -> Breakage:
+    """Compress positions and nothing else, without a promise about halos, and look what became of them."""
+    archive = compress(
+        positions_of(particles), Absolute(state.bound), state.codec, order=state.order,
+        progress=lambda share, text: progress(0.4 * share, f"compressing {text}"),
+    )
+    progress(0.4, "decompressing")
+    decoded = in_original_order(archive, particles)
+    rest = outcome_of(particles, state, halos, decoded, lambda share, text: progress(0.5 + share / 2, text))
+    return Breakage(archive, rest)
+
+
+def outcome_of(
+    particles: Particles, state: ClustersState, halos: Halos, decoded: Particles, progress: Progress
+) -> Outcome:
+    """What became of the halos in decoded particles; their picture is ready then, too."""
+    progress(0.0, "searching the groups of what was decoded")
+    groups = friends_of_friends(decoded, halos.groups.linking_length, "length")
+    progress(0.4, "looking for broken links")
+    broken = broken_links(particles, decoded, halos.groups)
+    progress(0.9, "comparing halos")
+    missing, false = (Links.of(pairs, decoded, halos.groups) for pairs in (broken.missing, broken.false))
+    density_of(particles, state.axis, state.window, state.pixels).of(decoded)
+    sizes = np.sort(groups.sizes[groups.sizes >= FEWEST_MEMBERS])[::-1]
+    return Outcome(decoded, groups, statuses(halos, groups), sizes, missing, false)
+
+
+def statuses(halos: Halos, after: Groups) -> np.ndarray:
+    """What became of each halo of the catalogue.
+
+    >>> before, nowhere = Groups.from_labels([0, 0, 2, 2, 4], 0.1), np.zeros(2)
+    >>> halos = Halos(before, Catalogue(np.array([0, 2]), np.array([2, 2]), nowhere, nowhere))
+    >>> statuses(halos, Groups.from_labels([0, 1, 2, 2, 2], 0.1)).tolist() == [BROKEN, MERGED]
+    True
+    """
+    before, label = halos.groups.labels, halos.catalogue.labels
+    apart = np.bincount(before[after.labels != after.labels[before]], minlength=len(before)) > 0
+    members = np.bincount(after.labels, minlength=len(before))[after.labels[label]]
+    return np.where(apart[label], BROKEN, np.where(members > halos.catalogue.members, MERGED, INTACT)).astype(np.uint8)
+
+
+def positions_of(particles: Particles) -> Particles:
+    """The particles without velocities and ids, which a codec for positions does not touch."""
+    return Particles(particles.positions, particles.box)
+
+
+def in_original_order(archive: Archive, particles: Particles) -> Particles:
+    """What an archive decodes to, in the order of what it was made from."""
+    decoded = archive.decompress()
+    if not isinstance(decoded, Particles):
+        raise WorkbenchError(f"the archive must hold particles; got {archive!r}")
+    if not archive.reordered:
+        return decoded
+    positions = np.empty_like(decoded.positions)
+    positions[archive.permutation(positions_of(particles))] = decoded.positions
+    return Particles(positions, decoded.box)

@@ -1,0 +1,58 @@
+"""How the two large pictures show particles: on one grid and one scale, so that they differ where the particles do.
+
+Counting millions of particles takes longer than a slider may wait, so it is done once for each set, axis and window, and in
+the background if it can be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.data import Particles
+from workbench.lab.description import Window
+from workbench.lab.projection import PIXELS, Projection, density_bytes, density_range, frame_of, grid_of
+from workbench.lab.remembered import remembered
+
+
+@dataclass(frozen=True, eq=False)
+class Density:
+    """The picture of the original, with its axis, window and scale."""
+
+    pixels: np.ndarray
+    axis: int
+    window: Window
+    low: float
+    high: float
+
+    def of(self, decoded: Particles) -> np.ndarray:
+        """Other particles in the same way: the same array as long as nothing changes."""
+        axis, window, low, high, shape = self.axis, self.window, self.low, self.high, self.pixels.shape
+
+        def made() -> np.ndarray:
+            return density_bytes(Projection.of(decoded, axis).within(window).counts(shape), low, high)
+
+        return remembered(decoded, "density", (axis, window, low, high, shape), made)
+
+
+def density_of(particles: Particles, axis: int, window: Window | None, most: int = PIXELS) -> Density:
+    """The density of the original, seen along an axis: in a window, or all of it."""
+    seen = window or frame_of(particles, axis)
+
+    def made() -> Density:
+        inside = Projection.of(particles, axis).within(seen)
+        counts = inside.counts(grid_of(seen, len(inside), most))
+        low, high = density_range(counts)
+        return Density(density_bytes(counts, low, high), axis, seen, low, high)
+
+    return remembered(particles, "density", (axis, seen, most), made)
+
+
+def shown_axes(particles: Particles, axis: int) -> list[int]:
+    """The axes across and up, when looking along this one; of two axes, both.
+
+    >>> shown_axes(Particles([[0.0, 0.0, 0.0]]), 1)
+    [0, 2]
+    """
+    return [own for own in range(particles.dimensions) if particles.dimensions == 2 or own != axis]

@@ -1,0 +1,103 @@
+"""The two large pictures: the density of the original and of what came back, with halos outlined and broken links marked.
+
+Both have one grid and one scale. There can be more halos and links than anyone can look at: the largest in the window are
+drawn, and those of the largest halos, and a sentence says how many there are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workbench.data import Particles
+from workbench.data.periodic import nearest_image
+from workbench.lab.clusters_panel.breakage import BROKEN, INTACT, MERGED, Halos, Links, Outcome
+from workbench.lab.clusters_panel.density import density_of, shown_axes
+from workbench.lab.clusters_panel.state import Chosen, ClustersState
+from workbench.lab.description import Marks, Picture, Window
+
+MOST_HALOS, MOST_LINKS = 400, 300   # drawn at once, of each kind
+SHORT = 1 / 100                     # of the window: lines that need a point to be seen
+OUTLINE = 2.0                         # radius of a circle, in root mean square radii of its halo
+
+# On the colours of densities, which run from dark blue over red to yellow; kinds differ in their lines as well.
+WHOLE, TORN, JOINED, AFTER = "#69c3ff", "#ffffff", "#86f28a", "#ffa02f"
+
+HALO_MARKS = {INTACT: ("halo", WHOLE, False), BROKEN: ("broken halo", TORN, True), MERGED: ("merged halo", JOINED, True)}
+MISSING, FALSE = "missing link", "false link"
+
+
+def chosen_mark(label: str, number: int, outcome: Outcome | None) -> Chosen | None:
+    """What was chosen by a click on the mark with this label and this id; None if it is none that can be looked at.
+
+    >>> chosen_mark("broken halo", 7, None)
+    Chosen(kind='halo', particles=(7,))
+    """
+    if label in [name for name, *_ in HALO_MARKS.values()]:
+        return Chosen.halo(number)
+    links = {} if outcome is None else {MISSING: outcome.missing, FALSE: outcome.false}
+    if label not in links or not 0 <= number < len(links[label]):
+        return None
+    one, other = links[label].pairs[number].tolist()
+    return Chosen.link(one, other)
+
+
+def panes(
+    particles: Particles, state: ClustersState, halos: Halos, outcome: Outcome | None, title: str
+) -> tuple[tuple[Picture, ...], str]:
+    """The pictures, and a sentence about what is not drawn; without an outcome, the original alone."""
+    axes, density = shown_axes(particles, state.axis), density_of(particles, state.axis, state.window, state.pixels)
+    window = density.window
+    circles, notes = _circles(state, halos, outcome, axes, window)
+    given = {"window": window, "colours": "density", "low": density.low, "high": density.high, "logarithmic": True}
+    original = Picture("original", density.pixels, unit="particles", marks=circles, **given)   # type: ignore[arg-type]
+    if outcome is None:
+        return (original,), " ".join(notes)
+    pixels = density.of(outcome.decoded)
+    links = []
+    for name, found, colour in ((MISSING, outcome.missing, TORN), (FALSE, outcome.false, JOINED)):
+        marks, note = _link_marks(name, found, outcome.decoded, axes, window, colour)
+        links += marks
+        notes += note
+    decoded = Picture(title, pixels, unit="particles", marks=(*circles, *links), **given)   # type: ignore[arg-type]
+    return (original, decoded), " ".join(notes)
+
+
+def _circles(
+    state: ClustersState, halos: Halos, outcome: Outcome | None, axes: list[int], window: Window
+) -> tuple[tuple[Marks, ...], list[str]]:
+    """A circle around each halo, in the manner of what became of it."""
+    found, count = halos.catalogue, halos.count(state.min_members)
+    centres = found.centres[:count][:, axes]
+    inside = np.flatnonzero(_within(centres, window))
+    drawn = inside[:MOST_HALOS]
+    status = np.full(len(drawn), INTACT) if outcome is None else outcome.status[drawn]
+    circles = np.column_stack([centres[drawn], OUTLINE * found.radii[drawn]])
+    marks = []
+    for kind, (name, colour, dashed) in HALO_MARKS.items():
+        these = status == kind
+        marks.append(Marks("circles", circles[these], colour, name, 1.4, dashed, found.labels[drawn][these]))
+    return tuple(marks), _left_out(len(inside), len(drawn), "halos", "the largest")
+
+
+def _link_marks(
+    name: str, links: Links, decoded: Particles, axes: list[int], window: Window, colour: str
+) -> tuple[list[Marks], list[str]]:
+    """A line for each link and, where lines would be no longer than a few pixels, a point in its middle."""
+    inside = np.flatnonzero(_within(links.middles[:, axes], window))
+    drawn = inside[:MOST_LINKS]
+    one, other = (decoded.positions[links.pairs[drawn, end]].astype(np.float64) for end in (0, 1))
+    ends = np.column_stack([one[:, axes], (one + nearest_image(other - one, decoded.box))[:, axes]])
+    lines = Marks("lines", ends, colour, name, 1.6, colour == TORN, drawn)
+    dotted = drawn[links.lengths[drawn] < SHORT * (window[1] - window[0])]
+    points = Marks("points", links.middles[dotted][:, axes], colour, name, 1.5, False, dotted)
+    return [lines, points], _left_out(len(inside), len(drawn), f"{name}s", "those of the largest groups")
+
+
+def _within(places: np.ndarray, window: Window) -> np.ndarray:
+    left, right, bottom, top = window
+    across, up = places[:, 0], places[:, 1]
+    return (across >= left) & (across <= right) & (up >= bottom) & (up <= top)
+
+
+def _left_out(count: int, drawn: int, what: str, which: str) -> list[str]:
+    return [f"Of {count:,} {what} in sight, {drawn:,} are drawn: {which}."] if drawn < count else []

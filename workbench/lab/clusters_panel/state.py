@@ -1,0 +1,165 @@
+"""What the user of the clusters panel has chosen: what is kept, how exactly, and which part of it is looked at."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+
+from workbench.clusters import KeepClusters, absolute_linking_length
+from workbench.clusters.friends import Unit
+from workbench.clusters.keep.promise import Solver
+from workbench.data import Particles
+from workbench.errors import WorkbenchError
+from workbench.lab.description import Window
+from workbench.lab.projection import PIXELS
+
+Order = Literal["free", "keep"]
+Shows = Literal["decoded", "kept"]
+
+USUAL_LENGTH = 0.2     # of the mean spacing
+USUAL_SHARE = 0.1      # of the linking length
+FEWEST_MEMBERS = 2     # of anything that can be outlined
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What is looked at closely: a halo, named by the label of its group, or a link, named by the particles at its ends."""
+
+    kind: Literal["halo", "link"]
+    particles: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        ends = {"halo": 1, "link": 2}.get(self.kind)
+        if ends is None or len(self.particles) != ends or min(self.particles) < 0:
+            raise WorkbenchError(f"a halo is chosen by one particle and a link by two; got {self.kind!r}, {self.particles}")
+
+    @classmethod
+    def halo(cls, label: int) -> Self:
+        """The halo of the original with this label."""
+        return cls("halo", (int(label),))
+
+    @classmethod
+    def link(cls, one: int, other: int) -> Self:
+        """The link between two particles, whether it is whole or broken now."""
+        return cls("link", (int(one), int(other)))
+
+
+@dataclass(frozen=True)
+class ClustersState:
+    """The choices. `bound` is the largest error of a coordinate, in the unit of the positions, taken as it is given.
+
+    `min_members` is what is shown as a halo, and `keep_members` the least size of group that the promise is about. `axis`
+    is the one looked along. `shows` says what the second picture shows: the particles as the codec left them, or with
+    their groups kept.
+
+    >>> ClustersState(bound=0.02, solver="auto").promise
+    KeepClusters(linking_length=(0.2,), unit='spacing', min_members=1, solver='auto')
+    """
+
+    bound: float
+    linking_length: float = USUAL_LENGTH
+    unit: Unit = "spacing"
+    codec: str = "lattice"
+    order: Order = "free"
+    min_members: int = 20
+    keep_members: int = 1
+    solver: Solver = "pgd"
+    axis: int = 2
+    window: Window | None = None
+    chosen: Chosen | None = None
+    shows: Shows = "decoded"
+    pixels: int = PIXELS   # of a picture along its longer side, at most
+
+    def __post_init__(self) -> None:
+        _require_positive("bound", self.bound)
+        _require_positive("linking_length", self.linking_length)
+        _require_one_of("unit", self.unit, get_args(Unit))
+        _require_one_of("order", self.order, get_args(Order))
+        _require_one_of("solver", self.solver, get_args(Solver))
+        _require_one_of("shows", self.shows, get_args(Shows))
+        _require_one_of("axis", self.axis, (0, 1, 2))
+        _require_members("min_members", self.min_members, FEWEST_MEMBERS)
+        _require_members("keep_members", self.keep_members, 1)
+        _require_members("pixels", self.pixels, 1)
+        if not (isinstance(self.codec, str) and self.codec):
+            raise WorkbenchError(f"codec must be the name of a codec; got {self.codec!r}: see wb.codecs.available()")
+        if self.window is not None:
+            _require_window(self.window)
+
+    @classmethod
+    def for_(cls, particles: Particles) -> Self:
+        """Where a panel begins: the usual linking length, and a tenth of it, rounded, as the bound."""
+        unit: Unit = "spacing" if particles.spacing > 0 else "length"
+        length = USUAL_LENGTH * (1.0 if unit == "spacing" else _spacing_of_flat(particles))
+        absolute = absolute_linking_length(particles, length, unit)
+        return cls(bound=float(f"{USUAL_SHARE * absolute:.1g}"), linking_length=length, unit=unit)
+
+    @property
+    def promise(self) -> KeepClusters:
+        """What is promised when halos are kept."""
+        return KeepClusters(self.linking_length, self.unit, self.keep_members, self.solver)
+
+    def length(self, particles: Particles) -> float:
+        """The linking length in the unit of the positions."""
+        return absolute_linking_length(particles, self.linking_length, self.unit)
+
+    def share(self, particles: Particles) -> float:
+        """The bound as a share of the linking length."""
+        return self.bound / self.length(particles)
+
+    def with_share(self, particles: Particles, share: float) -> Self:
+        """The same with a bound of this share of the linking length.
+
+        >>> particles = Particles([[0.5, 0.5, 0.5]], box=10.0)
+        >>> ClustersState(1.0, linking_length=4.0, unit="length").with_share(particles, 0.25).bound
+        1.0
+        """
+        _require_positive("share", share)
+        return replace(self, bound=share * self.length(particles))
+
+    def in_unit(self, particles: Particles, unit: Unit) -> Self:
+        """The same linking length, in another unit.
+
+        >>> particles = Particles([[0.5, 0.5, 0.5]], box=10.0)
+        >>> ClustersState(1.0, linking_length=0.2).in_unit(particles, "length").linking_length
+        2.0
+        """
+        _require_one_of("unit", unit, get_args(Unit))
+        if unit == self.unit:
+            return self
+        length = self.length(particles)
+        if unit == "spacing" and not particles.spacing > 0:
+            raise WorkbenchError("unit must be 'length' for particles that fill no volume; got 'spacing': give a box")
+        return replace(self, linking_length=length / particles.spacing if unit == "spacing" else length, unit=unit)
+
+
+def _spacing_of_flat(particles: Particles) -> float:
+    """The mean spacing along the axes that particles spread over, where they fill no volume; 1 for a single place."""
+    sides = [length for length in particles.lengths if length > 0]
+    return float(np.prod(sides) / len(particles)) ** (1 / len(sides)) if sides else 1.0
+
+
+def _require_positive(name: str, value: Any) -> None:
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not (is_number and math.isfinite(value) and value > 0):
+        raise WorkbenchError(f"{name} must be a positive number; got {value!r}")
+
+
+def _require_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    if value not in allowed or isinstance(value, bool):
+        raise WorkbenchError(f"{name} must be one of {', '.join(map(str, allowed))}; got {value!r}")
+
+
+def _require_members(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+        raise WorkbenchError(f"{name} must be a whole number from {least} on; got {value!r}")
+
+
+def _require_window(window: Window) -> None:
+    numbers_only = len(window) == 4 and all(isinstance(end, numbers.Real) and math.isfinite(end) for end in window)
+    if not (numbers_only and window[0] < window[1] and window[2] < window[3]):
+        raise WorkbenchError(f"window must be (left, right, bottom, top), rising; got {window}")

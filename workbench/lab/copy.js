@@ -1,0 +1,35 @@
+// A button that copies a text. Pages that are not served from this machine may lack the clipboard, so there is a second way.
+
+async function copy(text) {
+  if (navigator.clipboard && window.isSecureContext) {
+    await navigator.clipboard.writeText(text);
+    return;
+  }
+  const area = document.createElement("textarea");
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  const copied = document.execCommand("copy");
+  area.remove();
+  if (!copied) throw new Error("the browser refused");
+}
+
+export default {
+  render({ model, el }) {
+    const button = document.createElement("button");
+    button.className = "jupyter-widgets jupyter-button widget-button wb-copy";
+    button.textContent = model.get("label");
+    button.addEventListener("click", async () => {
+      try {
+        await copy(model.get("text"));
+        button.textContent = "copied";
+        model.set("copied", model.get("copied") + 1);
+        model.save_changes();
+      } catch {
+        button.textContent = "select it below";
+      }
+      setTimeout(() => (button.textContent = model.get("label")), 1500);
+    });
+    el.append(button);
+  },
+};

@@ -1,0 +1,117 @@
+"""What a panel shows, as plain values: what pure functions return, what views draw, and what tests look at.
+
+Large pictures are bytes with a window into the data, drawn on a canvas; charts are HoloViews elements, which are
+descriptions already. Nothing here knows a widget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from workbench.errors import WorkbenchError
+
+Window = tuple[float, float, float, float]   # left, right, bottom, top, in the unit of the data
+ColourMap = Literal["density", "values", "difference"]
+Shape = Literal["circles", "lines", "points", "boxes"]
+
+COLUMNS: Mapping[str, int] = {"circles": 3, "lines": 4, "points": 2, "boxes": 4}
+
+
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """Shapes over a picture, in the unit of the data.
+
+    `places` has a row for each: (x, y, radius) of circles, (x0, y0, x1, y1) of lines, (x, y) of points,
+    (left, right, bottom, top) of boxes. `ids` makes them clickable: the panel is told which was chosen.
+
+    >>> Marks("circles", [[0.5, 0.5, 0.1]], "#ffffff", "halos").places.shape
+    (1, 3)
+    """
+
+    shape: Shape
+    places: np.ndarray
+    colour: str
+    label: str = ""
+    width: float = 1.5
+    dashed: bool = False
+    ids: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        if self.shape not in get_args(Shape):
+            raise WorkbenchError(f"shape must be one of {', '.join(get_args(Shape))}; got {self.shape!r}")
+        columns = COLUMNS[self.shape]
+        places = np.asarray(self.places, np.float32).reshape(-1, columns)
+        object.__setattr__(self, "places", places)
+        if self.ids is not None and len(self.ids) != len(places):
+            raise WorkbenchError(f"ids must be one for each of the {len(places)} {self.shape}; got {len(self.ids)}")
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """One pane: bytes (height, width), row 0 at the top, in a colour map whose ends mean `low` and `high`.
+
+    `window` is what the picture covers. On a logarithmic scale the byte is linear in the logarithm of the value. Byte 0 is
+    "nothing here" when `empty` is true: masked cells, for instance.
+    """
+
+    title: str
+    pixels: np.ndarray
+    window: Window
+    colours: ColourMap = "values"
+    low: float = 0.0
+    high: float = 1.0
+    logarithmic: bool = False
+    unit: str = ""
+    empty: bool = False
+    marks: tuple[Marks, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.pixels.dtype != np.uint8 or self.pixels.ndim != 2:
+            raise WorkbenchError(f"pixels must be bytes (height, width); got {self.pixels.dtype} {self.pixels.shape}")
+        if self.colours not in get_args(ColourMap):
+            raise WorkbenchError(f"colours must be one of {', '.join(get_args(ColourMap))}; got {self.colours!r}")
+
+
+Severity = Literal["", "good", "bad"]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A figure that is shown beside its name; `verdict` colours it and puts a sign before it."""
+
+    name: str
+    value: str
+    verdict: Severity = ""
+    meaning: str = ""   # shown when the pointer rests on it
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of text under a heading; `chosen` is the row that is emphasised."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...] = ()
+    chosen: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """Everything that a panel shows in one moment.
+
+    `pictures` are side by side and move together, `detail` stands by itself; `charts` are HoloViews elements by name,
+    always the same names and the same structure in one panel, so that views update what is there.
+    """
+
+    pictures: tuple[Picture, ...] = ()
+    detail: Picture | None = None
+    charts: Mapping[str, Any] = field(default_factory=dict)
+    facts: tuple[Fact, ...] = ()
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    note: str = ""   # one sentence under the pictures

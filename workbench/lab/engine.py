@@ -1,0 +1,207 @@
+"""A panel without its widgets: the state, what was computed for it, and the work under way.
+
+What is computed falls into stages, each with the part of the state that it depends on. When the state changes, only stages
+that were never computed for such a state run, in the background and in order; everything else is there at once. No view is
+needed for any of it, so a script and a test use a panel as a user does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from workbench.errors import WorkbenchError
+from workbench.lab.jobs import Deliver, Job, Lane
+from workbench.lab.memory import Memory
+
+State = TypeVar("State")
+Results = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of what a panel computes.
+
+    `work(state, results, job)` returns the result; `results` has those of the stages before it. It calls `job(share, text)`
+    now and then, which ends it when nobody waits any more, and may call `job.show(...)` with what there is so far.
+    `depends(state)` is what the result depends on. A stage `on_demand` runs when it is asked for.
+    """
+
+    name: str
+    depends: Callable[[Any], Hashable]
+    work: Callable[[Any, Results, Job], Any]
+    on_demand: bool = False
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a panel is doing: nothing, or something, so far; or why it could not."""
+
+    busy: bool = False
+    share: float = 0.0
+    text: str = ""
+    error: str = ""
+
+
+class Engine(Generic[State]):
+    """State, results and work of a panel; `changed` is called, where widgets may be touched, whenever there is news."""
+
+    def __init__(self, state: State, stages: Sequence[Stage], deliver: Deliver) -> None:
+        self.state = state
+        self.stages = {stage.name: stage for stage in stages}
+        self.status = Status()
+        self.partial: dict[str, Any] = {}    # of stages under way
+        self.changed: Callable[[], object] = lambda: None
+        self._deliver = deliver
+        self._memory = Memory()
+        self._following, self._asked = Lane(), Lane(pause=0.0)
+        self._under_way: list[Job] = []
+        self._failed: dict[Hashable, str] = {}
+        self._refused = ""   # why the last change was
+        self._closed = False
+
+    # What there is.
+
+    def results(self, state: State | None = None) -> dict[str, Any]:
+        """The results for a state, the present one by default, of the stages that have one."""
+        state = self.state if state is None else state
+        found = {name: self._memory.find(self._key(stage, state)) for name, stage in self.stages.items()}
+        return {name: result for name, result in found.items() if result is not None}
+
+    def settled(self, timeout: float | None = None) -> dict[str, Any]:
+        """The results for the present state, when all that need not be asked for are there; waits for them."""
+        while self._missing(self.state):
+            key = self._key(self._missing(self.state)[0], self.state)
+            if key in self._failed:
+                raise WorkbenchError(self._failed[key])
+            if not self._following.busy:
+                self._follow()
+            if not self._following.wait(timeout):
+                raise WorkbenchError(f"the panel must be done within {timeout:g} s; it is still at: {self.status.text}")
+        return self.results()
+
+    # What can be done.
+
+    def change(self, **fields: Any) -> bool:
+        """Change fields of the state. What the state refuses leaves it as it was, and becomes the status."""
+        try:
+            state = dataclasses.replace(self.state, **fields)   # type: ignore[type-var]
+        except WorkbenchError as error:
+            self._refused = str(error)
+            self._say(dataclasses.replace(self.status, error=self._refused))
+            return False
+        self._refused = ""
+        if state != self.state:
+            self.state = state
+            self.refresh()
+        elif self.status.error:
+            self._settle()
+            self._news()
+        return True
+
+    def refresh(self) -> None:
+        """Compute what is missing for the present state, and say that there is news."""
+        if self._missing(self.state):
+            self._follow()
+        else:
+            self._following.cancel()   # what runs is for a state that is no more
+            self._settle()
+        self._news()
+
+    def ask(self, name: str, then: Callable[[], object] = lambda: None) -> None:
+        """Run a stage that is on demand, for the present state, and those before it that are missing."""
+        stage, state = self.stages[name], self.state
+        self._submit(self._asked, lambda job: self._run([*self._missing(state), stage], state, job), name, then)
+        self._news()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until nothing is under way any more."""
+        return self._following.wait(timeout) and self._asked.wait(timeout)
+
+    def cancel(self) -> None:
+        """Ask everything under way to stop."""
+        self._following.cancel()
+        self._asked.cancel()
+        self.partial.clear()
+        missing = self._missing(self.state)
+        self._say(Status(error="cancelled: change something to go on") if missing else Status(text="cancelled"))
+
+    def close(self) -> None:
+        """Stop, and forget everything."""
+        self._closed = True   # from here on nobody is told anything
+        self.cancel()
+        self.changed = lambda: None
+        self._memory.clear()
+        self.partial.clear()
+
+    # How it is done.
+
+    def _key(self, stage: Stage, state: State) -> Hashable:
+        return stage.name, stage.depends(state)
+
+    def _missing(self, state: State) -> list[Stage]:
+        """The stages that are not on demand and have no result."""
+        known = self.results(state)
+        return [stage for stage in self.stages.values() if not stage.on_demand and stage.name not in known]
+
+    def _follow(self) -> None:
+        state = self.state
+        self._submit(self._following, lambda job: self._run(self._missing(state), state, job), "")
+
+    def _submit(
+        self, lane: Lane, work: Callable[[Job], None], text: str, then: Callable[[], object] = lambda: None
+    ) -> None:
+        job = Job(work, lambda job: self._ended(job, then), self._reported, self._deliver, text=text)
+        self._under_way.append(job)
+        self.status = Status(True, 0.0, text)
+        lane.submit(job)
+
+    def _run(self, stages: Sequence[Stage], state: State, job: Job) -> None:
+        for stage in stages:
+            key = self._key(stage, state)
+            try:
+                result = stage.work(state, self.results(state), job)
+            except WorkbenchError as error:
+                self._failed[key] = str(error)
+                raise
+            self._failed.pop(key, None)
+            self._memory.keep(key, result)
+            job.partial = None
+            self.partial.pop(stage.name, None)
+            job.deliver(self._news)
+
+    def _reported(self, job: Job) -> None:
+        if job.ended.is_set() or job.cancelled.is_set():
+            return
+        if job.partial is not None:
+            self.partial.update(job.partial)
+        self._say(Status(True, job.share, job.text))
+
+    def _ended(self, job: Job, then: Callable[[], object]) -> None:
+        self._under_way = [other for other in self._under_way if other is not job]
+        if job.cancelled.is_set():
+            return   # whoever cancelled it has said so, or something newer is under way
+        self.partial.clear()
+        if job.error:
+            self._say(Status(error=job.error))
+            return
+        if self._settle():
+            self._news()
+        then()
+
+    def _settle(self) -> bool:
+        """Say that nothing is being done, if so."""
+        idle = all(job.cancelled.is_set() for job in self._under_way)
+        if idle:
+            self.status = Status(error=self._refused)
+        return idle
+
+    def _news(self) -> None:
+        if not self._closed:
+            self.changed()
+
+    def _say(self, status: Status) -> None:
+        self.status = status
+        self._news()

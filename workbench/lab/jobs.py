@@ -1,0 +1,167 @@
+"""Work in the background, one piece at a time, and of what waits only the newest: what a slider needs.
+
+A slider asks far more often than work can be done. Each request waits a moment, so that one that is overtaken is never
+begun; a newer request also cancels the one under way, which notices when it next reports its progress. Results come back
+where widgets may be changed: in the event loop of the kernel, if there is one. So other cells run, and nothing is drawn in
+between two lines of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.errors import WorkbenchError
+
+PAUSE = 0.04      # seconds that a request waits for a newer one
+REPORT = 0.08     # seconds between two reports of progress
+
+Deliver = Callable[[Callable[[], object]], object]
+log = logging.getLogger(__name__)
+
+
+class Cancelled(Exception):
+    """Nobody waits for the result any more."""
+
+
+@dataclass(eq=False)
+class Job:
+    """One piece of work: `work(job)` is called in the background, and tells the job how far it is by calling it."""
+
+    work: Callable[[Job], Any]
+    done: Callable[[Job], object]
+    reported: Callable[[Job], object] = lambda job: None
+    deliver: Deliver = lambda callback: callback()
+    share: float = 0.0
+    text: str = ""
+    value: Any = None
+    partial: Any = None            # what there is so far, for work that shows it
+    error: str = ""
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    ended: threading.Event = field(default_factory=threading.Event)
+    last_report: float = 0.0
+
+    def __call__(self, share: float, text: str) -> None:
+        """Say how far it is, from 0 to 1; raises `Cancelled` when nobody waits any more."""
+        if self.cancelled.is_set():
+            raise Cancelled
+        self.share, self.text = min(max(share, 0.0), 1.0), text
+        self._report()
+
+    def show(self, partial: Any) -> None:
+        """Say what there is so far; raises `Cancelled` when nobody waits any more."""
+        if self.cancelled.is_set():
+            raise Cancelled
+        self.partial = partial
+        self._report()
+
+    def cancel(self) -> None:
+        """Ask it to stop at its next report."""
+        self.cancelled.set()
+
+    def is_set(self) -> bool:
+        """Whether to stop: so that a job can be given where an event is expected."""
+        return self.cancelled.is_set()
+
+    def run(self) -> None:
+        """Do the work, and deliver what came of it; whatever goes wrong becomes a sentence."""
+        try:
+            self(0.0, self.text)
+            self.value = self.work(self)
+        except Cancelled:
+            self.cancelled.set()
+        except WorkbenchError as error:
+            self.error = str(error)
+        except Exception as error:
+            log.exception("work for a panel failed")
+            self.error = f"{type(error).__name__}: {error}"
+        self.ended.set()
+        self.deliver(lambda: self.done(self))
+
+    def _report(self) -> None:
+        now = time.monotonic()
+        if now - self.last_report >= REPORT:
+            self.last_report = now
+            self.deliver(lambda: self.reported(self))
+
+
+class Lane:
+    """Runs the newest job, after a pause, when the one before it has ended. A thread exists only while there is work."""
+
+    def __init__(self, pause: float = PAUSE) -> None:
+        self.pause = pause
+        self._condition = threading.Condition()
+        self._waiting: Job | None = None
+        self._running: Job | None = None
+        self._thread: threading.Thread | None = None
+
+    def submit(self, job: Job) -> None:
+        """Do this next; what waits is dropped, and what runs is asked to stop."""
+        with self._condition:
+            self.cancel()
+            self._waiting = job
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="lossbench panel", daemon=True)
+                self._thread.start()
+            self._condition.notify_all()
+
+    def cancel(self) -> None:
+        """Drop what waits, and ask what runs to stop."""
+        with self._condition:
+            for job in (self._waiting, self._running):
+                if job is not None:
+                    job.cancel()
+            if self._waiting is not None:
+                self._waiting.ended.set()
+            self._waiting = None
+            self._condition.notify_all()
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything runs or waits."""
+        with self._condition:
+            return self._thread is not None
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until nothing runs or waits any more."""
+        with self._condition:
+            return self._condition.wait_for(lambda: self._thread is None, timeout)
+
+    def _work(self) -> None:
+        while (job := self._next()) is not None:
+            job.run()
+            with self._condition:
+                self._running = None
+
+    def _next(self) -> Job | None:
+        """The job that is still the newest after the pause; None, and the end of the thread, when there is none."""
+        with self._condition:
+            job = self._waiting
+            while job is not None:
+                self._condition.wait_for(lambda job=job: self._waiting is not job, self.pause)   # type: ignore[misc]
+                if self._waiting is job:
+                    self._waiting, self._running = None, job
+                    return job
+                job = self._waiting
+            self._thread = None
+            self._condition.notify_all()
+            return None
+
+
+def deliver_to_this_loop() -> Deliver:
+    """What calls back in the event loop that runs now, as in a cell; without one, at once, from where the work is done."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return lambda callback: callback()
+
+    def deliver(callback: Callable[[], object]) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(callback)
+
+    return deliver

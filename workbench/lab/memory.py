@@ -1,0 +1,54 @@
+"""What was computed for earlier states: going back to where a slider was must cost nothing."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Any
+
+MOST_BYTES = 384 * 2**20
+
+
+class Memory:
+    """Results by what they depend on. Those not used for longest go when all together get too large; the newest stays.
+
+    >>> memory = Memory(most_bytes=10)
+    >>> memory.keep("a", "one", nbytes=6); memory.keep("b", "two", nbytes=6)
+    >>> memory.find("a"), memory.find("b")
+    (None, 'two')
+    """
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self.most_bytes = most_bytes
+        self._held: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def nbytes(self) -> int:
+        """How large all results are."""
+        with self._lock:
+            return sum(nbytes for _, nbytes in self._held.values())
+
+    def find(self, key: Hashable) -> Any:
+        """The result of this key, which is now the one used last; None if it is not there."""
+        with self._lock:
+            if key not in self._held:
+                return None
+            self._held.move_to_end(key)
+            return self._held[key][0]
+
+    def keep(self, key: Hashable, result: Any, nbytes: int | None = None) -> None:
+        """Keep a result. Its size is its own `nbytes` if it is not given."""
+        size = int(getattr(result, "nbytes", 0)) if nbytes is None else nbytes
+        with self._lock:
+            self._held[key] = result, size
+            self._held.move_to_end(key)
+            total = sum(nbytes for _, nbytes in self._held.values())
+            while total > self.most_bytes and len(self._held) > 1:
+                total -= self._held.popitem(last=False)[1][1]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._held.clear()

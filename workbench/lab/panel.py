@@ -1,0 +1,186 @@
+"""The pattern of every panel: a frozen state, pure functions from it to what is shown, and a view that nobody has to write.
+
+A panel says what it computes (stages), what the user may change (controls), how results become pictures (`draw`) and which
+Python does the same (`code`). All else is here: work in the background, its progress, cancelling it, errors in a sentence,
+remembering, copying, reporting, closing. `docs/new-panel.md` makes one from nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+import ipywidgets as widgets
+
+from workbench.errors import WorkbenchError
+from workbench.lab import report
+from workbench.lab.cells import forget, replace_in_cell
+from workbench.lab.controls import Control
+from workbench.lab.description import Shown, Window
+from workbench.lab.engine import Engine, Results, Stage, Status
+from workbench.lab.jobs import deliver_to_this_loop
+from workbench.lab.view import View
+
+STATIC = "LOSSBENCH_STATIC"   # when it is set, panels display as reports: for documentation that no kernel stands behind
+PATIENCE = 600.0
+
+State = TypeVar("State")
+
+
+class Panel(ABC, Generic[State]):
+    """What every panel can do. Show it by making it the last line of a cell."""
+
+    title: ClassVar[str]
+
+    def __init__(self, subject: str, state: State, stages: Sequence[Stage]) -> None:
+        self.subject = subject
+        self._engine: Engine[State] = Engine(state, stages, deliver_to_this_loop())
+        self._engine.changed = self._show
+        self._view: View | None = None
+        self._shown: Shown | None = None
+        self._drawn_from: tuple[Any, ...] = ()
+        self._home: Window | None = None
+        self._drawing = threading.RLock()   # without an event loop, news comes from the thread that does the work
+        replace_in_cell(self)
+        self._engine.refresh()
+
+    # What a panel says.
+
+    @abstractmethod
+    def rows(self) -> Sequence[Sequence[Control | widgets.Widget]]:
+        """The controls, in rows."""
+
+    @abstractmethod
+    def draw(self, state: State, results: Results) -> Shown:
+        """What is shown, from the results that are there: a pure function, which returns soon."""
+
+    @abstractmethod
+    def code_for(self, state: State) -> str:
+        """The Python that reproduces what is shown."""
+
+    def ready(self, results: Results) -> bool:
+        """Whether results are enough to draw anew; until they are, what was drawn before stays."""
+        return bool(results)
+
+    def picked(self, label: str, chosen: int) -> None:
+        """A mark with an id was clicked."""
+
+    # What a user may ask.
+
+    @property
+    def state(self) -> State:
+        """What is chosen now."""
+        return self._engine.state
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """What was computed for this state, by name; waits for it, and raises if it failed."""
+        return self._engine.settled(PATIENCE)
+
+    @property
+    def status(self) -> Status:
+        """What the panel is doing."""
+        return self._engine.status
+
+    @property
+    def shown(self) -> Shown:
+        """What the panel shows now."""
+        return self.draw(self.state, {**self._engine.results(), **self._engine.partial})
+
+    def code(self) -> str:
+        """The Python that reproduces what is shown."""
+        return self.code_for(self.state)
+
+    def change(self, **fields: Any) -> bool:
+        """Change fields of the state, as the controls do; False, and a sentence in the panel, when they are refused."""
+        changed = self._engine.change(**fields)
+        if not changed and self._view is not None:
+            self._view.show_state(self.state)
+        return changed
+
+    def ask(self, stage: str, then: Callable[[], object] = lambda: None) -> None:
+        """Start what runs only when it is asked for, as the panel's button does; `then` is called when it is done."""
+        self._engine.ask(stage, then)
+
+    def wait(self, timeout: float = PATIENCE) -> None:
+        """Wait until nothing is under way."""
+        if not self._engine.wait(timeout):
+            raise WorkbenchError(f"the panel must be done within {timeout:g} s; it is still at: {self.status.text}")
+
+    def cancel(self) -> None:
+        """Stop what is under way."""
+        self._engine.cancel()
+
+    def save_report(self, path: str | Path | None = None) -> Path:
+        """Write what is shown as one HTML file that needs nothing else; returns where it is."""
+        named = f"lossbench-{self.title.lower()}-{datetime.now():%Y%m%d-%H%M%S}.html"
+        return report.save(named if path is None else path, report.page(self.title, self.subject, self.shown, self.code()))
+
+    def close(self) -> None:
+        """Stop, and let go of everything."""
+        self._engine.close()
+        with self._drawing:
+            if self._view is not None:
+                self._view.close()
+                self._view = None
+            self._shown, self._drawn_from = None, ()
+        forget(self)
+
+    # How it gets onto the page.
+
+    @property
+    def widget(self) -> widgets.Widget:
+        """The panel as a widget, to be put among others."""
+        with self._drawing:
+            if self._view is None:
+                load_bokeh()
+                self._view = View(self, self.title, self.rows(), self.state)
+                self._show()
+            return self._view.widget
+
+    def _show(self) -> None:
+        with self._drawing:
+            if self._view is not None:
+                self._show_in(self._view)
+
+    def _show_in(self, view: View) -> None:
+        view.show_state(self.state)
+        view.show_status(self.status)
+        results = {**self._engine.results(), **self._engine.partial}
+        drawn_from = self.state, *((name, id(result)) for name, result in results.items())
+        if drawn_from == self._drawn_from or not (self._shown is None or self.ready(results)):
+            return
+        self._shown, self._drawn_from = self.draw(self.state, results), drawn_from
+        window = getattr(self.state, "window", None)
+        if window is None and self._shown.pictures:
+            self._home = self._shown.pictures[0].window
+        view.show(self._shown, window, self._home)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        if os.environ.get(STATIC):
+            self.wait()
+            return {"text/html": report.body(self.title, self.subject, self.shown, self.code()), "text/plain": repr(self)}
+        return self.widget._repr_mimebundle_(**kwargs)
+
+    def __enter__(self) -> Panel[State]:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{self.title}({self.subject})"
+
+
+def load_bokeh() -> None:
+    """Put BokehJS on the page, once for each kernel: from this machine, not from outside."""
+    import holoviews as hv
+
+    if not getattr(hv.extension, "_lossbench", False):
+        hv.extension("bokeh", inline=True, logo=False)
+        hv.extension._lossbench = True

@@ -1,0 +1,79 @@
+"""A report: everything that a panel shows as one HTML file, which needs no kernel, no server and no network.
+
+Charts stay alive in it (BokehJS is inside), pictures are PNG, and the Python that makes the same result is at the end.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import holoviews as hv
+from bokeh.embed import components
+from bokeh.resources import Resources
+
+from workbench.errors import WorkbenchError
+from workbench.lab import markup
+from workbench.lab.description import Shown
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 1200px; margin: 2em auto; padding: 0 1em;
+  color: #222; background: #fff; }
+.wb-report figure { margin: 0; flex: 1 1 300px; max-width: 640px; } .wb-report svg { width: 100%; height: auto; }
+.wb-row { display: flex; flex-wrap: wrap; gap: 14px; } .wb-chart { flex: 1 1 320px; min-width: 300px; }
+.wb-report pre { background: #f4f4f4; padding: 1em; overflow: auto; color: #222; }
+"""
+
+
+def body(title: str, subject: str, shown: Shown, code: str) -> str:
+    """The report as a piece of a page, with the script that its charts need."""
+    script, charts = _charts(shown.charts)
+    pictures = [*shown.pictures, *([shown.detail] if shown.detail else [])]
+    parts = [
+        f"<style>{markup.STYLE}{STYLE}</style>",
+        f"<h1>{html.escape(title)}</h1><p>{html.escape(subject)}</p>",
+        markup.facts(shown.facts),
+        f'<div class="wb-row">{"".join(map(markup.picture, pictures))}</div>{markup.note(shown.note)}',
+        f'<div class="wb-row">{"".join(charts)}</div>',
+        markup.tables(shown.tables, open_=True),
+        f"<h2>The same in Python</h2><pre>{html.escape(code)}</pre>",
+        script,
+    ]
+    return f'<div class="wb-report">{"".join(parts)}</div>'
+
+
+def page(title: str, subject: str, shown: Shown, code: str) -> str:
+    """The report as a page of its own."""
+    from workbench import __version__
+
+    made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    # `render_js` would add what other packages have registered, from outside.
+    scripts = "".join(f"<script>{code}</script>" for code in Resources(mode="inline", components=["bokeh"]).js_raw)
+    head = f'<head><meta charset="utf-8"><title>{html.escape(title)}</title>{scripts}</head>'
+    foot = f"<footer><small>Lossbench {__version__}, {made}</small></footer>"
+    return f'<!doctype html><html lang="en">{head}<body>{body(title, subject, shown, code)}{foot}</body></html>'
+
+
+def save(path: str | Path, content: str) -> Path:
+    """Write a page."""
+    target = Path(path).expanduser()
+    if target.suffix not in (".html", ".htm"):
+        raise WorkbenchError(f"a report is written as .html; got {path}")
+    try:
+        target.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise WorkbenchError(f"the report must be written into a folder that exists; {error}") from None
+    return target.resolve()
+
+
+def _charts(charts: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """The script of all charts, and a place for each."""
+    if not charts:
+        return "", []
+    renderer = hv.renderer("bokeh")
+    plots = {name: renderer.get_plot(element).state for name, element in charts.items()}
+    script, places = components(plots)
+    return script, [f'<div class="wb-chart"><b>{html.escape(name)}</b>{place}</div>' for name, place in places.items()]

@@ -1,0 +1,30 @@
+"""Writing the archive that a panel shows: a name, a button, and what came of it."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+from pathlib import Path
+
+import ipywidgets as widgets
+
+from workbench.errors import WorkbenchError
+from workbench.lab.controls import button
+
+
+class SaveArchive:
+    """A field for a name and a button; `save(path)` writes, or says why it cannot."""
+
+    def __init__(self, name: str, save: Callable[[str], Path]) -> None:
+        self._save = save
+        told = "a folder, or one file when it ends in .zip"
+        self.name = widgets.Text(name, layout=widgets.Layout(width="170px"), tooltip=told)
+        self.said = widgets.HTML()
+        self.widget = widgets.HBox([self.name, button("save archive", self.press), self.said])
+
+    def press(self) -> None:
+        """Write it."""
+        try:
+            self.said.value = f"saved as {html.escape(str(self._save(self.name.value)))}"
+        except WorkbenchError as error:
+            self.said.value = f'<span class="wb-error">{html.escape(str(error))}</span>'

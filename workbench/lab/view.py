@@ -1,0 +1,198 @@
+"""The widgets of a panel: they show what the panel says, and ask it for what the user wants. No decision is made here.
+
+Pictures are drawn at once; charts and tables, which take longer, when the slider rests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import anywidget
+import ipywidgets as widgets
+import traitlets
+
+from workbench.errors import WorkbenchError
+from workbench.lab import markup
+from workbench.lab.canvas import Canvas
+from workbench.lab.chart_view import ChartView
+from workbench.lab.controls import Control
+from workbench.lab.description import Picture, Shown, Window
+from workbench.lab.engine import Status
+
+Rows = Sequence[Sequence[Control | widgets.Widget]]
+BLINK = "show the first two pictures in turn at one place: what changes, jumps; or press b on a picture"
+RESTED = 0.15   # seconds without news after which charts are drawn
+
+
+class CopyButton(anywidget.AnyWidget):
+    """A button that copies a text to the clipboard of whoever looks at the page."""
+
+    _esm = Path(__file__).parent / "copy.js"
+    text = traitlets.Unicode("").tag(sync=True)
+    label = traitlets.Unicode("copy code").tag(sync=True)
+    copied = traitlets.Int(0).tag(sync=True)
+
+
+class Requests(Protocol):
+    """What a view asks of its panel."""
+
+    def change(self, **fields: Any) -> object:
+        """Change fields of the state."""
+
+    def picked(self, label: str, chosen: int) -> object:
+        """A mark was clicked."""
+
+    def cancel(self) -> object:
+        """Stop what is under way."""
+
+    def save_report(self) -> Path:
+        """Write the report."""
+
+    def code(self) -> str:
+        """The Python that reproduces what is shown."""
+
+
+class View:
+    """The widgets of one panel."""
+
+    def __init__(self, panel: Requests, title: str, rows: Rows, state: Any) -> None:
+        self.panel = panel
+        self.controls = [control for row in rows for control in row if isinstance(control, Control)]
+        for control in self.controls:
+            control.connect(panel.change)
+        self.canvas, self.detail = Canvas(tall=480), Canvas(tall=400)
+        for name, value in {"display": "none", "flex": "1 1 300px", "min_width": "260px", "max_width": "460px"}.items():
+            setattr(self.detail.layout, name, value)
+        self.canvas.observe(self._picked, "picked")
+        if hasattr(state, "window"):
+            self.canvas.observe(self._looked, "window")
+        if hasattr(state, "pixels"):
+            self.canvas.observe(lambda change: self.panel.change(pixels=int(self.canvas.pixels)), "pixels")
+        self.charts: dict[str, ChartView] = {}
+        self._resting: asyncio.TimerHandle | None = None
+        self._make_parts(title, rows)
+
+    def _make_parts(self, title: str, rows: Rows) -> None:
+        wrap = widgets.Layout(flex_flow="row wrap", align_items="center", grid_gap="2px 12px", overflow="visible")
+        control_rows = [
+            widgets.HBox([part.widget if isinstance(part, Control) else part for part in row], layout=wrap) for row in rows
+        ]
+        self.status = widgets.HTML(layout=widgets.Layout(flex="1 1 200px"))
+        self.bar = widgets.FloatProgress(min=0.0, max=1.0, layout=widgets.Layout(width="120px", visibility="hidden"))
+        self.stop = widgets.Button(description="cancel", layout=widgets.Layout(width="auto", visibility="hidden"))
+        self.stop.on_click(lambda button: self.panel.cancel())
+        head = [widgets.HTML(f"<b style='font-size: 15px'>{html.escape(title)}</b>"), self.status, self.bar, self.stop]
+        self.facts, self.note, self.tables = widgets.HTML(), widgets.HTML(), widgets.HTML()
+        self.blink = widgets.ToggleButton(description="blink", tooltip=BLINK, layout=widgets.Layout(width="auto"))
+        self._blinking = traitlets.link((self.blink, "value"), (self.canvas, "blink"))
+        row = widgets.Layout(flex_flow="row wrap", grid_gap="8px", overflow="visible")
+        self.chart_row = widgets.HBox([self.detail], layout=row)
+        self.code = widgets.HTML()
+        self.copy = CopyButton()
+        self.report = widgets.Button(description="save report", layout=widgets.Layout(width="auto"))
+        self.report.on_click(lambda button: self._save_report())
+        self.saved = widgets.HTML()
+        below = widgets.HBox([self.blink, self.note], layout=wrap)
+        foot = widgets.HBox([self.copy, self.report, self.saved], layout=wrap)
+        style = widgets.HTML(f"<style>{markup.STYLE}</style>", layout=widgets.Layout(display="none"))
+        self.widget = widgets.VBox(
+            [style, widgets.HBox(head, layout=wrap), *control_rows, self.canvas, below, self.facts,
+             self.chart_row, self.tables, foot, self.code],
+            layout=widgets.Layout(width="100%", overflow="visible"),
+        )
+        self.widget.add_class("wb-panel")
+
+    # What the panel says.
+
+    def show_state(self, state: Any) -> None:
+        """Show the state in the controls."""
+        for control in self.controls:
+            control.show(state)
+
+    def show_status(self, status: Status) -> None:
+        """Show what is being done, or what went wrong."""
+        text = html.escape(status.error or status.text)
+        kind = 'class="wb-error" role="alert"' if status.error else 'role="status"'
+        self.status.value = f"<span {kind}>{text}</span>"
+        self.bar.value = status.share
+        self.bar.layout.visibility = self.stop.layout.visibility = "visible" if status.busy else "hidden"
+
+    def show(self, shown: Shown, window: Window | None, home: Window | None) -> None:
+        """Show pictures now, and everything else when there has been no news for a moment."""
+        self.canvas.show(shown.pictures, home)
+        self.blink.layout.display = "" if len(shown.pictures) > 1 else "none"
+        wanted = [] if window is None else list(map(float, window))
+        if wanted != self.canvas.window:
+            self.canvas.window = wanted
+        self._show_detail(shown.detail)
+        self.facts.value, self.note.value = markup.facts(shown.facts), markup.note(shown.note)
+        self._when_rested(lambda: self._show_rest(shown))
+
+    def _show_detail(self, detail: Picture | None) -> None:
+        self.detail.layout.display = "none" if detail is None else ""
+        if detail is not None:
+            self.detail.show([detail], detail.window)
+
+    def _show_rest(self, shown: Shown) -> None:
+        for name, element in shown.charts.items():
+            if name in self.charts:
+                self.charts[name].show(element)
+            else:
+                self.charts[name] = ChartView(element)
+        wanted = (self.detail, *(chart.widget for chart in self.charts.values()))
+        if self.chart_row.children != wanted:
+            self.chart_row.children = wanted
+        self.tables.value = markup.tables(shown.tables)
+        self.copy.text = self.panel.code()
+        self.code.value = f"<details><summary>code</summary><pre>{html.escape(self.copy.text)}</pre></details>"
+
+    def _when_rested(self, action: Callable[[], object]) -> None:
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            action()
+            return
+        if self._resting is not None:
+            self._resting.cancel()
+        self._resting = loop.call_later(RESTED, action)
+
+    # What the user does.
+
+    def _looked(self, change: Any) -> None:
+        window = tuple(self.canvas.window) if self.canvas.window else None
+        self.panel.change(window=window)
+
+    def _picked(self, change: Any) -> None:
+        if "id" in self.canvas.picked:
+            self.panel.picked(str(self.canvas.picked["label"]), int(self.canvas.picked["id"]))
+
+    def _save_report(self) -> None:
+        try:
+            self.saved.value = f"saved as {html.escape(str(self.panel.save_report()))}"
+        except WorkbenchError as error:
+            self.saved.value = f'<span class="wb-error">{html.escape(str(error))}</span>'
+
+    def close(self) -> None:
+        """Close all widgets."""
+        if self._resting is not None:
+            self._resting.cancel()
+        self._blinking.unlink()
+        for chart in self.charts.values():
+            chart.close()
+        self.charts.clear()
+        _close(self.widget)
+
+
+def _close(widget: widgets.Widget) -> None:
+    """Close a widget and all inside it, with their layouts and styles, which would stay behind."""
+    for child in getattr(widget, "children", ()):
+        _close(child)
+    for name in ("layout", "style"):
+        part = getattr(widget, name, None)
+        if isinstance(part, widgets.Widget):
+            part.close()
+    widget.close()
