@@ -14,7 +14,9 @@ from playwright.sync_api import ConsoleMessage, Page
 from browser.lab_server import LabServer
 
 HERE = {"127.0.0.1", "localhost", None}   # no host: data:, blob:, about:
-# JupyterLab 4.6 logs no errors of its own to the console, so there is nothing to allow.
+# JupyterLab 4.6 logs no errors of its own to the console. Its extensions open comms from the browser, some before the kernel
+# knows whom they are for, which the kernel remarks; such a name has dashes, that of a widget has none.
+OF_JUPYTERLAB = r"in the kernel: No such comm: \w{8}(-\w{4}){3}-\w{12}\s"
 IN_LOG = re.compile(r"^Traceback|^\[[EC] ", re.MULTILINE)   # of the server and its kernels
 
 
@@ -24,7 +26,7 @@ class Watch:
     def __init__(self, page: Page, server: LabServer) -> None:
         self.outside: list[str] = []
         self.errors: list[str] = []
-        self._allowed: list[str] = []
+        self._allowed = [OF_JUPYTERLAB]
         self._page = page
         self._log = server.log
         self._logged = server.log.stat().st_size

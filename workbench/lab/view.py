@@ -90,7 +90,9 @@ class View:
         self.blink = widgets.ToggleButton(description="blink", tooltip=BLINK, layout=widgets.Layout(width="auto"))
         self._blinking = traitlets.link((self.blink, "value"), (self.canvas, "blink"))
         row = widgets.Layout(flex_flow="row wrap", grid_gap="8px", overflow="visible")
-        self.chart_row = widgets.HBox([self.detail], layout=row)
+        beside = widgets.Layout(flex="2 1 320px", flex_flow="row wrap", grid_gap="8px", overflow="visible")
+        self.chart_box = widgets.HBox([], layout=beside)
+        self.chart_row = widgets.HBox([self.detail, self.chart_box], layout=row)
         self.code = widgets.HTML()
         self.copy = CopyButton()
         self.report = widgets.Button(description="save report", layout=widgets.Layout(width="auto"))
@@ -143,9 +145,9 @@ class View:
                 self.charts[name].show(element)
             else:
                 self.charts[name] = ChartView(element)
-        wanted = (self.detail, *(chart.widget for chart in self.charts.values()))
-        if self.chart_row.children != wanted:
-            self.chart_row.children = wanted
+        wanted = tuple(chart.widget for chart in self.charts.values())
+        if self.chart_box.children != wanted:
+            self.chart_box.children = wanted
         self.tables.value = markup.tables(shown.tables)
         self.copy.text = self.panel.code()
         self.code.value = f"<details><summary>code</summary><pre>{html.escape(self.copy.text)}</pre></details>"

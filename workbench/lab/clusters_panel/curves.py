@@ -62,7 +62,7 @@ def _mass_function(edges: tuple[int, ...], counts: tuple[tuple[int, ...], ...]) 
         layers += _curve(name, number, middles, heights, "members", "halos")
     up = limits([count for found in counts for count in found], logarithmic=True)
     across = limits(middles, logarithmic=True)
-    return styled(hv.Overlay(layers), logx=True, logy=True, xlim=across, ylim=up, legend_position="top_right")
+    return styled(hv.Overlay(layers), logx=True, logy=True, xlim=across, ylim=up, legend_position="top", legend_cols=4)
 
 
 @functools.lru_cache(maxsize=4)
@@ -81,7 +81,7 @@ def descent_chart(steps: tuple[Step, ...]) -> Any:
         points = hv.Scatter((number[here], violations[here]), "step", LEFT, label=phase)
         layers.append(points.opts(color=colour(0), marker=marker(kind), size=6, tools=["hover"]))
     across, up = limits([1, *number[-1:]]), limits(np.concatenate([violations, loss]), logarithmic=True)
-    return styled(hv.Overlay(layers), logy=True, xlim=across, ylim=up, legend_position="top_right")
+    return styled(hv.Overlay(layers), logy=True, xlim=across, ylim=up, legend_position="top", legend_cols=4)
 
 
 def _curve(name: str, number: int, x: np.ndarray, y: np.ndarray, across: str, up: str) -> list[Any]:

@@ -96,7 +96,7 @@ def _facts(
 
 def _both_units(particles: Particles, halos: Halos) -> str:
     length = halos.groups.linking_length
-    return f"{length / particles.spacing:.4g} = {length:.4g}" if particles.spacing > 0 else f"{length:.4g}"
+    return f"{length / particles.spacing:.4g} spacings = {length:.4g}" if particles.spacing > 0 else f"{length:.4g}"
 
 
 def _breakage_facts(outcome: Outcome, count: int) -> list[Fact]:
