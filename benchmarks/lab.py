@@ -24,11 +24,11 @@ from workbench import backend
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))   # the browser is driven as in the tests
 
-from browser import toys
-from browser.chromium import chromium
+from browser.chromium import NoChromiumError, chromium
 from browser.lab_server import LabServer, lab_server
 from browser.latency import cell_to_picture, key_to_picture
 from browser.notebook_page import NotebookPage, eventually
+from browser.toys import SLIDER_AND_CANVAS
 
 Row = list[object]
 SIDES = (128, 512, 1024)
@@ -66,7 +66,7 @@ class Measurement:
 
 def key_to_canvas(run: Run) -> Iterator[Row]:
     """The floor under every panel: a slider whose callback only sends bytes to canvases that only draw them."""
-    run.start(toys.SLIDER_AND_CANVAS)
+    run.start(SLIDER_AND_CANVAS)
     for side in SIDES[:1] if run.quick else SIDES:
         for canvases in (1, 3):
             cell_to_picture(run.notebook, f"panel = toy({side}, {canvases})\npanel", "canvas.toy", canvases)
@@ -78,7 +78,7 @@ def key_to_canvas(run: Run) -> Iterator[Row]:
 
 def first_picture(run: Run) -> Iterator[Row]:
     """From running a cell to its picture; the first time in a kernel is told apart, as it loads what is needed."""
-    run.start(toys.SLIDER_AND_CANVAS)
+    run.start(SLIDER_AND_CANVAS)
     taken = []
     for _ in range(1 + run.repeats):
         taken.append(cell_to_picture(run.notebook, "toy(1024)", "canvas.toy"))
@@ -88,11 +88,11 @@ def first_picture(run: Run) -> Iterator[Row]:
 
 def open_and_close(run: Run, panels: int = 30) -> Iterator[Row]:
     """Memory of the kernel before, with one panel after another shown and closed again, and what stays."""
-    run.start(toys.SLIDER_AND_CANVAS, "panel = toy(1024)\npanel.close_all()")
+    run.start(SLIDER_AND_CANVAS, "panel = toy(1024)\npanel.close_all()")
     before, largest = run.kernel_megabytes(), 0.0
     times = 3 if run.quick else panels
     for _ in range(times):
-        cell_to_picture(run.notebook, "panel = toy(1024)\npanel", "canvas.toy")
+        cell_to_picture(run.notebook, "panel = toy(1024)\ndisplay(panel)", "canvas.toy")   # not kept in `Out`
         largest = max(largest, run.kernel_megabytes())
         run.notebook.run_cell("panel.close_all(); del panel")
         run.notebook.delete_cell()
@@ -123,15 +123,22 @@ def main() -> None:
     parser.add_argument("--only", choices=MEASUREMENTS, help="one measurement")
     options = parser.parse_args()
     steps, repeats = (3, 1) if options.quick else (options.steps, options.repeats)
-    with tempfile.TemporaryDirectory() as scratch, lab_server(Path(scratch) / "server") as server, chromium() as browser:
-        print(f"{timing.machine()}, {backend.threads()} threads, Chromium {browser.version}, {datetime.date.today()}\n")
-        for name in [options.only] if options.only else MEASUREMENTS:
-            page = browser.new_page(viewport={"width": 1280, "height": 900})
-            notebook = NotebookPage(page, server, Path(scratch))
-            run = Run(notebook, server, steps, repeats, options.full, options.quick)
-            print(f"## {MEASUREMENTS[name].title}\n")
-            print(timing.table(MEASUREMENTS[name].header, list(MEASUREMENTS[name].rows(run))), flush=True)
-            notebook.close()
+    try:
+        with tempfile.TemporaryDirectory() as folder, lab_server(Path(folder) / "server") as server, chromium() as browser:
+            print(f"{timing.machine()}, {backend.threads()} threads, Chromium {browser.version}, {datetime.date.today()}\n")
+            for name in [options.only] if options.only else MEASUREMENTS:
+                notebook = NotebookPage(browser.new_page(viewport={"width": 1280, "height": 900}), server, Path(folder))
+                report(MEASUREMENTS[name], Run(notebook, server, steps, repeats, options.full, options.quick))
+                notebook.close()
+    except NoChromiumError as error:
+        print(f"Left out: {error}")
+
+
+def report(measurement: Measurement, run: Run) -> None:
+    """One table."""
+    print(f"## {measurement.title}\n")
+    print(timing.table(measurement.header, list(measurement.rows(run))), flush=True)
+
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """One JupyterLab for all tests in a browser; a page and a kernel of its own for each, watched until it closes."""
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,8 +46,12 @@ def artefacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def opened(browser: Browser, server: LabServer, artefacts: Path) -> Iterator[tuple[NotebookPage, Watch]]:
+Opened = tuple[NotebookPage, Watch]
+
+
+@contextlib.contextmanager
+def a_page(browser: Browser, server: LabServer, artefacts: Path) -> Iterator[Opened]:
+    """A page of its own, to open a notebook in, and what notes what it does."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     watch = Watch(page, server)
@@ -57,13 +62,26 @@ def opened(browser: Browser, server: LabServer, artefacts: Path) -> Iterator[tup
 
 
 @pytest.fixture
-def watch(opened: tuple[NotebookPage, Watch]) -> Watch:
+def opened(browser: Browser, server: LabServer, artefacts: Path) -> Iterator[Opened]:
+    with a_page(browser, server, artefacts) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def shared(browser: Browser, server: LabServer, artefacts: Path) -> Iterator[Opened]:
+    """One page for the tests of a file: opening JupyterLab takes longer than what they do there."""
+    with a_page(browser, server, artefacts) as opened:
+        yield opened
+
+
+@pytest.fixture
+def watch(opened: Opened) -> Watch:
     """What the page should not have done."""
     return opened[1]
 
 
 @pytest.fixture
-def notebook(opened: tuple[NotebookPage, Watch]) -> Iterator[NotebookPage]:
+def notebook(opened: Opened) -> Iterator[NotebookPage]:
     """A page to open a notebook in. At the end nothing may have gone wrong unseen, or have left the machine."""
     page, watch = opened
     yield page

@@ -180,9 +180,22 @@ class NotebookPage:
         print(f"screenshot: {path}")
         return path
 
+    def portrait(self, name: str, selector: str = ".wb-panel") -> Path:
+        """A picture of one element, as high as it is; JupyterLab's columns at the sides are put away for it."""
+        path = self._artefacts / f"{name}.png"
+        size = self.page.viewport_size
+        element = self.page.locator(selector).first
+        self.page.set_viewport_size({"width": size["width"], "height": round(element.bounding_box()["height"]) + 260})
+        element.scroll_into_view_if_needed()
+        self.page.wait_for_timeout(500)   # what follows the size has been drawn
+        element.screenshot(path=path)
+        self.page.set_viewport_size(size)
+        print(f"portrait: {path}")
+        return path
+
     def close(self) -> None:
         """Close the page and end its kernel."""
-        self.page.evaluate("async () => { await probes.panel()?.sessionContext?.shutdown(); }")
+        self.page.evaluate("async () => { await window.probes?.panel()?.sessionContext?.shutdown(); }")
         self.page.close()
 
 

@@ -15,7 +15,8 @@ class Canvas(anywidget.AnyWidget):
             const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
             canvas.width = canvas.height = side;
             const context = canvas.getContext("2d"), image = context.createImageData(side, side);
-            new Uint32Array(image.data.buffer).set(Uint32Array.from(bytes, byte => 0xff000000 | byte * 0x010101));
+            const colours = new Uint32Array(image.data.buffer);
+            for (let i = 0; i < bytes.length; i++) colours[i] = 0xff000000 | bytes[i] * 0x010101;
             context.putImageData(image, 0, 0);
             if (model.get("counts")) canvas.dataset.drawn = 1 + Number(canvas.dataset.drawn ?? 0);
         }
@@ -45,8 +46,9 @@ CHART = r'''
 import holoviews as hv, numpy as np
 from jupyter_bokeh import BokehModel
 
+hv.extension("bokeh", inline=True, logo=False)
+
 def chart():
-    hv.extension("bokeh", inline=True, logo=False)
     wave = hv.streams.Stream.define("Wave", number=1.0)()
     x = np.linspace(0, 6, 200)
     def curve(number):

@@ -14,8 +14,8 @@ from playwright.sync_api import ConsoleMessage, Page
 from browser.lab_server import LabServer
 
 HERE = {"127.0.0.1", "localhost", None}   # no host: data:, blob:, about:
-# JupyterLab 4.6 logs no errors of its own to the console. Its extensions open comms from the browser, some before the kernel
-# knows whom they are for, which the kernel remarks; such a name has dashes, that of a widget has none.
+# JupyterLab 4.6 logs no errors of its own to the console. Its extensions open comms from the browser, some of which
+# the kernel says it does not know; a name from there has dashes, that of a widget has none.
 OF_JUPYTERLAB = r"in the kernel: No such comm: \w{8}(-\w{4}){3}-\w{12}\s"
 IN_LOG = re.compile(r"^Traceback|^\[[EC] ", re.MULTILINE)   # of the server and its kernels
 

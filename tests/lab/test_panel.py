@@ -46,12 +46,12 @@ def test_dragging_the_slider_changes_state_picture_and_figures(panel: ToyPanel) 
     view = panel.widget and panel._view
     assert view is not None
     panel.wait(SOON)
-    before = view.facts.value, view.canvas.marks_0, view.tables.value
+    before = view.facts.value, view.canvas.marks_0, view.tables["tried"].value
     view.controls[0].slider.value = -0.5
     panel.wait(SOON)
     assert panel.state == ToyState(radius=0.316)
     assert f"<b>✓ {inside(panel)}</b>" in view.facts.value
-    after = view.facts.value, view.canvas.marks_0, view.tables.value
+    after = view.facts.value, view.canvas.marks_0, view.tables["tried"].value
     assert all(one != other for one, other in zip(before, after, strict=True))
     assert "radius = 0.316" in view.copy.text.replace("<=", "radius =")
 
@@ -94,6 +94,17 @@ def test_the_same_state_is_not_drawn_twice(panel: ToyPanel, monkeypatch: pytest.
     panel.wait(SOON)
     monkeypatch.setattr(panel, "draw", lambda state, results: pytest.fail("drawn again"))
     panel._show()
+
+
+def test_a_drawing_that_fails_says_so_in_the_panel(
+    panel: ToyPanel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    view = panel.widget and panel._view
+    panel.wait(SOON)
+    monkeypatch.setattr(panel, "draw", lambda state, results: 1 / 0)
+    panel.change(colours="values")
+    assert "ZeroDivisionError: division by zero" in view.status.value
+    assert "division by zero" in caplog.text
 
 
 def test_other_cells_run_while_a_panel_works() -> None:

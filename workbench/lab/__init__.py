@@ -7,7 +7,8 @@ True
 """
 
 from workbench.lab.bounds_panel.panel import BoundsPanel, bounds
+from workbench.lab.chart_view import chart
 from workbench.lab.clusters_panel.panel import ClustersPanel, clusters
 from workbench.lab.panel import Panel
 
-__all__ = ["BoundsPanel", "ClustersPanel", "Panel", "bounds", "clusters"]
+__all__ = ["BoundsPanel", "ClustersPanel", "Panel", "bounds", "chart", "clusters"]

@@ -5,6 +5,7 @@ const PANES = 4;
 const SETTLED = 80; // ms without movement before Python hears of a new window
 const BLINK = 550;
 const [LEAST, MOST, STEP] = [256, 1024, 128]; // pixels of a picture along its longer side
+const SLENDER = 8; // so many times as long as wide
 const REACH = 9; // pixels within which a click hits a mark
 const NOTHING = [118, 118, 118];
 
@@ -65,14 +66,14 @@ class View {
     this.wanted = 0;
     this.listeners = [];
     for (let number = 0; number < PANES; number++) {
-      this.listen(`pane_${number}`, () => this.receive(number));
-      this.listen(`marks_${number}`, () => this.receiveMarks(number));
+      this.listen(`pane_${number}`, () => this.arrive());
+      this.listen(`marks_${number}`, () => this.arrive());
     }
     this.listen("window", () => this.follow());
     this.listen("home", () => this.follow());
     this.listen("tall", () => this.resize());
     this.listen("blink", () => this.blink());
-    for (let number = 0; number < PANES; number++) this.receive(number);
+    this.collect();
     this.follow();
     this.blink();
     this.observer = new ResizeObserver(() => this.resize());
@@ -94,39 +95,47 @@ class View {
 
   // What Python sends.
 
-  receive(number) {
-    const sent = this.model.get(`pane_${number}`);
-    if (!sent || !sent.pixels) {
-      if (this.panes[number]) {
-        this.panes[number].box.remove();
-        this.panes.length = number;
-        this.resize();
+  // Traits that change together are told one by one and in any order, so they are looked at when all are there.
+  arrive() {
+    if (this.arriving) return;
+    this.arriving = true;
+    queueMicrotask(() => {
+      this.arriving = false;
+      this.collect();
+    });
+  }
+
+  collect() {
+    for (let number = 0; number < PANES; number++) {
+      const sent = this.model.get(`pane_${number}`);
+      if (!sent?.pixels) {
+        for (const pane of this.panes.splice(number)) pane.box.remove();
+        break;
       }
-      return;
+      const pane = (this.panes[number] ??= this.addPane(number));
+      if (pane.sent !== sent) this.receive(pane, sent);
+      const marks = this.model.get(`marks_${number}`) ?? [];
+      if (pane.marked !== marks) this.receiveMarks(pane, marks);
     }
-    const added = !this.panes[number];
-    const pane = (this.panes[number] ??= this.addPane(number));
+    this.resize();
+  }
+
+  receive(pane, sent) {
     pane.sent = sent;
     pane.image = imageOf(sent, this.model.get("tables"));
     pane.name.textContent = sent.title;
     pane.canvas.setAttribute("aria-label", `${sent.title}: arrows move, + and - zoom, 0 shows all, b blinks`);
     pane.fresh = true;
     this.paintBar(pane);
-    if (added) this.receiveMarks(number); // which may have come before the pane
-    this.draw();
   }
 
-  receiveMarks(number) {
-    const pane = this.panes[number];
-    if (!pane) return;
-    pane.marks = (this.model.get(`marks_${number}`) ?? []).map((mark) => ({
-      ...mark,
-      places: new Float32Array(mark.places.buffer.slice(mark.places.byteOffset, mark.places.byteOffset + mark.places.byteLength)),
-      ids: mark.ids && new Int32Array(mark.ids.buffer.slice(mark.ids.byteOffset, mark.ids.byteOffset + mark.ids.byteLength)),
-    }));
+  receiveMarks(pane, marks) {
+    const floats = (data) => new Float32Array(data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength));
+    const whole = (data) => data && new Int32Array(data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength));
+    pane.marked = marks;
+    pane.marks = marks.map((mark) => ({ ...mark, places: floats(mark.places), ids: whole(mark.ids) }));
     pane.fresh = true;
     this.paintLegend();
-    this.draw();
   }
 
   addPane(number) {
@@ -145,7 +154,6 @@ class View {
     const pane = { number, box, name, reading, canvas, low, bar, high, marks: [] };
     this.listenToPointer(pane);
     canvas.addEventListener("keydown", (event) => this.key(event));
-    queueMicrotask(() => this.resize());
     return pane;
   }
 
@@ -198,15 +206,28 @@ class View {
   placing(pane) {
     const { clientWidth: width, clientHeight: height } = pane.canvas;
     const [left, right, bottom, top] = this.view;
-    const scale = Math.min(width / (right - left), height / (top - bottom));
+    let [scale, rise] = [width / (right - left), height / (top - bottom)];
+    if (!this.slender()) scale = rise = Math.min(scale, rise);
     const x0 = width / 2 - (scale * (left + right)) / 2;
-    const y0 = height / 2 + (scale * (bottom + top)) / 2;
+    const y0 = height / 2 + (rise * (bottom + top)) / 2;
     return {
       scale,
+      rise,
       x: (x) => x0 + scale * x,
-      y: (y) => y0 - scale * y,
-      from: (px, py) => [(px - x0) / scale, (y0 - py) / scale],
+      y: (y) => y0 - rise * y,
+      from: (px, py) => [(px - x0) / scale, (y0 - py) / rise],
     };
+  }
+
+  proportion() {
+    const home = this.home();
+    return (home[3] - home[2]) / (home[1] - home[0]);
+  }
+
+  // What would be a mere line in its own proportions fills its pane instead.
+  slender() {
+    const proportion = this.proportion();
+    return proportion < 1 / SLENDER || proportion > SLENDER;
   }
 
   zoom(factor, x, y) {
@@ -280,8 +301,8 @@ class View {
       const dy = event.offsetY - from[1];
       if (!moved && Math.hypot(dx, dy) < 4) return;
       moved = true;
-      const { scale } = this.placing(pane);
-      this.move(-dx / scale, dy / scale);
+      const { scale, rise } = this.placing(pane);
+      this.move(-dx / scale, dy / rise);
       from = [event.offsetX, event.offsetY];
     });
     canvas.addEventListener("pointerup", (event) => {
@@ -363,14 +384,13 @@ class View {
   // Drawing, at most once for each frame of the screen.
 
   resize() {
-    const home = this.home();
-    const proportion = (home[3] - home[2]) / (home[1] - home[0]);
+    const proportion = this.slender() ? 0.4 : this.proportion();
     const tall = this.model.get("tall");
     const ratio = window.devicePixelRatio || 1;
     for (const pane of this.panes) {
       const width = pane.box.clientWidth;
       if (!width) continue;
-      const height = Math.max(Math.min(Math.round(width * proportion), tall), Math.min(60, tall));
+      const height = Math.min(Math.round(width * proportion), tall);
       pane.canvas.style.height = `${height}px`;
       const across = Math.round(pane.canvas.clientWidth * ratio);
       const down = Math.round(height * ratio);
@@ -416,7 +436,7 @@ class View {
     const width = placing.scale * (right - left);
     context.imageSmoothingEnabled = width * ratio < source.sent.width;
     context.imageSmoothingQuality = "high";
-    context.drawImage(source.image, placing.x(left), placing.y(top), width, placing.scale * (top - bottom));
+    context.drawImage(source.image, placing.x(left), placing.y(top), width, placing.rise * (top - bottom));
     for (const mark of pane.marks) this.paintMark(context, mark, placing);
     if (pane.fresh) {
       pane.fresh = false;
@@ -448,7 +468,7 @@ class View {
       } else {
         const x = placing.x(places[i]);
         const y = placing.y(places[i + 3]);
-        path.rect(x, y, placing.scale * (places[i + 1] - places[i]), placing.scale * (places[i + 3] - places[i + 2]));
+        path.rect(x, y, placing.scale * (places[i + 1] - places[i]), placing.rise * (places[i + 3] - places[i + 2]));
         i += 4;
       }
     }

@@ -59,14 +59,9 @@ def table(given: Table) -> str:
     return f'<table class="wb-table"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
 
 
-def tables(given: Mapping[str, Table], open_: bool = False) -> str:
-    """Tables, each behind its name; those without rows are left out."""
-    entries = [
-        f'<details{" open" if open_ else ""}><summary>{html.escape(name)} ({len(content.rows)})</summary>'
-        f'<div class="wb-tables">{table(content)}</div></details>'
-        for name, content in given.items() if content.rows
-    ]
-    return "".join(entries)
+def tables(given: Mapping[str, Table]) -> str:
+    """Tables, each below its name; those without rows are left out."""
+    return "".join(f"<h3>{html.escape(name)}</h3>{table(content)}" for name, content in given.items() if content.rows)
 
 
 def note(text: str) -> str:

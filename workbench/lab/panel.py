@@ -7,6 +7,7 @@ remembering, copying, reporting, closing. `docs/new-panel.md` makes one from not
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from abc import ABC, abstractmethod
@@ -30,6 +31,7 @@ STATIC = "LOSSBENCH_STATIC"   # when it is set, panels display as reports: for d
 PATIENCE = 600.0
 
 State = TypeVar("State")
+log = logging.getLogger(__name__)
 
 
 class Panel(ABC, Generic[State]):
@@ -138,7 +140,6 @@ class Panel(ABC, Generic[State]):
         """The panel as a widget, to be put among others."""
         with self._drawing:
             if self._view is None:
-                load_bokeh()
                 self._view = View(self, self.title, self.rows(), self.state)
                 self._show()
             return self._view.widget
@@ -146,7 +147,11 @@ class Panel(ABC, Generic[State]):
     def _show(self) -> None:
         with self._drawing:
             if self._view is not None:
-                self._show_in(self._view)
+                try:
+                    self._show_in(self._view)
+                except Exception as error:   # which no cell would show, as it happens in none
+                    log.exception("drawing a panel failed")
+                    self._view.show_status(Status(error=f"{type(error).__name__}: {error}"))
 
     def _show_in(self, view: View) -> None:
         view.show_state(self.state)
@@ -175,12 +180,3 @@ class Panel(ABC, Generic[State]):
 
     def __repr__(self) -> str:
         return f"{self.title}({self.subject})"
-
-
-def load_bokeh() -> None:
-    """Put BokehJS on the page, once for each kernel: from this machine, not from outside."""
-    import holoviews as hv
-
-    if not getattr(hv.extension, "_lossbench", False):
-        hv.extension("bokeh", inline=True, logo=False)
-        hv.extension._lossbench = True

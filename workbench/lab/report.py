@@ -24,7 +24,6 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 1200px; margin: 2em auto
   color: #222; background: #fff; }
 .wb-report figure { margin: 0; flex: 1 1 300px; max-width: 640px; } .wb-report svg { width: 100%; height: auto; }
 .wb-row { display: flex; flex-wrap: wrap; gap: 14px; } .wb-chart { flex: 1 1 320px; min-width: 300px; }
-.wb-report .wb-tables { max-height: none; }
 .wb-report pre { background: #f4f4f4; padding: 1em; overflow: auto; color: #222; }
 """
 
@@ -39,7 +38,7 @@ def body(title: str, subject: str, shown: Shown, code: str) -> str:
         markup.facts(shown.facts),
         f'<div class="wb-row">{"".join(map(markup.picture, pictures))}</div>{markup.note(shown.note)}',
         f'<div class="wb-row">{"".join(charts)}</div>',
-        markup.tables(shown.tables, open_=True),
+        markup.tables(shown.tables),
         f"<h2>The same in Python</h2><pre>{html.escape(code)}</pre>",
         script,
     ]

@@ -86,14 +86,15 @@ class View:
         self.stop = widgets.Button(description="cancel", layout=widgets.Layout(width="auto", visibility="hidden"))
         self.stop.on_click(lambda button: self.panel.cancel())
         head = [widgets.HTML(f"<b style='font-size: 15px'>{html.escape(title)}</b>"), self.status, self.bar, self.stop]
-        self.facts, self.note, self.tables = widgets.HTML(), widgets.HTML(), widgets.HTML()
+        self.facts, self.note = widgets.HTML(), widgets.HTML()
         self.blink = widgets.ToggleButton(description="blink", tooltip=BLINK, layout=widgets.Layout(width="auto"))
         self._blinking = traitlets.link((self.blink, "value"), (self.canvas, "blink"))
         row = widgets.Layout(flex_flow="row wrap", grid_gap="8px", overflow="visible")
         beside = widgets.Layout(flex="2 1 320px", flex_flow="row wrap", grid_gap="8px", overflow="visible")
         self.chart_box = widgets.HBox([], layout=beside)
         self.chart_row = widgets.HBox([self.detail, self.chart_box], layout=row)
-        self.code = widgets.HTML()
+        self.drawers = widgets.Accordion(children=[widgets.HTML()], titles=("code",))
+        self.tables: dict[str, widgets.HTML] = {}
         self.copy = CopyButton()
         self.report = widgets.Button(description="save report", layout=widgets.Layout(width="auto"))
         self.report.on_click(lambda button: self._save_report())
@@ -103,7 +104,7 @@ class View:
         style = widgets.HTML(f"<style>{markup.STYLE}</style>", layout=widgets.Layout(display="none"))
         self.widget = widgets.VBox(
             [style, widgets.HBox(head, layout=wrap), *control_rows, self.canvas, below, self.facts,
-             self.chart_row, self.tables, foot, self.code],
+             self.chart_row, foot, self.drawers],
             layout=widgets.Layout(width="100%", overflow="visible"),
         )
         self.widget.add_class("wb-panel")
@@ -148,9 +149,19 @@ class View:
         wanted = tuple(chart.widget for chart in self.charts.values())
         if self.chart_box.children != wanted:
             self.chart_box.children = wanted
-        self.tables.value = markup.tables(shown.tables)
+        self._show_drawers(shown)
+
+    def _show_drawers(self, shown: Shown) -> None:
+        """What can be pulled out: each stays open, or closed, while what is in it changes."""
+        *_, code = self.drawers.children
+        if self.tables.keys() != shown.tables.keys():
+            self.tables = {name: widgets.HTML() for name in shown.tables}
+            self.drawers.children = (*self.tables.values(), code)
+        for name, table in shown.tables.items():
+            self.tables[name].value = f'<div class="wb-tables">{markup.table(table)}</div>'
+        self.drawers.titles = (*(f"{name} ({len(table.rows)})" for name, table in shown.tables.items()), "code")
         self.copy.text = self.panel.code()
-        self.code.value = f"<details><summary>code</summary><pre>{html.escape(self.copy.text)}</pre></details>"
+        code.value = f"<pre>{html.escape(self.copy.text)}</pre>"
 
     def _when_rested(self, action: Callable[[], object]) -> None:
         try:

@@ -39,6 +39,8 @@ def draw(
         note = f"{note} {more}".strip()
         frame = _frame(sight_of(particles, halos, state.chosen), shown_axes(particles, state.axis))
         pictures = tuple(replace(picture, marks=(*picture.marks, frame)) for picture in pictures)
+    if not halos.count(state.min_members):
+        note = f"{note} No group has {state.min_members} members: a longer linking length joins more.".strip()
     if state.shows == "kept" and kept is None:
         note = f"{note} Halos have not been kept at this bound yet: press preserve.".strip()
     sizes = [None if part is None else part.outcome.sizes for part in (breakage, kept)]

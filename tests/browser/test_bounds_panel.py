@@ -1,0 +1,174 @@
+"""The bounds panel under a reader's hands."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from browser.conftest import Opened
+from browser.lab_server import LabServer
+from browser.notebook_page import NotebookPage, eventually
+
+pytestmark = pytest.mark.slow
+DECODED, ERROR = ".wb-picture[data-pane='1']", ".wb-picture[data-pane='2']"
+FIELD = "import numpy as np\nimport workbench as wb\nfield = wb.synthetic.gaussian_field((256, 256), seed=3)"
+
+
+@pytest.fixture(scope="module")
+def page(shared: Opened) -> Opened:
+    notebook, watch = shared
+    notebook.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    notebook.resize(1380, 1300)
+    notebook.write("bounds-panel.ipynb", FIELD)
+    notebook.run_all()
+    return notebook, watch
+
+
+@pytest.fixture
+def panel(page: Opened) -> Iterator[NotebookPage]:
+    """A panel as it is in the beginning; at the end nothing may have gone wrong unseen."""
+    notebook, watch = page
+    notebook.run_cell("panel = wb.lab.bounds(field)\npanel")
+    notebook.drawn(ERROR)
+    idle(notebook)
+    yield notebook
+    notebook.run_cell("panel.close()")
+    notebook.delete_cell()
+    notebook.delete_cell()
+    assert not (complaints := watch.complaints()), "\n".join(complaints)
+
+
+def idle(notebook: NotebookPage) -> None:
+    eventually(lambda: notebook.python("(panel.status.busy, 'spectra' in panel._engine.results())") == "(False, True)")
+
+
+def fact(notebook: NotebookPage, name: str) -> str:
+    entry = notebook.page.locator(".wb-fact", has=notebook.page.get_by_text(name, exact=True))
+    return entry.locator("b").inner_text()
+
+
+def test_dragging_the_bound_changes_pictures_figures_and_state(panel: NotebookPage) -> None:
+    pictures = [panel.picture(where) for where in (DECODED, ERROR)]
+    ratio, eb = fact(panel, "ratio"), float(panel.python("panel.state.eb"))
+    panel.move("error bound", 20)
+    eventually(lambda: fact(panel, "ratio") != ratio)
+    idle(panel)
+    assert float(panel.python("panel.state.eb")) == pytest.approx(10 * eb, rel=0.01)
+    assert all(panel.picture(where) != before for where, before in zip((DECODED, ERROR), pictures, strict=True))
+    assert panel.python("bool(panel.result['trial'].run['max_error'] <= panel.state.eb)") == "True"
+    expect(panel.page.get_by_text(re.compile(r"tried so far \([2-9]"))).to_be_visible()
+
+
+def test_other_codecs_are_compared_and_can_be_chosen(panel: NotebookPage) -> None:
+    panel.press("compare codecs")
+    eventually(lambda: int(panel.python("len(panel.history)")) >= 5 and panel.python("panel.status.busy") == "False")
+    panel.page.get_by_text(re.compile(r"tried so far \(")).click()   # and it stays open
+    expect(panel.page.locator(".wb-table td", has_text="zfp").first).to_be_visible()
+    before = panel.picture(ERROR)
+    panel.page.locator(".wb-control-codec select").select_option("zfp")
+    eventually(lambda: panel.picture(ERROR) != before)
+    assert panel.python("panel.state.codec") == "'zfp'"
+    idle(panel)
+    panel.portrait("lab-bounds")
+
+
+def test_pictures_zoom_together_and_blink(panel: NotebookPage) -> None:
+    before = [panel.picture(where) for where in (DECODED, ERROR)]
+    panel.page.locator(DECODED).press("+")
+    panel.page.locator(DECODED).press("+")
+    eventually(lambda: panel.python("panel.state.window is None") == "False")
+    assert all(panel.picture(where) != whole for where, whole in zip((DECODED, ERROR), before, strict=True))
+    panel.page.locator(DECODED).press("0")
+    eventually(lambda: panel.python("panel.state.window is None") == "True")
+    title = panel.page.locator(".wb-pane", has=panel.page.locator(DECODED)).locator(".wb-name")
+    panel.press("blink")
+    expect(title).to_have_text("original")
+    expect(title).to_have_text("decoded")
+    panel.page.locator(DECODED).press("b")
+    eventually(lambda: panel.python("panel._view.canvas.blink") == "False")
+
+
+def test_nonsense_is_answered_with_a_sentence(panel: NotebookPage) -> None:
+    entry = panel.page.locator(".wb-control-eb input[type=text]")
+    before = entry.input_value()
+    entry.fill("a lot")
+    entry.press("Enter")
+    expect(panel.page.get_by_role("alert")).to_contain_text("the error bound must be a positive number")
+    expect(entry).to_have_value(before)
+    entry.fill("1e-9")
+    entry.press("Enter")
+    eventually(lambda: panel.python("panel.state.eb") == "1e-09")
+    expect(panel.page.get_by_role("alert")).to_have_count(0)
+
+
+def test_the_code_that_is_copied_gives_what_is_shown(panel: NotebookPage) -> None:
+    panel.press("copy code")
+    expect(panel.page.get_by_role("button", name="copied")).to_be_visible()
+    code = panel.page.evaluate("() => navigator.clipboard.readText()")
+    assert "wb.compress(field" in code
+    panel.run_cell(code)
+    assert panel.python("bool((decoded.values == panel.result['trial'].decoded.values).all())") == "True"
+
+
+def test_a_report_opens_anywhere(panel: NotebookPage, browser: Browser, server: LabServer) -> None:
+    panel.press("save report")
+    expect(panel.page.get_by_text("saved as")).to_be_visible()
+    (written,) = server.notebooks.glob("lossbench-bounds-*.html")
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(written.as_uri())
+    page.wait_for_function("() => document.querySelectorAll('.bk-Figure').length === 3")
+    assert page.locator("figure svg image").count() == 3
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    page.close()
+    context.close()
+    written.unlink()
+
+
+def test_particles_are_seen_by_their_density(panel: NotebookPage) -> None:
+    notebook = panel
+    notebook.run_cell("panel.close()")
+    notebook.delete_cell()
+    notebook.run_cell("panel = wb.lab.bounds(wb.synthetic.cosmic_web(n=32))\npanel")
+    notebook.drawn(ERROR)
+    idle(notebook)
+    before, bits = notebook.picture(DECODED), fact(notebook, "bits per particle")
+    notebook.page.locator(".wb-control-order select").select_option("free")
+    eventually(lambda: fact(notebook, "bits per particle") != bits)
+    assert float(fact(notebook, "bits per particle")) < float(bits)
+    notebook.page.locator(".wb-control-axis select").select_option("along x")
+    eventually(lambda: notebook.picture(DECODED) != before)
+
+
+def test_a_page_that_is_loaded_again_shows_the_panel_as_it_is(panel: NotebookPage) -> None:
+    panel.move("error bound", 30)
+    idle(panel)
+    error = panel.picture(ERROR)
+    panel.save()
+    panel.reload()
+    eventually(lambda: panel.picture(ERROR) == error)
+    charts = panel.page.locator(".wb-panel canvas.bk-layer")
+    eventually(lambda: charts.count() > 0)
+    ratio = fact(panel, "ratio")
+    panel.move("error bound", -10)
+    eventually(lambda: fact(panel, "ratio") != ratio)
+
+
+def test_narrow_and_dark(panel: NotebookPage) -> None:
+    panel.dark()
+    panel.resize(900, 1300)
+    panel.page.wait_for_timeout(500)
+    across = panel.page.locator(".wb-panel").evaluate("panel => [panel.scrollWidth, panel.clientWidth]")
+    assert across[0] <= across[1] + 2
+    panel.portrait("lab-bounds-dark")
+    panel.dark(False)
+
+
+def test_a_closed_panel_is_gone_and_has_written_nothing(panel: NotebookPage, server: LabServer) -> None:
+    panel.run_cell("panel.close()")
+    eventually(lambda: panel.page.locator(".wb-panel").count() == 0)
+    assert not list(Path(server.notebooks).glob("lossbench-*"))

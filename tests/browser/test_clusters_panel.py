@@ -1,0 +1,121 @@
+"""The clusters panel under a reader's hands: halos break, are looked at, and are kept."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import expect
+
+from browser.conftest import Opened
+from browser.notebook_page import NotebookPage, eventually
+from browser.test_bounds_panel import DECODED, fact
+
+pytestmark = pytest.mark.slow
+ORIGINAL = ".wb-picture[data-pane='0']"
+SNAPSHOT = "import workbench as wb\nsnapshot = wb.synthetic.cosmic_web(n=48)"
+# Where on the page the centre of the largest halo is: the canvas shows its home whole, in its own proportions.
+HALO = """canvas => {
+    const [x, y, length] = %s;
+    const box = canvas.getBoundingClientRect();
+    const scale = Math.min(box.width, box.height) / length;
+    return {x: box.width / 2 + scale * (x - length / 2), y: box.height / 2 - scale * (y - length / 2)};
+}"""
+
+
+@pytest.fixture(scope="module")
+def page(shared: Opened) -> Opened:
+    notebook, watch = shared
+    notebook.resize(1380, 1500)
+    notebook.write("clusters-panel.ipynb", SNAPSHOT)
+    notebook.run_all()
+    return notebook, watch
+
+
+@pytest.fixture
+def panel(page: Opened) -> Iterator[NotebookPage]:
+    """A panel as it is in the beginning; at the end nothing may have gone wrong unseen."""
+    notebook, watch = page
+    notebook.run_cell("panel = wb.lab.clusters(snapshot)\npanel")
+    notebook.drawn(DECODED)
+    idle(notebook)
+    yield notebook
+    notebook.run_cell("panel.close()")
+    notebook.delete_cell()
+    notebook.delete_cell()
+    assert not (complaints := watch.complaints()), "\n".join(complaints)
+
+
+def idle(notebook: NotebookPage) -> None:
+    eventually(lambda: notebook.python("(panel.status.busy, 'breakage' in panel._engine.results())") == "(False, True)")
+
+
+def test_dragging_the_bound_breaks_more_halos(panel: NotebookPage) -> None:
+    before, broken = panel.picture(DECODED), int(fact(panel, "broken").strip("✓✗ "))
+    panel.move("error bound ξ", -30)
+    eventually(lambda: fact(panel, "broken") != f"✗ {broken}")
+    idle(panel)
+    fewer = int(fact(panel, "broken").strip("✓✗ "))
+    assert 0 < fewer < broken
+    assert panel.picture(DECODED) != before
+
+
+def test_the_linking_length_is_told_in_both_units(panel: NotebookPage) -> None:
+    panel.page.locator(".wb-control-unit select").select_option("unit of the box")
+    eventually(lambda: panel.python("panel.state.unit") == "'length'")
+    assert panel.python("panel.state.length(snapshot) == 0.2 * snapshot.spacing") == "True"
+    halos = fact(panel, "halos")
+    panel.move("linking length b", 3)
+    eventually(lambda: fact(panel, "halos") != halos)
+
+
+def test_a_click_looks_closely_at_a_halo(panel: NotebookPage) -> None:
+    centre = panel.python("[*map(float, panel.result['halos'].catalogue.centres[0][:2]), snapshot.box[0]]")
+    canvas = panel.page.locator(ORIGINAL).first
+    canvas.click(position=canvas.evaluate(HALO % centre))
+    eventually(lambda: panel.python("panel.state.chosen is not None and panel.state.chosen.kind") == "'halo'")
+    detail = panel.page.locator(ORIGINAL).nth(1)
+    expect(detail).to_be_visible()
+    assert panel.drawn(detail).colours > 3
+    panel.press("next broken link")
+    eventually(lambda: panel.python("panel.state.chosen.kind") == "'link'")
+    panel.press("no close-up")
+    expect(detail).to_be_hidden()
+
+
+def test_halos_are_kept_while_one_watches(panel: NotebookPage) -> None:
+    panel.press("next broken link")
+    charts = panel.page.locator(".wb-panel canvas.bk-layer")
+    panel.press("preserve")
+    eventually(lambda: panel.page.get_by_text("groups verified").count() == 1)
+    assert fact(panel, "groups verified") == "✓ equal"
+    assert {fact(panel, name) for name in ("broken", "merged", "missing merges", "false links")} == {"✓ 0"}
+    assert fact(panel, "overhead").startswith("+0.")
+    eventually(lambda: panel.python("len(panel.result['kept'].trace) > 5") == "True")
+    panel.page.wait_for_timeout(800)
+    assert panel.drawn(charts.last).colours > 5
+    panel.portrait("lab-clusters")
+    panel.press("save archive")
+    expect(panel.page.get_by_text("saved as")).to_be_visible()
+    assert panel.python("wb.open('snapshot.zip').verify(snapshot).passed") == "True"
+    panel.run_cell(panel.run_cell("print(panel.code())"))
+    assert panel.python("after.equals(before)") == "True"
+    panel.dark()
+    panel.portrait("lab-clusters-dark")
+    panel.dark(False)
+
+
+def test_keeping_can_be_cancelled_and_leaves_other_cells_alone(panel: NotebookPage) -> None:
+    notebook = panel
+    notebook.run_cell("panel.close()\nmore = wb.synthetic.cosmic_web(n=80)", 60)
+    notebook.delete_cell()
+    notebook.run_cell("panel = wb.lab.clusters(more)\npanel")
+    idle(notebook)
+    notebook.press("preserve")
+    expect(notebook.page.get_by_role("button", name="cancel", exact=True)).to_be_visible()
+    eventually(lambda: notebook.python("panel.status.share > 0.1") == "True")
+    assert notebook.run_cell("print(panel.status.busy)") == "True"   # another cell, meanwhile
+    notebook.delete_cell()
+    notebook.press("cancel")
+    expect(notebook.page.get_by_role("status").filter(has_text="cancelled")).to_be_visible()
+    eventually(lambda: notebook.python("panel._engine._asked.busy") == "False")
+    assert notebook.python("'kept' in panel.result") == "False"
+    assert fact(notebook, "broken").startswith("✗")

@@ -1,0 +1,22 @@
+"""Every notebook, as a reader runs it: from top to bottom in JupyterLab, in time, and within a small machine's memory."""
+
+import pytest
+
+from browser.conftest import NOTEBOOKS
+from browser.notebook_page import NotebookPage
+
+pytestmark = pytest.mark.slow
+WITHIN = 90.0     # seconds
+MEMORY = 2 * 2**30
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb")))
+def test_a_notebook_runs_and_shows_what_it_says(notebook: NotebookPage, name: str) -> None:
+    notebook.open(f"{name}.ipynb")
+    notebook.run_all(seconds=WITHIN)
+    assert not notebook.warnings()
+    assert notebook.kernel().memory_info().rss < MEMORY
+    for cell in notebook.showing("application/vnd.jupyter.widget-view+json"):
+        cell.scroll_into_view_if_needed()
+        assert notebook.drawn(cell.locator("canvas").first).colours > 20
+    notebook.screenshot(f"notebook-{name}")
