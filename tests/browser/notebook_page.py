@@ -102,6 +102,12 @@ class NotebookPage:
         """Remove the cell that was run last, with what it shows; what it made in the kernel stays."""
         self._execute("notebook:delete-cell")
 
+    def delete_cells_after(self, kept: int) -> None:
+        """Remove all but so many cells."""
+        while len(self._cells()) > kept:
+            self.page.evaluate("() => { const all = probes.panel().content; all.activeCellIndex = all.widgets.length - 1 }")
+            self.delete_cell()
+
     def errors(self) -> list[str]:
         """The exceptions that cells ended with."""
         return [error for cell in self._cells() for output in cell["outputs"] if (error := _error(output))]

@@ -40,6 +40,7 @@ class Chart(anywidget.AnyWidget, BokehModel):   # type: ignore[misc]
         """What a new view is told."""
         if key is None and getattr(self, "comm", None) is not None:
             self._trait_values["render_bundle"] = self._model_to_traits(self._model)   # now, and telling nobody
+            self._document.on_change_dispatch_to(self)   # as drawing may have put the plot into another document
         return super().get_state(key, drop_defaults)
 
 
