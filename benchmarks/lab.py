@@ -1,6 +1,6 @@
 """What a reader of a panel waits for, in a real JupyterLab and a real browser: the first picture, the next one, and memory.
 
-python benchmarks/lab.py [--steps 40] [--repeats 3] [--full] [--quick] [--only NAME]
+python benchmarks/lab.py [--steps 40] [--repeats 3] [--quick] [--only NAME]
 
 Chromium is driven as a reader would: a key on a slider, then the clock runs until an animation frame has the new picture,
 so kernel, server and socket are in it; a frame, 16 ms, is the resolution. Each measurement has a kernel and a page of its
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import statistics
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -24,14 +25,13 @@ from workbench import backend
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))   # the browser is driven as in the tests
 
+from browser import toys
 from browser.chromium import NoChromiumError, chromium
 from browser.lab_server import LabServer, lab_server
-from browser.latency import cell_to_picture, key_to_picture
+from browser.latency import Latency, cell_to_picture, key_to_picture
 from browser.notebook_page import NotebookPage, eventually
-from browser.toys import SLIDER_AND_CANVAS
 
 Row = list[object]
-SIDES = (128, 512, 1024)
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,6 @@ class Run:
     server: LabServer
     steps: int
     repeats: int
-    full: bool
     quick: bool
 
     def start(self, *cells: str) -> None:
@@ -64,53 +63,159 @@ class Measurement:
     rows: Callable[[Run], Iterator[Row]]
 
 
-def key_to_canvas(run: Run) -> Iterator[Row]:
-    """The floor under every panel: a slider whose callback only sends bytes to canvases that only draw them."""
-    run.start(SLIDER_AND_CANVAS)
-    for side in SIDES[:1] if run.quick else SIDES:
-        for canvases in (1, 3):
-            cell_to_picture(run.notebook, f"panel = toy({side}, {canvases})\npanel", "canvas.toy", canvases)
-            pictures = run.notebook.page.locator("canvas.toy")
-            taken = key_to_picture(run.notebook, run.notebook.slider("Bound"), pictures, run.steps)
-            yield [side, canvases, f"{taken.median:.0f}", f"{taken.p90:.0f}", f"{taken.largest:.0f}", taken.missed]
-            run.notebook.delete_cell()
+@dataclass(frozen=True)
+class Panel:
+    """A panel to be measured: the code that opens it, the slider that is moved, and the pictures that follow it."""
+
+    name: str
+    data: str
+    opened: str
+    slider: str = "error bound"
+    panes: tuple[int, ...] = (1, 2)
+
+    @property
+    def pictures(self) -> str:
+        """The selector of the pictures."""
+        return ", ".join(f".wb-picture[data-pane='{pane}']" for pane in self.panes)
+
+
+FIELD = Panel("bounds, field of 1024²", "data = wb.synthetic.gaussian_field((1024, 1024), seed=1)", "wb.lab.bounds(data)")
+CUBE = Panel(
+    "bounds, slices of 192³", "data = wb.synthetic.gaussian_field((192, 192, 192), seed=1)", "wb.lab.bounds(data)",
+    "slice", (0, 1, 2),
+)
+PARTICLES = Panel("bounds, 2.1 million particles", "data = wb.synthetic.cosmic_web(n=128)", "wb.lab.bounds(data)")
+CLUSTERS = Panel(
+    "clusters, 2.1 million particles", "data = wb.synthetic.cosmic_web(n=128)", "wb.lab.clusters(data)",
+    "error bound ξ", (1,),
+)
+MILLION = Panel("clusters, 10⁶ particles", "data = wb.synthetic.cosmic_web(n=100)", "wb.lab.clusters(data)")
+SMALL = Panel("clusters, 32,768 particles", "data = wb.synthetic.cosmic_web(n=32)", "wb.lab.clusters(data)")
+
+
+def key_to_picture_of_panels(run: Run) -> Iterator[Row]:
+    """From a key on the slider to all pictures that it changes.
+
+    `visited` are positions where the slider has been before; the others are compressed anew, which is the codec's time.
+    The first rows are the floor under every panel: a callback that only sends bytes to a canvas that only draws them.
+    """
+    run.start(toys.SLIDER_AND_CANVAS)
+    for canvases in (1, 3):
+        cell_to_picture(run.notebook, f"panel = toy(1024, {canvases})\npanel", "canvas.toy", canvases)
+        taken = key_to_picture(
+            run.notebook, run.notebook.slider("Bound"), run.notebook.page.locator("canvas.toy"), run.steps
+        )
+        yield [f"nothing but {canvases} of 1024² bytes", "", *_milliseconds(taken)]
+        run.notebook.delete_cell()
+    for panel in (FIELD, CUBE) if run.quick else (FIELD, CUBE, PARTICLES, CLUSTERS):
+        yield from _keys(run, panel)
+
+
+def _keys(run: Run, panel: Panel) -> Iterator[Row]:
+    _open(run, panel)
+    slider, pictures = run.notebook.slider(panel.slider), run.notebook.page.locator(panel.pictures)
+    new = key_to_picture(run.notebook, slider, pictures, max(run.steps // 4, 3))
+    eventually(lambda: run.notebook.python("panel.status.busy") == "False", 60)
+    yield [panel.name, "new", *_milliseconds(new)]
+    here, there = max(run.steps // 4, 3), max(run.steps // 2, 3)
+    back = key_to_picture(run.notebook, slider, pictures, min(here, there), "ArrowLeft")
+    forth = key_to_picture(run.notebook, slider, pictures, min(here, there))
+    again = key_to_picture(run.notebook, slider, pictures, min(here, there), "ArrowLeft")
+    taken = [*back.milliseconds, *forth.milliseconds, *again.milliseconds]
+    yield [panel.name, "visited", *_milliseconds(Latency(taken, back.missed + forth.missed + again.missed))]
+    if panel is FIELD:
+        run.notebook.run_cell("panel.change(pixels=1024)")
+        run.notebook.delete_cell()
+        for key in ("ArrowRight", "ArrowLeft"):   # the first makes pictures of this size, the second finds them
+            taken_at_most = key_to_picture(run.notebook, slider, pictures, min(here, there), key)
+        yield [f"{panel.name}, pictures of 1024²", "visited", *_milliseconds(taken_at_most)]
+
+
+def _milliseconds(taken: Latency) -> list[object]:
+    return [f"{taken.median:.0f}", f"{taken.p90:.0f}", f"{taken.largest:.0f}", taken.missed]
+
+
+def _open(run: Run, panel: Panel) -> float:
+    """Open a panel in a kernel of its own; milliseconds from running the cell to its first picture."""
+    run.start(f"import workbench as wb\n{panel.data}")
+    taken = cell_to_picture(run.notebook, f"panel = {panel.opened}\npanel", ".wb-picture", 1, 60)
+    eventually(lambda: run.notebook.python("panel.status.busy") == "False", 60)
+    return taken
 
 
 def first_picture(run: Run) -> Iterator[Row]:
-    """From running a cell to its picture; the first time in a kernel is told apart, as it loads what is needed."""
-    run.start(SLIDER_AND_CANVAS)
-    taken = []
-    for _ in range(1 + run.repeats):
-        taken.append(cell_to_picture(run.notebook, "toy(1024)", "canvas.toy"))
-        run.notebook.delete_cell()
-    yield ["slider and one canvas, 1024²", f"{taken[0]:.0f}", f"{statistics.median(taken[1:]):.0f}"]
+    """From running a cell to its picture: the first time in a kernel, when libraries are loaded, and later."""
+    for panel in (FIELD, SMALL) if run.quick else (FIELD, CUBE, PARTICLES, MILLION, CLUSTERS):
+        first, later = _open(run, panel), []
+        for _ in range(run.repeats):
+            run.notebook.run_cell("panel.close()")
+            run.notebook.delete_cells_after(1)
+            later.append(cell_to_picture(run.notebook, f"panel = {panel.opened}\npanel", ".wb-picture", 1, 60))
+        yield [panel.name, f"{first:.0f}", f"{statistics.median(later):.0f}"]
+
+
+def memory(run: Run) -> Iterator[Row]:
+    """What a kernel holds with a panel in it, after its slider was moved and its halos kept."""
+    panel = SMALL if run.quick else MILLION
+    run.start("import workbench as wb")
+    before = run.kernel_megabytes()
+    _open(run, panel)
+    opened = run.kernel_megabytes()
+    run.notebook.move("error bound ξ", 5)
+    eventually(lambda: run.notebook.python("panel.status.busy") == "False", 60)
+    run.notebook.press("preserve")
+    eventually(lambda: run.notebook.python("'kept' in panel.result") == "True", 120)
+    peak = max(run.kernel_megabytes(), float(run.notebook.python(PEAK)))
+    yield [panel.name, *(f"{megabytes:.0f}" for megabytes in (before, opened, peak))]
+
+
+PEAK = "__import__('resource').getrusage(__import__('resource').RUSAGE_SELF).ru_maxrss / 1e3"
 
 
 def open_and_close(run: Run, panels: int = 30) -> Iterator[Row]:
-    """Memory of the kernel before, with one panel after another shown and closed again, and what stays."""
-    run.start(SLIDER_AND_CANVAS, "panel = toy(1024)\npanel.close_all()")
-    before, largest = run.kernel_megabytes(), 0.0
+    """Memory of the kernel before, with one panel after another shown and closed again, and what stays.
+
+    One panel is opened and closed before, which loads libraries and lets the allocator have what it will keep.
+    """
     times = 3 if run.quick else panels
-    for _ in range(times):
-        cell_to_picture(run.notebook, "panel = toy(1024)\ndisplay(panel)", "canvas.toy")   # not kept in `Out`
-        largest = max(largest, run.kernel_megabytes())
-        run.notebook.run_cell("panel.close_all(); del panel")
-        run.notebook.delete_cell()
-        eventually(lambda: run.notebook.page.locator("canvas.toy").count() == 0)
-    after = run.kernel_megabytes()
-    figures = [f"{megabytes:.0f}" for megabytes in (before, largest, after)]
-    yield ["slider and one canvas, 1024²", times, *figures, f"{after - before:.1f}"]
+    for panel in (FIELD, SMALL):
+        _open(run, panel)
+        run.notebook.run_cell("panel.close()")
+        run.notebook.delete_cells_after(1)
+        before, largest = run.kernel_megabytes(), 0.0
+        for _ in range(times):
+            cell_to_picture(run.notebook, f"panel = {panel.opened}\ndisplay(panel)", ".wb-picture", 1, 60)
+            largest = max(largest, run.kernel_megabytes())
+            run.notebook.run_cell("panel.close()")
+            run.notebook.delete_cells_after(1)
+            eventually(lambda: run.notebook.page.locator(".wb-picture").count() == 0)
+        after = run.kernel_megabytes()
+        figures = [f"{megabytes:.0f}" for megabytes in (before, largest, after)]
+        yield [panel.name, times, *figures, f"{after - before:.1f}"]
+
+
+def importing(run: Run) -> Iterator[Row]:
+    """The time that a new process takes to import the panels."""
+    program = "import time; start = time.perf_counter(); import workbench.lab; print(time.perf_counter() - start)"
+    taken = [
+        float(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout)
+        for _ in range(max(run.repeats, 3))
+    ]
+    yield ["import workbench.lab", f"{min(taken):.2f}", f"{statistics.median(taken):.2f}"]
 
 
 MEASUREMENTS = {
     "keys": Measurement(
-        "From a key to the picture, ms", ["side", "canvases", "median", "90%", "largest", "missed"], key_to_canvas
+        "From a key to the pictures, ms", ["panel", "positions", "median", "90%", "largest", "missed"],
+        key_to_picture_of_panels,
     ),
-    "first": Measurement("From running a cell to the picture, ms", ["panel", "first", "later"], first_picture),
-    "memory": Measurement(
+    "first": Measurement("From running a cell to its first picture, ms", ["panel", "first", "later"], first_picture),
+    "memory": Measurement("Memory of the kernel, MB", ["panel", "before", "opened", "at most, halos kept"], memory),
+    "leaks": Measurement(
         "Opened and closed one after another: memory of the kernel, MB",
         ["panel", "times", "before", "at most", "after", "stays"], open_and_close,
     ),
+    "import": Measurement("Import, s", ["", "fastest", "median"], importing),
 }
 
 
@@ -118,7 +223,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=40, help="steps of a slider (default 40)")
     parser.add_argument("--repeats", type=int, default=3, help="counted runs of what is not stepped (default 3)")
-    parser.add_argument("--full", action="store_true", help="also the largest data")
     parser.add_argument("--quick", action="store_true", help="a small run to see that everything works")
     parser.add_argument("--only", choices=MEASUREMENTS, help="one measurement")
     options = parser.parse_args()
@@ -128,7 +232,7 @@ def main() -> None:
             print(f"{timing.machine()}, {backend.threads()} threads, Chromium {browser.version}, {datetime.date.today()}\n")
             for name in [options.only] if options.only else MEASUREMENTS:
                 notebook = NotebookPage(browser.new_page(viewport={"width": 1280, "height": 900}), server, Path(folder))
-                report(MEASUREMENTS[name], Run(notebook, server, steps, repeats, options.full, options.quick))
+                report(MEASUREMENTS[name], Run(notebook, server, steps, repeats, options.quick))
                 notebook.close()
     except NoChromiumError as error:
         print(f"Left out: {error}")

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Any
 
-MOST_BYTES = 384 * 2**20
+MOST_BYTES = 768 * 2**20   # so that a panel of a million particles, with all libraries, stays below 1.5 GB
 
 
 class Memory:

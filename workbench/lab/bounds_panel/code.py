@@ -9,8 +9,8 @@ from workbench.guarantees import Bound
 from workbench.lab.bounds_panel.state import BoundsState
 
 
-def code(state: BoundsState, name: str) -> str:
-    """Compress, decompress and compare the data in the variable `name`.
+def code(state: BoundsState, name: str, riders: bool = False) -> str:
+    """Compress, decompress and compare the data in the variable `name`; of particles with `riders`, the positions alone.
 
     >>> print(code(BoundsState("sz3", "relative", 0.001), "field"))
     import workbench as wb
@@ -20,9 +20,12 @@ def code(state: BoundsState, name: str) -> str:
     report = wb.compare(field, decoded)
     """
     order = ', order="free"' if state.order == "free" else ""
+    positions = [f"positions = wb.Particles({name}.positions, {name}.box)"] if riders else []
+    name = "positions" if riders else name
     lines = [
         "import workbench as wb",
         "",
+        *positions,
         f"archive = wb.compress({name}, {bound_code(state.bound)}, codec={codec_code(state.chosen)}{order})",
         "decoded = archive.decompress()",
     ]

@@ -30,6 +30,8 @@ from workbench.lab.saving import SaveArchive
 def bounds(data: Particles | Field | np.ndarray) -> BoundsPanel:
     """A panel to choose an error bound with: original, decoded and error side by side, figures, spectra, other codecs.
 
+    Of particles, the positions are looked at.
+
     >>> from workbench.data.synthetic import gaussian_field
     >>> panel = bounds(gaussian_field((64, 64), seed=1))
     >>> panel.change(codec="prequantised", eb=0.05)
@@ -47,7 +49,8 @@ class BoundsPanel(Panel[BoundsState]):
     title = "Bounds"
 
     def __init__(self, data: Particles | Field, name: str) -> None:
-        self.data, self.name = data, name
+        self.data, self.name = _alone(data), name
+        self._riders = self.data is not data
         self.history: dict[str, Run] = {}
         stages = [
             Stage("trial", _question, self._try),
@@ -76,7 +79,7 @@ class BoundsPanel(Panel[BoundsState]):
 
     def code_for(self, state: BoundsState) -> str:
         """Compress, decompress, compare."""
-        return code(state, self.name)
+        return code(state, self.name, self._riders)
 
     def ready(self, results: Results) -> bool:
         """Pictures wait for the trial."""
@@ -140,6 +143,13 @@ class BoundsPanel(Panel[BoundsState]):
             job.show({"others": tuple(found)})
         job(1.0, "compared")
         return tuple(found)
+
+
+def _alone(data: Particles | Field) -> Particles | Field:
+    """Positions without velocities and ids: these are stored exactly whatever the bound, and would only take memory."""
+    if isinstance(data, Field) or (data.velocities is None and data.ids is None):
+        return data
+    return Particles(data.positions, data.box)
 
 
 def _key(run: Run) -> str:

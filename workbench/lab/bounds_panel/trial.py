@@ -66,7 +66,8 @@ class Trial:
         if self.outcome is None:
             return 1024
         arrays = list(arrays_of(self.decoded).values()) + ([] if self.order is None else [self.order])
-        return self.archive.nbytes + sum(int(array.nbytes) for array in arrays)
+        seen = self.decoded.positions.nbytes if isinstance(self.decoded, Particles) else 0   # its columns, to be drawn
+        return self.archive.nbytes + seen + sum(int(array.nbytes) for array in arrays)
 
     def _came_out(self) -> Outcome:
         if self.outcome is None:
