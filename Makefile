@@ -37,7 +37,7 @@ lab: $(MADE)/lab $(LIBRARY)    ## JupyterLab with the notebooks and panels, on t
 app: $(MADE)/lab $(LIBRARY)    ## the panels alone, as pages of this machine in a browser
 	@.venv/bin/voila notebooks --Voila.config_file_paths=notebooks/.voila $(ARGS)
 
-test: $(MADE)/test $(MADE)/kdcount $(LIBRARY)    ## all tests
+test: $(MADE)/test $(MADE)/kdcount $(MADE)/browser $(LIBRARY)    ## all tests
 	@$(RUN) -m pytest $(ARGS)
 
 check: $(MADE)/test    ## style (ruff) and types (mypy)
@@ -110,6 +110,18 @@ $(MADE)/kdcount: $(MADE)/test
 	elif ! $(PIP) install --quiet kdcount >$(MADE)/kdcount.log 2>&1; then
 		echo "Note: kdcount did not build ($(MADE)/kdcount.log says why); tests against it are skipped."
 	fi
+	touch $@
+
+# Tests in a browser use the Chromium that is there. Where there is none, Playwright's own is fetched, if it can be.
+$(MADE)/browser: $(MADE)/test
+	@for name in "$${CHROMIUM:-}" chromium chromium-browser google-chrome google-chrome-stable; do
+		if [ -n "$$name" ] && command -v "$$name" >/dev/null; then
+			touch $@
+			exit 0
+		fi
+	done
+	.venv/bin/playwright install chromium >$(MADE)/browser.log 2>&1 ||
+		echo "Note: no Chromium (apt install chromium, or name one in CHROMIUM); tests in a browser are skipped."
 	touch $@
 
 # The folder is named too, as a source that is gone changes the library as well. Installing has usually built it already.

@@ -290,6 +290,16 @@ def side_by_side(work: Callable[[Item], Result], items: Sequence[Item]) -> Itera
             pool.shutdown(cancel_futures=True)
 
 
+def release_memory() -> None:
+    """Give memory that was freed back to the system, where the C library can: it would keep it for arrays to come.
+
+    >>> release_memory()
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)   # glibc's
+    if trim is not None:
+        trim(0)
+
+
 def _thread_count(count: int) -> int:
     if count < 1:
         raise WorkbenchError(f"the number of threads must be at least 1; got {count}")

@@ -153,12 +153,22 @@ def test_changing_while_something_is_under_way_ends_with_the_newest(bench: Bench
     assert len(bench.called) < 58
 
 
-def test_a_closed_engine_is_silent(bench: Bench) -> None:
-    bench.hold.clear()
-    bench.engine.refresh()
-    bench.engine.close()
-    count = len(bench.news)
-    bench.hold.set()
-    assert bench.engine.wait(SOON)
-    assert len(bench.news) == count
-    assert bench.engine.results() == {}
+def test_a_closed_engine_is_silent_and_keeps_nothing_of_what_was_under_way() -> None:
+    started, go_on = threading.Event(), threading.Event()
+
+    def work(state: State, results: Any, job: Job) -> str:
+        started.set()
+        assert go_on.wait(SOON)   # without a report, so that it cannot be cancelled
+        return "late"
+
+    news: list[Status] = []
+    engine = Engine(State(), [Stage("only", lambda state: state.bound, work)], lambda callback: callback())
+    engine.changed = lambda: news.append(engine.status)
+    engine.refresh()
+    assert started.wait(SOON)
+    count = len(news)
+    engine.close()
+    go_on.set()
+    assert engine.wait(SOON)
+    assert len(news) == count
+    assert engine.results() == {}

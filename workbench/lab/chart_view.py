@@ -77,6 +77,7 @@ class ChartView:
         self.widget.close()
         self._plot.cleanup()
         self._pipe.clear()
+        self._shown = None
         if document is not None:
             document.clear()
 

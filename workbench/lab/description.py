@@ -6,7 +6,7 @@ descriptions already. Nothing here knows a widget.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -99,6 +99,31 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...] = ()
     chosen: int | None = None
+
+
+class Charts(Mapping[str, Any]):
+    """Charts by name, each made when it is first looked at: making one takes longer than a slider may wait.
+
+    >>> charts = Charts({"curve": lambda: print("made") or "a curve"})
+    >>> list(charts), charts["curve"], charts["curve"]
+    made
+    (['curve'], 'a curve', 'a curve')
+    """
+
+    def __init__(self, makers: Mapping[str, Callable[[], Any]]) -> None:
+        self._makers = dict(makers)
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
 
 
 @dataclass(frozen=True, eq=False)

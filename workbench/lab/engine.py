@@ -166,6 +166,8 @@ class Engine(Generic[State]):
             except WorkbenchError as error:
                 self._failed[key] = str(error)
                 raise
+            if self._closed:
+                return   # what is kept now would never be let go
             self._failed.pop(key, None)
             self._memory.keep(key, result)
             job.partial = None

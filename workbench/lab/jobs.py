@@ -13,6 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +21,7 @@ from workbench.errors import WorkbenchError
 
 PAUSE = 0.04      # seconds that a request waits for a newer one
 REPORT = 0.08     # seconds between two reports of progress
+MOST_THREADS = 4
 
 Deliver = Callable[[Callable[[], object]], object]
 log = logging.getLogger(__name__)
@@ -91,23 +93,27 @@ class Job:
 
 
 class Lane:
-    """Runs the newest job, after a pause, when the one before it has ended. A thread exists only while there is work."""
+    """Runs the newest job, after a pause, when the one before it has ended; in a thread that all lanes take turns in.
+
+    A few threads do for any number of panels. A new one for each job would leave memory behind: what a thread has freed
+    stays with it.
+    """
 
     def __init__(self, pause: float = PAUSE) -> None:
         self.pause = pause
         self._condition = threading.Condition()
         self._waiting: Job | None = None
         self._running: Job | None = None
-        self._thread: threading.Thread | None = None
+        self._working = False
 
     def submit(self, job: Job) -> None:
         """Do this next; what waits is dropped, and what runs is asked to stop."""
         with self._condition:
             self.cancel()
             self._waiting = job
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="lossbench panel", daemon=True)
-                self._thread.start()
+            if not self._working:
+                self._working = True
+                _threads.submit(self._work)
             self._condition.notify_all()
 
     def cancel(self) -> None:
@@ -125,12 +131,12 @@ class Lane:
     def busy(self) -> bool:
         """Whether anything runs or waits."""
         with self._condition:
-            return self._thread is not None
+            return self._working
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until nothing runs or waits any more."""
         with self._condition:
-            return self._condition.wait_for(lambda: self._thread is None, timeout)
+            return self._condition.wait_for(lambda: not self._working, timeout)
 
     def _work(self) -> None:
         while (job := self._next()) is not None:
@@ -148,9 +154,12 @@ class Lane:
                     self._waiting, self._running = None, job
                     return job
                 job = self._waiting
-            self._thread = None
+            self._working = False
             self._condition.notify_all()
             return None
+
+
+_threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="lossbench panel")
 
 
 def deliver_to_this_loop() -> Deliver:

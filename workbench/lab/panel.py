@@ -7,6 +7,7 @@ remembering, copying, reporting, closing. `docs/new-panel.md` makes one from not
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import threading
@@ -18,6 +19,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import ipywidgets as widgets
 
+from workbench.backend import release_memory
 from workbench.errors import WorkbenchError
 from workbench.lab import report
 from workbench.lab.cells import forget, replace_in_cell
@@ -132,6 +134,8 @@ class Panel(ABC, Generic[State]):
                 self._view = None
             self._shown, self._drawn_from = None, ()
         forget(self)
+        gc.collect()   # widgets, and charts even more, are full of cycles
+        release_memory()
 
     # How it gets onto the page.
 

@@ -6,7 +6,9 @@ Pictures are drawn at once; charts and tables, which take longer, when the slide
 from __future__ import annotations
 
 import asyncio
+import functools
 import html
+import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,9 +25,11 @@ from workbench.lab.controls import Control
 from workbench.lab.description import Picture, Shown, Window
 from workbench.lab.engine import Status
 
+log = logging.getLogger(__name__)
 Rows = Sequence[Sequence[Control | widgets.Widget]]
 BLINK = "show the first two pictures in turn at one place: what changes, jumps; or press b on a picture"
-RESTED = 0.15   # seconds without news after which charts are drawn
+RESTED = 0.25   # seconds without news after which charts are drawn, one after the other,
+BREATH = 0.01   # with so many in between, in which what the user does is heard
 
 
 class CopyButton(anywidget.AnyWidget):
@@ -133,23 +137,20 @@ class View:
             self.canvas.window = wanted
         self._show_detail(shown.detail)
         self.facts.value, self.note.value = markup.facts(shown.facts), markup.note(shown.note)
-        self._when_rested(lambda: self._show_rest(shown))
+        charts = [functools.partial(self._show_chart, name, shown) for name in shown.charts]
+        self._when_rested([*charts, functools.partial(self._show_drawers, shown)])
 
     def _show_detail(self, detail: Picture | None) -> None:
         self.detail.layout.display = "none" if detail is None else ""
         if detail is not None:
             self.detail.show([detail], detail.window)
 
-    def _show_rest(self, shown: Shown) -> None:
-        for name, element in shown.charts.items():
-            if name in self.charts:
-                self.charts[name].show(element)
-            else:
-                self.charts[name] = ChartView(element)
-        wanted = tuple(chart.widget for chart in self.charts.values())
-        if self.chart_box.children != wanted:
-            self.chart_box.children = wanted
-        self._show_drawers(shown)
+    def _show_chart(self, name: str, shown: Shown) -> None:
+        if name in self.charts:
+            self.charts[name].show(shown.charts[name])
+        else:
+            self.charts[name] = ChartView(shown.charts[name])
+            self.chart_box.children = (*self.chart_box.children, self.charts[name].widget)
 
     def _show_drawers(self, shown: Shown) -> None:
         """What can be pulled out: each stays open, or closed, while what is in it changes."""
@@ -163,15 +164,27 @@ class View:
         self.copy.text = self.panel.code()
         code.value = f"<pre>{html.escape(self.copy.text)}</pre>"
 
-    def _when_rested(self, action: Callable[[], object]) -> None:
+    def _when_rested(self, steps: Sequence[Callable[[], object]]) -> None:
+        """Take these steps when nothing has happened for a moment; without an event loop, now."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            action()
+            for step in steps:
+                step()
             return
+
+        def take(number: int) -> None:
+            try:
+                steps[number]()
+            except Exception as error:   # which no cell would show, as it happens in none
+                log.exception("drawing a chart failed")
+                self.show_status(Status(error=f"{type(error).__name__}: {error}"))
+            if number + 1 < len(steps):
+                self._resting = loop.call_later(BREATH, take, number + 1)
+
         if self._resting is not None:
             self._resting.cancel()
-        self._resting = loop.call_later(RESTED, action)
+        self._resting = loop.call_later(RESTED, take, 0)
 
     # What the user does.
 
@@ -190,14 +203,17 @@ class View:
             self.saved.value = f'<span class="wb-error">{html.escape(str(error))}</span>'
 
     def close(self) -> None:
-        """Close all widgets."""
+        """Close all widgets, and let go of what they show: widgets refer to each other, so they go later."""
         if self._resting is not None:
             self._resting.cancel()
+        self._resting = None
         self._blinking.unlink()
         for chart in self.charts.values():
             chart.close()
         self.charts.clear()
         _close(self.widget)
+        for canvas in (self.canvas, self.detail):
+            canvas.show(())
 
 
 def _close(widget: widgets.Widget) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from workbench.guarantees import Limit
 from workbench.lab.bounds_panel.state import BoundsState
 from workbench.lab.bounds_panel.trial import Spectra, Trial
 from workbench.lab.charts import colour, limits, marker, styled
+from workbench.lab.description import Charts
 from workbench.lab.projection import envelope
 from workbench.lab.remembered import remembered
 
@@ -30,20 +31,25 @@ ROWS = 10               # of a legend that still has room
 
 def charts(
     data: Particles | Field, state: BoundsState, trial: Trial | None, runs: Sequence[Run], spectra: Spectra | None
-) -> dict[str, Any]:
+) -> Charts:
     """All charts by name; a line of values has two more. What did not change is the same object as before."""
     there = trial if trial is not None and trial.outcome is not None else None
     owner: object = data if there is None else there
-    shown = {"error histogram": remembered(owner, "histogram", "", lambda: error_chart(there))}
-    owner = data if spectra is None else spectra
-    shown["spectrum ratio"] = remembered(owner, "chart", "spectrum", lambda: spectrum_chart(spectra))
+    measured: object = data if spectra is None else spectra
     current = None if trial is None else trial.run
     key = tuple(map(id, runs)), id(current)   # which live as long as the chart, as it is kept with them
-    made = remembered(data, "rate-distortion", key, lambda: (rate_distortion_chart(data, runs, current), runs, current))
-    shown["rate-distortion"] = made[0]
+
+    def rates() -> tuple[Any, ...]:
+        return rate_distortion_chart(data, runs, current), runs, current
+
+    makers: dict[str, Callable[[], Any]] = {
+        "error histogram": lambda: remembered(owner, "histogram", "", lambda: error_chart(there)),
+        "spectrum ratio": lambda: remembered(measured, "chart", "spectrum", lambda: spectrum_chart(spectra)),
+        "rate-distortion": lambda: remembered(data, "rate-distortion", key, rates)[0],
+    }
     if isinstance(data, Field) and len(data.shape) == 1:
-        shown |= _of_line(data, state, there)
-    return shown
+        makers |= _of_line(data, state, there)
+    return Charts(makers)
 
 
 def error_chart(trial: Trial | None) -> Any:
@@ -161,11 +167,11 @@ def _segments(placed: Sequence[_Place]) -> list[tuple[Any, ...]]:
 
 # A line of values.
 
-def _of_line(field: Field, state: BoundsState, trial: Trial | None) -> dict[str, Any]:
+def _of_line(field: Field, state: BoundsState, trial: Trial | None) -> dict[str, Callable[[], Any]]:
     owner = field if trial is None else trial
     return {
-        "values": remembered(owner, "values", state.window, lambda: values_chart(field, state, trial)),
-        "errors": remembered(owner, "errors", state.window, lambda: errors_chart(field, state, trial)),
+        "values": lambda: remembered(owner, "values", state.window, lambda: values_chart(field, state, trial)),
+        "errors": lambda: remembered(owner, "errors", state.window, lambda: errors_chart(field, state, trial)),
     }
 
 

@@ -16,7 +16,7 @@ from workbench.lab.clusters_panel.detail import Sight, detail, sight_of
 from workbench.lab.clusters_panel.keeping import Kept, Trace
 from workbench.lab.clusters_panel.panes import AFTER, panes
 from workbench.lab.clusters_panel.state import ClustersState
-from workbench.lab.description import Fact, Marks, Picture, Shown, Table
+from workbench.lab.description import Charts, Fact, Marks, Picture, Shown, Table
 
 LARGEST_HALOS = 12   # in the table
 STATUS = {INTACT: "same members", BROKEN: "lost members", MERGED: "joined by others"}
@@ -45,13 +45,14 @@ def draw(
         note = f"{note} Halos have not been kept at this bound yet: press preserve.".strip()
     sizes = [None if part is None else part.outcome.sizes for part in (breakage, kept)]
     steps = trace if trace is not None else kept.trace if kept is not None else Trace()
+    done = tuple(steps.steps)
     return Shown(
         pictures=pictures,
         detail=closeup,
-        charts={
-            "mass function": mass_function_chart(state.min_members, [halos.catalogue.members, *sizes]),
-            "descent": descent_chart(tuple(steps.steps)),
-        },
+        charts=Charts({
+            "mass function": lambda: mass_function_chart(state.min_members, [halos.catalogue.members, *sizes]),
+            "descent": lambda: descent_chart(done),
+        }),
         facts=_facts(particles, state, halos, breakage, kept),
         tables={"halos": _halo_table(particles, state, halos, outcome), "certificate": _certificate(kept)},
         note=note,

@@ -1,0 +1,87 @@
+"""The bounds panel without a browser: what holds the parts together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.errors import WorkbenchError
+
+SOON = 60.0
+
+
+@pytest.fixture
+def field_panel() -> Any:
+    with wb.lab.bounds(wb.synthetic.gaussian_field((24, 32, 40), seed=2)) as panel:
+        yield panel
+
+
+def test_arrays_are_fields_and_other_things_are_refused() -> None:
+    with wb.lab.bounds(np.linspace(0, 1, 100, dtype=np.float32)) as panel:
+        assert panel.result["trial"].run["max_error"] <= panel.state.eb
+    with pytest.raises(WorkbenchError, match=r"data must be Particles, a Field or a NumPy array; got str: open files with"):
+        wb.lab.bounds("snapshot.hdf5")   # type: ignore[arg-type]
+
+
+def test_another_kind_of_bound_is_about_as_strict(field_panel: Any) -> None:
+    field_panel.widget   # noqa: B018
+    absolute = field_panel.result["trial"].run["max_error"]
+    field_panel.change(kind="relative")
+    assert field_panel.result["trial"].run["max_error"] == pytest.approx(absolute, rel=0.1)
+    assert field_panel._slider.slider.max == 0   # a share of the range, at most all of it
+
+
+def test_another_axis_shows_its_middle_and_reaches_as_far(field_panel: Any) -> None:
+    field_panel.widget   # noqa: B018
+    field_panel.change(axis=2)
+    assert field_panel.state.index == 20
+    assert field_panel._index.widget.max == 39
+    field_panel.change(axis=0)
+    assert field_panel._index.widget.max == 23
+
+
+def test_going_back_measures_nothing_again(field_panel: Any) -> None:
+    first = field_panel.result["trial"]
+    field_panel.change(eb=2 * field_panel.state.eb)
+    assert field_panel.result["trial"] is not first
+    field_panel.change(eb=field_panel.state.eb / 2)
+    assert field_panel.result["trial"] is first
+
+
+def test_what_was_tried_is_in_the_table_once(field_panel: Any) -> None:
+    eb = field_panel.state.eb
+    for bound in (eb, 2 * eb, eb, 2 * eb):
+        field_panel.change(eb=bound)
+        field_panel.result   # noqa: B018
+    field_panel.ask("others")
+    field_panel.wait(SOON)
+    rows = field_panel.shown.tables["tried so far"].rows
+    assert len(rows) == len(set(rows)) == 2 + len(field_panel.result["others"])
+
+
+def test_velocities_and_ids_are_left_out_and_the_code_says_so() -> None:
+    snapshot = wb.synthetic.cosmic_web(n=12, seed=1)
+    with wb.lab.bounds(snapshot) as panel:
+        panel.name = "snapshot"
+        names = {"snapshot": snapshot}
+        exec(panel.code(), names)
+        assert names["archive"].nbytes == panel.result["trial"].archive.nbytes
+        assert panel.data.velocities is None
+
+
+def test_the_archive_is_written(field_panel: Any, tmp_path: Path) -> None:
+    path = field_panel.save_archive(tmp_path / "field.zip")
+    assert wb.open(path).verify(field_panel.data).passed
+
+
+def test_a_codec_that_fails_is_told_in_a_sentence(field_panel: Any) -> None:
+    field_panel.change(codec="lattice")   # which is for particles
+    trial = field_panel.result["trial"]
+    assert trial.run.error
+    assert trial.run.error in field_panel.shown.note
+    with pytest.raises(WorkbenchError, match="failed"):
+        field_panel.save_archive("nothing.zip")
