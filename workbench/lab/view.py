@@ -146,11 +146,10 @@ class View:
             self.detail.show([detail], detail.window)
 
     def _show_chart(self, name: str, shown: Shown) -> None:
-        if name in self.charts:
-            self.charts[name].show(shown.charts[name])
-        else:
-            self.charts[name] = ChartView(shown.charts[name])
-            self.chart_box.children = (*self.chart_box.children, self.charts[name].widget)
+        if not self.charts:   # all at once: children that come one by one may be drawn twice
+            self.charts = {each: ChartView(element) for each, element in shown.charts.items()}
+            self.chart_box.children = tuple(chart.widget for chart in self.charts.values())
+        self.charts[name].show(shown.charts[name])
 
     def _show_drawers(self, shown: Shown) -> None:
         """What can be pulled out: each stays open, or closed, while what is in it changes."""
