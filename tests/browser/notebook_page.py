@@ -191,6 +191,7 @@ class NotebookPage:
         path = self._artefacts / f"{name}.png"
         size = self.page.viewport_size
         element = self.page.locator(selector).first
+        element.scroll_into_view_if_needed()
         self.page.set_viewport_size({"width": size["width"], "height": round(element.bounding_box()["height"]) + 260})
         element.scroll_into_view_if_needed()
         self.page.wait_for_timeout(500)   # what follows the size has been drawn

@@ -55,10 +55,11 @@ def test_dragging_the_bound_changes_pictures_figures_and_state(panel: NotebookPa
     ratio, eb = fact(panel, "ratio"), float(panel.python("panel.state.eb"))
     spectrum = panel.drawn(CHARTS, 2 * SPECTRUM)
     panel.move("error bound", 20)
-    eventually(lambda: fact(panel, "ratio") != ratio)
+    eventually(lambda: float(panel.python("panel.state.eb")) == pytest.approx(10 * eb, rel=0.01))
     idle(panel)
-    assert float(panel.python("panel.state.eb")) == pytest.approx(10 * eb, rel=0.01)
-    assert all(panel.picture(where) != before for where, before in zip((DECODED, ERROR), pictures, strict=True))
+    eventually(lambda: fact(panel, "ratio") != ratio)
+    for where, before in zip((DECODED, ERROR), pictures, strict=True):
+        eventually(lambda where=where, before=before: panel.picture(where) != before)
     eventually(lambda: panel.picture(CHARTS, 2 * SPECTRUM) != spectrum)
     assert panel.python("bool(panel.result['trial'].run['max_error'] <= panel.state.eb)") == "True"
     expect(panel.page.get_by_text(re.compile(r"tried so far \((?!1\))"))).to_be_visible()
@@ -148,7 +149,9 @@ def test_particles_are_seen_by_their_density(panel: NotebookPage) -> None:
 
 
 def test_a_page_that_is_loaded_again_shows_the_panel_as_it_is(panel: NotebookPage) -> None:
+    begun = float(panel.python("panel.state.eb"))
     panel.move("error bound", 30)
+    eventually(lambda: float(panel.python("panel.state.eb")) == pytest.approx(10**1.5 * begun, rel=0.01))
     idle(panel)
     size = panel.python("panel.state.eb")
     panel.save()

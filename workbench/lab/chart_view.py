@@ -6,6 +6,7 @@ again, needs no other machine, and leaves nothing in the notebook's file.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ import holoviews as hv
 import ipywidgets as widgets
 import traitlets
 from jupyter_bokeh.widgets import BokehModel
+
+from workbench.lab import report
+from workbench.lab.description import STATIC
 
 
 class Library(widgets.Widget):   # type: ignore[misc]
@@ -42,6 +46,12 @@ class Chart(anywidget.AnyWidget, BokehModel):   # type: ignore[misc]
             self._trait_values["render_bundle"] = self._model_to_traits(self._model)   # now, and telling nobody
             self._document.on_change_dispatch_to(self)   # as drawing may have put the plot into another document
         return super().get_state(key, drop_defaults)
+
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        if os.environ.get(STATIC):
+            return {"text/html": report.chart(self._model), "text/plain": repr(self)}
+        return super()._repr_mimebundle_(**kwargs)
 
 
 def chart(element: Any) -> Chart:

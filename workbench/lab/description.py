@@ -14,6 +14,8 @@ import numpy as np
 
 from workbench.errors import WorkbenchError
 
+STATIC = "LOSSBENCH_STATIC"   # when it is set, panels and charts display as HTML: for pages that no kernel stands behind
+
 Window = tuple[float, float, float, float]   # left, right, bottom, top, in the unit of the data
 ColourMap = Literal["density", "values", "difference"]
 Shape = Literal["circles", "lines", "points", "boxes"]

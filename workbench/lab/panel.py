@@ -24,12 +24,11 @@ from workbench.errors import WorkbenchError
 from workbench.lab import report
 from workbench.lab.cells import forget, replace_in_cell
 from workbench.lab.controls import Control
-from workbench.lab.description import Shown, Window
+from workbench.lab.description import STATIC, Shown, Window
 from workbench.lab.engine import Engine, Results, Stage, Status
 from workbench.lab.jobs import deliver_to_this_loop
 from workbench.lab.view import View
 
-STATIC = "LOSSBENCH_STATIC"   # when it is set, panels display as reports: for documentation that no kernel stands behind
 PATIENCE = 600.0
 
 State = TypeVar("State")
@@ -173,7 +172,8 @@ class Panel(ABC, Generic[State]):
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         if os.environ.get(STATIC):
             self.wait()
-            return {"text/html": report.body(self.title, self.subject, self.shown, self.code()), "text/plain": repr(self)}
+            body = report.body(self.title, self.subject, self.shown, self.code())
+            return {"text/html": report.library() + body, "text/plain": repr(self)}
         return self.widget._repr_mimebundle_(**kwargs)
 
     def __enter__(self) -> Panel[State]:

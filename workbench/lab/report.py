@@ -19,9 +19,11 @@ from workbench.errors import WorkbenchError
 from workbench.lab import markup
 from workbench.lab.description import Shown
 
-STYLE = """
+PAGE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 1200px; margin: 2em auto; padding: 0 1em;
   color: #222; background: #fff; }
+"""
+STYLE = """
 .wb-report figure { margin: 0; flex: 1 1 300px; max-width: 640px; } .wb-report svg { width: 100%; height: auto; }
 .wb-row { display: flex; flex-wrap: wrap; gap: 14px; } .wb-chart { flex: 1 1 320px; min-width: 300px; }
 .wb-report pre { background: #f4f4f4; padding: 1em; overflow: auto; color: #222; }
@@ -50,11 +52,20 @@ def page(title: str, subject: str, shown: Shown, code: str) -> str:
     from workbench import __version__
 
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    # `render_js` would add what other packages have registered, from outside.
-    scripts = "".join(f"<script>{code}</script>" for code in Resources(mode="inline", components=["bokeh"]).js_raw)
-    head = f'<head><meta charset="utf-8"><title>{html.escape(title)}</title>{scripts}</head>'
+    head = f'<head><meta charset="utf-8"><title>{html.escape(title)}</title><style>{PAGE}</style>{library()}</head>'
     foot = f"<footer><small>Lossbench {__version__}, {made}</small></footer>"
     return f'<!doctype html><html lang="en">{head}<body>{body(title, subject, shown, code)}{foot}</body></html>'
+
+
+def library() -> str:
+    """BokehJS, as part of a page; `render_js` would add what other packages have registered, from outside."""
+    return "".join(f"<script>{code}</script>" for code in Resources(mode="inline", components=["bokeh"]).js_raw)
+
+
+def chart(model: Any) -> str:
+    """A Bokeh model as a piece of a page, with all it needs."""
+    script, place = components(model)
+    return f"{library()}{place}{script}"
 
 
 def save(path: str | Path, content: str) -> Path:
