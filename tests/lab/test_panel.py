@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import html.parser
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +208,17 @@ def test_closing_lets_go_of_every_widget() -> None:
     assert alive() > before
     panel.close()
     assert alive() == before
+
+
+def test_closed_panels_are_not_kept_alive() -> None:
+    panel = ToyPanel(np.zeros((10, 2)))
+    panel.widget   # noqa: B018
+    panel.wait(SOON)
+    held = [weakref.ref(panel), weakref.ref(panel._view), weakref.ref(panel._view.canvas), weakref.ref(panel._view.copy)]
+    panel.close()
+    del panel
+    gc.collect()
+    assert [reference() for reference in held] == [None] * len(held)
 
 
 def test_a_panel_is_closed_at_the_end_of_its_block() -> None:

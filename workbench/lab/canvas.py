@@ -7,7 +7,6 @@ itself. Each pane is a trait of its own, and only those that changed are sent.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import anywidget
@@ -15,9 +14,9 @@ import traitlets
 
 from workbench.lab import colours
 from workbench.lab.description import Marks, Picture, Window
+from workbench.lab.front_end import front_end
 
 PANES = 4
-HERE = Path(__file__).parent
 
 
 class Canvas(anywidget.AnyWidget):
@@ -30,8 +29,8 @@ class Canvas(anywidget.AnyWidget):
     (8, {})
     """
 
-    _esm = HERE / "canvas.js"
-    _css = HERE / "canvas.css"
+    _esm = front_end("canvas.js")
+    _css = front_end("canvas.css")
 
     tables = traitlets.Dict().tag(sync=True)
     home: traitlets.List = traitlets.List([0.0, 1.0, 0.0, 1.0]).tag(sync=True)

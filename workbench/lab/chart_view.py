@@ -19,6 +19,7 @@ from jupyter_bokeh.widgets import BokehModel
 
 from workbench.lab import report
 from workbench.lab.description import STATIC
+from workbench.lab.front_end import front_end
 
 
 class Library(widgets.Widget):   # type: ignore[misc]
@@ -33,7 +34,7 @@ class Library(widgets.Widget):   # type: ignore[misc]
 class Chart(anywidget.AnyWidget, BokehModel):   # type: ignore[misc]
     """A Bokeh plot as a widget. Later views, and views after a reload of the page, show it as it is now."""
 
-    _esm = Path(__file__).parent / "chart.js"
+    _esm = front_end("chart.js")
     version = traitlets.Unicode(bokeh.__version__).tag(sync=True)
     library = traitlets.Instance(Library).tag(sync=True, **widgets.widget_serialization)
 

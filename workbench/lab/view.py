@@ -24,6 +24,7 @@ from workbench.lab.chart_view import ChartView
 from workbench.lab.controls import Control
 from workbench.lab.description import Picture, Shown, Window
 from workbench.lab.engine import Status
+from workbench.lab.front_end import front_end
 
 log = logging.getLogger(__name__)
 Rows = Sequence[Sequence[Control | widgets.Widget]]
@@ -35,7 +36,7 @@ BREATH = 0.01   # with so many in between, in which what the user does is heard
 class CopyButton(anywidget.AnyWidget):
     """A button that copies a text to the clipboard of whoever looks at the page."""
 
-    _esm = Path(__file__).parent / "copy.js"
+    _esm = front_end("copy.js")
     text = traitlets.Unicode("").tag(sync=True)
     label = traitlets.Unicode("copy code").tag(sync=True)
     copied = traitlets.Int(0).tag(sync=True)
