@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from workbench.backend import release_memory
 from workbench.errors import WorkbenchError
 from workbench.lab.jobs import Deliver, Job, Lane
 from workbench.lab.memory import Memory
@@ -183,6 +184,9 @@ class Engine(Generic[State]):
 
     def _ended(self, job: Job, then: Callable[[], object]) -> None:
         self._under_way = [other for other in self._under_way if other is not job]
+        if self._closed:
+            release_memory()   # which the job still held when the panel was closed
+            return
         if job.cancelled.is_set():
             return   # whoever cancelled it has said so, or something newer is under way
         self.partial.clear()
