@@ -15,8 +15,14 @@ from browser.lab_server import LabServer
 
 HERE = {"127.0.0.1", "localhost", None}   # no host: data:, blob:, about:
 # JupyterLab 4.6 logs no errors of its own to the console. Its extensions open comms from the browser, some of which
-# the kernel says it does not know; a name from there has dashes, that of a widget has none.
-OF_JUPYTERLAB = r"in the kernel: No such comm: \w{8}(-\w{4}){3}-\w{12}\s"
+# the kernel says it does not know; a name from there has dashes, that of a widget has none. The widgets' own asks for its
+# partner in kernels that have not imported ipywidgets yet. The server logs what it could not send to a closed page.
+OF_JUPYTERLAB = (
+    r"in the kernel: No such comm: \w{8}(-\w{4}){3}-\w{12}\s"
+    r"|in the kernel: No such comm target registered: jupyter\.widget\.control"
+)
+OF_CLOSED_PAGES = "WebSocketClosedError"
+ENTRY = re.compile(r"^(?=\[[A-Z] )", re.MULTILINE)   # of the log
 IN_LOG = re.compile(r"^Traceback|^\[[EC] ", re.MULTILINE)   # of the server and its kernels
 
 
@@ -42,8 +48,9 @@ class Watch:
     def complaints(self) -> list[str]:
         """Everything noted so far that should not have happened."""
         self._page.evaluate("null")   # Playwright tells what has happened while it is asked something
-        logged = self._log.read_bytes()[self._logged:].decode()
-        tail = [f"in the server's log:\n{logged[-3000:]}"] if IN_LOG.search(logged) else []
+        entries = ENTRY.split(self._log.read_bytes()[self._logged:].decode())
+        wrong = [entry for entry in entries if IN_LOG.search(entry) and OF_CLOSED_PAGES not in entry]
+        tail = [f"in the server's log:\n{wrong[-1][-3000:]}"] if wrong else []
         noted = [*(f"asked another machine: {url}" for url in self.outside), *self.errors, *tail]
         return [complaint for complaint in noted if not any(re.search(pattern, complaint) for pattern in self._allowed)]
 

@@ -137,6 +137,7 @@ class View:
         if wanted != self.canvas.window:
             self.canvas.window = wanted
         self._show_detail(shown.detail)
+        self.copy.text = self.panel.code()
         self.facts.value, self.note.value = markup.facts(shown.facts), markup.note(shown.note)
         charts = [functools.partial(self._show_chart, name, shown) for name in shown.charts]
         self._when_rested([*charts, functools.partial(self._show_drawers, shown)])
@@ -161,7 +162,6 @@ class View:
         for name, table in shown.tables.items():
             self.tables[name].value = f'<div class="wb-tables">{markup.table(table)}</div>'
         self.drawers.titles = (*(f"{name} ({len(table.rows)})" for name, table in shown.tables.items()), "code")
-        self.copy.text = self.panel.code()
         code.value = f"<pre>{html.escape(self.copy.text)}</pre>"
 
     def _when_rested(self, steps: Sequence[Callable[[], object]]) -> None:
