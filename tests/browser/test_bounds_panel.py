@@ -10,44 +10,22 @@ from playwright.sync_api import Browser, expect
 from browser.conftest import Opened
 from browser.lab_server import LabServer
 from browser.notebook_page import NotebookPage, eventually
+from browser.panels import CHARTS, DECODED, ERROR, fact, idle, opened_panel, prepared
 
 pytestmark = pytest.mark.slow
-DECODED, ERROR = ".wb-picture[data-pane='1']", ".wb-picture[data-pane='2']"
-CHARTS, SPECTRUM = ".wb-panel canvas.bk-layer", 1   # each has two layers, the lower one first
+SPECTRUM, LAST = 1, "spectra"   # the second chart, and what is computed last
 FIELD = "import numpy as np\nimport workbench as wb\nfield = wb.synthetic.gaussian_field((256, 256), seed=3)"
 
 
 @pytest.fixture(scope="module")
 def page(shared: Opened) -> Opened:
-    notebook, watch = shared
-    notebook.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    notebook.resize(1380, 1300)
-    notebook.write("bounds-panel.ipynb", FIELD)
-    notebook.run_all()
-    return notebook, watch
+    return prepared(shared, "bounds-panel", 1300, FIELD)
 
 
 @pytest.fixture
 def panel(page: Opened) -> Iterator[NotebookPage]:
-    """A panel as it is in the beginning; at the end nothing may have gone wrong unseen."""
-    notebook, watch = page
-    notebook.run_cell("panel = wb.lab.bounds(field)\npanel")
-    notebook.drawn(ERROR)
-    idle(notebook)
-    yield notebook
-    notebook.page.wait_for_timeout(300)   # what the sliders still have to say arrives before they are closed
-    notebook.run_cell("panel.close()")
-    notebook.delete_cells_after(1)
-    assert not (complaints := watch.complaints()), "\n".join(complaints)
-
-
-def idle(notebook: NotebookPage) -> None:
-    eventually(lambda: notebook.python("(panel.status.busy, 'spectra' in panel._engine.results())") == "(False, True)")
-
-
-def fact(notebook: NotebookPage, name: str) -> str:
-    entry = notebook.page.locator(".wb-fact", has=notebook.page.get_by_text(name, exact=True))
-    return entry.locator("b").inner_text()
+    with opened_panel(page, "wb.lab.bounds(field)", LAST) as notebook:
+        yield notebook
 
 
 def test_dragging_the_bound_changes_pictures_figures_and_state(panel: NotebookPage) -> None:
@@ -56,7 +34,7 @@ def test_dragging_the_bound_changes_pictures_figures_and_state(panel: NotebookPa
     spectrum = panel.drawn(CHARTS, 2 * SPECTRUM)
     panel.move("error bound", 20)
     eventually(lambda: float(panel.python("panel.state.eb")) == pytest.approx(10 * eb, rel=0.01))
-    idle(panel)
+    idle(panel, LAST)
     eventually(lambda: fact(panel, "ratio") != ratio)
     for where, before in zip((DECODED, ERROR), pictures, strict=True):
         eventually(lambda where=where, before=before: panel.picture(where) != before)
@@ -74,7 +52,7 @@ def test_other_codecs_are_compared_and_can_be_chosen(panel: NotebookPage) -> Non
     panel.page.locator(".wb-control-codec select").select_option("zfp")
     eventually(lambda: panel.picture(ERROR) != before)
     assert panel.python("panel.state.codec") == "'zfp'"
-    idle(panel)
+    idle(panel, LAST)
     panel.portrait("lab-bounds")
 
 
@@ -139,7 +117,7 @@ def test_particles_are_seen_by_their_density(panel: NotebookPage) -> None:
     notebook.delete_cells_after(1)
     notebook.run_cell("panel = wb.lab.bounds(wb.synthetic.cosmic_web(n=32))\npanel")
     notebook.drawn(ERROR)
-    idle(notebook)
+    idle(notebook, LAST)
     before, bits = notebook.picture(DECODED), fact(notebook, "bits per particle")
     notebook.page.locator(".wb-control-order select").select_option("free")
     eventually(lambda: fact(notebook, "bits per particle") != bits)
@@ -152,7 +130,7 @@ def test_a_page_that_is_loaded_again_shows_the_panel_as_it_is(panel: NotebookPag
     begun = float(panel.python("panel.state.eb"))
     panel.move("error bound", 30)
     eventually(lambda: float(panel.python("panel.state.eb")) == pytest.approx(10**1.5 * begun, rel=0.01))
-    idle(panel)
+    idle(panel, LAST)
     size = panel.python("panel.state.eb")
     panel.save()
     panel.reload()

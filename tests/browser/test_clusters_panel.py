@@ -7,11 +7,10 @@ from playwright.sync_api import expect
 
 from browser.conftest import Opened
 from browser.notebook_page import NotebookPage, eventually
-from browser.test_bounds_panel import CHARTS, DECODED, fact
+from browser.panels import CHARTS, DECODED, ORIGINAL, fact, idle, opened_panel, prepared
 
 pytestmark = pytest.mark.slow
-ORIGINAL = ".wb-picture[data-pane='0']"
-DESCENT = 1   # the second chart
+DESCENT, LAST = 1, "breakage"   # the second chart, and what is computed last
 SNAPSHOT = "import workbench as wb\nsnapshot = wb.synthetic.cosmic_web(n=48)"
 # Where on the page the centre of the largest halo is: the canvas shows its home whole, in its own proportions.
 HALO = """canvas => {
@@ -24,36 +23,20 @@ HALO = """canvas => {
 
 @pytest.fixture(scope="module")
 def page(shared: Opened) -> Opened:
-    notebook, watch = shared
-    notebook.resize(1380, 1500)
-    notebook.write("clusters-panel.ipynb", SNAPSHOT)
-    notebook.run_all()
-    return notebook, watch
+    return prepared(shared, "clusters-panel", 1500, SNAPSHOT)
 
 
 @pytest.fixture
 def panel(page: Opened) -> Iterator[NotebookPage]:
-    """A panel as it is in the beginning; at the end nothing may have gone wrong unseen."""
-    notebook, watch = page
-    notebook.run_cell("panel = wb.lab.clusters(snapshot)\npanel")
-    notebook.drawn(DECODED)
-    idle(notebook)
-    yield notebook
-    notebook.page.wait_for_timeout(300)   # what the sliders still have to say arrives before they are closed
-    notebook.run_cell("panel.close()")
-    notebook.delete_cells_after(1)
-    assert not (complaints := watch.complaints()), "\n".join(complaints)
-
-
-def idle(notebook: NotebookPage) -> None:
-    eventually(lambda: notebook.python("(panel.status.busy, 'breakage' in panel._engine.results())") == "(False, True)")
+    with opened_panel(page, "wb.lab.clusters(snapshot)", LAST) as notebook:
+        yield notebook
 
 
 def test_dragging_the_bound_breaks_more_halos(panel: NotebookPage) -> None:
     before, broken = panel.picture(DECODED), int(fact(panel, "broken").strip("✓✗ "))
     panel.move("error bound ξ", -30)
     eventually(lambda: fact(panel, "broken") != f"✗ {broken}")
-    idle(panel)
+    idle(panel, LAST)
     fewer = int(fact(panel, "broken").strip("✓✗ "))
     assert 0 < fewer < broken
     assert panel.picture(DECODED) != before

@@ -6,6 +6,7 @@ descriptions already. Nothing here knows a widget.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -21,6 +22,23 @@ ColourMap = Literal["density", "values", "difference"]
 Shape = Literal["circles", "lines", "points", "boxes"]
 
 COLUMNS: Mapping[str, int] = {"circles": 3, "lines": 4, "points": 2, "boxes": 4}
+
+
+def checked_window(given: Any) -> Window | None:
+    """A window as floats; what is none is refused. None stands for everything.
+
+    >>> checked_window([0, 1, 0, 2])
+    (0.0, 1.0, 0.0, 2.0)
+    """
+    if given is None:
+        return None
+    try:
+        left, right, bottom, top = map(float, given)
+    except (TypeError, ValueError):
+        raise WorkbenchError(f"window must be left, right, bottom and top; got {given!r}") from None
+    if not (math.isfinite(right - left) and left < right and math.isfinite(top - bottom) and bottom < top):
+        raise WorkbenchError(f"window must be rising from left to right and from bottom to top; got {given!r}")
+    return left, right, bottom, top
 
 
 @dataclass(frozen=True, eq=False)

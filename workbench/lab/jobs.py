@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from workbench.bounds.measure import Cancelled
 from workbench.errors import WorkbenchError
 
 PAUSE = 0.04      # seconds that a request waits for a newer one
@@ -25,10 +26,6 @@ MOST_THREADS = 4
 
 Deliver = Callable[[Callable[[], object]], object]
 log = logging.getLogger(__name__)
-
-
-class Cancelled(Exception):
-    """Nobody waits for the result any more."""
 
 
 @dataclass(eq=False)

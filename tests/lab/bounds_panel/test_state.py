@@ -28,8 +28,8 @@ WRONG = [
     ({"index": 1.5}, "index must be a whole number"),
     ({"time": True}, "time must be a whole number"),
     ({"window": (0, 1)}, "window must be left, right, bottom and top"),
-    ({"window": (1, 0, 0, 1)}, "window must go from left to right"),
-    ({"window": (0, 1, 0, math.inf)}, "window must go from left to right"),
+    ({"window": (1, 0, 0, 1)}, "window must be rising from left to right"),
+    ({"window": (0, 1, 0, math.inf)}, "window must be rising from left to right"),
 ]
 
 

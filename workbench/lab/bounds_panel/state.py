@@ -17,7 +17,7 @@ from workbench.codecs import Codec, ParticleCodec
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, PointwiseRelative, Relative
-from workbench.lab.description import Window
+from workbench.lab.description import Window, checked_window
 from workbench.lab.projection import PIXELS, Cut
 from workbench.lab.remembered import remembered
 
@@ -60,7 +60,7 @@ class BoundsState:
         object.__setattr__(self, "eb", float(self.eb))
         for name in ("axis", "index", "time", "pixels"):
             _check_place(name, getattr(self, name))
-        object.__setattr__(self, "window", _window(self.window))
+        object.__setattr__(self, "window", checked_window(self.window))
         _ = self.bound, self.chosen
 
     @classmethod
@@ -208,15 +208,3 @@ def _check_choice(name: str, given: Any, choices: tuple[str, ...]) -> None:
 def _check_place(name: str, given: Any) -> None:
     if not isinstance(given, int | np.integer) or isinstance(given, bool) or given < 0:
         raise WorkbenchError(f"{name} must be a whole number from 0 on; got {given!r}")
-
-
-def _window(given: Any) -> Window | None:
-    if given is None:
-        return None
-    try:
-        left, right, bottom, top = map(float, given)
-    except (TypeError, ValueError):
-        raise WorkbenchError(f"window must be left, right, bottom and top; got {given!r}") from None
-    if not (math.isfinite(right - left) and left < right and math.isfinite(top - bottom) and bottom < top):
-        raise WorkbenchError(f"window must go from left to right and from bottom to top; got {given!r}")
-    return left, right, bottom, top

@@ -14,7 +14,7 @@ from workbench.clusters.friends import Unit
 from workbench.clusters.keep.promise import Solver
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
-from workbench.lab.description import Window
+from workbench.lab.description import Window, checked_window
 from workbench.lab.projection import PIXELS
 
 Order = Literal["free", "keep"]
@@ -87,8 +87,7 @@ class ClustersState:
         _require_members("pixels", self.pixels, 1)
         if not (isinstance(self.codec, str) and self.codec):
             raise WorkbenchError(f"codec must be the name of a codec; got {self.codec!r}: see wb.codecs.available()")
-        if self.window is not None:
-            _require_window(self.window)
+        object.__setattr__(self, "window", checked_window(self.window))
 
     @classmethod
     def for_(cls, particles: Particles) -> Self:
@@ -157,9 +156,3 @@ def _require_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
 def _require_members(name: str, value: Any, least: int) -> None:
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
         raise WorkbenchError(f"{name} must be a whole number from {least} on; got {value!r}")
-
-
-def _require_window(window: Window) -> None:
-    numbers_only = len(window) == 4 and all(isinstance(end, numbers.Real) and math.isfinite(end) for end in window)
-    if not (numbers_only and window[0] < window[1] and window[2] < window[3]):
-        raise WorkbenchError(f"window must be (left, right, bottom, top), rising; got {window}")

@@ -1,0 +1,45 @@
+"""What the tests of all panels do: open one in a page that they share, read its figures, and close it without a trace."""
+
+import contextlib
+from collections.abc import Iterator
+
+from browser.conftest import Opened
+from browser.notebook_page import NotebookPage, eventually
+
+ORIGINAL, DECODED, ERROR = (f".wb-picture[data-pane='{pane}']" for pane in range(3))
+CHARTS = ".wb-panel canvas.bk-layer"   # each chart has two layers, the lower one first
+
+
+def prepared(shared: Opened, name: str, height: int, data: str) -> Opened:
+    """The shared page with a notebook whose only cell makes the data."""
+    notebook, _ = shared
+    notebook.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    notebook.resize(1380, height)
+    notebook.write(f"{name}.ipynb", data)
+    notebook.run_all()
+    return shared
+
+
+@contextlib.contextmanager
+def opened_panel(page: Opened, source: str, last: str) -> Iterator[NotebookPage]:
+    """A panel as it is in the beginning, with its result `last`; at the end nothing may have gone wrong unseen."""
+    notebook, watch = page
+    notebook.run_cell(f"panel = {source}\npanel")
+    notebook.drawn(DECODED)
+    idle(notebook, last)
+    yield notebook
+    notebook.page.wait_for_timeout(300)   # what the sliders still have to say arrives before they are closed
+    notebook.run_cell("panel.close()")
+    notebook.delete_cells_after(1)
+    assert not (complaints := watch.complaints()), "\n".join(complaints)
+
+
+def idle(notebook: NotebookPage, last: str) -> None:
+    """Wait until the panel has this result for its state, and does nothing more."""
+    eventually(lambda: notebook.python(f"(panel.status.busy, {last!r} in panel._engine.results())") == "(False, True)")
+
+
+def fact(notebook: NotebookPage, name: str) -> str:
+    """The figure beside this name."""
+    entry = notebook.page.locator(".wb-fact", has=notebook.page.get_by_text(name, exact=True))
+    return entry.locator("b").inner_text()
