@@ -21,7 +21,7 @@ OF_JUPYTERLAB = (
     r"in the kernel: No such comm: \w{8}(-\w{4}){3}-\w{12}\s"
     r"|in the kernel: No such comm target registered: jupyter\.widget\.control"
 )
-# anywidget gives each model 2 seconds to load, however slow the machine. What is not drawn for it fails the test that looks.
+# anywidget gives each model 2 seconds to load, however slow the machine. What is not drawn then fails the test that looks.
 OF_SLOW_MACHINES = r"thrown: \[anywidget\] Failed to initialize model"
 OF_CLOSED_PAGES = "WebSocketClosedError"
 ENTRY = re.compile(r"^(?=\[[A-Z] )", re.MULTILINE)   # of the log
