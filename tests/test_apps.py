@@ -23,11 +23,9 @@ from outside import asked_elsewhere
 PANEL = """
 import ipywidgets
 import holoviews as hv
-from jupyter_bokeh import BokehModel
-hv.extension("bokeh", inline=True)
+from workbench.lab import chart
 name_in_the_code = None   # as wb.lab.bounds(...) would
-plot = hv.renderer("bokeh").get_plot(hv.Curve([3, 1, 2])).state
-panel = ipywidgets.VBox([ipywidgets.IntSlider(description="bits", value=7), BokehModel(plot)])
+panel = ipywidgets.VBox([ipywidgets.IntSlider(description="bits", value=7), chart(hv.Curve([3, 1, 2]))])
 panel
 """
 AFTERWARDS = "panel.close_all()"   # as notebooks do at their end

@@ -3,11 +3,13 @@
 import contextlib
 from collections.abc import Iterator
 
+from playwright.sync_api import Locator
+
 from browser.conftest import Opened
 from browser.notebook_page import NotebookPage, eventually
 
 ORIGINAL, DECODED, ERROR = (f".wb-picture[data-pane='{pane}']" for pane in range(3))
-CHARTS = ".wb-panel canvas.bk-layer"   # each chart has two layers, the lower one first
+CHARTS = ".wb-panel .bk-Figure"
 
 
 def prepared(shared: Opened, name: str, height: int, data: str) -> Opened:
@@ -27,6 +29,7 @@ def opened_panel(page: Opened, source: str, last: str) -> Iterator[NotebookPage]
     notebook.run_cell(f"panel = {source}\npanel")
     notebook.drawn(DECODED)
     idle(notebook, last)
+    eventually(lambda: int(notebook.python("len(panel._view.charts)")) == notebook.page.locator(CHARTS).count() > 0)
     yield notebook
     notebook.page.wait_for_timeout(300)   # what the sliders still have to say arrives before they are closed
     notebook.run_cell("panel.close()")
@@ -37,6 +40,11 @@ def opened_panel(page: Opened, source: str, last: str) -> Iterator[NotebookPage]
 def idle(notebook: NotebookPage, last: str) -> None:
     """Wait until the panel has this result for its state, and does nothing more."""
     eventually(lambda: notebook.python(f"(panel.status.busy, {last!r} in panel._engine.results())") == "(False, True)")
+
+
+def chart(notebook: NotebookPage, number: int) -> Locator:
+    """What is drawn in a chart, without the axes' layer above it."""
+    return notebook.page.locator(CHARTS).nth(number).locator("canvas.bk-layer")
 
 
 def fact(notebook: NotebookPage, name: str) -> str:

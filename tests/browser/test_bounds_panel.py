@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 from browser.conftest import Opened
 from browser.lab_server import LabServer
 from browser.notebook_page import NotebookPage, eventually
-from browser.panels import CHARTS, DECODED, ERROR, fact, idle, opened_panel, prepared
+from browser.panels import DECODED, ERROR, chart, fact, idle, opened_panel, prepared
 
 pytestmark = pytest.mark.slow
 SPECTRUM, LAST = 1, "spectra"   # the second chart, and what is computed last
@@ -31,13 +31,14 @@ def panel(page: Opened) -> Iterator[NotebookPage]:
 def test_dragging_the_bound_changes_pictures_figures_and_state(panel: NotebookPage) -> None:
     pictures = [panel.picture(where) for where in (DECODED, ERROR)]
     ratio, eb = fact(panel, "ratio"), float(panel.python("panel.state.eb"))
-    panel.drawn(CHARTS, 2 * SPECTRUM)
+    spectrum = panel.drawn(chart(panel, SPECTRUM))
     panel.move("error bound", 20)
     eventually(lambda: float(panel.python("panel.state.eb")) == pytest.approx(10 * eb, rel=0.01))
     idle(panel, LAST)
     eventually(lambda: fact(panel, "ratio") != ratio)
     for where, before in zip((DECODED, ERROR), pictures, strict=True):
         eventually(lambda where=where, before=before: panel.picture(where) != before)
+    eventually(lambda: panel.picture(chart(panel, SPECTRUM)) != spectrum)
     assert panel.python("bool(panel.result['trial'].run['max_error'] <= panel.state.eb)") == "True"
     expect(panel.page.get_by_text(re.compile(r"tried so far \((?!1\))"))).to_be_visible()
 
@@ -141,9 +142,10 @@ def test_a_page_that_is_loaded_again_shows_the_panel_as_it_is(notebook: Notebook
     panel.screenshot("reloaded")
     assert panel.drawn(ERROR).colours > 20
     assert panel.page.locator(".wb-control-eb input[type=text]").input_value() == size
-    ratio = fact(panel, "ratio")
+    ratio, spectrum = fact(panel, "ratio"), panel.drawn(chart(panel, SPECTRUM))
     panel.move("error bound", -10)
     eventually(lambda: fact(panel, "ratio") != ratio)
+    eventually(lambda: panel.picture(chart(panel, SPECTRUM)) != spectrum)
 
 
 def test_narrow_and_dark(panel: NotebookPage) -> None:

@@ -7,10 +7,10 @@ from playwright.sync_api import expect
 
 from browser.conftest import Opened
 from browser.notebook_page import NotebookPage, eventually
-from browser.panels import DECODED, ORIGINAL, fact, idle, opened_panel, prepared
+from browser.panels import DECODED, ORIGINAL, chart, fact, idle, opened_panel, prepared
 
 pytestmark = pytest.mark.slow
-LAST = "breakage"   # what is computed last
+DESCENT, LAST = 1, "breakage"   # the second chart, and what is computed last
 SNAPSHOT = "import workbench as wb\nsnapshot = wb.synthetic.cosmic_web(n=48)"
 # Where on the page the centre of the largest halo is: the canvas shows its home whole, in its own proportions.
 HALO = """canvas => {
@@ -68,9 +68,11 @@ def test_a_click_looks_closely_at_a_halo(panel: NotebookPage) -> None:
 def test_halos_are_kept_while_one_watches(panel: NotebookPage) -> None:
     panel.press("next broken link")
     panel.portrait("lab-clusters-broken")
+    descent = panel.drawn(chart(panel, DESCENT))
     panel.press("preserve")
     eventually(lambda: panel.page.get_by_text("groups verified").count() == 1)
     assert fact(panel, "groups verified") == "✓ equal"
+    eventually(lambda: panel.picture(chart(panel, DESCENT)) != descent)
     none = ("broken", "merged", "missing merges", "false links")   # as soon as the second picture is that of what is kept
     eventually(lambda: {fact(panel, name) for name in none} == {"✓ 0"})
     assert fact(panel, "overhead").startswith("+0.")

@@ -1,4 +1,4 @@
-"""Small notebooks that prove what the other tests rely on: a slider, a canvas that draws bytes, a chart."""
+"""Small notebooks that prove what the other tests rely on: a slider, a canvas that draws bytes."""
 
 SLIDER_AND_CANVAS = r'''
 import anywidget, ipywidgets, numpy as np, traitlets
@@ -40,19 +40,4 @@ def toy(side=128, canvases=1, counts=True):
             pane.pixels = (base + np.uint8(change.new)).tobytes()
     slider.observe(show, "value")
     return ipywidgets.VBox([slider, button, ipywidgets.HBox(panes)])
-'''
-
-CHART = r'''
-import holoviews as hv, numpy as np
-from jupyter_bokeh import BokehModel
-
-hv.extension("bokeh", inline=True, logo=False)
-
-def chart():
-    wave = hv.streams.Stream.define("Wave", number=1.0)()
-    x = np.linspace(0, 6, 200)
-    def curve(number):
-        return hv.Curve((x, np.sin(number * x))).opts(responsive=True, height=220)
-    plot = hv.renderer("bokeh").get_plot(hv.DynamicMap(curve, streams=[wave]))
-    return wave, BokehModel(plot.state, combine_events=True)
 '''

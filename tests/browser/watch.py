@@ -23,8 +23,6 @@ OF_JUPYTERLAB = (
 )
 # anywidget gives each model 2 seconds to load, however slow the machine. What is not drawn then fails the test that looks.
 OF_SLOW_MACHINES = r"thrown: \[anywidget\] Failed to initialize model"
-# Known and open: a chart that changes before its view listens does not get that change, and throws on the next.
-OF_LOST_PATCHES = r"thrown: \w+ is not iterable"
 OF_CLOSED_PAGES = "WebSocketClosedError"
 ENTRY = re.compile(r"^(?=\[[A-Z] )", re.MULTILINE)   # of the log
 IN_LOG = re.compile(r"^Traceback|^\[[EC] ", re.MULTILINE)   # of the server and its kernels
@@ -36,7 +34,7 @@ class Watch:
     def __init__(self, page: Page, server: LabServer) -> None:
         self.outside: list[str] = []
         self.errors: list[str] = []
-        self._allowed = [OF_JUPYTERLAB, OF_SLOW_MACHINES, OF_LOST_PATCHES]
+        self._allowed = [OF_JUPYTERLAB, OF_SLOW_MACHINES]
         self._page = page
         self._log = server.log
         self._logged = server.log.stat().st_size

@@ -15,7 +15,7 @@ from workbench.errors import WorkbenchError
 
 # What each extra adds, by the names that pip knows.
 EXTRAS = {
-    "lab": ("jupyterlab", "ipywidgets", "holoviews", "bokeh", "jupyter_bokeh", "anywidget"),
+    "lab": ("jupyterlab", "ipywidgets", "holoviews", "bokeh", "anywidget"),
     "io": ("h5py", "asdf", "netCDF4", "zarr", "MDAnalysis", "gsd", "blosc"),
     "codecs": ("pysz", "zfpy", "DracoPy", "fpzip", "hdf5plugin", "h5py", "numcodecs"),
     "safeguards": ("compression-safeguards",),

@@ -1,8 +1,10 @@
 // A Bokeh plot, drawn by a BokehJS that Python sends along once for each kernel.
 //
-// jupyter_bokeh looks for `window.Bokeh` at the moment it makes a view, which some output of some cell may or may not have
-// loaded by then; that race loses charts. Here the library arrives as a widget of its own and is run when it is first needed.
-// It is kept away from `window`, where other plots of the page look for theirs.
+// The library arrives as a widget of its own and is run when it is first needed. It is kept away from `window`, where other
+// plots of the page look for theirs.
+//
+// The plot may change while the library is still loading. So drawings and changes have numbers: a view draws what it has
+// at once, asks Python whether that is the newest, and makes only the change that follows what it shows.
 
 async function library(model) {
   const home = Symbol.for(`lossbench.bokeh.${model.get("version")}`); // one for all charts of a page
@@ -20,36 +22,38 @@ class View {
     this.model = model;
     this.el = el;
     this.bokeh = bokeh;
-    this.receiver = new (bokeh.require("protocol/receiver").Receiver)();
-    this.draw = this.draw.bind(this);
-    this.patch = this.patch.bind(this);
-    model.on("change:render_bundle", this.draw);
-    model.on("msg:custom", this.patch);
-    this.draw();
+    this.hear = this.hear.bind(this);
+    model.on("msg:custom", this.hear);
+    this.draw(model.get("drawing"));
+    model.send({ shown: this.number });
   }
 
-  draw() {
+  // What Python says: here is the whole plot, or what has changed since the change before.
+  hear({ drawing, change, number }, buffers) {
+    if (drawing && drawing.number !== this.number) this.draw(drawing);
+    if (change && number === this.number + 1) this.make(JSON.parse(change), number, buffers);
+  }
+
+  draw({ document, number }) {
     const { Document } = this.bokeh.require("document");
     const { add_document_standalone: show } = this.bokeh.require("embed/standalone");
     this.document?.clear();
-    const { docs_json: documents, render_items: [item], div } = JSON.parse(this.model.get("render_bundle"));
-    this.el.innerHTML = div;
-    const place = this.el.firstElementChild;
-    this.document = Document.from_json(Object.values(documents)[0]);
-    show(this.document, place, Object.fromEntries(Object.keys(item.roots).map((root) => [root, place])));
+    this.document = Document.from_json(JSON.parse(document));
+    const place = window.document.createElement("div");
+    place.style.display = "contents";
+    this.el.replaceChildren(place);
+    show(this.document, place, Object.fromEntries(this.document.roots().map((root) => [root.id, place])));
+    this.number = number;
   }
 
-  // What changed in Python, in the pieces of Bokeh's own protocol.
-  patch(message, buffers) {
-    if (message.msg !== "patch") return;
-    this.receiver.consume(message.payload ?? buffers[0].buffer);
-    const whole = this.receiver.message;
-    if (whole && Object.keys(whole.content).length) this.document.apply_json_patch(whole.content, whole.buffers);
+  make({ content, ids }, number, buffers) {
+    const bytes = ({ buffer, byteOffset, byteLength }) => buffer.slice(byteOffset, byteOffset + byteLength);
+    this.document.apply_json_patch(content, new Map(ids.map((id, each) => [id, bytes(buffers[each])])));
+    this.number = number;
   }
 
   close() {
-    this.model.off("change:render_bundle", this.draw);
-    this.model.off("msg:custom", this.patch);
+    this.model.off("msg:custom", this.hear);
     this.document?.clear();
   }
 }

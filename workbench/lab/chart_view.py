@@ -1,12 +1,14 @@
-"""HoloViews elements on the page, kept up to date: each chart is drawn once and then only sent new data.
+"""HoloViews elements on the page, kept up to date: each chart is drawn once and then only sent what has changed.
 
-The Python half of jupyter_bokeh says what changed; the other half is `chart.js`, which also works when a page is loaded
-again, needs no other machine, and leaves nothing in the notebook's file.
+Bokeh says what changed, in the pieces of its own protocol; `chart.js` makes the same changes in the browser. The front end
+of jupyter_bokeh, which does this too, finds its library by luck, and loses what changes before it has found it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,10 @@ import bokeh
 import holoviews as hv
 import ipywidgets as widgets
 import traitlets
-from jupyter_bokeh.widgets import BokehModel
+from bokeh.core.json_encoder import serialize_json
+from bokeh.document import Document
+from bokeh.document.events import DocumentPatchedEvent
+from bokeh.protocol import Protocol
 
 from workbench.lab import report
 from workbench.lab.description import STATIC
@@ -31,27 +36,66 @@ class Library(widgets.Widget):   # type: ignore[misc]
     source = traitlets.Unicode().tag(sync=True)
 
 
-class Chart(anywidget.AnyWidget, BokehModel):   # type: ignore[misc]
+class Chart(anywidget.AnyWidget):
     """A Bokeh plot as a widget. Later views, and views after a reload of the page, show it as it is now."""
 
     _esm = front_end("chart.js")
     version = traitlets.Unicode(bokeh.__version__).tag(sync=True)
     library = traitlets.Instance(Library).tag(sync=True, **widgets.widget_serialization)
+    drawing = traitlets.Dict().tag(sync=True)   # the plot at the time this widget was made
 
     def __init__(self, plot: Any) -> None:
-        super().__init__(plot, library=_library())
+        self._number = 0   # of changes so far
+        self._held: list[DocumentPatchedEvent] | None = None
+        if plot.document is None:
+            Document().add_root(plot)
+        self._plot, self._document = plot, plot.document
+        self._document.on_change_dispatch_to(self)
+        super().__init__(library=_library(), drawing=self._drawn())
+        self.on_msg(self._asked)
 
-    def get_state(self, key: Any = None, drop_defaults: bool = False) -> Any:
-        """What a new view is told."""
-        if key is None and getattr(self, "comm", None) is not None:
-            self._trait_values["render_bundle"] = self._model_to_traits(self._model)   # now, and telling nobody
-            self._document.on_change_dispatch_to(self)   # as drawing may have put the plot into another document
-        return super().get_state(key, drop_defaults)
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Send all that changes in here as one change."""
+        self._held = []
+        try:
+            yield
+        finally:
+            events, self._held = self._held, None
+            if events:
+                self._tell(events)
 
+    def close(self) -> None:
+        """Take the chart off the page, and listen to the plot no more."""
+        if self.comm is not None:
+            self._document.remove_on_change(self)
+        super().close()
+
+    def _drawn(self) -> dict[str, Any]:
+        return {"number": self._number, "document": serialize_json(self._document.to_json(deferred=False))}
+
+    def _asked(self, _: Any, content: dict[str, Any], buffers: list[Any]) -> None:
+        """A view says which drawing it shows; if it is not the newest, it gets that."""
+        if content.get("shown", self._number) != self._number:
+            self.send({"drawing": self._drawn()})
+
+    def _document_patched(self, event: DocumentPatchedEvent) -> None:
+        """Bokeh calls this by its name."""
+        if self._held is None:
+            self._tell([event])
+        else:
+            self._held.append(event)
+
+    def _tell(self, events: list[DocumentPatchedEvent]) -> None:
+        message = Protocol().create("PATCH-DOC", events)
+        self._number += 1
+        ids, buffers = [buffer.id for buffer in message.buffers], [buffer.to_bytes() for buffer in message.buffers]
+        change = serialize_json({"content": message.content, "ids": ids})
+        self.send({"number": self._number, "change": change}, buffers)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         if os.environ.get(STATIC):
-            return {"text/html": report.chart(self._model), "text/plain": repr(self)}
+            return {"text/html": report.chart(self._plot), "text/plain": repr(self)}
         return super()._repr_mimebundle_(**kwargs)
 
 
@@ -80,17 +124,17 @@ class ChartView:
         """Show another element; the same object again costs nothing."""
         if element is not self._shown:
             self._shown = element
-            self._pipe.send(element)
+            with self.widget.at_once():
+                self._pipe.send(element)
 
     def close(self) -> None:
         """Take the chart off the page, and let go of all it holds."""
-        document = self.widget._document
         self.widget.close()
+        document = self._plot.state.document
         self._plot.cleanup()
         self._pipe.clear()
         self._shown = None
-        if document is not None:
-            document.clear()
+        document.clear()
 
 
 def _library() -> Library:
