@@ -1,6 +1,7 @@
 """The drawing: every point where it belongs, readable on white and on black, and valid whatever the names are."""
 
 import itertools
+import math
 import re
 from xml.etree import ElementTree
 
@@ -160,3 +161,20 @@ def test_a_drawing_is_saved_as_it_is_shown(waves, tmp_path):
         shown.save(tmp_path / "curves.png")
     with pytest.raises(wb.WorkbenchError, match="into a folder that exists"):
         shown.save(tmp_path / "nowhere" / "curves.svg")
+
+
+def test_theory_is_drawn_as_lines_and_bands_with_names_of_their_own():
+    curves = [
+        chart.Curve("bound", [(1.0, 3.0), (2.0, 1.0)], dashes="7 4"),
+        chart.Curve("band", [(1.0, 3.0), (2.0, 1.0)], to=[(1.0, 4.0), (2.0, math.inf)]),
+    ]
+    measured = {"sz3": [chart.Point(1.5, 4.5, "a run")]}
+    drawing = ElementTree.fromstring(chart.chart(measured, "mse", "bits", 1, curves).svg)
+    (band,) = drawing.findall(".//{*}polygon")
+    assert len(band.get("points").split()) == 3
+    dashed = [line for line in drawing.findall(".//{*}polyline") if line.get("stroke-dasharray")]
+    assert len(dashed) == 1
+    told = [text.text for text in drawing.findall(".//{*}text")]
+    assert {"bound", "band", "sz3"} <= set(told)
+    assert "nothing to draw" not in chart.chart({}, "mse", "bits", 0, curves).svg
+    assert "nothing to draw" in chart.chart({}, "mse", "bits", 0, [chart.Curve("none", [(1.0, math.nan)])]).svg

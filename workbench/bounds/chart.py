@@ -40,6 +40,21 @@ class Point:
         return math.isfinite(self.x) and math.isfinite(self.y)
 
 
+@dataclass(frozen=True)
+class Curve:
+    """A line that is no measurement: theory, as a rule. With `to`, the band between two lines."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+    to: Sequence[tuple[float, float]] = ()
+    dashes: str = ""
+
+    @property
+    def places(self) -> list[tuple[float, float]]:
+        """All points, finite ones only."""
+        return [(x, y) for x, y in (*self.points, *self.to) if math.isfinite(x) and math.isfinite(y)]
+
+
 @dataclass(frozen=True, repr=False)
 class Chart:
     """A drawing: notebooks show it, and `save` writes it."""
@@ -111,17 +126,22 @@ class Axis:
         return [mark for mark in marks if 0 <= self(mark) <= 1]
 
 
-def chart(lines: Mapping[str, Sequence[Point]], x: str, y: str, asked: int) -> Chart:
+def chart(
+    lines: Mapping[str, Sequence[Point]], x: str, y: str, asked: int, curves: Sequence[Curve] = ()
+) -> Chart:
     """The lines, each with its name. `x` and `y` name the figures, and `asked` is how many points there might have been."""
     title = f"{y} against {x}"
     finite = {name: sorted((p for p in points if p.finite), key=lambda p: p.x) for name, points in lines.items()}
     drawn = {name: line for name, line in finite.items() if line}
     points = [point for line in drawn.values() for point in line]
-    if not points:
+    drawable = [curve for curve in curves if curve.places]
+    if not points and not drawable:
         nothing = _text(WIDTH / 2, HEIGHT / 2, f"nothing to draw: no run has a finite {x} and {y}", "middle")
         return Chart(title, _drawing(title, [nothing]))
-    across, down = Axis.around([p.x for p in points]), Axis.around([p.y for p in points])
-    shapes = [*_frame(across, down, x, y), *_curves(drawn, across, down), *_legend(drawn)]
+    places = [*((p.x, p.y) for p in points), *(place for curve in drawable for place in curve.places)]
+    across, down = Axis.around([place[0] for place in places]), Axis.around([place[1] for place in places])
+    theory = [shape for number, curve in enumerate(drawable) for shape in _theory(number, curve, across, down)]
+    shapes = [*_frame(across, down, x, y), *theory, *_curves(drawn, across, down), *_legend(drawn, len(drawable))]
     if missing := asked - len(points):
         shapes.append(_text(WIDTH - 8, HEIGHT - 8, f"not drawn: {missing:,} without finite figures", "end"))
     return Chart(title, _drawing(title, shapes))
@@ -152,12 +172,33 @@ def _curves(lines: Mapping[str, Sequence[Point]], across: Axis, down: Axis) -> I
             yield f"<g><title>{told}</title>{_mark(number, x, y)}</g>"
 
 
-def _legend(lines: Mapping[str, Sequence[Point]]) -> Iterable[str]:
-    left, step = WIDTH - RIGHT + 24, min(20.0, (HEIGHT - TOP - BOTTOM) / max(len(lines), 1))
+def _theory(number: int, curve: Curve, across: Axis, down: Axis) -> Iterable[str]:
+    """A curve and its line of the legend."""
+    there, back = (
+        [f"{_left(across, x):.1f},{_top(down, y):.1f}" for x, y in line if math.isfinite(x) and math.isfinite(y)]
+        for line in (curve.points, curve.to)
+    )
+    left, y = WIDTH - RIGHT + 14, TOP + 8 + 20 * number
+    yield f"<g><title>{html.escape(curve.name)}</title>{_text(left + 22, y + 4, _short(curve.name), 'start')}</g>"
+    if back:
+        yield f'<polygon points="{" ".join([*there, *reversed(back)])}" fill="{GREY}" fill-opacity=".35" stroke="none"/>'
+        yield f'<rect x="{left}" y="{y - 5}" width="18" height="9" fill="{GREY}" fill-opacity=".35"/>'
+    else:
+        style = f'fill="none" stroke="{GREY}" stroke-width="2" stroke-dasharray="{curve.dashes}"'
+        yield f'<polyline points="{" ".join(there)}" {style}/><path d="M{left} {y}h18" {style}/>'
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LEGEND_LETTERS else f"{name[: LEGEND_LETTERS - 1]}…"
+
+
+def _legend(lines: Mapping[str, Sequence[Point]], above: int = 0) -> Iterable[str]:
+    """The names of the lines, below so many others."""
+    left, step = WIDTH - RIGHT + 24, min(20.0, (HEIGHT - TOP - BOTTOM - 20 * above) / max(len(lines), 1))
     for number, name in enumerate(lines):
-        y = TOP + 8 + number * step
-        short = name if len(name) <= LEGEND_LETTERS else f"{name[: LEGEND_LETTERS - 1]}…"
-        yield f"<g><title>{html.escape(name)}</title>{_mark(number, left, y)}{_text(left + 12, y + 4, short, 'start')}</g>"
+        y = TOP + 8 + 20 * above + number * step
+        text = _text(left + 12, y + 4, _short(name), "start")
+        yield f"<g><title>{html.escape(name)}</title>{_mark(number, left, y)}{text}</g>"
 
 
 def _mark(number: int, x: float, y: float) -> str:

@@ -90,6 +90,7 @@ def _sizes(archive: Archive) -> dict[str, Figure]:
     return {
         "limit": promise.limit.value,
         "nbytes": archive.nbytes,
+        "chunk_nbytes": archive.data.nbytes,
         "ratio": archive.ratio,
         "bits_per_value": archive.bits_per_value,
         **per_particle,

@@ -19,6 +19,7 @@ from workbench.metrics.report import Figure
 MEANINGS: Mapping[str, str] = MappingProxyType({
     "limit": "largest error that the bound allows: in the unit of the data or, point by point, relative to each value",
     "nbytes": "size of the archive in bytes, everything included",
+    "chunk_nbytes": "of these, the chunks of the positions, or of the values",
     "ratio": "how many times smaller the archive is than the data",
     "bits_per_value": "bits of the archive for each number of the data, everything included",
     "bits_per_particle": "bits for the position of each particle, without what rides along",
