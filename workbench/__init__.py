@@ -13,7 +13,7 @@ Particles(4,096 in 3-D, float32, box 16 x 16 x 16, velocities, ids)
 import importlib
 import typing
 
-from workbench import clusters, codecs, metrics
+from workbench import clusters, codecs, limits, metrics
 from workbench.archive import Archive, compress
 from workbench.bounds import Sweep, iter_sweep, sweep
 from workbench.clusters import Groups, KeepClusters, friends_of_friends
@@ -21,6 +21,7 @@ from workbench.data import Field, Particles, Partition, synthetic
 from workbench.data.readers import open_file as open
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Absolute, PointwiseRelative, Relative, Safeguard
+from workbench.limits import rate_distortion
 from workbench.metrics import compare
 
 if typing.TYPE_CHECKING:
@@ -47,8 +48,10 @@ __all__ = [
     "compress",
     "friends_of_friends",
     "iter_sweep",
+    "limits",
     "metrics",
     "open",
+    "rate_distortion",
     "sweep",
     "synthetic",
 ]

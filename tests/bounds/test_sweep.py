@@ -21,7 +21,8 @@ def assert_as_compressed(run, data, order="keep", quick=True):
     promise = archive.certificate[archive.data.layout.name]
     expected = {
         "limit": promise.limit.value, "nbytes": archive.nbytes, "chunk_nbytes": archive.data.nbytes,
-        "ratio": archive.ratio, "bits_per_value": archive.bits_per_value, "corrected": promise.figures["corrected"] / promise.figures["values"],
+        "ratio": archive.ratio,
+        "bits_per_value": archive.bits_per_value, "corrected": promise.figures["corrected"] / promise.figures["values"],
         "chunks": promise.figures["chunks"],
         "chunks_stored_exactly": sum(promise.figures["chunks_stored_exactly"].values()),
     }

@@ -9,6 +9,7 @@ True
 from workbench.lab.bounds_panel.panel import BoundsPanel, bounds
 from workbench.lab.chart_view import chart
 from workbench.lab.clusters_panel.panel import ClustersPanel, clusters
+from workbench.lab.limits_panel.panel import LimitsPanel, limits
 from workbench.lab.panel import Panel
 
-__all__ = ["BoundsPanel", "ClustersPanel", "Panel", "bounds", "chart", "clusters"]
+__all__ = ["BoundsPanel", "ClustersPanel", "LimitsPanel", "Panel", "bounds", "chart", "clusters", "limits"]

@@ -1,0 +1,142 @@
+"""The limits panel under a reader's hands."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import expect
+
+from browser.conftest import Opened
+from browser.notebook_page import NotebookPage, eventually
+from browser.panels import DECODED, chart, fact, idle, opened_panel, prepared
+
+pytestmark = pytest.mark.slow
+SPECTRA, RATES, GAP = range(3)   # the charts
+LAST = "band"                    # what is computed last
+REGIONS, NEWS = DECODED, ".wb-picture[data-pane='2']"
+FIELD = """import workbench as wb
+regions = [wb.synthetic.Region(1.0, 0.95), wb.synthetic.Region(0.05, 0.6), wb.synthetic.Region(0.4, 0.1)]
+field = wb.synthetic.piecewise_field((256, 256), regions, layout="discs", block=128, seed=3)"""
+
+
+@pytest.fixture(scope="module")
+def page(shared: Opened) -> Opened:
+    return prepared(shared, "limits-panel", 1300, FIELD)
+
+
+@pytest.fixture
+def panel(page: Opened) -> Iterator[NotebookPage]:
+    with opened_panel(page, "wb.lab.limits(field)", LAST) as notebook:
+        yield notebook
+
+
+def test_the_field_its_regions_and_its_new_information_are_shown(panel: NotebookPage) -> None:
+    assert panel.drawn(REGIONS).colours > 1
+    assert panel.drawn(NEWS).colours > 20
+    for number in (SPECTRA, RATES, GAP):
+        assert panel.drawn(chart(panel, number)).colours > 5
+    expect(panel.page.get_by_text(re.compile(r"regions \([1-9]"))).to_be_visible()
+
+
+def test_dragging_tiles_and_the_chance_of_failure_changes_figures_and_charts(panel: NotebookPage) -> None:
+    bound, converse = fact(panel, "Gaussian-model bound"), fact(panel, "converse")
+    rates = panel.picture(chart(panel, RATES))
+    assert fact(panel, "price of tiles") == "+0.000"
+    panel.move("tiles of", -6)
+    eventually(lambda: panel.python("panel.state.tile") == "4")
+    idle(panel, LAST)
+    eventually(lambda: fact(panel, "price of tiles") != "+0.000")
+    eventually(lambda: panel.picture(chart(panel, RATES)) != rates)
+    assert fact(panel, "Gaussian-model bound") == bound
+    eventually(lambda: fact(panel, "converse") not in (converse, "…"))
+    converse = fact(panel, "converse")
+    panel.move("fails at most (ε)", -20)
+    eventually(lambda: float(panel.python("panel.state.eps")) < 2e-3)
+    idle(panel, LAST)
+    eventually(lambda: fact(panel, "converse") not in (converse, "…"))
+    assert float(fact(panel, "converse")) > float(converse)
+
+
+def test_dragging_the_bound_moves_the_water_and_the_place(panel: NotebookPage) -> None:
+    before = [panel.picture(chart(panel, number)) for number in (SPECTRA, RATES)]
+    bits, error = fact(panel, "Gaussian-model bound"), float(panel.python("panel.state.eb"))
+    panel.move("error bound", 10)
+    eventually(lambda: float(panel.python("panel.state.eb")) == pytest.approx(10**0.5 * error, rel=0.01))
+    idle(panel, LAST)
+    eventually(lambda: fact(panel, "Gaussian-model bound") != bits)
+    for number, picture in zip((SPECTRA, RATES), before, strict=True):
+        eventually(lambda number=number, picture=picture: panel.picture(chart(panel, number)) != picture)
+
+
+def test_a_cancelled_comparison_can_be_finished(panel: NotebookPage) -> None:
+    gap = panel.picture(chart(panel, GAP))
+    panel.run_cell("""import threading
+from workbench.lab.limits_panel import measuring
+sweep, go = measuring.iter_sweep, threading.Event()
+def slow(*arguments, **options):
+    for number, run in enumerate(sweep(*arguments, **options)):
+        if number == 3:
+            go.wait(20)
+        yield run
+measuring.iter_sweep = slow""")
+    panel.press("compare codecs")
+    eventually(lambda: int(panel.python("len(panel.measured.get('auto', ()))")) == 3)
+    panel.press("cancel")
+    panel.python("go.set()")
+    eventually(lambda: panel.python("panel.status.busy") == "False")
+    assert panel.python("panel.status.text") == "'cancelled'"
+    expect(panel.page.get_by_text(re.compile(r"operating points \([34]\)"))).to_be_visible()
+    panel.run_cell("measuring.iter_sweep = sweep")
+    panel.press("compare codecs")
+    eventually(lambda: panel.python("(panel.status.busy, 'points' in panel._engine.results())") == "(False, True)", 90)
+    eventually(lambda: panel.picture(chart(panel, GAP)) != gap)
+    runs = int(panel.python("len(panel.result['points'])"))
+    assert runs >= 12
+    expect(panel.page.get_by_text(f"operating points ({runs})")).to_be_visible()
+
+
+def test_bits_above_the_bound_can_be_looked_at(panel: NotebookPage) -> None:
+    panel.move("tiles of", -4)
+    eventually(lambda: panel.python("panel.state.tile") == "16")
+    panel.press("compare codecs")
+    eventually(lambda: panel.python("(panel.status.busy, 'points' in panel._engine.results())") == "(False, True)", 90)
+    idle(panel, LAST)
+    panel.page.wait_for_timeout(1000)
+    panel.portrait("lab-limits")
+    rates = panel.picture(chart(panel, RATES))
+    panel.page.get_by_label("bits above the bound").click()
+    eventually(lambda: panel.picture(chart(panel, RATES)) != rates)
+    panel.page.wait_for_timeout(500)
+    panel.portrait("lab-limits-above")
+
+
+def test_nonsense_is_answered_with_a_sentence(panel: NotebookPage) -> None:
+    entry = panel.page.locator(".wb-control-eps input[type=text]")
+    before = entry.input_value()
+    entry.fill("0.9")
+    entry.press("Enter")
+    expect(panel.page.get_by_role("alert")).to_contain_text("must lie in (0, 0.5]")
+    expect(entry).to_have_value(before)
+    entry.fill("1e-20")
+    entry.press("Enter")
+    eventually(lambda: panel.python("panel.state.eps") == "1e-20")
+    expect(panel.page.get_by_role("alert")).to_have_count(0)
+
+
+def test_the_code_that_is_copied_gives_what_is_shown(panel: NotebookPage) -> None:
+    panel.press("copy code")
+    expect(panel.page.get_by_role("button", name="copied")).to_be_visible()
+    code = panel.page.evaluate("() => navigator.clipboard.readText()")
+    assert "wb.rate_distortion(field)" in code
+    panel.run_cell(code)
+    assert panel.python("limits.rate(distortion) == panel.result['figures'].rate") == "True"
+
+
+def test_narrow_and_dark(panel: NotebookPage) -> None:
+    panel.dark()
+    panel.resize(900, 1300)
+    panel.page.wait_for_timeout(500)
+    across = panel.page.locator(".wb-panel").evaluate("panel => [panel.scrollWidth, panel.clientWidth]")
+    assert across[0] <= across[1] + 2
+    panel.portrait("lab-limits-dark")
+    panel.dark(False)

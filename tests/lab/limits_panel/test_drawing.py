@@ -1,0 +1,239 @@
+"""What is shown: the same form whatever the field, the right numbers in it, and nothing made twice."""
+
+import dataclasses
+import functools
+import math
+
+import holoviews as hv
+import numpy as np
+import pytest
+
+import workbench as wb
+from lab.limits_panel.samples import ALL, results, sample
+from workbench.bounds.run import Run
+from workbench.lab.charts import COLOURS, colour
+from workbench.lab.limits_panel import LimitsState, draw
+from workbench.lab.limits_panel.gap_chart import CAUSES, gap_chart
+from workbench.lab.limits_panel.measuring import codecs_for, nearest
+from workbench.lab.limits_panel.rate_chart import BAND, BOUND, TILES
+
+
+def state_of(name, **changes):
+    return dataclasses.replace(LimitsState.for_(sample(name)), **changes)
+
+
+@functools.cache
+def points(name):
+    limits = results(name)["model"].limits
+    spread = math.sqrt(limits.variance)
+    bounds = [wb.Absolute(step * spread) for step in (0.1, 0.01)]
+    return tuple(limits.compare([codec.id for codec in codecs_for(sample(name))], bounds))
+
+
+def structure(chart):
+    return [type(part).__name__ for part in (chart if isinstance(chart, hv.Overlay) else [chart])]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_form_is_the_same_before_and_after(name):
+    state = state_of(name, tile=4)
+    before, after = draw(sample(name), state, {}), draw(sample(name), state, results(name), points(name))
+    assert list(before.charts) == list(after.charts)
+    for chart in before.charts:
+        assert structure(before.charts[chart]) == structure(after.charts[chart])
+    assert [fact.name for fact in before.facts] == [fact.name for fact in after.facts]
+    assert list(before.tables) == list(after.tables)
+    assert all(fact.value and fact.meaning and "…" not in fact.value for fact in after.facts)
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("above", [False, True])
+def test_every_chart_can_be_drawn_and_changed(name, above):
+    state = state_of(name, tile=4, above=above)
+    before, after = draw(sample(name), state, {}), draw(sample(name), state, results(name), points(name))
+    for chart, element in before.charts.items():
+        pipe = hv.streams.Pipe(data=element)
+        plot = hv.renderer("bokeh").get_plot(hv.DynamicMap(lambda data: data, streams=[pipe]))
+        pipe.send(after.charts[chart])
+        figure = plot.state
+        assert figure.output_backend == "canvas"
+        assert figure.background_fill_alpha == 0
+        ends = [figure.x_range.start, figure.x_range.end, figure.y_range.start, figure.y_range.end]
+        assert np.isfinite(ends).all()
+        plot.cleanup()
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name != "line"])
+def test_pictures_are_side_by_side(name):
+    field, regions, news = draw(sample(name), state_of(name), results(name)).pictures
+    assert field.pixels.shape == regions.pixels.shape == news.pixels.shape
+    assert field.window == regions.window == news.window
+    assert [field.title, regions.title, news.title] == ["field", "regions", "new information"]
+
+
+def test_a_line_is_drawn_as_curves():
+    found = draw(sample("line"), state_of("line", window=(100.0, 200.0, 0, 1)), results("line"))
+    assert found.pictures == ()
+    assert 99 <= len(found.charts["values"]) <= 102
+    drawn = found.charts["new information"].dimension_values(1)
+    assert np.isfinite(drawn).any()
+
+
+def test_masked_and_missing_cells_are_empty_everywhere():
+    found = draw(sample("coast"), state_of("coast", index=3), results("coast"))
+    empty = ~sample("coast").valid[3][::-1]
+    assert empty.any()
+    for picture in found.pictures:
+        assert picture.empty
+        assert ((picture.pixels == 0) == empty).all()
+
+
+def test_regions_are_where_they_are():
+    _, regions, _ = draw(sample("two"), state_of("two"), results("two")).pictures
+    labels = results("two")["model"].limits.source.regions.labels[::-1]
+    shown = (regions.pixels.astype(float) - 1) / 254 * (regions.high - regions.low) + regions.low
+    assert shown == pytest.approx(labels, abs=0.01)
+    for mark in regions.marks:
+        number = int(mark.label.split()[1])
+        assert mark.colour == colour(number)
+        (x, y), = mark.places
+        assert labels[::-1][int(y), int(x)] == number
+
+
+def test_pixels_for_many_values_are_as_many_in_all_pictures():
+    found = draw(sample("two"), state_of("two", pixels=40), results("two"))
+    assert {picture.pixels.shape for picture in found.pictures} == {(40, 40)}
+    assert "mean of up to 2 x 2 values" in found.note
+
+
+def test_a_larger_bound_needs_less_of_the_same_information():
+    one, other = (
+        draw(sample("two"), state_of("two", eb=eb), results("two")).pictures[2] for eb in (0.01, 0.04)
+    )
+    assert other.pixels is one.pixels
+    assert one.low - other.low == pytest.approx(2.0)
+
+
+def test_what_did_not_change_is_the_same_object():
+    field, state = sample("two"), state_of("two", tile=4)
+    found, measured = results("two"), points("two")
+    one, other = draw(field, state, found, measured), draw(field, state, dict(found), list(measured))
+    assert all(a is b for a, b in zip(one.pictures[:2], other.pictures[:2], strict=True))
+    assert all(one.charts[name] is other.charts[name] for name in one.charts)
+    later = draw(field, dataclasses.replace(state, above=True), found, measured)
+    assert later.charts["spectra"] is one.charts["spectra"]
+    assert later.charts["rate-distortion"] is not one.charts["rate-distortion"]
+
+
+def test_the_bound_is_drawn_where_it_is():
+    found = results("two")
+    chart = draw(sample("two"), state_of("two", tile=4), found).charts["rate-distortion"]
+    parts = {part.label: part for part in chart if part.label}
+    curves = found["curves"]
+    assert parts[BOUND].dimension_values(1) == pytest.approx(curves.rate)
+    assert parts[TILES].dimension_values(1) == pytest.approx(found["tiled"].rate)
+    assert parts[BAND].dimension_values(2) == pytest.approx(found["band"].achievable)
+    above = draw(sample("two"), state_of("two", tile=4, above=True), found).charts["rate-distortion"]
+    parts = {part.label: part for part in above if part.label}
+    assert parts[BOUND].dimension_values(1) == pytest.approx(np.zeros(len(curves.rate)), abs=1e-12)
+    assert parts[TILES].dimension_values(1) == pytest.approx(found["tiled"].rate - curves.rate)
+
+
+def test_lines_reach_a_distortion_that_is_tiny():
+    eb = 1e-6
+    found = results("two", eb=eb)
+    chart = draw(sample("two"), state_of("two", eb=eb), found).charts["rate-distortion"]
+    bound = next(part for part in chart if part.label == BOUND)
+    assert bound.dimension_values(0)[0] == pytest.approx(eb**2 / 3)
+    assert bound.dimension_values(1)[0] == pytest.approx(found["figures"].rate)
+
+
+def test_each_codec_has_its_own_mark():
+    chart = draw(sample("two"), state_of("two"), results("two"), points("two")).charts["rate-distortion"]
+    labels = {point.run.label for point in points("two")}
+    assert len(labels) >= 2
+    drawn = next(part for part in chart if isinstance(part, hv.Points))
+    assert len(drawn) == len(points("two"))
+    assert len({(row[4], row[5]) for row in drawn.array()}) == len(labels)
+    theory = {COLOURS[0], COLOURS[1], COLOURS[2]}   # the bound, tiles, the band
+    assert not theory & {row[4] for row in drawn.array()}
+
+
+def test_bars_are_the_parts_of_the_gap():
+    state = state_of("two")
+    close = nearest(list(points("two")), state.distortion)
+    chart = gap_chart(close)
+    bars = next(part for part in chart if isinstance(part, hv.Rectangles))
+    widths = {}
+    for left, _, right, _, _, cause, bits, _ in bars.array():
+        assert float(right) - float(left) == pytest.approx(abs(float(bits)), abs=1e-4)
+        widths[cause] = widths.get(cause, 0.0) + float(bits)
+    assert set(widths) <= set(CAUSES)
+    assert sum(widths.values()) == pytest.approx(sum(point.gap for point in close), abs=1e-3)
+
+
+def test_a_codec_below_the_bound_has_a_bar_to_the_left():
+    point = points("two")[0]
+    below = dataclasses.replace(point, bits=point.rate - 0.5, parts={"documents": 0.1, "prediction and coding": -0.6})
+    bars = next(part for part in gap_chart([below]) if isinstance(part, hv.Rectangles))
+    ends = sorted((float(row[0]), float(row[2])) for row in bars.array())
+    assert np.allclose(ends, [(-0.6, 0.0), (0.0, 0.1)])
+    titles = [row[2] for part in gap_chart([below]) if isinstance(part, hv.Labels) for row in part.array()]
+    assert any("0.50 below the bound" in title for title in titles)
+
+
+def test_of_each_codec_the_nearest_point_is_taken():
+    chosen = nearest(list(points("two")), points("two")[0].distortion)
+    assert points("two")[0] in chosen
+    assert len({point.run.label for point in chosen}) == len(chosen)
+    assert nearest([], 1.0) == []
+
+
+def test_facts_say_what_was_computed():
+    found, state = results("two"), state_of("two", tile=4, eps=0.01)
+    facts = {fact.name: fact for fact in draw(sample("two"), state, found).facts}
+    figures, fixed = found["figures"], found["fixed length"]
+    assert facts["Gaussian-model bound"].value == f"{figures.rate:.3f}"
+    assert facts["price of tiles"].value == f"+{figures.tiled - figures.rate:.3f}"
+    assert facts["converse"].value == f"{fixed.converse:.4f}"
+    assert "1% of the time" in facts["converse"].meaning
+    this = found["model"].limits.instance(state.eb)
+    assert facts["this very field"].value == f"{max(this, 0):.3f}"
+    bounds = ["Gaussian-model bound", "bound in tiles of 4", "converse", "achievable", "every value within"]
+    assert all("bound of the Gaussian model" in facts[name].meaning for name in [*bounds, "this very field"])
+
+
+def test_facts_that_are_not_there_yet_are_dots():
+    facts = {fact.name: fact.value for fact in draw(sample("two"), state_of("two"), {}).facts}
+    assert facts["Gaussian-model bound"] == facts["converse"] == facts["this very field"] == "…"
+    assert facts["mean square error"] == f"{state_of('two').distortion:.3g}"
+
+
+def test_the_tables_have_a_row_for_each_region_and_each_point():
+    found = draw(sample("two"), state_of("two"), results("two"), points("two"))
+    regions, table = found.tables["regions"], found.tables["operating points"]
+    assert len(regions.rows) == results("two")["model"].limits.source.regions.count
+    assert len(table.rows) == len(points("two"))
+    assert all(len(row) == len(table.columns) for row in table.rows)
+    assert table.chosen is not None
+
+
+def test_what_failed_and_what_lost_nothing_is_said():
+    failed = Run({"id": "sz3"}, "sz3", wb.Absolute(1.0), error="no memory")
+    exact = Run({"id": "zfp"}, "zfp", wb.Absolute(1.0), figures={"rms_error": 0.0})
+    found = draw(sample("two"), state_of("two"), results("two"), (failed, exact, *points("two")))
+    assert "sz3 failed: no memory" in found.note
+    assert "as nothing was lost: zfp" in found.note
+    assert len(found.tables["operating points"].rows) == len(points("two"))
+
+
+def test_warnings_stand_in_the_note():
+    news = dataclasses.replace(results("two")["news"], warnings=("region 7 is odd",))
+    assert "region 7 is odd" in draw(sample("two"), state_of("two"), {**results("two"), "news": news}).note
+
+
+@pytest.mark.parametrize("name", ["coast", "four"])
+def test_slices_of_every_axis_can_be_looked_at(name):
+    for axis in range(3):
+        found = draw(sample(name), state_of(name, axis=axis, index=1), results(name))
+        assert len(found.pictures) == 3

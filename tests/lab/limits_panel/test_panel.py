@@ -1,0 +1,120 @@
+"""The limits panel without a browser: what holds the parts together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.errors import WorkbenchError
+from workbench.lab.limits_panel import measuring
+
+SOON = 120.0
+
+
+@pytest.fixture
+def panel() -> Any:
+    field = wb.synthetic.piecewise_field((64, 64), [wb.synthetic.Region(1.0, 0.9)], seed=1)
+    with wb.lab.limits(field) as panel:
+        yield panel
+
+
+def test_arrays_are_fields_and_other_things_are_refused() -> None:
+    with wb.lab.limits(np.random.default_rng(1).normal(size=400)) as panel:
+        assert panel.result["figures"].rate > 0
+    with pytest.raises(WorkbenchError, match="limits are those of fields"):
+        wb.lab.limits(wb.synthetic.cosmic_web(n=4, seed=1))   # type: ignore[arg-type]
+
+
+def test_only_what_depends_on_the_change_is_computed_again(panel: Any) -> None:
+    first = dict(panel.result)
+    panel.change(eps=1e-4)
+    rarer = dict(panel.result)
+    assert {name for name in first if rarer[name] is not first[name]} == {"fixed length", "band"}
+    panel.change(eb=2 * panel.state.eb)
+    coarser = dict(panel.result)
+    assert {name for name in first if coarser[name] is not rarer[name]} == {"fixed length", "figures"}
+    panel.change(tile=8)
+    tiled = dict(panel.result)
+    assert {name for name in first if tiled[name] is not coarser[name]} == {"tiled", "figures", "fixed length", "band"}
+    panel.change(tile=None, eb=panel.state.eb / 2, eps=0.01, window=(0, 10, 0, 10))
+    assert all(panel.result[name] is first[name] for name in first)
+
+
+def test_other_regions_are_another_model(panel: Any) -> None:
+    found = panel.result["model"]
+    panel.change(regions=1)
+    assert panel.result["model"] is not found
+    assert panel.result["model"].limits.source.regions.count == 1
+
+
+def test_what_is_refused_is_told_and_changes_nothing(panel: Any) -> None:
+    before = panel.state
+    assert not panel.change(eps=0.6)
+    assert "must lie in (0, 0.5]" in panel.status.error
+    assert panel.state == before
+
+
+def test_codecs_are_compared_and_stay(panel: Any) -> None:
+    panel.ask("points")
+    panel.wait(SOON)
+    points = panel.result["points"]
+    assert len(points) == len(measuring.STEPS) * len(measuring.codecs_for(panel.field))
+    table = panel.shown.tables["operating points"]
+    panel.change(tile=8)
+    panel.wait(SOON)
+    assert panel.shown.tables["operating points"].rows == table.rows
+    names: dict[str, Any] = {panel.name: panel.field}
+    assert "points = limits.compare()" in panel.code()
+    exec(panel.code(), names)
+    assert {str(point.run) for point in names["points"]} == {str(point.run) for point in points}
+
+
+def test_a_cancelled_comparison_shows_what_it_got_to(panel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    panel.result   # noqa: B018
+    runs = measuring.iter_sweep
+
+    def some(*arguments: Any, **options: Any) -> Any:
+        for number, run in enumerate(runs(*arguments, **options)):
+            if number == 3:
+                panel.cancel()
+            yield run
+
+    monkeypatch.setattr(measuring, "iter_sweep", some)
+    panel.ask("points")
+    panel.wait(SOON)
+    assert panel.status.text == "cancelled"
+    assert 3 <= len(panel.shown.tables["operating points"].rows) <= 4
+    assert "points" not in panel.result
+
+
+def test_the_code_gives_what_is_shown(panel: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    panel.change(tile=8, eps=0.001)
+    found = panel.result
+    assert "compare" not in panel.code()
+    exec(panel.code(), {panel.name: panel.field})
+    printed = capsys.readouterr().out
+    for figure in (found["figures"].rate, found["figures"].tiled, found["fixed length"].converse):
+        assert str(float(figure)) in printed
+
+
+def test_regions_that_were_asked_for_are_in_the_code(panel: Any) -> None:
+    panel.change(regions=2)
+    assert "regions=2" in panel.code()
+
+
+def test_another_axis_shows_its_middle_and_reaches_as_far() -> None:
+    with wb.lab.limits(wb.synthetic.gaussian_field((12, 16, 20), seed=2)) as panel:
+        panel.widget   # noqa: B018
+        panel.change(axis=2)
+        assert panel.state.index == 10
+        assert panel._index.widget.max == 19
+
+
+def test_a_report_holds_everything(panel: Any, tmp_path: Any) -> None:
+    panel.wait(SOON)
+    text = panel.save_report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Gaussian-model bound" in text
+    assert "wb.rate_distortion" in text

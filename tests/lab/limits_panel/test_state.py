@@ -1,0 +1,85 @@
+"""What may be chosen, where to begin, and what is no field."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import workbench as wb
+from lab.limits_panel.samples import ALL, sample
+from workbench.lab.bounds_panel import exponents
+from workbench.lab.limits_panel import LimitsState, require_field, tile_sides
+from workbench.lab.limits_panel.tile_slider import TileSlider
+
+WRONG = [
+    ({"eb": 0.0}, "the error bound must be positive and finite; got 0.0"),
+    ({"eb": math.nan}, "the error bound must be positive and finite; got nan"),
+    ({"eb": "a lot"}, "the error bound must be positive and finite; got 'a lot'"),
+    ({"eb": 1e-200}, "the square of the error bound must be a positive number; got 1e-200"),
+    ({"eb": 1e200}, "the square of the error bound must be a positive number; got 1e\\+200"),
+    ({"tile": 0}, "tile must be a whole number, at least 1; got 0"),
+    ({"tile": 8.0}, "tile must be a whole number"),
+    ({"eps": 0.7}, "must lie in \\(0, 0.5\\]; got 0.7"),
+    ({"eps": 0.0}, "eps, the probability of exceeding the distortion, must be positive and finite; got 0.0"),
+    ({"regions": 0}, "regions, unless 'auto', must be a whole number, at least 1; got 0"),
+    ({"regions": "many"}, "regions, unless 'auto', must be a whole number, at least 1; got 'many'"),
+    ({"axis": -1}, "axis must be a whole number, at least 0"),
+    ({"index": True}, "index must be a whole number"),
+    ({"window": (1, 0, 0, 1)}, "window must be rising from left to right"),
+]
+
+
+@pytest.mark.parametrize(("fields", "complaint"), WRONG)
+def test_what_cannot_be_is_refused_in_a_sentence(fields, complaint):
+    with pytest.raises(wb.WorkbenchError, match=complaint):
+        LimitsState(**{"eb": 0.1, **fields})
+
+
+@given(st.floats(1e-150, 1e150), st.floats(1e-300, 0.5))
+def test_nothing_is_clamped(eb, eps):
+    state = LimitsState(eb, eps=eps)
+    assert (state.eb, state.eps) == (eb, eps)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_there_is_a_beginning_for_all_fields(name):
+    field = sample(name)
+    state = LimitsState.for_(field)
+    low, high = exponents(field, "absolute")
+    assert low < math.log10(state.eb) < high
+    assert 0.01 < state.eb / field.values[field.valid].std() < 0.1
+
+
+def test_tiles_that_make_no_difference_are_not_offered():
+    assert tile_sides(wb.Field(np.zeros(4))) == []
+    assert tile_sides(wb.Field(np.zeros((5, 3)))) == [4]
+    assert tile_sides(wb.Field(np.zeros(10_000)))[-1] == 256
+
+
+@pytest.mark.parametrize(("data", "complaint"), [
+    ("snapshot.hdf5", "data must be a Field or a NumPy array; got str: open files with wb.open"),
+    (wb.Particles(np.zeros((3, 3)) + 1.0), "limits are those of fields; got Particles.* there is wb.lab.bounds"),
+    (np.full((16, 16), 2.5), "a field must vary to have a limit; all values are 2.5, which takes 0 bits each"),
+    (np.full((16, 16), np.nan), "at least 64 values that are finite and not masked.*; got 0"),
+    (np.arange(30.0), "at least 64 values.*; got 30"),
+    (wb.Field(np.arange(100.0), mask=np.arange(100) > 10), "at least 64 values.*; got 11"),
+])
+def test_what_has_no_limit_is_refused_in_a_sentence(data, complaint):
+    with pytest.raises(wb.WorkbenchError, match=complaint):
+        require_field(data)
+
+
+def test_the_slider_of_tiles_shows_what_it_is_told_and_asks_for_what_is_chosen():
+    asked = []
+    slider = TileSlider("tile", "tiles of", [4, 8])
+    slider.connect(lambda **fields: asked.append(fields))
+    slider.show(LimitsState(0.1, tile=6))   # which is between its steps
+    assert [label for label, _ in slider.widget.options] == ["4", "6", "8", "the whole field"]
+    assert slider.widget.value == 6
+    slider.show(LimitsState(0.1))
+    assert slider.widget.label == "the whole field"
+    assert asked == []
+    slider.widget.value = 8
+    assert asked == [{"tile": 8}]

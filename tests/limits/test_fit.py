@@ -1,0 +1,104 @@
+"""Fitted covariances: parameters within what chance allows, the right family, and as much doubt as there should be."""
+
+import numpy as np
+import pytest
+
+from workbench.data.synthetic import Region, gaussian_field, piecewise_field
+from workbench.limits.blocks import block_spectrum
+from workbench.limits.correlation import Autoregressive, Matern
+from workbench.limits.fit import DRAWS, fit
+from workbench.limits.misfit import misfit
+from workbench.limits.periodogram import periodogram
+
+
+def fitted(values, inside=None):
+    values = np.asarray(values, float)
+    inside = np.ones(values.shape, bool) if inside is None else inside
+    return fit(periodogram(values, inside, float(values[inside].mean())), int(inside.sum()))
+
+
+def stationary(covariance, shape, seed):
+    """A Gaussian field with this covariance, cut out of a periodic one that is twice as large."""
+    axes = [np.minimum(np.arange(2 * n), 2 * n - np.arange(2 * n)) for n in shape]
+    power = np.fft.fftn(covariance.at(*np.ix_(*axes))).real.clip(0) + covariance.nugget
+    noise = np.fft.fftn(np.random.default_rng(seed).standard_normal(power.shape))
+    return np.fft.ifftn(noise * np.sqrt(power)).real[tuple(slice(n) for n in shape)]
+
+
+@pytest.mark.parametrize(("shape", "rho", "sigma"), [((40000,), 0.9, 1.0), ((256, 256), 0.95, 1.0), ((256, 200), 0.5, 10.0),
+                                                     ((64, 64, 64), 0.9, 1e-3), ((20, 20, 20, 20), 0.7, 1.0)])
+def test_autoregressions_are_recognised(shape, rho, sigma):
+    found = fitted(piecewise_field(shape, [Region(sigma, rho)], seed=2).values)
+    exact, box = Autoregressive(sigma**2, (rho,) * len(shape)), tuple(min(n, 32 // len(shape)) for n in shape)
+    for level in (1e-3, 0.05):
+        expected = block_spectrum(exact, box).rate(level * sigma**2)
+        assert block_spectrum(found.covariance, box).rate(level * sigma**2) == pytest.approx(expected, abs=0.012)
+    assert found.family.startswith("autoregressive") or len(shape) == 1   # in one dimension it is a Matérn field, too
+    assert not found.misfit.serious
+
+
+@pytest.mark.parametrize("covariance", [
+    Matern(1.0, (6.0, 6.0), 1.5, 0.05), Matern(4.0, (3.0, 8.0), 2.5, 0.01), Matern(1.0, (5.0, 5.0), 0.5),
+])
+def test_matern_fields_are_recognised_with_their_noise(covariance):
+    found = fitted(stationary(covariance, (300, 280), seed=4))
+    assert found.family.startswith(f"Matérn {covariance.smoothness:g}")
+    assert found.covariance.lengths == pytest.approx(covariance.lengths, rel=0.12)
+    assert found.covariance.nugget == pytest.approx(covariance.nugget, rel=0.05, abs=1e-3)
+    assert found.covariance.variance == pytest.approx(covariance.variance, rel=0.2)
+    assert not found.misfit.serious
+
+
+def test_what_no_family_fits_is_taken_as_sampled():
+    ring = stationary(Autoregressive(1.0, (0.0, 0.0)), (512, 512), seed=1)
+    waves = np.fft.rfftn(ring)
+    k = np.hypot(np.fft.fftfreq(512)[:, None], np.fft.rfftfreq(512)[None])
+    found = fitted(np.fft.irfftn(waves * np.exp(-0.5 * ((k - 0.2) / 0.05) ** 2) + 0.05 * waves, (512, 512), (0, 1)))
+    assert found.family == "as sampled"
+    assert len(found.draws) == DRAWS
+
+
+def test_a_region_of_any_shape_is_enough():
+    field = piecewise_field((256, 256), [Region(1.0, 0.95), Region(1.0, 0.5)], layout="discs", seed=1)
+    where = field.metadata["regions"]
+    for region, rho in enumerate((0.95, 0.5)):
+        found = fitted(field.values, where == region)
+        assert np.mean(found.covariance.rhos) == pytest.approx(rho, abs=0.02)
+
+
+def test_doubt_covers_the_truth_about_as_often_as_it_says():
+    exact, box = Autoregressive(1.0, (0.9, 0.9)), (16, 16)
+    truth = block_spectrum(exact, box).rate(0.01)
+    inside = 0
+    for seed in range(20):
+        found = fitted(piecewise_field((128, 128), [Region(1.0, 0.9)], seed=seed).values)
+        own = block_spectrum(found.covariance, box).rate(0.01)
+        low, high = np.quantile([block_spectrum(draw, box).rate(0.01) - own for draw in found.draws], [0.025, 0.975])
+        inside += own + low - 0.002 <= truth <= own + high + 0.002
+        assert high - low < 0.2
+    assert inside >= 16
+
+
+def test_a_misfit_is_told_in_bits_and_where_it_is():
+    field = gaussian_field((512, 512), 2.0, seed=1).values + 0.0
+    seen = periodogram(np.asarray(field, float), np.ones(field.shape, bool), 0.0)
+    wrong = misfit(seen, seen.expected(Autoregressive(1.0, (0.5, 0.5))), 3)
+    assert wrong.serious
+    assert wrong.bits > 0.1
+    assert "cells" in str(wrong)
+
+
+def test_chance_is_no_misfit():
+    probabilities = []
+    for seed in range(12):
+        field = piecewise_field((128, 128), [Region(1.0, 0.8)], seed=seed)
+        probabilities.append(fitted(field.values).misfit.probability)
+    assert np.median(probabilities) > 0.02
+    assert min(probabilities) > 1e-4
+
+
+@pytest.mark.parametrize("shape", [(64,), (12, 12), (8, 8, 8), (3, 90)])
+def test_small_fields_are_fitted_with_doubt(shape):
+    found = fitted(np.random.default_rng(3).standard_normal(shape))
+    assert np.isfinite(found.covariance.variance)
+    assert found.draws

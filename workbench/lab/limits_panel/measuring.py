@@ -1,0 +1,45 @@
+"""Real codecs beside the bound, one run after the other: what the button of the limits panel does."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+
+from workbench.bounds import Run, iter_sweep
+from workbench.codecs import Codec
+from workbench.data import Field
+from workbench.guarantees import Absolute
+from workbench.lab.bounds_panel.state import applicable
+from workbench.lab.jobs import Job
+from workbench.limits.comparison import CODECS, STEPS, has_place, place
+from workbench.limits.operating_point import OperatingPoint
+from workbench.limits.result import FieldLimits
+
+Measured = OperatingPoint | Run   # a run without a place failed, or lost nothing
+
+
+def codecs_for(field: Field) -> list[Codec]:
+    """The codecs that `compare` runs by default, of those that take this field."""
+    return [codec for codec in applicable(field) if codec.id in CODECS]
+
+
+def measure(limits: FieldLimits, field: Field, job: Job) -> Iterator[tuple[str, Measured]]:
+    """Every codec at every bound that `compare` tries, each with a name of its own, as soon as it is there."""
+    bare = Field(field.values, field.spacing, field.name, field.mask)   # an archive keeps what else is known of a field
+    spread = math.sqrt(limits.variance)
+    bounds = [Absolute(step * spread) for step in STEPS]
+    for run in iter_sweep(bare, codecs_for(field), bounds, cancel=job, progress=job):
+        yield _name(run), place(limits, field, run) if has_place(run) else run
+
+
+def _name(run: Run) -> str:
+    return json.dumps([dict(run.codec), run.bound.to_dict()], sort_keys=True, default=str)
+
+
+def nearest(points: Sequence[OperatingPoint], distortion: float) -> list[OperatingPoint]:
+    """Of each codec, the point whose distortion is nearest, on a logarithmic scale."""
+    found: dict[str, OperatingPoint] = {}
+    for point in sorted(points, key=lambda point: abs(math.log(point.distortion / distortion)), reverse=True):
+        found[point.run.label] = point
+    return [found[label] for label in sorted(found)]

@@ -1,0 +1,179 @@
+"""`wb.lab.limits`: how far a codec is from what theory allows, and why."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench.data import Field
+from workbench.lab.bounds_panel.state import exponents
+from workbench.lab.cells import name_of
+from workbench.lab.controls import Choice, LogSlider, Steps, Toggle, button
+from workbench.lab.description import Shown
+from workbench.lab.engine import Results, Stage
+from workbench.lab.jobs import Job
+from workbench.lab.limits_panel import drawing, theory
+from workbench.lab.limits_panel.code import code
+from workbench.lab.limits_panel.measuring import Measured, measure
+from workbench.lab.limits_panel.pictures import pictures
+from workbench.lab.limits_panel.state import MOST_REGIONS, LimitsState, require_field, tile_sides
+from workbench.lab.limits_panel.theory import Model
+from workbench.lab.limits_panel.tile_slider import TileSlider
+from workbench.lab.panel import Panel
+
+LEAST_EPS, MOST_EPS = 1e-12, 0.5
+REST, BREATH = 0.3, 0.03   # seconds: how long a slider must rest before slow work begins, looking so often
+
+
+def limits(field: Field | np.ndarray) -> LimitsPanel:
+    """A panel that puts codecs beside the bound of a field: its regions, their spectra, rate against distortion, gaps.
+
+    All bounds are those of a Gaussian model that is fitted to the field, region by region.
+
+    >>> from workbench.data.synthetic import gaussian_field
+    >>> panel = limits(gaussian_field((64, 64), seed=1))
+    >>> panel.change(eb=0.05, tile=8)
+    True
+    >>> found = panel.result["figures"]
+    >>> 0 < found.rate < found.tiled
+    True
+    >>> panel.close()
+    """
+    return LimitsPanel(require_field(field), name_of(field, "field"))
+
+
+class LimitsPanel(Panel[LimitsState]):
+    """The panel of `wb.lab.limits`; its results are "model", "curves", "tiled", "figures", "news", "fixed length", "band".
+
+    Once codecs were compared, there is "points" as well: operating points, and runs without a place.
+    """
+
+    title = "Limits"
+
+    def __init__(self, field: Field, name: str) -> None:
+        self.field, self.name = field, name
+        self.measured: dict[Hashable, dict[str, Measured]] = {}   # by the choice of regions, which decides the bound
+        stages = [
+            Stage("model", _regions, self._fit),
+            Stage("curves", _regions, lambda state, results, job: theory.curves(results["model"], job)),
+            Stage("tiled", _tiles, self._tile),
+            Stage("figures", _question, self._figures),
+            Stage("news", _regions, self._news),
+            Stage("fixed length", _fixed, self._fixed),
+            Stage("band", _failing, self._band),
+            Stage("points", _regions, self._compare, on_demand=True),
+        ]
+        super().__init__(repr(field), LimitsState.for_(field), stages)
+
+    def rows(self) -> Sequence[Sequence[Any]]:
+        """The question above, the view below."""
+        low, high = exponents(self.field, "absolute")
+        failing = LogSlider("eps", "fails at most (ε)", LEAST_EPS, MOST_EPS)
+        failing.slider.max = math.log10(MOST_EPS)   # and not at the next power of ten, which is no answer
+        regions = {"as many as found": "auto", **{f"at most {most}": most for most in range(1, MOST_REGIONS + 1)}}
+        ask = [
+            LogSlider("eb", "error bound", 10.0**low, 10.0**high),
+            TileSlider("tile", "tiles of", tile_sides(self.field)),
+            failing,
+        ]
+        look = [Choice("regions", "regions", regions), *self._slice(), Toggle("above", "bits above the bound")]
+        compare = button("compare codecs", lambda: self.ask("points"), "run several codecs at several error bounds")
+        compare.button_style = "primary"
+        return [ask, [*look, compare]]
+
+    def draw(self, state: LimitsState, results: Results) -> Shown:
+        """Pictures, charts and figures of what is known so far."""
+        measured = tuple(self.measured.get(state.regions, {}).values())
+        return drawing.draw(self.field, state, results, measured)
+
+    def code_for(self, state: LimitsState) -> str:
+        """The limits, and the codecs if they were compared."""
+        return code(state, self.name, compared=bool(self.measured.get(state.regions)))
+
+    def ready(self, results: Results) -> bool:
+        """All waits for the figures; the field alone is shown at the beginning."""
+        return "figures" in results
+
+    def change(self, **fields: Any) -> bool:
+        """Change fields; another axis shows the whole again, from its middle."""
+        if fields.get("axis", self.state.axis) != self.state.axis:
+            fields = {"window": None, "index": self._slices(int(fields["axis"])) // 2, **fields}
+        changed = super().change(**fields)
+        if changed and self._view is not None and "axis" in fields:
+            self._index.reach(self._slices(self.state.axis) - 1)
+            self._view.show_state(self.state)
+        return changed
+
+    def _slice(self) -> list[Any]:
+        """Which slice of the field is looked at."""
+        shape = self.field.shape
+        if len(shape) < 3:
+            return []
+        self._index = Steps("index", "slice", 0, self._slices(self.state.axis) - 1)
+        time = [Steps("time", "time", 0, shape[0] - 1)] if len(shape) == 4 else []
+        return [*time, Choice("axis", "slice across axis", {"0": 0, "1": 1, "2": 2}), self._index]
+
+    def _slices(self, axis: int) -> int:
+        return int(self.field.shape[-3:][axis]) if len(self.field.shape) >= 3 and axis < 3 else 1
+
+    # What is computed.
+
+    def _fit(self, state: LimitsState, results: Results, job: Job) -> Model:
+        model = theory.fit_model(self.field, state, job)
+        pictures(self.field, state, model, None)   # which are kept, so that drawing them takes no time
+        return model
+
+    def _tile(self, state: LimitsState, results: Results, job: Job) -> theory.Tiled:
+        job(0.0, "components of the tiles")
+        return theory.tiled(results["model"], results["curves"], state)
+
+    def _figures(self, state: LimitsState, results: Results, job: Job) -> theory.Figures:
+        return theory.figures(results["model"], results["tiled"], state)
+
+    def _fixed(self, state: LimitsState, results: Results, job: Job) -> theory.FixedLength:
+        until = time.monotonic() + REST   # what follows cannot be stopped halfway, and a slider would wait for it
+        while time.monotonic() < until:
+            job(0.0, "codes of fixed length")
+            time.sleep(BREATH)
+        return theory.fixed_length(results["tiled"], state, job)
+
+    def _news(self, state: LimitsState, results: Results, job: Job) -> theory.News:
+        news = theory.news(results["model"], job)
+        pictures(self.field, state, results["model"], news)
+        return news
+
+    def _band(self, state: LimitsState, results: Results, job: Job) -> theory.Band:
+        return theory.band(results["curves"], results["tiled"], state, job)
+
+    def _compare(self, state: LimitsState, results: Results, job: Job) -> tuple[Measured, ...]:
+        """Every run is kept as soon as it is there, so that a cancelled comparison shows what it got to."""
+        found = self.measured.setdefault(state.regions, {})
+        for name, measured in measure(results["model"].limits, self.field, job):
+            found[name] = measured
+            job.show({"points": tuple(found.values())})
+        job(1.0, "compared")
+        return tuple(found.values())
+
+
+def _regions(state: LimitsState) -> Hashable:
+    return state.regions
+
+
+def _tiles(state: LimitsState) -> Hashable:
+    return state.regions, state.tile
+
+
+def _question(state: LimitsState) -> Hashable:
+    return state.regions, state.tile, state.eb
+
+
+def _failing(state: LimitsState) -> Hashable:
+    return state.regions, state.tile, state.eps
+
+
+def _fixed(state: LimitsState) -> Hashable:
+    return state.regions, state.tile, state.eps, state.eb

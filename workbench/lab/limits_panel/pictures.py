@@ -1,0 +1,100 @@
+"""The pictures of the limits panel: the field, which region each value belongs to, and where the bits go.
+
+A picture is made once for each way of looking, and then the same object, so that a view need not send it again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from workbench.data import Field
+from workbench.lab import projection
+from workbench.lab.charts import colour
+from workbench.lab.description import Marks, Picture
+from workbench.lab.limits_panel.state import LimitsState
+from workbench.lab.limits_panel.theory import Model, News
+from workbench.lab.projection import Cut
+from workbench.lab.remembered import remembered
+
+OUTLIERS = 0.002   # of the values may have more or less new information than the scale shows
+DOT = 7.0          # radius of the mark that gives a region the colour of its curve
+
+
+def pictures(field: Field, state: LimitsState, model: Model | None, news: News | None) -> tuple[Picture, ...]:
+    """The field and, once they are there, its regions and the new information. A line of values is drawn as a chart."""
+    if len(field.shape) == 1:
+        return ()
+    original = remembered(field, "limits: field", state.cut, lambda: _original(field, state.cut))
+    if model is None:
+        return (original,)
+    labels = model.limits.source.regions.labels
+    regions = remembered(model, "regions", state.cut, lambda: _regions(field, labels, state.cut))
+    if news is None:
+        return original, regions
+    bits = remembered(news, "bits", state.cut, lambda: _bits(field, news.bits, state.cut))
+    shift = float(np.log2(2 * state.eb))   # a bound twice as large needs a bit less: only the scale changes
+    return original, regions, replace(bits, low=bits.low - shift, high=bits.high - shift)
+
+
+def note(field: Field, state: LimitsState) -> str:
+    """What a pixel of the pictures is."""
+    if len(field.shape) == 1:
+        return ""
+    rows, columns = (cells.stop - cells.start for cells in state.cut.cells(field))
+    if max(rows, columns) <= state.pixels:
+        return "one pixel for each value"
+    block = " x ".join(str(-(-count // min(count, state.pixels))) for count in (rows, columns))
+    return f"each pixel is the mean of up to {block} values, and the region of the one in its middle"
+
+
+def _original(field: Field, cut: Cut) -> Picture:
+    low, high = projection.slice_range(field, cut)
+    raster = projection.slice_raster(field, cut)
+    pixels = projection.bytes_of(raster.values, low, high)
+    unit = str(field.metadata.get("units", ""))
+    return Picture("field", pixels, raster.window, "values", low, high, unit=unit, empty=True)
+
+
+def _regions(field: Field, labels: np.ndarray, cut: Cut) -> Picture:
+    """The number of each value's region; a dot in the widest place of each has the colour of its curve in the charts."""
+    shown = cut.plane(labels)[cut.cells(field)]
+    middles = [_middles(count, cut.pixels) for count in shown.shape]
+    seen = shown[np.ix_(*middles)][::-1]
+    count = int(labels.max()) + 1
+    pixels = projection.bytes_of(np.where(seen < 0, np.nan, seen), 0.0, float(max(count - 1, 1)))
+    window = cut.covered(field)
+    return Picture(
+        "regions", pixels, window, "values", 0.0, float(max(count - 1, 1)), empty=True,
+        marks=tuple(_dot(region, seen == region, window) for region in range(count)),
+    )
+
+
+def _middles(count: int, pixels: int) -> np.ndarray:
+    """The places that pixels stand for."""
+    shown = min(count, pixels)
+    return (2 * np.arange(shown) + 1) * count // (2 * shown)
+
+
+def _dot(region: int, inside: np.ndarray, window: tuple[float, float, float, float]) -> Marks:
+    """A mark in the widest place of a region; none where nothing of the region is seen."""
+    from scipy.ndimage import distance_transform_edt
+
+    places = np.empty((0, 2))
+    if inside.any():
+        depth = distance_transform_edt(np.pad(inside, 1))[1:-1, 1:-1]
+        row, column = np.unravel_index(int(np.argmax(depth)), depth.shape)
+        left, right, bottom, top = window
+        height, width = inside.shape
+        places = np.array([[left + (column + 0.5) * (right - left) / width, top - (row + 0.5) * (top - bottom) / height]])
+    return Marks("points", places, colour(region), f"region {region}", DOT)
+
+
+def _bits(field: Field, bits: np.ndarray, cut: Cut) -> Picture:
+    """New information at an error bound of 1, on one scale for all slices."""
+    known = bits[np.isfinite(bits)]
+    low, high = (float(end) for end in np.quantile(known, [OUTLIERS, 1 - OUTLIERS]))
+    raster = projection.slice_raster(Field(bits, field.spacing, mask=field.mask), cut)
+    pixels = projection.bytes_of(raster.values, low, high)
+    return Picture("new information", pixels, raster.window, "density", low, high, unit="bits", empty=True)

@@ -1,0 +1,78 @@
+"""The charts of the limits panel. Each has the same elements whatever there is to show: a view only changes data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import holoviews as hv
+import numpy as np
+
+from workbench.bounds.chart import COLOURS, GREY
+from workbench.data import Field
+from workbench.lab.charts import limits, styled
+from workbench.lab.description import Charts
+from workbench.lab.limits_panel.gap_chart import gap_chart
+from workbench.lab.limits_panel.legend import HEIGHT
+from workbench.lab.limits_panel.measuring import nearest
+from workbench.lab.limits_panel.rate_chart import Theory, rate_chart
+from workbench.lab.limits_panel.spectra_chart import spectra_chart
+from workbench.lab.limits_panel.state import LimitsState
+from workbench.lab.limits_panel.theory import Model, News
+from workbench.lab.projection import envelope
+from workbench.lab.remembered import remembered
+from workbench.limits.operating_point import OperatingPoint
+
+
+def charts(
+    field: Field,
+    state: LimitsState,
+    model: Model | None,
+    known: Theory,
+    news: News | None,
+    points: Sequence[OperatingPoint],
+) -> Charts:
+    """All charts by name; a line of values has two more. What did not change is the same object as before."""
+    level = math.inf if known.figures is None else known.figures.level
+    spectra = () if model is None else model.spectra
+    theory = known.curves, known.tiled, known.band, known.figures
+    close = tuple(nearest(points, state.distortion))
+    makers: dict[str, Callable[[], Any]] = {
+        "spectra": lambda: _kept(field, "spectra", (model,), level, lambda: spectra_chart(spectra, level)),
+        "rate-distortion": lambda: _kept(
+            field, "rates", (*theory, *points), state.above, lambda: rate_chart(known, points, state.above)
+        ),
+        "gap": lambda: _kept(field, "gap", close, None, lambda: gap_chart(close)),
+    }
+    if len(field.shape) == 1:
+        makers |= {
+            "values": lambda: _kept(field, "values", (), state.window, lambda: values_chart(field, state)),
+            "new information": lambda: _kept(
+                field, "news", (news,), (state.window, state.eb), lambda: news_chart(field, state, news)
+            ),
+        }
+    return Charts(makers)
+
+
+def _kept(field: Field, kind: str, parts: tuple[object, ...], more: object, make: Callable[[], Any]) -> Any:
+    """The chart made of the same objects before; they are kept with it, so that none takes the identity of another."""
+    return remembered(field, f"limits: {kind} chart", (*map(id, parts), more), lambda: (make(), parts))[0]
+
+
+def values_chart(field: Field, state: LimitsState) -> Any:
+    """The values along a line."""
+    return _along("position", field.name or "value", envelope(field, field.values, state.window), GREY)
+
+
+def news_chart(field: Field, state: LimitsState, news: News | None) -> Any:
+    """The new information in each value at the error bound."""
+    where = np.empty(0), np.empty(0)
+    if news is not None:
+        where = envelope(field, news.bits - math.log2(2 * state.eb), state.window)
+    return _along("position", "bits of new information", where, COLOURS[0])
+
+
+def _along(across: str, up: str, drawn: tuple[np.ndarray, np.ndarray], shade: str) -> Any:
+    curve = hv.Curve(drawn, across, up).opts(color=shade, line_width=1.2, tools=["hover"])
+    return styled(curve, height=HEIGHT, xlim=limits(drawn[0], room=0.01), ylim=limits(drawn[1]), xlabel=across, ylabel=up)

@@ -1,0 +1,65 @@
+"""The spectra of the regions: what was measured, what was fitted, and the water level that the distortion sets.
+
+Reverse water-filling can be read off: waves with more power than the level are described until their error is the level,
+and those below it are left out.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import holoviews as hv
+import numpy as np
+
+from workbench.bounds.chart import GREY
+from workbench.lab.charts import colour, limits, marker, styled
+from workbench.lab.limits_panel.legend import HEIGHT, names, rows_from, widened
+from workbench.lab.limits_panel.theory import RadialSpectrum
+
+AXES = ["frequency", "power"]
+
+
+def spectra_chart(spectra: Sequence[RadialSpectrum], level: float) -> Any:
+    """Marks where it was measured, lines as fitted, a colour and a mark for each region, and the level as a dashed line."""
+    frequencies = np.concatenate([each.frequency for each in spectra] or [np.empty(0)])
+    x = widened(limits(frequencies, logarithmic=True), logarithmic=True)
+    powers = [power for each in spectra for power in (each.measured, each.fitted)]
+    y = limits(np.concatenate(powers or [np.empty(0)]), logarithmic=True, room=0.08)
+    drawn = math.isfinite(level) and level > 0
+    y = (min(y[0], level / 2), y[1]) if drawn else y
+    fitted = hv.Segments(_segments(spectra), [*AXES, "to frequency", "to power"], ["colour"])
+    measured = hv.Points(_points(spectra), AXES, ["region", "colour", "mark"])
+    water = hv.HLines([level] if drawn else []).opts(color=GREY, line_dash="dashed", line_width=1.2)
+    told = [(f"region {each.region}", colour(each.region), marker(each.region)) for each in spectra]
+    if drawn:
+        told.append(("water level", GREY, "dash"))
+    marks, texts = names(rows_from("beside", told, x, y, across_log=True, up_log=True), AXES)
+    layers = (
+        water
+        * fitted.opts(color="colour", line_width=1.8)
+        * measured.opts(color="colour", marker="mark", size=5, tools=["hover"])
+        * marks * texts
+    )
+    return styled(
+        layers, logx=True, logy=True, xlim=x, ylim=y, xlabel="cycles per cell", ylabel="power (white noise: its variance)",
+        show_legend=False, height=HEIGHT,
+    )
+
+
+def _segments(spectra: Sequence[RadialSpectrum]) -> list[tuple[Any, ...]]:
+    return [
+        (*one, *other, colour(each.region))
+        for each in spectra
+        for one, other in itertools.pairwise(zip(each.frequency.tolist(), each.fitted.tolist(), strict=True))
+    ]
+
+
+def _points(spectra: Sequence[RadialSpectrum]) -> list[tuple[Any, ...]]:
+    return [
+        (frequency, power, f"{each.region}", colour(each.region), marker(each.region))
+        for each in spectra
+        for frequency, power in zip(each.frequency.tolist(), each.measured.tolist(), strict=True) if power > 0
+    ]

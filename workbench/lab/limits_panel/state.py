@@ -1,0 +1,121 @@
+"""What the user of the limits panel has chosen, and what is sensible to begin with."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from workbench import backend
+from workbench.data import Field, Particles
+from workbench.data.synthetic.arguments import positive, whole_number
+from workbench.errors import WorkbenchError
+from workbench.lab.bounds_panel.state import nice
+from workbench.lab.description import Window, checked_window
+from workbench.lab.projection import PIXELS, Cut
+from workbench.limits.spectrum import require_excess
+
+FEWEST_VALUES = 64         # with fewer there is no spectrum to speak of
+SHARE_OF_DEVIATION = 0.03  # where the error bound begins, in standard deviations
+SMALLEST_TILE, LARGEST_TILE = 4, 256
+MOST_REGIONS = 6           # that can be asked for
+
+RegionChoice = int | Literal["auto"]
+
+
+@dataclass(frozen=True)
+class LimitsState:
+    """How exact the field must be, what a codec knows of it, and what of it is looked at.
+
+    `eb` is the largest error of any value, as in the panel of bounds. Errors that are spread evenly within it have a mean
+    square of eb^2 / 3, which is the distortion that bounds are told for. A codec codes tiles of side `tile` apart from each
+    other, or the field as a whole; one with archives of a fixed size fails with probability `eps`.
+
+    >>> round(LimitsState(eb=0.3, tile=8).distortion, 12)
+    0.03
+    """
+
+    eb: float
+    tile: int | None = None
+    eps: float = 0.01
+    regions: RegionChoice = "auto"
+    above: bool = False
+    axis: int = 0
+    index: int = 0
+    time: int = 0
+    window: Window | None = None
+    pixels: int = PIXELS
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eb", positive("the error bound", self.eb))
+        if not 0 < self.distortion < math.inf:
+            raise WorkbenchError(f"the square of the error bound must be a positive number; got {self.eb:g}")
+        object.__setattr__(self, "eps", positive("eps, the probability of exceeding the distortion,", self.eps))
+        require_excess(self.eps)
+        if self.tile is not None:
+            object.__setattr__(self, "tile", whole_number("tile", self.tile, least=1))
+        if self.regions != "auto":
+            object.__setattr__(self, "regions", whole_number("regions, unless 'auto',", self.regions, least=1))
+        for name, least in {"axis": 0, "index": 0, "time": 0, "pixels": 1}.items():
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), least))
+        object.__setattr__(self, "window", checked_window(self.window))
+
+    @classmethod
+    def for_(cls, field: Field) -> LimitsState:
+        """Where to begin with this field.
+
+        >>> LimitsState.for_(Field(np.linspace(0, 30, 1000))).eb
+        0.2
+        """
+        middle = field.shape[-3] // 2 if len(field.shape) >= 3 else 0
+        return cls(nice(SHARE_OF_DEVIATION * float(valid_values(field).std())), index=middle)
+
+    @property
+    def distortion(self) -> float:
+        """The mean square of errors that are spread evenly within the bound."""
+        return self.eb * self.eb / 3   # a power would complain where a product is infinite
+
+    @property
+    def cut(self) -> Cut:
+        """The part of the field that is looked at."""
+        return Cut(self.axis, self.index, self.time, self.window, self.pixels)
+
+
+def valid_values(field: Field) -> np.ndarray:
+    """The values that mean something, as numbers of double precision."""
+    return np.asarray(backend.to_host(field.values)[backend.to_host(field.valid)], np.float64)
+
+
+def tile_sides(field: Field) -> list[int]:
+    """The sides of tiles that make a difference to this field: powers of two.
+
+    >>> tile_sides(Field(np.zeros((8, 50))))
+    [4, 8, 16, 32]
+    """
+    powers = (2**power for power in range(SMALLEST_TILE.bit_length() - 1, LARGEST_TILE.bit_length()))
+    return [side for side in powers if side < max(field.shape)]
+
+
+def require_field(data: object) -> Field:
+    """A field that a model can be fitted to; a sentence for everything else.
+
+    >>> require_field(np.arange(100.0))
+    Field(100, float64)
+    """
+    if isinstance(data, Particles):
+        raise WorkbenchError(f"limits are those of fields; got {data!r}: for particles there is wb.lab.bounds(...)")
+    field = Field(data) if isinstance(data, np.ndarray) else data
+    if not isinstance(field, Field):
+        got = type(data).__name__
+        raise WorkbenchError(f"data must be a Field or a NumPy array; got {got}: open files with wb.open(...)")
+    values = valid_values(field)
+    if values.size < FEWEST_VALUES:
+        raise WorkbenchError(
+            f"a field must have at least {FEWEST_VALUES} values that are finite and not masked, or nothing can be said of "
+            f"its spectrum; got {values.size:,}"
+        )
+    if values.min() == values.max():
+        raise WorkbenchError(f"a field must vary to have a limit; all values are {values[0]:g}, which takes 0 bits each")
+    return field

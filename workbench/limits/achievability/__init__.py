@@ -1,0 +1,48 @@
+"""Achievability: rates at which a code exists, for a finite number of Gaussian components.
+
+What a converse says cannot be done is half of an answer; these bounds say what can. Each is the rate of a code of fixed
+length, in bits per sample, whose mean square error exceeds the distortion with probability at most eps: drawn at random on
+a sphere or from a Gaussian distribution, made by covering a ball, or of plain intervals. None is the best everywhere.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workbench.limits.achievability.caps import sphere
+from workbench.limits.achievability.classes import Classes
+from workbench.limits.achievability.covering import rogers
+from workbench.limits.achievability.gaussian import gaussian_codebook, gaussian_rate
+from workbench.limits.achievability.scalar import intervals
+from workbench.limits.spectrum import Spectrum, require_distortion, require_excess
+
+__all__ = ["achievable", "gaussian_codebook", "intervals", "rogers", "sphere"]
+
+
+def achievable(spectrum: Spectrum, distortion: float, eps: float) -> float:
+    """The lowest rate, in bits per sample, at which one of these codes exceeds the distortion with probability at most eps.
+
+    Always finite. Zero when a single codeword is enough; with few samples, one is not enough at the variance itself.
+
+    >>> from workbench.limits.spectrum import Spectrum
+    >>> round(achievable(Spectrum.of(1.0, 100), 0.25, 0.01), 4)   # the rate-distortion function is 1 bit
+    1.2496
+    """
+    require_distortion(distortion)
+    require_excess(eps)
+    if spectrum.variance == 0:
+        return 0.0
+    source = Classes.of(spectrum, distortion)
+    rates = [intervals(spectrum, distortion, eps), gaussian_rate(source, eps)]
+    if source.variances.size == 1:
+        rates += _of_one_variance(source, eps)
+    return float(np.min(rates))
+
+
+def _of_one_variance(source: Classes, eps: float) -> list[float]:
+    """What is known for memoryless sources only, in bits per sample of the field."""
+    relative = source.distortion / float(source.variances[0])
+    share = source.size / source.samples
+    covers = [rogers(source.size, relative, eps)] if source.size >= 3 else []
+    spheres = [sphere(source.size, relative, eps)] if source.size >= 2 else []
+    return [share * rate for rate in covers + spheres]

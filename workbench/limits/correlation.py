@@ -1,0 +1,215 @@
+"""How the samples of a stationary field hang together: covariance as a function of the distance on the lattice.
+
+Rate, dispersion and what tiles cost all follow from the covariance matrix of a field, which is far too large to be written
+down. A stationary field needs one number per distance instead: here as models of few parameters, which can be fitted, and
+as a table. Measured fields carry white noise besides, the nugget of the geostatisticians. It is kept apart, since it is
+added to the variance of every component exactly, in whatever basis.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from workbench.data.synthetic.arguments import number, positive, whole_number
+from workbench.errors import WorkbenchError
+
+NEGLIGIBLE = 1e-15   # a covariance, relative to that at distance 0
+ROUNDING = 1e-9      # by which a computed table may fail to be largest at distance 0
+SMOOTHEST = 30.0     # beyond it, a Matern correlation is a Gaussian bell for all that can be told
+
+
+class Correlation(ABC):
+    """The covariance of a stationary field of one to four axes, symmetric in each of them.
+
+    `signal` is the variance of the correlated part, `nugget` that of the white noise added to it.
+    """
+
+    signal: float
+    nugget: float
+
+    @property
+    @abstractmethod
+    def dimensions(self) -> int:
+        """How many axes the lattice has."""
+
+    @abstractmethod
+    def at(self, *lags: int | np.ndarray) -> np.ndarray:
+        """The covariance without nugget at these distances in grid steps, one array per axis; arrays broadcast."""
+
+    @property
+    def variance(self) -> float:
+        """The variance of a sample, noise included."""
+        return self.signal + self.nugget
+
+    @property
+    def separable(self) -> bool:
+        """Whether the covariance without nugget is a product of one factor per axis; of one axis it always is."""
+        return self.dimensions == 1
+
+    def along(self, axis: int, length: int) -> np.ndarray:
+        """The covariance without nugget at distances 0 to length - 1 along one axis."""
+        axis = whole_number("axis", axis, 0, self.dimensions - 1)
+        length = whole_number("length", length, least=1)
+        return self.at(*(np.arange(length) if k == axis else 0 for k in range(self.dimensions)))
+
+    def reach(self, axis: int, length: int) -> int:
+        """How many of the first `length` distances along an axis matter, whatever the others are."""
+        return int(np.flatnonzero(np.abs(self.along(axis, length)) > NEGLIGIBLE * self.signal)[-1]) + 1
+
+    def _distances(self, lags: Sequence[int | np.ndarray]) -> list[np.ndarray]:
+        """The absolute values of the lags."""
+        if len(lags) != self.dimensions:
+            raise WorkbenchError(f"lags must be {self.dimensions}, one for each axis; got {len(lags)}")
+        return [np.abs(np.asarray(lag)) for lag in lags]
+
+
+@dataclass(frozen=True)
+class Autoregressive(Correlation):
+    """Signal variance times rho^|lag| along each axis: the first-order recursion, the field that theory knows best.
+
+    Without correlation it is white noise; without signal and nugget, a field that does not vary.
+
+    >>> Autoregressive(4.0, (0.5, 0.9), nugget=0.1).at(1, np.arange(3)).round(3).tolist()
+    [2.0, 1.8, 1.62]
+    """
+
+    signal: float
+    rhos: tuple[float, ...]
+    """The correlation of neighbours along each axis; one number is one axis."""
+    nugget: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_variances(self)
+        object.__setattr__(self, "rhos", _per_axis("rhos", self.rhos))
+        if not all(-1 < rho < 1 for rho in self.rhos):
+            raise WorkbenchError(f"rhos must lie between -1 and 1, both excluded; got {self.rhos}")
+
+    @property
+    def dimensions(self) -> int:
+        """How many axes the lattice has."""
+        return len(self.rhos)
+
+    @property
+    def separable(self) -> bool:
+        """True: the covariance is made as a product."""
+        return True
+
+    def at(self, *lags: int | np.ndarray) -> np.ndarray:
+        """The covariance without nugget at these distances in grid steps."""
+        total = np.asarray(self.signal)
+        for rho, lag in zip(self.rhos, self._distances(lags), strict=True):
+            total = total * np.power(rho, lag)
+        return total
+
+
+@dataclass(frozen=True)
+class Matern(Correlation):
+    """The family of Matern: isotropic up to a correlation length per axis, as smooth as wanted.
+
+    Of smoothness nu at scaled distance r = |lag / length|, it is 2^(1 - nu) / Gamma(nu) x^nu K_nu(x) with
+    x = sqrt(2 nu) r: exp(-r) at 0.5, differentiable once above 1, twice above 2.
+
+    >>> Matern(1.0, (10.0, 5.0), smoothness=1.5).at(np.array([0, 10, 0]), np.array([0, 0, 5])).round(6).tolist()
+    [1.0, 0.483358, 0.483358]
+    """
+
+    signal: float
+    lengths: tuple[float, ...]
+    """The correlation length along each axis, in grid steps; one number is one axis."""
+    smoothness: float
+    nugget: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_variances(self)
+        positive("signal", self.signal)
+        lengths = _per_axis("lengths", self.lengths)
+        object.__setattr__(self, "lengths", tuple(positive("lengths", length) for length in lengths))
+        smoothness = number("smoothness", self.smoothness, 0.0, SMOOTHEST)
+        object.__setattr__(self, "smoothness", positive("smoothness", smoothness))
+
+    @property
+    def dimensions(self) -> int:
+        """How many axes the lattice has."""
+        return len(self.lengths)
+
+    def at(self, *lags: int | np.ndarray) -> np.ndarray:
+        """The covariance without nugget at these distances in grid steps."""
+        squares: np.ndarray = np.zeros(())
+        for length, lag in zip(self.lengths, self._distances(lags), strict=True):
+            squares = squares + (lag / length) ** 2
+        return self.signal * self._of(np.sqrt(2 * self.smoothness * squares))
+
+    def _of(self, x: np.ndarray) -> np.ndarray:
+        """The correlation at scaled distances."""
+        polynomials = {0.5: (1.0,), 1.5: (1.0, 1.0), 2.5: (1 / 3, 1.0, 1.0)}
+        if self.smoothness in polynomials:
+            return np.asarray(np.polyval(polynomials[self.smoothness], x) * np.exp(-x))
+        from scipy.special import gamma, kve
+
+        nu = self.smoothness
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = 2 ** (1 - nu) / gamma(nu) * x**nu * kve(nu, x) * np.exp(-x)
+        return np.where(np.isfinite(values), values, x < 1)   # the limits, where K_nu is no finite number
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled(Correlation):
+    """A table of covariances at distances 0, 1, ... along each axis; beyond its end there is none.
+
+    >>> Sampled([2.0, 1.0, 0.25], nugget=0.1).at(np.arange(5)).tolist()
+    [2.0, 1.0, 0.25, 0.0, 0.0]
+    """
+
+    values: np.ndarray = field(repr=False)
+    nugget: float = 0.0
+    signal: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        values = np.array(self.values, np.float64)
+        if not (1 <= values.ndim <= 4 and values.size and np.isfinite(values).all()):
+            raise WorkbenchError(f"values must be a finite table of 1 to 4 axes; got shape {values.shape}")
+        here, most = float(values.flat[0]), float(np.abs(values).max())
+        if most > here * (1 + ROUNDING):
+            raise WorkbenchError(f"values must be largest at distance 0; got {here:g} there and up to {most:g} elsewhere")
+        values.flags.writeable = False
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "signal", positive("the covariance at distance 0", here))
+        _check_variances(self)
+
+    @property
+    def dimensions(self) -> int:
+        """How many axes the lattice has."""
+        return self.values.ndim
+
+    def at(self, *lags: int | np.ndarray) -> np.ndarray:
+        """The covariance without nugget at these distances in grid steps."""
+        distances = self._distances(lags)
+        known: np.ndarray = np.ones((), bool)
+        for lag, points in zip(distances, self.values.shape, strict=True):
+            known = known & (lag < points)
+        places = tuple(np.minimum(lag, points - 1) for lag, points in zip(distances, self.values.shape, strict=True))
+        return np.where(known, self.values[places], 0.0)
+
+    def reach(self, axis: int, length: int) -> int:
+        """The distances in the table: off an axis it may hold more than on it."""
+        return min(self.values.shape[axis], length)
+
+
+def _check_variances(correlation: Correlation) -> None:
+    for name in ("signal", "nugget"):
+        object.__setattr__(correlation, name, number(name, getattr(correlation, name), 0.0, float(np.finfo(float).max)))
+
+
+def _per_axis(name: str, given: float | Sequence[float]) -> tuple[float, ...]:
+    """A number for each of one to four axes."""
+    try:
+        values = np.atleast_1d(np.asarray(given, np.float64))
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.ndim != 1 or not 1 <= values.size <= 4:
+        raise WorkbenchError(f"{name} must be one number for each of 1 to 4 axes; got {given!r}")
+    return tuple(values.tolist())

@@ -1,0 +1,142 @@
+"""A Gaussian model of one given field: its regions, the covariance of each, and how much of this is certain.
+
+The field is split into regions of one character (`regions.py`), each region gets the covariance that fits it best
+(`fit.py`), and regions are taken as independent of each other. All bounds are bounds for this model. What a different
+outcome of the same kind of field would have said is kept beside it: small spectra, drawn from the distribution of the
+estimates, that say how far a rate may be off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from workbench.data import Field
+from workbench.errors import WorkbenchError
+from workbench.limits.blocks import Tile, block_spectrum
+from workbench.limits.fit import Fit, fit
+from workbench.limits.innovations import Innovations, innovations
+from workbench.limits.periodogram import periodogram
+from workbench.limits.regions import Regions, segment
+from workbench.limits.sources import Piecewise, piecewise
+from workbench.limits.spectrum import Spectrum
+
+BORDER = {1: 4, 2: 3, 3: 2, 4: 1}   # cells beside another region whose place is not sure, when regions were found
+LEAST_SURE = 64
+SMALL = {1: 128, 2: 20, 3: 8, 4: 5}   # sides of the boxes on which plausible covariances are compared
+
+
+@dataclass(frozen=True, eq=False)
+class FieldModel:
+    """A piecewise homogeneous Gaussian model, fitted to a field."""
+
+    field: Field
+    regions: Regions
+    means: tuple[float, ...]
+    fits: tuple[Fit | None, ...]   # None for a region that does not vary
+
+    @cached_property
+    def varying(self) -> Piecewise | None:
+        """The regions that vary, as a source whose theory is exact; None when there is none."""
+        fits = [each for each in self.fits if each is not None]
+        return piecewise(self._varying_labels, [each.covariance for each in fits]) if fits else None
+
+    @cached_property
+    def _varying_labels(self) -> np.ndarray:
+        numbers = np.cumsum([each is not None for each in self.fits]) - 1
+        renamed = np.where([each is not None for each in self.fits], numbers, -1)
+        return np.append(renamed, -1)[self.regions.labels]   # a label of -1 takes the last
+
+    @cached_property
+    def size(self) -> int:
+        """How many values mean something."""
+        return int(np.count_nonzero(self.regions.labels >= 0))
+
+    def spectrum(self, tile: Tile = None) -> Spectrum:
+        """The variances of the model's components; of each tile by itself when there are tiles."""
+        return self._with_constants(None if self.varying is None else self.varying.spectrum(tile))
+
+    def pooled_variance_spectrum(self, tile: Tile = None) -> Spectrum:
+        """The same for a coder that believes the variance to be the same wherever the field varies."""
+        return self._with_constants(None if self.varying is None else self.varying.pooled_variance_spectrum(tile))
+
+    def _with_constants(self, varying: Spectrum | None) -> Spectrum:
+        """Values that do not vary are components, too, of no variance."""
+        constant = self.size - (0 if self.varying is None else self.varying.size)
+        parts = [] if varying is None else [varying]
+        return Spectrum.joined([*parts, *([Spectrum.of(0.0, constant)] if constant else [])])
+
+    def describe(self) -> str:
+        """One line."""
+        regions = "1 region" if len(self.fits) == 1 else f"{len(self.fits)} regions"
+        return f"Gaussian model of {self.field!r} in {regions}"
+
+    @cached_property
+    def innovations(self) -> Innovations:
+        """What is new in each value, given those before it; of the regions that vary."""
+        means = [mean for mean, each in zip(self.means, self.fits, strict=True) if each is not None]
+        covariances = [each.covariance for each in self.fits if each is not None]
+        return innovations(self.field.values, self._varying_labels, covariances, means)
+
+    @cached_property
+    def plausible(self) -> tuple[Spectrum, ...]:
+        """The spectrum on small boxes: first by the fitted covariances, then by others that are plausible."""
+        draws = max((len(each.draws) for each in self.fits if each is not None), default=0)
+        return tuple(self._on_small_boxes(draw) for draw in range(-1, draws))
+
+    def _on_small_boxes(self, draw: int) -> Spectrum:
+        shape = tuple(min(length, SMALL[len(self.field.shape)]) for length in self.field.shape)
+        parts = []
+        for region, each in enumerate(self.fits):
+            cells = float(np.count_nonzero(self.regions.labels == region))
+            if each is None:
+                parts.append(Spectrum.of(0.0, cells))
+            else:
+                box = block_spectrum(each.covariance if draw < 0 or not each.draws else each.draws[draw], shape)
+                parts.append(Spectrum(box.values, box.counts * (cells / box.size)))
+        return Spectrum.joined(parts)
+
+
+def estimate(field: Field, regions: str | int | np.ndarray = "auto", seed: int = 0) -> FieldModel:
+    """Fit the model: `regions` are found ("auto"), at most so many of them, or given as a map of whole numbers."""
+    found = _regions(field, regions)
+    settled = _away_from_borders(found.labels) if isinstance(regions, str | int) and found.count > 1 else None
+    values = np.asarray(field.values, np.float64)
+    means: list[float] = []
+    fits: list[Fit | None] = []
+    for region in range(found.count):
+        inside = found.labels == region
+        cells = values[inside]
+        mean = float(cells.mean())
+        means.append(mean)
+        if not float(np.ptp(cells)) > 0:
+            fits.append(None)
+            continue
+        sure = inside if settled is None else inside & settled
+        known = sure if np.count_nonzero(sure) >= max(LEAST_SURE, cells.size / 4) else inside
+        fits.append(fit(periodogram(values, known, mean), cells.size, seed + region))
+    return FieldModel(field, found, tuple(means), tuple(fits))
+
+
+def _away_from_borders(labels: np.ndarray) -> np.ndarray:
+    """Where there is no other region nearby: a few cells on the wrong side of a border would pass for noise."""
+    from scipy.ndimage import maximum_filter, minimum_filter
+
+    size = 2 * BORDER[labels.ndim] + 1
+    highest = maximum_filter(labels, size)
+    return np.asarray(minimum_filter(np.where(labels < 0, highest, labels), size) == highest)
+
+
+def _regions(field: Field, regions: str | int | np.ndarray) -> Regions:
+    if isinstance(regions, str):
+        if regions != "auto":
+            raise WorkbenchError(f"regions must be 'auto', a number, or a map of whole numbers; got {regions!r}")
+        return segment(field)
+    if isinstance(regions, int | np.integer):
+        if regions < 1:
+            raise WorkbenchError(f"regions must be at least 1; got {regions}")
+        return segment(field, most=int(regions))
+    return Regions.given(np.asarray(regions), field)
+

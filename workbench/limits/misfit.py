@@ -1,0 +1,67 @@
+"""Whether a fitted spectrum is the field's: band by band, against what chance allows, and in bits.
+
+With enough data every model is wrong. So a misfit is told twice: whether chance explains it, and what it is worth, the
+bits per sample that a coder with the right spectrum would save over one that believes in the fitted one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.limits.periodogram import Periodogram
+from workbench.limits.spectrum import LOG2E
+
+BANDS = 10
+SERIOUS = 0.02   # bits per sample
+
+
+@dataclass(frozen=True, eq=False)
+class Misfit:
+    """Measured over expected power in bands from long waves to short ones."""
+
+    edges: np.ndarray    # of the bands, in cycles per cell along an axis (root of the sum of squares)
+    ratios: np.ndarray
+    errors: np.ndarray   # standard errors of the ratios
+    probability: float   # of deviations as large as these by chance
+    bits: float          # per sample, that the misfit costs
+
+    @property
+    def serious(self) -> bool:
+        """Whether it is no chance, and worth mentioning."""
+        return self.probability < 1e-3 and self.bits > SERIOUS
+
+    def __str__(self) -> str:
+        worst = int(np.argmax(np.abs(np.log(np.maximum(self.ratios, 1e-6)))))
+        waves = f"waves of {1 / self.edges[worst + 1]:.3g} to {1 / max(self.edges[worst], 1e-3):.3g} cells"
+        return f"{self.bits:.3f} bit a sample; at worst {100 * (self.ratios[worst] - 1):+.0f}% of the power, in {waves}"
+
+
+def misfit(seen: Periodogram, expected: np.ndarray, free: int) -> Misfit:
+    """How far the periodogram is from what a covariance with so many fitted parameters expects."""
+    grids = np.ogrid[tuple(slice(0, count) for count in expected.shape)]
+    frequency = np.sqrt(sum((grid / side) ** 2 for grid, side in zip(grids, seen.side, strict=True)))
+    used = seen.multiplicity > 0
+    order = np.sort(np.repeat(frequency[used], seen.multiplicity[used].astype(int)))
+    edges = np.unique(order[np.linspace(0, len(order) - 1, BANDS + 1).astype(int)])
+    band = np.clip(np.searchsorted(edges, frequency, side="right") - 1, 0, len(edges) - 2)
+    weights = np.stack([np.where(used & (band == each), seen.multiplicity, 0.0) for each in range(len(edges) - 1)])
+    shares = weights.sum(axis=tuple(range(1, weights.ndim)))
+    weights, edges, shares = weights[shares > 0], np.append(edges[:-1][shares > 0], edges[-1]), shares[shares > 0]
+    flat = (weights / expected).reshape(len(shares), -1) / shares[:, None]
+    by_block = seen.blocks.reshape(len(seen.weights), -1) @ flat.T
+    ratios = seen.weights @ by_block
+    in_theory = 2 * (35 / 18) ** len(seen.side) / shares * np.sum(seen.weights**2)
+    scatter = seen.weights**2 @ (by_block - ratios) ** 2
+    variance = np.maximum(scatter, in_theory) if len(seen.weights) > 1 else in_theory
+    deviations = (ratios - 1) / np.sqrt(variance)
+    lost = np.maximum(ratios - 1 - np.log(np.maximum(ratios, 1e-12)) - 0.5 * variance, 0)
+    bits = 0.5 * LOG2E * float(lost @ shares / shares.sum())
+    return Misfit(edges, ratios, np.sqrt(variance), _probability(deviations, len(shares) - free), bits)
+
+
+def _probability(deviations: np.ndarray, freedom: int) -> float:
+    from scipy.special import chdtrc
+
+    return float(chdtrc(max(freedom, 1), float(np.sum(deviations**2))))

@@ -1,0 +1,164 @@
+"""The power spectrum of a region, measured so that any covariance can be asked whether it fits.
+
+A region is no periodic box. Its periodogram is blurred by its own shape, which would pass for smoothness or noise of the
+field. Here the blur is part of the question: the periodogram is a mean over blocks, each faded out towards its sides and
+cut to the region, and `expected` says what exactly this mean would be if the field had a given covariance (the debiased
+Whittle likelihood: Sykulski et al. 2019, Guillaumin et al. 2022). Blocks also say how much the measurement varies.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+SIDES = {1: 512, 2: 48, 3: 24, 4: 10}   # of a block, by dimensions
+MOST_BLOCKS = {1: 1024, 2: 1024, 3: 320, 4: 320}
+MOST_CUT_BLOCKS = 200   # where the region's border crosses blocks, each has a shape of its own
+FILLED = 0.25          # the least share of a block's weight that lies in the region, if there are better ones
+
+
+class Covariance(Protocol):
+    """What a field is compared with."""
+
+    @property
+    def nugget(self) -> float:
+        """White noise, which is in no covariance but that of a point with itself."""
+
+    def at(self, *lags: np.ndarray) -> np.ndarray:
+        """The covariance at these distances."""
+
+
+@dataclass(frozen=True, eq=False)
+class Periodogram:
+    """The mean power of a region's blocks at each non-negative frequency of each axis; white noise has its variance."""
+
+    side: tuple[int, ...]
+    power: np.ndarray        # (side // 2 + 1) along each axis
+    multiplicity: np.ndarray   # how many frequencies of either sign each stands for; 0 for the mean
+    window: np.ndarray       # how much of the covariance at each lag, 0 to side - 1, is seen
+    blocks: np.ndarray       # the power of each block
+    weights: np.ndarray      # how much each block counts; they sum to 1
+
+    def expected(self, covariance: Covariance) -> np.ndarray:
+        """The expectation of `power` for a field with this covariance."""
+        lags = np.ogrid[tuple(slice(0, length) for length in self.side)]
+        seen = covariance.at(*lags) * self.window
+        seen.flat[0] += covariance.nugget * self.window.flat[0]
+        return folded_transform(seen)
+
+    def deviance(self, expected: np.ndarray, power: np.ndarray | None = None) -> float:
+        """Minus the logarithm of Whittle's likelihood, per frequency: smaller is better."""
+        measured = self.power if power is None else power
+        return float(np.sum(self.multiplicity * (np.log(expected) + measured / expected)) / self.multiplicity.sum())
+
+    def resampled(self, random: np.random.Generator) -> np.ndarray:
+        """The power of as many blocks, drawn with replacement."""
+        times = random.multinomial(len(self.weights), np.full(len(self.weights), 1 / len(self.weights)))
+        weights = self.weights * times
+        return np.tensordot(weights / weights.sum(), self.blocks, 1)
+
+
+def periodogram(values: np.ndarray, inside: np.ndarray, mean: float) -> Periodogram:
+    """The periodogram of the cells `inside`, around this mean."""
+    side = tuple(min(length, SIDES[values.ndim]) for length in values.shape)
+    fade = _product([_fade(length) for length in side])
+    starts, shares = _places(inside, side, fade)
+    blocks, windows, weights = [], [], []
+    whole = _window(fade)
+    for start, share in zip(starts, shares, strict=True):
+        cut = tuple(slice(first, first + length) for first, length in zip(start, side, strict=True))
+        weight = fade if share > 1 - 1e-9 else fade * inside[cut]
+        centred = np.where(weight > 0, values[cut] - mean, 0.0) * weight
+        total = float(np.sum(weight**2))
+        blocks.append(_half(np.abs(np.fft.fftn(centred)) ** 2) / total)
+        windows.append(whole if weight is fade else _window(weight))
+        weights.append(total)
+    share_of = np.array(weights) / sum(weights)
+    measured = np.stack(blocks)
+    window = np.tensordot(share_of, np.stack(windows), 1) if any(window is not whole for window in windows) else whole
+    multiplicity = _product([_multiplicity(length) for length in side])
+    multiplicity.flat[0] = 0
+    return Periodogram(side, np.tensordot(share_of, measured, 1), multiplicity, window, measured, share_of)
+
+
+def folded_transform(lagged: np.ndarray) -> np.ndarray:
+    """The spectrum, at non-negative frequencies, of what is even along each axis and given at lags from 0 up."""
+    for axis, length in enumerate(lagged.shape):
+        ahead = np.moveaxis(lagged, axis, 0)
+        folded = ahead.copy()
+        folded[1:] += ahead[:0:-1]
+        lagged = np.moveaxis(np.fft.rfft(folded, length, axis=0).real, 0, axis)
+    return lagged
+
+
+def _half(power: np.ndarray) -> np.ndarray:
+    """The mean over the signs of each axis' frequency."""
+    for axis, length in enumerate(power.shape):
+        ahead = np.moveaxis(power, axis, 0)
+        mirrored = np.concatenate([ahead[:1], ahead[:0:-1]])
+        power = np.moveaxis(0.5 * (ahead + mirrored)[: length // 2 + 1], 0, axis)
+    return power
+
+
+def _multiplicity(length: int) -> np.ndarray:
+    count = np.full(length // 2 + 1, 2.0)
+    count[0] = 1
+    if length % 2 == 0:
+        count[-1] = 1
+    return count
+
+
+def _fade(length: int) -> np.ndarray:
+    """From nothing at the sides to everything in the middle, so that the sides' jump is no part of the spectrum."""
+    return np.sin(np.pi * (np.arange(length) + 0.5) / length) ** 2 if length > 4 else np.ones(length)
+
+
+def _product(factors: list[np.ndarray]) -> np.ndarray:
+    result = np.ones(())
+    for factor in factors:
+        result = np.multiply.outer(result, factor)
+    return result
+
+
+def _window(weight: np.ndarray) -> np.ndarray:
+    """How much of each lag a weight sees: its autocorrelation, of either sign of each axis, 1 at lag 0."""
+    axes = tuple(range(weight.ndim))
+    seen = np.fft.irfftn(np.abs(np.fft.rfftn(weight, [2 * length for length in weight.shape], axes)) ** 2, axes=axes)
+    for axis, length in enumerate(weight.shape):
+        ahead = np.moveaxis(seen, axis, 0)
+        mirrored = np.concatenate([ahead[:1], ahead[:0:-1]])
+        seen = np.moveaxis(0.5 * (ahead + mirrored)[:length], 0, axis)
+    return np.asarray(seen / seen.flat[0])
+
+
+def _places(inside: np.ndarray, side: tuple[int, ...], fade: np.ndarray) -> tuple[list[tuple[int, ...]], list[float]]:
+    """Where blocks begin, half overlapping, and which share of the weight of each is in the region."""
+    along = []
+    for length, block in zip(inside.shape, side, strict=True):
+        steps = max(1, round(2 * (length - block) / block)) if length > block else 0
+        along.append(np.unique(np.linspace(0, length - block, steps + 1).round().astype(int)))
+    everywhere = list(itertools.product(*(axis.tolist() for axis in along)))
+    if len(everywhere) > 4 * MOST_BLOCKS[inside.ndim]:
+        everywhere = everywhere[:: len(everywhere) // (4 * MOST_BLOCKS[inside.ndim])]
+    total = float(np.sum(fade**2))
+    shares = []
+    for start in everywhere:
+        within = inside[tuple(slice(first, first + length) for first, length in zip(start, side, strict=True))]
+        shares.append(1.0 if within.all() else float(np.sum(fade[within] ** 2)) / total)
+    whole = _evenly([place for place, share in enumerate(shares) if share == 1.0], MOST_BLOCKS[inside.ndim])
+    room = min(MOST_CUT_BLOCKS, MOST_BLOCKS[inside.ndim]) - len(whole)
+    cut = _evenly([place for place, share in enumerate(shares) if FILLED <= share < 1], max(0, room))
+    fullest = sorted(range(len(shares)), key=lambda place: -shares[place])[:4]
+    chosen = sorted([*whole, *cut]) or [place for place in fullest if shares[place] > 0]
+    if not chosen:   # a few cells between the blocks that were looked at
+        cell, last = np.argwhere(inside)[0], np.subtract(inside.shape, side)
+        return [tuple(np.minimum(cell, last).tolist())], [0.0]
+    return [everywhere[place] for place in chosen], [shares[place] for place in chosen]
+
+
+def _evenly(places: list[int], most: int) -> list[int]:
+    """So many of them, spread over all."""
+    return places if len(places) <= most else [places[each * len(places) // most] for each in range(most)]

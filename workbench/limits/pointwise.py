@@ -1,0 +1,178 @@
+"""What a bound on every value means: |decoded - original| <= eb, which is what error-bounded codecs promise.
+
+Errors within the bound fill a cube, errors of a given mean square a ball. A ball holds more for its mean square error,
+which is worth 0.2546 bit per sample: that is the price of the promise, not a fault of the codecs that keep it. A
+uniform quantiser with an entropy coder is the plainest of them, and for samples that do not depend on each other it is,
+at fine bounds, as good as any.
+
+A spectrum says how the field's variance is spread over its principal axes, not how these lie to the samples. The bounds
+here hold however they lie.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from workbench.errors import WorkbenchError
+from workbench.limits.converse import chi_square_exceeded, converse
+from workbench.limits.spectrum import LOG2E, Spectrum, require_excess
+
+PRICE = float(0.5 * np.log2(2 * np.pi * np.e / 12))
+"""Bits per sample that a bound on every value costs above one on the mean square, at fine bounds; or 1.53 dB."""
+
+FINE = 0.1   # steps per standard deviation, below which expansions have all digits
+
+
+def uniform_mse(eb: float) -> float:
+    """The mean square error when errors are spread evenly over [-eb, eb], as at fine bounds they are.
+
+    >>> uniform_mse(0.3)
+    0.03
+    """
+    require_bound(eb)
+    return eb * eb / 3
+
+
+def uniform_psnr(value_range: float, eb: float) -> float:
+    """The peak signal-to-noise ratio, in decibels, when errors are spread evenly over [-eb, eb].
+
+    >>> round(uniform_psnr(1.0, 1e-3), 2)
+    64.77
+    """
+    require_bound(eb)
+    if not 0 < value_range < np.inf:
+        raise WorkbenchError(f"value_range must be positive and finite; got {value_range!r}")
+    return float(20 * np.log10(value_range / eb) + 10 * np.log10(3))
+
+
+def pointwise_rate(spectrum: Spectrum, eb: float) -> float:
+    """Bits per sample without which no code keeps every value within eb, on average: Shannon's lower bound.
+
+    It is the entropy of the field less that of evenly spread errors, and fine bounds reach it. At coarse ones it is not
+    tight, and negative where it says nothing: it is returned as it is, and 0 is then the better bound, or
+    `Spectrum.rate` of eb^2. Components of variance zero cost nothing: the field lies in a plane, and a word serves the
+    part of it in a cube.
+
+    >>> round(pointwise_rate(Spectrum.of(1.0), 0.01), 5)
+    7.69095
+    """
+    require_bound(eb)
+    varying, _, room = _plane(spectrum, eb)
+    entropies = np.log2(2 * np.pi * np.e * spectrum.values[varying]) @ spectrum.counts[varying]
+    return (0.5 * float(entropies) - room) / spectrum.size
+
+
+def pointwise_converse(spectrum: Spectrum, eb: float, eps: float) -> float:
+    """Bits per sample of a code of fixed length with P[some |error| > eb] <= eps, at least; never below 0.
+
+    The larger of two bounds: the volume that holds 1 - eps of the probability, in units of the cube, and the converse for
+    the mean square error, which eb^2 bounds when eb bounds every error. The first is better at fine bounds, the second at
+    coarse ones.
+
+    >>> round(pointwise_converse(Spectrum.of(1.0, 100), 0.01, 0.01), 6)
+    7.870228
+    """
+    from scipy.special import gammaln
+
+    require_bound(eb)
+    require_excess(eps)
+    varying, number, room = _plane(spectrum, eb)
+    if number == 0:
+        return 0.0
+    logs = 0.5 * float(np.log2(spectrum.values[varying]) @ spectrum.counts[varying])
+    half = 0.5 * number
+    ball = half * np.log2(np.pi * chi_square_exceeded(number, eps)) - float(gammaln(half + 1)) * LOG2E
+    return max(float(logs + ball - room) / spectrum.size, converse(spectrum, eb * eb, eps))
+
+
+@dataclass(frozen=True)
+class ScalarQuantiser:
+    """Gaussian numbers, each rounded to the nearest multiple of a step; an entropy coder takes them at their entropy.
+
+    >>> plain = ScalarQuantiser(sigma=1.0, step=0.1)
+    >>> round(plain.entropy, 4), round(plain.mse / (0.1**2 / 12), 4), round(plain.gap_to_rate, 4)
+    (5.3696, 1.0, 0.2552)
+    """
+
+    sigma: float
+    """The standard deviation of the numbers."""
+    step: float
+    """The distance of the levels: twice the error bound."""
+
+    def __post_init__(self) -> None:
+        for name, value in (("sigma", self.sigma), ("step", self.step)):
+            if not 0 < value < np.inf:
+                raise WorkbenchError(f"{name} must be positive and finite; got {value!r}")
+
+    @property
+    def ratio(self) -> float:
+        """The step in standard deviations."""
+        return self.step / self.sigma
+
+    @cached_property
+    def entropy(self) -> float:
+        """Bits per number.
+
+        Fine steps add to the numbers what is nearly independent noise, so that the sum is nearly Gaussian; the entropy of
+        the levels is what is left of its entropy when the step is the unit.
+        """
+        if self.ratio < FINE:
+            return float(0.5 * np.log2(2 * np.pi * np.e * (1 + self.ratio**2 / 12)) - np.log2(self.ratio))
+        from scipy.special import entr
+
+        _, shares = self._levels
+        return float(entr(self.zero_share) + 2 * entr(shares).sum()) * LOG2E
+
+    @cached_property
+    def mse(self) -> float:
+        """The mean square error; a twelfth of the step's square, until most numbers become zero."""
+        if self.ratio < FINE:
+            return self.step**2 / 12
+        levels, shares = self._levels
+        edges = (levels - 0.5) * self.ratio
+        density = np.exp(-0.5 * edges**2) / np.sqrt(2 * np.pi)
+        moments = density - np.append(density[1:], 0.0)   # of the numbers in each interval
+        kept = 2 * np.sum(self.ratio * levels * (2 * moments - self.ratio * levels * shares))
+        return float(self.sigma**2 * (1 - kept))
+
+    @cached_property
+    def zero_share(self) -> float:
+        """The share of the numbers that become zero."""
+        from scipy.special import erf
+
+        return float(erf(self.ratio / np.sqrt(8)))
+
+    @property
+    def gap_to_rate(self) -> float:
+        """Bits per number above the least at the same mean square error: the price of scalar quantisation."""
+        return self.entropy + float(np.log2(np.sqrt(self.mse) / self.sigma))
+
+    @cached_property
+    def _levels(self) -> tuple[np.ndarray, np.ndarray]:
+        """The levels above zero, as whole numbers, and the share of each; none beyond 40 standard deviations."""
+        from scipy.special import ndtr
+
+        levels = np.arange(1, int(40 / self.ratio) + 2, dtype=np.float64)
+        above = ndtr(-(levels - 0.5) * self.ratio)
+        return levels, above - np.append(above[1:], 0.0)
+
+
+def require_bound(eb: float) -> None:
+    """An error bound that a question may be asked about."""
+    if not 0 < eb < np.inf:
+        raise WorkbenchError(f"eb, the error bound, must be positive and finite; got {eb!r}")
+
+
+def _plane(spectrum: Spectrum, eb: float) -> tuple[np.ndarray, float, float]:
+    """Which components vary, how many they are, and log2 of the most that the cube can hold of their plane.
+
+    No section of dimension r of a cube of side 1 is larger than (n/r)^(r/2), or than 2^((n-r)/2) (Ball 1989).
+    """
+    varying = spectrum.values > 0
+    number = float(spectrum.counts[varying].sum())
+    constant = max(0.0, spectrum.size - number)
+    slanted = min(0.5 * constant, 0.5 * number * float(np.log2(spectrum.size / number))) if number else 0.0
+    return varying, number, number * float(np.log2(2 * eb)) + slanted

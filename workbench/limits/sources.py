@@ -1,0 +1,341 @@
+"""Sources whose theory is exact: what a field is like when its model is known rather than fitted.
+
+For teaching, for tests, and as the answer to "what if": each source has a spectrum, from which all limits follow. Sources
+with a geometry can be cut into tiles that are coded independently of each other, as compressors do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from workbench.data.synthetic.arguments import grid_shape, number, positive, whole_number
+from workbench.errors import WorkbenchError
+from workbench.limits.axis import sine_frequencies
+from workbench.limits.blocks import Tile, lattice_spectrum, region_spectrum, tile_lengths
+from workbench.limits.correlation import Autoregressive, Correlation
+from workbench.limits.spectrum import LOG2E, Spectrum, require_distortion
+
+MOST_SHOWN = 3        # correlations in a description
+ROUNDING = 1e-12      # this near to the variance, there is nothing left to describe
+MOST_GROWTH = 1e100   # per sample
+MOST_UNSTABLE = 8192  # samples of a recursion that grows: its components have no closed form
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Gaussian samples whose law is known."""
+
+    @property
+    def size(self) -> int:
+        """How many samples there are."""
+
+    def spectrum(self, tile: Tile = None) -> Spectrum:
+        """The variances of independent components, of the whole or of tiles that are coded independently."""
+
+    def describe(self) -> str:
+        """What the source is, in one line."""
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """Independent samples, in no order: there is nothing to cut into tiles."""
+
+    components: Spectrum
+
+    @property
+    def size(self) -> int:
+        """How many samples there are."""
+        return round(self.components.size)
+
+    def spectrum(self, tile: Tile = None) -> Spectrum:
+        """The variances."""
+        if tile is not None:
+            raise WorkbenchError(f"tile must be None for independent samples, which have no geometry; got {tile!r}")
+        return self.components
+
+    def describe(self) -> str:
+        """What the source is, in one line."""
+        low, high = self.components.values[[0, -1]]
+        return f"{self.size:,} independent samples of variance {low:g}" + (f" to {high:g}" if high > low else "")
+
+
+@dataclass(frozen=True)
+class GaussMarkov:
+    """The recursion X[i] = a X[i-1] + Z[i] with noise of standard deviation sigma, stationary or started at 0."""
+
+    a: float
+    sigma: float
+    n: int
+    stationary: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "a", number("a", self.a, -MOST_GROWTH, MOST_GROWTH))
+        object.__setattr__(self, "sigma", positive("sigma", self.sigma))
+        object.__setattr__(self, "n", whole_number("n", self.n, least=1))
+        if self.stationary and not abs(self.a) < 1:
+            raise WorkbenchError(f"a must be in (-1, 1) for a stationary source; got {self.a:g}: set stationary=False")
+
+    @property
+    def size(self) -> int:
+        """How many samples there are."""
+        return self.n
+
+    @property
+    def critical_distortion(self) -> float:
+        """Up to here, an infinite source costs no more than its noise: the least value of its power spectrum."""
+        return (self.sigma / (1 + abs(self.a))) ** 2
+
+    def spectrum(self, tile: Tile = None) -> Spectrum:
+        """The variances of independent components, of the whole or of tiles; started at 0, there are no equal tiles."""
+        if self.stationary:
+            correlation = Autoregressive(self.sigma**2 / (1 - self.a**2), (self.a,))
+            return lattice_spectrum(correlation, (self.n,), tile)
+        if tile is not None and tile_lengths(tile, (self.n,)) != (self.n,):
+            raise WorkbenchError(f"tile must be None for a source that is not stationary; got {tile!r}")
+        return Spectrum.of(self.sigma**2 / _precisions(abs(self.a), self.n))
+
+    def level_distortion(self, level: float) -> float:
+        """The mean square error that a water level leaves of an infinite source."""
+        a, level = self._recursion(), positive("level", level) / self.sigma**2
+        if level <= 1 / (1 + a) ** 2:
+            return level * self.sigma**2
+        turn = _turn(a, level)
+        return (turn * level + _beyond(a, turn)) / math.pi * self.sigma**2
+
+    def limit(self, distortion: float) -> tuple[float, float]:
+        """Rate in bits and dispersion in bits^2 per sample of an infinite source (Tian and Kostina 2019).
+
+        >>> [round(figure, 6) for figure in gauss_markov(0.5, 1.0, n=100).limit(4 / 9)]
+        [0.584963, 1.040684]
+        """
+        require_distortion(distortion)
+        a, variance = self._recursion(), self.sigma**2
+        if distortion >= variance / (1 - a**2) * (1 - ROUNDING):
+            return 0.0, 0.0
+        level = self._level(distortion) / variance
+        turn = _turn(a, level) if level > 1 / (1 + a) ** 2 else math.pi
+        rate = (-turn * math.log(level) + 2 * _dilogarithm(a, turn)) / (2 * math.pi)
+        dispersion = (turn + _squares_beyond(a, turn) / level**2) / (2 * math.pi)
+        return rate * LOG2E, dispersion * LOG2E**2
+
+    def describe(self) -> str:
+        """What the source is, in one line."""
+        start = "stationary" if self.stationary else "started at 0"
+        return f"Gauss-Markov source of {self.n:,} samples, a = {self.a:g}, sigma = {self.sigma:g}, {start}"
+
+    def _recursion(self) -> float:
+        """The absolute value of a: its sign only turns the power spectrum round."""
+        if not abs(self.a) < 1:
+            raise WorkbenchError(f"a must lie between -1 and 1 for the limit of infinite length; got {self.a:g}")
+        return abs(self.a)
+
+    def _level(self, distortion: float) -> float:
+        """The water level that leaves this distortion of an infinite source."""
+        from scipy.optimize import brentq
+
+        if distortion <= self.critical_distortion:
+            return distortion
+        low, high = math.log(self.critical_distortion) - 1, 2 * math.log(self.sigma / (1 - abs(self.a)))
+        found = brentq(lambda log: self.level_distortion(math.exp(log)) - distortion, low, high, xtol=1e-15, rtol=1e-14)
+        return math.exp(found)
+
+
+@dataclass(frozen=True)
+class Homogeneous:
+    """A stationary field on a box."""
+
+    correlation: Correlation
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """How many samples there are."""
+        return math.prod(self.shape)
+
+    def spectrum(self, tile: Tile = None) -> Spectrum:
+        """The variances of independent components, of the whole or of tiles that are coded independently."""
+        return lattice_spectrum(self.correlation, self.shape, tile)
+
+    def describe(self) -> str:
+        """What the source is, in one line."""
+        return f"homogeneous field of {_by(self.shape)}: {self.correlation}"
+
+
+@dataclass(frozen=True, eq=False)
+class Piecewise:
+    """Regions that know nothing of each other, each stationary; distortion is shared out by one water level for all."""
+
+    labels: np.ndarray = field(repr=False)
+    covariances: tuple[Correlation, ...]   # one per label
+
+    @property
+    def size(self) -> int:
+        """How many samples belong to a region."""
+        return int(np.count_nonzero(self.labels >= 0))
+
+    def regions(self, tile: Tile = None) -> list[Spectrum]:
+        """The spectrum of each region, in the order of the labels that occur."""
+        return [region_spectrum(self.covariances[label], self.labels == label, tile) for label in self._used()]
+
+    def spectrum(self, tile: Tile = None) -> Spectrum:
+        """The variances of independent components of all regions."""
+        return Spectrum.joined(self.regions(tile))
+
+    def pooled_variance_spectrum(self, tile: Tile = None) -> Spectrum:
+        """The spectrum of a coder that believes the variance to be the same everywhere.
+
+        Each region keeps the shape of its correlation, noise included, but has the mean variance of the field. At high
+        resolution the mistake costs half the logarithm of the arithmetic over the geometric mean of the variances.
+        """
+        regions = self.regions(tile)
+        mean = sum(region.variance * region.size for region in regions) / self.size
+        return Spectrum.joined([
+            Spectrum(region.values * (mean / region.variance), region.counts) if region.variance > 0
+            else Spectrum.of(mean, region.size)   # what does not vary has no correlation either
+            for region in regions
+        ])
+
+    def describe(self) -> str:
+        """What the source is, in one line."""
+        used = self._used()
+        models = ", ".join(str(self.covariances[label]) for label in used[:MOST_SHOWN])
+        more = f" and {len(used) - MOST_SHOWN} more" if len(used) > MOST_SHOWN else ""
+        regions = "1 region" if len(used) == 1 else f"{len(used)} regions"
+        return f"piecewise field of {_by(self.labels.shape)}, {self.size:,} samples in {regions}: {models}{more}"
+
+    def _used(self) -> list[int]:
+        present = np.unique(self.labels)
+        return [int(label) for label in present if label >= 0]
+
+
+def memoryless(variance: float, n: int) -> Components:
+    """Independent samples, n of them, of one variance.
+
+    >>> memoryless(4.0, 100).spectrum().rate(1.0)
+    1.0
+    """
+    return Components(Spectrum.of(positive("variance", variance), whole_number("n", n, least=1)))
+
+
+def gaussian(variances: Sequence[float] | np.ndarray) -> Components:
+    """Independent samples of these variances: any Gaussian vector, in its principal axes.
+
+    >>> gaussian([4.0] * 50 + [0.5] * 50).describe()
+    '100 independent samples of variance 0.5 to 4'
+    """
+    return Components(Spectrum.of(variances))
+
+
+def gauss_markov(a: float, sigma: float, n: int, stationary: bool = True) -> GaussMarkov:
+    """The recursion X[i] = a X[i-1] + Z[i] over n samples, with Gaussian noise Z of standard deviation `sigma`.
+
+    Stationary, which needs a in (-1, 1), or started at X[0] = 0, for any a.
+
+    >>> round(gauss_markov(0.5, 1.0, n=50).spectrum().rate(0.1) - gauss_markov(0.5, 1.0, 50, False).spectrum().rate(0.1), 6)
+    0.00415
+    """
+    return GaussMarkov(a, sigma, n, stationary)
+
+
+def homogeneous(correlation: Correlation, shape: int | Sequence[int]) -> Homogeneous:
+    """A stationary field on a box.
+
+    >>> homogeneous(Autoregressive(1.0, 0.9), 100).describe()
+    'homogeneous field of 100: Autoregressive(signal=1.0, rhos=(0.9,), nugget=0.0)'
+    """
+    axes = grid_shape(shape)
+    if len(axes) != _correlation(correlation).dimensions:
+        raise WorkbenchError(f"shape must have {correlation.dimensions} axes, as the correlation has; got {shape!r}")
+    return Homogeneous(correlation, axes)
+
+
+def separable(rho: float | Sequence[float], shape: int | Sequence[int], variance: float = 1.0) -> Homogeneous:
+    """A field that is a first-order recursion along each axis; `rho`, the correlation of neighbours, is one or per axis.
+
+    >>> round(separable(0.95, (512, 512)).spectrum(tile=8).rate(0.01), 4)
+    0.7334
+    """
+    axes = grid_shape(shape)
+    rhos = np.ravel(rho)
+    return homogeneous(Autoregressive(variance, tuple(rhos) * (len(axes) if rhos.size == 1 else 1)), axes)
+
+
+def piecewise(labels: np.ndarray, correlations: Sequence[Correlation]) -> Piecewise:
+    """A field of independent regions: `labels` says for each sample which correlation it has; -1 is no sample.
+
+    >>> halves = np.repeat([0, 1], 500)
+    >>> source = piecewise(halves, [Autoregressive(1.0, 0.0), Autoregressive(100.0, 0.0)])
+    >>> round(source.spectrum().rate(0.5), 5), round(source.pooled_variance_spectrum().rate(0.5), 5)
+    (2.16096, 3.32911)
+    """
+    models = tuple(_correlation(correlation) for correlation in correlations)
+    where = np.array(labels)
+    if where.dtype.kind not in "iu" or not where.size or where.min() < -1 or not 0 <= where.max() < len(models):
+        span = f" in [{where.min()}, {where.max()}]" if where.size and where.dtype.kind in "iuf" else ""
+        raise WorkbenchError(
+            f"labels must be whole numbers from 0 to {len(models) - 1}, one per correlation, or -1 where there is no "
+            f"sample, and not -1 everywhere; got {where.dtype} of shape {where.shape}{span}"
+        )
+    if any(model.dimensions != where.ndim for model in models):
+        raise WorkbenchError(f"correlations must have {where.ndim} axes, as the labels have; got {models}")
+    where.flags.writeable = False
+    return Piecewise(where, models)
+
+
+def _correlation(given: Correlation) -> Correlation:
+    if not isinstance(given, Correlation):
+        raise WorkbenchError(f"a correlation must be Autoregressive, Matern or Sampled; got {given!r}")
+    return given
+
+
+def _by(shape: Sequence[int]) -> str:
+    return " x ".join(map(str, shape))
+
+
+def _precisions(a: float, n: int) -> np.ndarray:
+    """The inverse variances of n samples of the recursion with unit noise, started at 0; their product is 1."""
+    if a <= 1:
+        walk = np.pi * np.arange(1, 2 * n, 2) / (2 * n + 1)
+        frequencies = walk if a == 1 else sine_frequencies(n, a, ends=1)
+        return np.asarray((1 - a) ** 2 + 4 * a * np.sin(frequencies / 2) ** 2)
+    whole_number("n of a source that grows", n, 1, MOST_UNSTABLE)
+    from scipy.linalg import eigvalsh_tridiagonal
+
+    diagonal = np.full(n, 1 + a * a)
+    diagonal[-1] = 1
+    values = np.maximum(eigvalsh_tridiagonal(diagonal, np.full(n - 1, -a)), np.finfo(float).tiny)
+    log_least = -float(np.log(values[1:]).sum())   # what explodes is lost in rounding, but for the determinant
+    if log_least < -700:
+        raise WorkbenchError(f"a and n must leave variances that are finite numbers; got a = {a:g}, n = {n}: take fewer")
+    values[0] = math.exp(log_least)
+    return np.asarray(values)
+
+
+def _turn(a: float, level: float) -> float:
+    """The frequency where the power spectrum of the recursion with unit noise falls to the level."""
+    if a == 0:
+        return 0.0 if level > 1 else math.pi
+    return math.acos(min(1.0, max(-1.0, (1 + a * a - 1 / level) / (2 * a))))
+
+
+def _beyond(a: float, turn: float) -> float:
+    """The integral of the power spectrum from a frequency to pi."""
+    return 2 / (1 - a * a) * (math.pi / 2 - math.atan2((1 + a) * math.sin(turn / 2), (1 - a) * math.cos(turn / 2)))
+
+
+def _squares_beyond(a: float, turn: float) -> float:
+    """The integral of the squared power spectrum from a frequency to pi."""
+    power = 1 / (1 + a * a - 2 * a * math.cos(turn))
+    return ((1 + a * a) * _beyond(a, turn) - 2 * a * math.sin(turn) * power) / (1 - a * a) ** 2
+
+
+def _dilogarithm(a: float, angle: float) -> float:
+    """The imaginary part of Li2(a exp(i angle)): minus half the integral of ln(1 + a^2 - 2 a cos w) from 0 to the angle."""
+    from scipy.special import spence
+
+    return float(spence(1 - a * complex(math.cos(angle), math.sin(angle))).imag)
