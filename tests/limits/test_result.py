@@ -65,6 +65,7 @@ def test_two_regions_are_found_and_judged(models):
         assert limits.rate(distortion) == pytest.approx(exact.rate(distortion), abs=0.012)
     assert limits.price_of_one_model(0.001) == pytest.approx(exact.price_of_one_model(0.001), abs=0.05)
     assert "region" in limits._repr_html_()
+    assert limits.warnings == ()   # values on the wrong side of a border are no outliers of the field
 
 
 def test_regions_can_be_given_and_left_out():

@@ -25,7 +25,7 @@ STYLE = """
 .wb-table th { border-bottom: 1px solid rgba(128, 128, 128, .5); font-weight: 600; }
 .wb-table tr.chosen td { font-weight: 700; background: rgba(47, 127, 193, .18); }
 .wb-tables { max-height: 260px; overflow: auto; }
-.wb-note { font-size: 12px; opacity: .8; margin: 2px 0; }
+.wb-note { font-size: 12px; line-height: 1.35; opacity: .8; margin: 2px 0; }
 .wb-error { color: #c9580a; font-weight: 600; }
 """
 

@@ -43,7 +43,7 @@ def converse(spectrum: Spectrum, distortion: float, eps: float) -> float:
     filled = _Filled.of(spectrum, distortion)
     if not filled.weak.size:
         return plain
-    best = _highest(lambda s: filled.nats(s, eps), 0.0, 1.0, tolerance=1e-3)
+    best = _highest(lambda s: filled.nats(s, eps), 0.0, 1.0, tolerance=0.02)
     return max(plain, filled.bits_per_sample(max(best, filled.nats(1.0, eps))))   # the search stops short of its ends
 
 

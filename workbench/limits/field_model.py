@@ -36,6 +36,7 @@ class FieldModel:
     regions: Regions
     means: tuple[float, ...]
     fits: tuple[Fit | None, ...]   # None for a region that does not vary
+    settled: np.ndarray            # where the region of a value is beyond doubt
 
     @cached_property
     def varying(self) -> Piecewise | None:
@@ -102,7 +103,8 @@ class FieldModel:
 def estimate(field: Field, regions: str | int | np.ndarray = "auto", seed: int = 0) -> FieldModel:
     """Fit the model: `regions` are found ("auto"), at most so many of them, or given as a map of whole numbers."""
     found = _regions(field, regions)
-    settled = _away_from_borders(found.labels) if isinstance(regions, str | int) and found.count > 1 else None
+    given = not isinstance(regions, str | int)
+    settled = found.labels >= 0 if given or found.count == 1 else _away_from_borders(found.labels)
     values = np.asarray(field.values, np.float64)
     means: list[float] = []
     fits: list[Fit | None] = []
@@ -114,10 +116,10 @@ def estimate(field: Field, regions: str | int | np.ndarray = "auto", seed: int =
         if not float(np.ptp(cells)) > 0:
             fits.append(None)
             continue
-        sure = inside if settled is None else inside & settled
+        sure = inside & settled
         known = sure if np.count_nonzero(sure) >= max(LEAST_SURE, cells.size / 4) else inside
         fits.append(fit(periodogram(values, known, mean), cells.size, seed + region))
-    return FieldModel(field, found, tuple(means), tuple(fits))
+    return FieldModel(field, found, tuple(means), tuple(fits), settled)
 
 
 def _away_from_borders(labels: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ SMOOTHNESSES = (0.5, 1.5, 2.5)
 DRAWS = 40            # plausible covariances beside the likeliest
 FEW_BLOCKS = 12       # fewer say little about their own scatter
 STEP = 1e-4           # of a parameter, for slopes
-LEAST_GAIN = 1e-7     # of the deviance, at which a search ends
+LEAST_GAIN = 1e-6     # of the deviance, at which a search ends
 PASSES = 40
 
 

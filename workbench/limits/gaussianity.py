@@ -1,7 +1,7 @@
 """Whether a field is Gaussian at all, tested against surrogates that are.
 
 The bounds hold for a Gaussian field with the fitted covariance. What a linear prediction leaves of such a field is white
-noise; of a real one it has outliers, and bursts. Both are looked for, in the largest box of each region, and compared
+noise; of a real one it has outliers, and bursts. Both are looked for, in the largest box without holes, and compared
 with surrogates: the same numbers with the same spectrum but phases drawn at random, which makes them Gaussian and leaves
 everything else (Theiler et al. 1992).
 """

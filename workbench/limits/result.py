@@ -54,9 +54,17 @@ class RateDistortion:
 
     @cached_property
     def _pooled(self) -> Spectrum:
-        if isinstance(self.source, Piecewise | FieldModel):
-            return self.source.pooled_variance_spectrum(self.tile)
-        return self.spectrum
+        """For a coder that believes in one variance everywhere."""
+        if not isinstance(self.source, Piecewise | FieldModel):
+            return self.spectrum
+        regions = self.source.varying if isinstance(self.source, FieldModel) else self.source
+        alone = regions is None or len(regions.covariances) == 1
+        return self.spectrum if alone else self.source.pooled_variance_spectrum(self.tile)
+
+    @cached_property
+    def _tilings(self) -> dict[int | tuple[int, ...] | None, RateDistortion]:
+        """The same source cut otherwise, by tile, as far as it was asked for."""
+        return {}
 
     @property
     def variance(self) -> float:
@@ -89,15 +97,19 @@ class RateDistortion:
 
     def tiled(self, tile: Tile) -> RateDistortion:
         """The bounds for codes that know nothing of other tiles; None for codes that see all."""
-        return replace(self, tile=tile)
+        key = tile if tile is None or isinstance(tile, int) else tuple(tile)
+        if key not in self._tilings:
+            self._tilings[key] = replace(self, tile=tile)
+        return self._tilings[key]
 
     def price_of_tiles(self, tile: Tile, distortion: float) -> float:
         """Bits per sample that coding tiles apart from each other costs."""
-        return max(0.0, self.tiled(tile).rate(distortion) - self.tiled(None).rate(distortion))
+        whole = self if self.tile is None else self.tiled(None)
+        return max(0.0, self.tiled(tile).rate(distortion) - whole.rate(distortion))
 
     def price_of_one_model(self, distortion: float) -> float:
         """Bits per sample that believing in one variance for all regions costs; 0 for a source without regions."""
-        return max(0.0, self._pooled.rate(distortion) - self.rate(distortion))
+        return 0.0 if self._pooled is self.spectrum else max(0.0, self._pooled.rate(distortion) - self.rate(distortion))
 
     def interval(self, distortion: float) -> tuple[float, float]:
         """Between which rates the true one is, with 95% confidence; of an exact model, the rate twice."""
@@ -141,7 +153,7 @@ class FieldLimits(RateDistortion):
     @cached_property
     def gaussianity(self) -> Gaussianity | None:
         """Whether the field is Gaussian at all, once what can be predicted is taken away."""
-        return gaussianity(self.source.innovations.residuals)
+        return gaussianity(np.where(self.source.settled, self.source.innovations.residuals, np.nan))
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:

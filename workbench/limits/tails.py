@@ -105,13 +105,26 @@ class SumOfSquares:
         """The value that Q exceeds with probability exp(log_eps)."""
         from scipy.optimize import brentq
 
-        spread = np.sqrt(self.variance)
-        low, high = self.mean, self.mean + spread
-        while self.log_above(high) > log_eps:
-            low, high = high, high + 2 * (high - low)
-        while self.log_above(low) <= log_eps:
-            low = max(low - spread, 0.5 * low)
-        return float(brentq(lambda value: self.log_above(value) - log_eps, low, high, xtol=1e-14 * high, rtol=1e-13))
+        def excess(value: float) -> float:
+            return self.log_above(value) - log_eps
+
+        guess, step = self._by_cumulants(log_eps), 0.003 * np.sqrt(self.variance)
+        low = high = guess
+        if excess(guess) > 0:
+            while excess(high) > 0:
+                low, high, step = high, high + step, 4 * step
+        else:
+            while excess(low) <= 0:
+                high, low, step = low, max(low - step, 0.5 * low), 4 * step
+        return float(brentq(excess, low, high, xtol=1e-14 * high, rtol=1e-13))
+
+    def _by_cumulants(self, log_eps: float) -> float:
+        """Nearly the quantile: that of the shifted gamma distribution with the same mean, variance and third cumulant."""
+        from scipy.special import gammainccinv
+
+        shape, scale = 4 * self.variance**3 / self.third**2, 0.5 * self.third / self.variance
+        guess = self.mean + scale * (float(gammainccinv(shape, max(np.exp(log_eps), 1e-300))) - shape)
+        return guess if np.isfinite(guess) and guess > 0 else self.mean
 
 
 def _log1p(z: np.ndarray) -> np.ndarray:

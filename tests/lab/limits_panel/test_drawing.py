@@ -92,9 +92,9 @@ def test_regions_are_where_they_are():
     _, regions, _ = draw(sample("two"), state_of("two"), results("two")).pictures
     labels = results("two")["model"].limits.source.regions.labels[::-1]
     shown = (regions.pixels.astype(float) - 1) / 254 * (regions.high - regions.low) + regions.low
-    assert shown == pytest.approx(labels, abs=0.01)
+    assert shown == pytest.approx(labels + 1, abs=0.01)
     for mark in regions.marks:
-        number = int(mark.label.split()[1])
+        number = int(mark.label.split()[1]) - 1
         assert mark.colour == colour(number)
         (x, y), = mark.places
         assert labels[::-1][int(y), int(x)] == number

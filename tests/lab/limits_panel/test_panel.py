@@ -113,6 +113,12 @@ def test_another_axis_shows_its_middle_and_reaches_as_far() -> None:
         assert panel._index.widget.max == 19
 
 
+def test_a_plane_has_one_slice_along_every_axis(panel: Any) -> None:
+    panel.widget   # noqa: B018
+    assert panel.change(axis=1)
+    assert len(panel.shown.pictures) >= 1
+
+
 def test_a_report_holds_everything(panel: Any, tmp_path: Any) -> None:
     panel.wait(SOON)
     text = panel.save_report(tmp_path / "report.html").read_text(encoding="utf-8")

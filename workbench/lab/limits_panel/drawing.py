@@ -154,7 +154,7 @@ def region_table(model: Model | None) -> Table:
     for region, (share, mean, fit) in enumerate(zip(model.shares, source.means, source.fits, strict=True)):
         sigma = "0" if fit is None else f"{math.sqrt(fit.covariance.variance):.4g}"
         family, doubt = ("does not vary", "") if fit is None else (fit.family, str(fit.misfit))
-        rows.append((f"{region}", f"{100 * share:.1f}%", f"{mean:.4g}", sigma, family, doubt))
+        rows.append((f"{region + 1}", f"{100 * share:.1f}%", f"{mean:.4g}", sigma, family, doubt))
     return Table(columns, tuple(rows))
 
 

@@ -12,7 +12,7 @@ from workbench.data import Field
 from workbench.guarantees import Absolute
 from workbench.lab.bounds_panel.state import applicable
 from workbench.lab.jobs import Job
-from workbench.limits.comparison import CODECS, STEPS, has_place, place
+from workbench.limits.comparison import CODECS, STEPS, bare, has_place, place
 from workbench.limits.operating_point import OperatingPoint
 from workbench.limits.result import FieldLimits
 
@@ -26,10 +26,9 @@ def codecs_for(field: Field) -> list[Codec]:
 
 def measure(limits: FieldLimits, field: Field, job: Job) -> Iterator[tuple[str, Measured]]:
     """Every codec at every bound that `compare` tries, each with a name of its own, as soon as it is there."""
-    bare = Field(field.values, field.spacing, field.name, field.mask)   # an archive keeps what else is known of a field
     spread = math.sqrt(limits.variance)
     bounds = [Absolute(step * spread) for step in STEPS]
-    for run in iter_sweep(bare, codecs_for(field), bounds, cancel=job, progress=job):
+    for run in iter_sweep(bare(field), codecs_for(field), bounds, cancel=job, progress=job):
         yield _name(run), place(limits, field, run) if has_place(run) else run
 
 

@@ -111,11 +111,11 @@ class LimitsPanel(Panel[LimitsState]):
     def _slice(self) -> list[Any]:
         """Which slice of the field is looked at."""
         shape = self.field.shape
+        self._index = Steps("index", "slice", 0, self._slices(self.state.axis) - 1)
         if len(shape) < 3:
             return []
-        self._index = Steps("index", "slice", 0, self._slices(self.state.axis) - 1)
-        time = [Steps("time", "time", 0, shape[0] - 1)] if len(shape) == 4 else []
-        return [*time, Choice("axis", "slice across axis", {"0": 0, "1": 1, "2": 2}), self._index]
+        moments = [Steps("time", "time", 0, shape[0] - 1)] if len(shape) == 4 else []
+        return [*moments, Choice("axis", "slice across axis", {"0": 0, "1": 1, "2": 2}), self._index]
 
     def _slices(self, axis: int) -> int:
         return int(self.field.shape[-3:][axis]) if len(self.field.shape) >= 3 and axis < 3 else 1

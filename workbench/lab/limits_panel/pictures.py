@@ -18,7 +18,7 @@ from workbench.lab.limits_panel.theory import Model, News
 from workbench.lab.projection import Cut
 from workbench.lab.remembered import remembered
 
-OUTLIERS = 0.002   # of the values may have more or less new information than the scale shows
+OUTLIERS = 0.01    # of the values may have more or less new information than the scale shows
 DOT = 7.0          # radius of the mark that gives a region the colour of its curve
 
 
@@ -58,15 +58,16 @@ def _original(field: Field, cut: Cut) -> Picture:
 
 
 def _regions(field: Field, labels: np.ndarray, cut: Cut) -> Picture:
-    """The number of each value's region; a dot in the widest place of each has the colour of its curve in the charts."""
+    """The number of each value's region, from 1; a dot in the widest place of each has the colour of its curve."""
     shown = cut.plane(labels)[cut.cells(field)]
     middles = [_middles(count, cut.pixels) for count in shown.shape]
     seen = shown[np.ix_(*middles)][::-1]
     count = int(labels.max()) + 1
-    pixels = projection.bytes_of(np.where(seen < 0, np.nan, seen), 0.0, float(max(count - 1, 1)))
+    high = float(max(count, 2))
+    pixels = projection.bytes_of(np.where(seen < 0, np.nan, seen + 1), 1.0, high)
     window = cut.covered(field)
     return Picture(
-        "regions", pixels, window, "values", 0.0, float(max(count - 1, 1)), empty=True,
+        "regions", pixels, window, "values", 1.0, high, empty=True,
         marks=tuple(_dot(region, seen == region, window) for region in range(count)),
     )
 
@@ -88,7 +89,7 @@ def _dot(region: int, inside: np.ndarray, window: tuple[float, float, float, flo
         left, right, bottom, top = window
         height, width = inside.shape
         places = np.array([[left + (column + 0.5) * (right - left) / width, top - (row + 0.5) * (top - bottom) / height]])
-    return Marks("points", places, colour(region), f"region {region}", DOT)
+    return Marks("points", places, colour(region), f"region {region + 1}", DOT)
 
 
 def _bits(field: Field, bits: np.ndarray, cut: Cut) -> Picture:

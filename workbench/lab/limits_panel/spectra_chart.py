@@ -33,7 +33,7 @@ def spectra_chart(spectra: Sequence[RadialSpectrum], level: float) -> Any:
     fitted = hv.Segments(_segments(spectra), [*AXES, "to frequency", "to power"], ["colour"])
     measured = hv.Points(_points(spectra), AXES, ["region", "colour", "mark"])
     water = hv.HLines([level] if drawn else []).opts(color=GREY, line_dash="dashed", line_width=1.2)
-    told = [(f"region {each.region}", colour(each.region), marker(each.region)) for each in spectra]
+    told = [(f"region {each.region + 1}", colour(each.region), marker(each.region)) for each in spectra]
     if drawn:
         told.append(("water level", GREY, "dash"))
     marks, texts = names(rows_from("beside", told, x, y, across_log=True, up_log=True), AXES)
@@ -59,7 +59,7 @@ def _segments(spectra: Sequence[RadialSpectrum]) -> list[tuple[Any, ...]]:
 
 def _points(spectra: Sequence[RadialSpectrum]) -> list[tuple[Any, ...]]:
     return [
-        (frequency, power, f"{each.region}", colour(each.region), marker(each.region))
+        (frequency, power, f"{each.region + 1}", colour(each.region), marker(each.region))
         for each in spectra
         for frequency, power in zip(each.frequency.tolist(), each.measured.tolist(), strict=True) if power > 0
     ]

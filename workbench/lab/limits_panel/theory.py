@@ -30,7 +30,7 @@ BINS = 24        # of a spectrum on a chart
 class RadialSpectrum:
     """The power of a region by frequency, in cycles per cell: as measured, and as fitted. White noise has its variance."""
 
-    region: int
+    region: int   # from 0, as everywhere but on the page
     frequency: np.ndarray
     measured: np.ndarray
     fitted: np.ndarray
