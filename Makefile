@@ -14,6 +14,7 @@
 ARGS ?=
 ASKED_FOR := $(PYTHON)
 PYTHON ?= python3
+SIDE_BY_SIDE := -n logical --maxprocesses 4 --dist loadfile   # tests, on all cores; each file on one
 COMPILER := $(if $(filter default,$(origin CXX)),c++,$(CXX))   # as in workbench/host_library.py
 
 MADE := .venv/.made
@@ -38,7 +39,7 @@ app: $(MADE)/lab $(LIBRARY)    ## the panels alone, as pages of this machine in 
 	@.venv/bin/voila notebooks --Voila.config_file_paths=notebooks/.voila $(ARGS)
 
 test: $(MADE)/test $(MADE)/kdcount $(MADE)/browser $(LIBRARY)    ## all tests
-	@$(RUN) -m pytest $(ARGS)
+	@$(RUN) -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 check: $(MADE)/test    ## style (ruff) and types (mypy)
 	@$(RUN) -m ruff check

@@ -22,7 +22,7 @@ from conftest import ROOT
 
 PYTHONS = ["3.11.9", "3.12.4", "3.13.0"]
 
-CONDA_EXTRAS = {"lab", "io", "codecs", "dask", "gpu"}   # not llm (PyTorch alone is larger than all this), test, peers
+CONDA_EXTRAS = {"lab", "limits", "io", "codecs", "dask", "gpu"}   # not llm (PyTorch is larger than all this), test, peers
 GPU_ONLY = {"cupy", "cuda-nvrtc", "cuda-version"}
 WITHOUT_EXTRA = {"python", "pip", "cxx-compiler", "make", "cuda-version"}
 ONLY_ROOT = {"make"} | GPU_ONLY

@@ -166,7 +166,7 @@ def test_the_quadrature_over_lengths_is_exact_for_gaussian_codebooks(n, distorti
     assert np.trapezoid(shares * chi.pdf(length, n), length) == pytest.approx(eps, rel=1e-3)
 
 
-@given(st.floats(0.5, 5.5), SHARES, st.floats(-2, 1), st.floats(-2, 1), SHARES, st.floats(-11, -0.5))
+@given(st.floats(1, 5.5), SHARES, st.floats(-2, 1), st.floats(-2, 1), SHARES, st.floats(-11, -0.5))
 @settings(max_examples=25)
 def test_sampling_claims_no_more_than_quadrature_and_little_less(log_n, share, first, second, part, log_eps):
     n, eps = 10**log_n, 10**log_eps

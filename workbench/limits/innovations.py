@@ -12,7 +12,6 @@ code is shorter than -log2 p(x) - n log2(2 eb) - g bits with probability more th
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +19,7 @@ from itertools import product
 
 import numpy as np
 
+from workbench.data.synthetic.arguments import whole_number
 from workbench.errors import WorkbenchError
 from workbench.limits.correlation import Correlation
 from workbench.limits.spectrum import LOG2E
@@ -216,7 +216,9 @@ def _checked_labels(labels: np.ndarray, values: np.ndarray, correlations: Sequen
 
 
 def _checked_neighbours(neighbours: Sequence[Sequence[int]], dimensions: int) -> Offsets:
-    offsets = tuple(tuple(operator.index(step) for step in each) for each in neighbours)
+    offsets = tuple(
+        tuple(whole_number("each step of neighbours", step, least=-(2**31)) for step in each) for each in neighbours
+    )
     here = (0,) * dimensions
     visited = all(len(step) == dimensions and step < here for step in offsets)
     if not visited or len(offsets) > MOST_NEIGHBOURS or len(set(offsets)) < len(offsets):
