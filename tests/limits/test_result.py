@@ -63,6 +63,7 @@ def test_two_regions_are_found_and_judged(models):
     assert max(np.mean(found == true), np.mean(found == 1 - true)) >= 0.95
     for distortion in (0.001, 0.1):
         assert limits.rate(distortion) == pytest.approx(exact.rate(distortion), abs=0.012)
+    assert limits.price_of_borders(0.001) == pytest.approx(exact.price_of_borders(0.001), abs=0.01)
     assert limits.price_of_one_model(0.001) == pytest.approx(exact.price_of_one_model(0.001), abs=0.05)
     assert "region" in limits._repr_html_()
     assert limits.warnings == ()   # values on the wrong side of a border are no outliers of the field

@@ -63,6 +63,10 @@ class FieldModel:
         """The same for a coder that believes the variance to be the same wherever the field varies."""
         return self._with_constants(None if self.varying is None else self.varying.pooled_variance_spectrum(tile))
 
+    def borderless_spectrum(self, tile: Tile = None) -> Spectrum:
+        """The same if borders between regions cost nothing."""
+        return self._with_constants(None if self.varying is None else self.varying.borderless_spectrum(tile))
+
     def _with_constants(self, varying: Spectrum | None) -> Spectrum:
         """Values that do not vary are components, too, of no variance."""
         constant = self.size - (0 if self.varying is None else self.varying.size)

@@ -55,11 +55,14 @@ class RateDistortion:
     @cached_property
     def _pooled(self) -> Spectrum:
         """For a coder that believes in one variance everywhere."""
-        if not isinstance(self.source, Piecewise | FieldModel):
-            return self.spectrum
-        regions = self.source.varying if isinstance(self.source, FieldModel) else self.source
-        alone = regions is None or len(regions.covariances) == 1
-        return self.spectrum if alone else self.source.pooled_variance_spectrum(self.tile)
+        several = _by_regions(self.source)
+        return self.spectrum if several is None else several.pooled_variance_spectrum(self.tile)
+
+    @cached_property
+    def _borderless(self) -> Spectrum:
+        """If regions had no borders."""
+        several = _by_regions(self.source)
+        return self.spectrum if several is None else several.borderless_spectrum(self.tile)
 
     @cached_property
     def _tilings(self) -> dict[int | tuple[int, ...] | None, RateDistortion]:
@@ -110,6 +113,10 @@ class RateDistortion:
     def price_of_one_model(self, distortion: float) -> float:
         """Bits per sample that believing in one variance for all regions costs; 0 for a source without regions."""
         return 0.0 if self._pooled is self.spectrum else max(0.0, self._pooled.rate(distortion) - self.rate(distortion))
+
+    def price_of_borders(self, distortion: float) -> float:
+        """Bits per sample that the borders of regions cost, across which nothing is known: their geometry's share."""
+        return max(0.0, self.rate(distortion) - self._borderless.rate(distortion))
 
     def interval(self, distortion: float) -> tuple[float, float]:
         """Between which rates the true one is, with 95% confidence; of an exact model, the rate twice."""
@@ -245,6 +252,13 @@ def rate_distortion(
     if not (isinstance(regions, str) and regions == "auto"):
         raise WorkbenchError("regions are for fields; a model has its own")
     return RateDistortion(field_or_model, tile)
+
+
+def _by_regions(source: Source) -> Piecewise | FieldModel | None:
+    """The source, if it has more than one region that varies."""
+    regions = source.varying if isinstance(source, FieldModel) else source
+    several = isinstance(regions, Piecewise) and len(regions.covariances) > 1
+    return source if several and isinstance(source, Piecewise | FieldModel) else None
 
 
 def _require_scipy() -> None:

@@ -186,6 +186,14 @@ class Piecewise:
         """The variances of independent components of all regions."""
         return Spectrum.joined(self.regions(tile))
 
+    def borderless_spectrum(self, tile: Tile = None) -> Spectrum:
+        """The same if borders between regions cost nothing: each region a share of a whole lattice of its kind."""
+        used = self._used()
+        wholes = [lattice_spectrum(self.covariances[label], self.labels.shape, tile) for label in used]
+        sizes = [np.count_nonzero(self.labels == label) for label in used]
+        parts = zip(wholes, sizes, strict=True)
+        return Spectrum.joined([Spectrum(whole.values, whole.counts * (size / whole.size)) for whole, size in parts])
+
     def pooled_variance_spectrum(self, tile: Tile = None) -> Spectrum:
         """The spectrum of a coder that believes the variance to be the same everywhere.
 

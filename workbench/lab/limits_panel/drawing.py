@@ -86,11 +86,11 @@ def _of_the_question(field: Field, state: LimitsState) -> list[Fact]:
 
 
 def _of_the_bound(state: LimitsState, found: Figures | None) -> list[Fact]:
-    rate, interval, tiles, price, pooled = [COMING] * 5
+    rate, interval, tiles, price, pooled, borders = [COMING] * 6
     if found is not None:
         rate, low, high, tiles = (_bits(bits) for bits in (found.rate, found.low, found.high, found.tiled))
         interval = f"{low} to {high}" if math.isfinite(found.high) else "too small to tell"
-        price, pooled = _more(found.tiled - found.rate), _more(found.pooled)
+        price, pooled, borders = _more(found.tiled - found.rate), _more(found.pooled), _bits(found.borders)
     here = "without tiles" if state.tile is None else f"in tiles of {state.tile}"
     return [
         Fact("Gaussian-model bound", rate, meaning=f"{BITS}no code needs less on average"),
@@ -98,6 +98,7 @@ def _of_the_bound(state: LimitsState, found: Figures | None) -> list[Fact]:
         Fact(f"bound {here}", tiles, meaning=f"{BITS}for codes that see one tile at a time"),
         Fact("price of tiles", price, meaning="bits per value that tiles coded apart from each other cost"),
         Fact("price of one variance", pooled, meaning="bits per value for believing that all regions vary as much"),
+        Fact("borders of regions", borders, meaning="of the bound, bits per value because nothing is known across borders"),
     ]
 
 

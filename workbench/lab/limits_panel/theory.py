@@ -116,6 +116,7 @@ class Figures:
     high: float
     tiled: float
     pooled: float      # more, for one variance in all regions
+    borders: float     # of the rate, what the borders of regions cost
     pointwise: float
     nbytes: int = 2**10
 
@@ -192,7 +193,8 @@ def figures(model: Model, in_tiles: Tiled, state: LimitsState) -> Figures:
     low, high = interval(limits, distortion)
     return Figures(
         distortion, limits.spectrum.level(distortion), limits.rate(distortion), low, high,
-        in_tiles.limits.rate(distortion), limits.price_of_one_model(distortion), limits.pointwise(state.eb),
+        in_tiles.limits.rate(distortion), limits.price_of_one_model(distortion), limits.price_of_borders(distortion),
+        limits.pointwise(state.eb),
     )
 
 
