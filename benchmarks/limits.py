@@ -72,7 +72,7 @@ def recovery() -> None:
         "two halves, sigma 1 and 4, 512²": ((512, 512), [Region(1.0, 0.95), Region(4.0, 0.95)], "split"),
         "blocks, rho 0.95 and 0.5, 512²": ((512, 512), [Region(1.0, 0.95), Region(1.0, 0.5)], "blocks"),
         "discs, sigma 1 and 3, 512²": ((512, 512), [Region(1.0, 0.9), Region(3.0, 0.9)], "discs"),
-        "blocks, sigma 1 and 3, 96³": ((96, 96, 96), [Region(1.0, 0.8), Region(3.0, 0.8)], "blocks"),
+        "blocks of 32, sigma 1 and 3, 128³": ((128, 128, 128), [Region(1.0, 0.8), Region(3.0, 0.8)], "blocks"),
     }
     for name, (shape, models, layout) in cases.items():
         field = wb.synthetic.piecewise_field(shape, models, seed=5, layout=layout)
