@@ -22,6 +22,7 @@ class View {
     this.model = model;
     this.el = el;
     this.bokeh = bokeh;
+    this.turn = Promise.resolve();
     this.hear = this.hear.bind(this);
     model.on("msg:custom", this.hear);
     this.draw(model.get("drawing"));
@@ -34,16 +35,24 @@ class View {
     if (change && number === this.number + 1) this.make(JSON.parse(change), number, buffers);
   }
 
+  // Bokeh draws in steps, so that a newer drawing may come before the last one is done. It waits for its turn.
   draw({ document, number }) {
     const { Document } = this.bokeh.require("document");
+    const newest = Document.from_json(JSON.parse(document));
+    this.document = newest;
+    this.number = number;
+    const turn = this.turn.then(() => this.document === newest && this.show(newest));
+    this.turn = turn.catch((error) => setTimeout(() => { throw error; })); // told, and the next has its turn
+  }
+
+  async show(document) {
     const { add_document_standalone: show } = this.bokeh.require("embed/standalone");
-    this.document?.clear();
-    this.document = Document.from_json(JSON.parse(document));
+    this.shown?.clear();
+    this.shown = document;
     const place = window.document.createElement("div");
     place.style.display = "contents";
     this.el.replaceChildren(place);
-    show(this.document, place, Object.fromEntries(this.document.roots().map((root) => [root.id, place])));
-    this.number = number;
+    await show(document, place, Object.fromEntries(document.roots().map((root) => [root.id, place])));
   }
 
   make({ content, ids }, number, buffers) {
@@ -54,7 +63,8 @@ class View {
 
   close() {
     this.model.off("msg:custom", this.hear);
-    this.document?.clear();
+    this.document = undefined;
+    this.turn.then(() => this.shown?.clear());
   }
 }
 
