@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 
-from playwright.sync_api import Locator
+from playwright.sync_api import Locator, expect
 
 from browser.conftest import Opened
 from browser.notebook_page import NotebookPage, eventually
@@ -40,6 +40,28 @@ def opened_panel(page: Opened, source: str, last: str) -> Iterator[NotebookPage]
 def idle(notebook: NotebookPage, last: str) -> None:
     """Wait until the panel has this result for its state, and does nothing more."""
     eventually(lambda: notebook.python(f"(panel.status.busy, {last!r} in panel._engine.results())") == "(False, True)")
+
+
+def assert_refused(panel: NotebookPage, field: str, nonsense: str, told: str, unusual: str) -> None:
+    """What cannot be is answered with a sentence and changes nothing; what is only unusual is taken."""
+    entry = panel.page.locator(f".wb-control-{field} input[type=text]")
+    before = entry.input_value()
+    entry.fill(nonsense)
+    entry.press("Enter")
+    expect(panel.page.get_by_role("alert")).to_contain_text(told)
+    expect(entry).to_have_value(before)
+    entry.fill(unusual)
+    entry.press("Enter")
+    eventually(lambda: panel.python(f"panel.state.{field}") == unusual)
+    expect(panel.page.get_by_role("alert")).to_have_count(0)
+
+
+def copied_code(panel: NotebookPage) -> str:
+    """What is on the clipboard after a press on "copy code"."""
+    panel.press("copy code")
+    expect(panel.page.get_by_role("button", name="copied")).to_be_visible()
+    code: str = panel.page.evaluate("() => navigator.clipboard.readText()")
+    return code
 
 
 def chart(notebook: NotebookPage, number: int) -> Locator:

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 from browser.conftest import Opened
 from browser.lab_server import LabServer
 from browser.notebook_page import NotebookPage, eventually
-from browser.panels import DECODED, ERROR, chart, fact, idle, opened_panel, prepared
+from browser.panels import DECODED, ERROR, assert_refused, chart, copied_code, fact, idle, opened_panel, prepared
 
 pytestmark = pytest.mark.slow
 SPECTRUM, LAST = 1, "spectra"   # the second chart, and what is computed last
@@ -73,22 +73,11 @@ def test_pictures_zoom_together_and_blink(panel: NotebookPage) -> None:
 
 
 def test_nonsense_is_answered_with_a_sentence(panel: NotebookPage) -> None:
-    entry = panel.page.locator(".wb-control-eb input[type=text]")
-    before = entry.input_value()
-    entry.fill("a lot")
-    entry.press("Enter")
-    expect(panel.page.get_by_role("alert")).to_contain_text("the error bound must be a positive number")
-    expect(entry).to_have_value(before)
-    entry.fill("1e-9")
-    entry.press("Enter")
-    eventually(lambda: panel.python("panel.state.eb") == "1e-09")
-    expect(panel.page.get_by_role("alert")).to_have_count(0)
+    assert_refused(panel, "eb", "a lot", "the error bound must be a positive number", "1e-09")
 
 
 def test_the_code_that_is_copied_gives_what_is_shown(panel: NotebookPage) -> None:
-    panel.press("copy code")
-    expect(panel.page.get_by_role("button", name="copied")).to_be_visible()
-    code = panel.page.evaluate("() => navigator.clipboard.readText()")
+    code = copied_code(panel)
     assert "wb.compress(field" in code
     panel.run_cell(code)
     assert panel.python("bool((decoded.values == panel.result['trial'].decoded.values).all())") == "True"

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from browser.conftest import Opened
 from browser.notebook_page import NotebookPage, eventually
-from browser.panels import DECODED, chart, fact, idle, opened_panel, prepared
+from browser.panels import DECODED, assert_refused, chart, copied_code, fact, idle, opened_panel, prepared
 
 pytestmark = pytest.mark.slow
 SPECTRA, RATES, GAP = range(3)   # the charts
@@ -111,22 +111,11 @@ def test_bits_above_the_bound_can_be_looked_at(panel: NotebookPage) -> None:
 
 
 def test_nonsense_is_answered_with_a_sentence(panel: NotebookPage) -> None:
-    entry = panel.page.locator(".wb-control-eps input[type=text]")
-    before = entry.input_value()
-    entry.fill("0.9")
-    entry.press("Enter")
-    expect(panel.page.get_by_role("alert")).to_contain_text("must lie in (0, 0.5]")
-    expect(entry).to_have_value(before)
-    entry.fill("1e-20")
-    entry.press("Enter")
-    eventually(lambda: panel.python("panel.state.eps") == "1e-20")
-    expect(panel.page.get_by_role("alert")).to_have_count(0)
+    assert_refused(panel, "eps", "0.9", "must lie in (0, 0.5]", "1e-20")
 
 
 def test_the_code_that_is_copied_gives_what_is_shown(panel: NotebookPage) -> None:
-    panel.press("copy code")
-    expect(panel.page.get_by_role("button", name="copied")).to_be_visible()
-    code = panel.page.evaluate("() => navigator.clipboard.readText()")
+    code = copied_code(panel)
     assert "wb.rate_distortion(field)" in code
     panel.run_cell(code)
     assert panel.python("limits.rate(distortion) == panel.result['figures'].rate") == "True"

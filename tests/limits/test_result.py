@@ -125,7 +125,8 @@ def test_the_drawing_names_its_lines():
     named = set(re.findall(r">([^<>]+)</text>", drawing))
     assert {"Gaussian-model bound", "in tiles of 8", "one variance for all", "sz3"} <= named
     assert drawing.count("<polygon") == 1
-    assert "band" not in wb.rate_distortion(wb.limits.memoryless(1.0, 100)).plot().svg
+    assert "fixed length, 0.01 fail" in wb.rate_distortion(wb.limits.memoryless(1.0, 100)).plot().svg
+    assert "sz3" not in wb.rate_distortion(field).plot().svg
 
 
 @pytest.mark.parametrize(("call", "told"), [

@@ -11,7 +11,7 @@ from typing import Any
 from workbench.bounds.chart import Chart, Point, chart
 from workbench.bounds.pareto import unbeaten
 from workbench.bounds.run import Run
-from workbench.bounds.table import table
+from workbench.bounds.table import data_frame, table
 from workbench.errors import WorkbenchError
 
 
@@ -73,15 +73,9 @@ class Sweep:
 
     def to_dataframe(self) -> Any:
         """The rows as a pandas DataFrame; options and notes are text, what a row does not have is missing."""
-        try:
-            import pandas
-        except ImportError:
-            raise WorkbenchError(
-                "to_dataframe needs pandas, which is not installed: pip install 'lossbench[lab]'"
-            ) from None
         rows = [run.row() for run in self.rows]
         texts = [{"options": json.dumps(row["options"], sort_keys=True), "notes": "; ".join(row["notes"])} for row in rows]
-        return pandas.DataFrame([{**row, **text} for row, text in zip(rows, texts, strict=True)])
+        return data_frame([{**row, **text} for row, text in zip(rows, texts, strict=True)])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as what JSON knows: numbers that are NaN or infinite become None."""

@@ -1,12 +1,14 @@
-"""The rows of a sweep as a table of a notebook."""
+"""The rows of a sweep as a table of a notebook, or of pandas."""
 
 from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from workbench.bounds.run import Run
+from workbench.errors import WorkbenchError
 
 LEFT = 'style="text-align: left"'
 
@@ -46,3 +48,12 @@ def _remark(run: Run) -> str:
     stored = run.figures.get("chunks_stored_exactly")
     exactly = [f"{stored:,} of {run['chunks']:,} chunks stored exactly"] if stored else []
     return "; ".join([*exactly, *(["cached"] if run.cached else [])])
+
+
+def data_frame(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Rows as a pandas DataFrame."""
+    try:
+        import pandas
+    except ImportError:
+        raise WorkbenchError("to_dataframe needs pandas, which is not installed: pip install 'lossbench[lab]'") from None
+    return pandas.DataFrame(rows)

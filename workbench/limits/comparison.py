@@ -13,6 +13,7 @@ import numpy as np
 from workbench import codecs as registry
 from workbench.bounds import Run, sweep
 from workbench.bounds.sweep import Progress, Stoppable
+from workbench.bounds.table import data_frame
 from workbench.codecs import Codec
 from workbench.data import Field
 from workbench.errors import WorkbenchError
@@ -45,13 +46,7 @@ class Comparison:
 
     def to_dataframe(self) -> Any:
         """One row for each point, as a pandas DataFrame."""
-        try:
-            import pandas
-        except ImportError:
-            raise WorkbenchError(
-                "to_dataframe needs pandas, which is not installed: pip install 'lossbench[lab]'"
-            ) from None
-        return pandas.DataFrame([row(point) for point in self.points])
+        return data_frame([row(point) for point in self.points])
 
     def __repr__(self) -> str:
         return f"Comparison({len(self)} operating points, {len(self.left_out)} runs left out)"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 SURROGATES = 99
+LEAST = 3 / (SURROGATES + 1)   # probability that can be told: no surrogate is as far off, in one of three figures
 MOST_CELLS = 2**14   # of a box that is looked at
 TALKS = 0.05         # how far a figure may be from that of the surrogates before it is worth a warning
 
@@ -24,14 +25,14 @@ class Gaussianity:
     outliers: float      # excess kurtosis
     lopsidedness: float   # skewness
     bursts: float        # correlation of the squares of neighbours
-    probability: float   # by rank among the surrogates: at least 1 / (surrogates + 1)
+    probability: float   # by rank among the surrogates, with three figures: at least LEAST
     cells: int
 
     @property
     def visibly_not(self) -> bool:
-        """Whether the field is not Gaussian, and by more than hardly."""
+        """Whether no Gaussian surrogate is as far off, and it is worth mentioning."""
         notable = max(abs(self.outliers), abs(self.lopsidedness), abs(self.bursts)) > TALKS
-        return self.probability <= 2 / (SURROGATES + 1) and notable
+        return self.probability <= LEAST and notable
 
     def __str__(self) -> str:
         figures = f"excess kurtosis {self.outliers:+.2f}, skewness {self.lopsidedness:+.2f}, bursts {self.bursts:+.2f}"
@@ -48,9 +49,7 @@ def gaussianity(residuals: np.ndarray, seed: int = 0) -> Gaussianity | None:
     random = np.random.default_rng(seed)
     others = np.array([_figures(_surrogate(cut, random)) for _ in range(SURROGATES)])
     beyond = (np.abs(others - others.mean(axis=0)) >= np.abs(found - others.mean(axis=0))).sum(axis=0)
-    probability = min(1.0, len(found) * float((beyond.min() + 1) / (SURROGATES + 1)))   # of three figures, the most unusual
-    if beyond.min() == 0:
-        probability = 1 / (SURROGATES + 1)
+    probability = min(1.0, len(found) * float(beyond.min() + 1) / (SURROGATES + 1))   # of three figures, the most unusual
     outliers, lopsidedness, bursts = map(float, found)
     return Gaussianity(outliers, lopsidedness, bursts, probability, cut.size)
 

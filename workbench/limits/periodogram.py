@@ -97,10 +97,15 @@ def folded_transform(lagged: np.ndarray) -> np.ndarray:
 def _half(power: np.ndarray) -> np.ndarray:
     """The mean over the signs of each axis' frequency."""
     for axis, length in enumerate(power.shape):
-        ahead = np.moveaxis(power, axis, 0)
-        mirrored = np.concatenate([ahead[:1], ahead[:0:-1]])
-        power = np.moveaxis(0.5 * (ahead + mirrored)[: length // 2 + 1], 0, axis)
+        power = _either_sign(power, axis, length // 2 + 1)
     return power
+
+
+def _either_sign(circular: np.ndarray, axis: int, kept: int) -> np.ndarray:
+    """The mean over both signs of an axis that runs in a circle, from 0 up."""
+    ahead = np.moveaxis(circular, axis, 0)
+    mirrored = np.concatenate([ahead[:1], ahead[:0:-1]])
+    return np.moveaxis(0.5 * (ahead + mirrored)[:kept], 0, axis)
 
 
 def _multiplicity(length: int) -> np.ndarray:
@@ -128,9 +133,7 @@ def _window(weight: np.ndarray) -> np.ndarray:
     axes = tuple(range(weight.ndim))
     seen = np.fft.irfftn(np.abs(np.fft.rfftn(weight, [2 * length for length in weight.shape], axes)) ** 2, axes=axes)
     for axis, length in enumerate(weight.shape):
-        ahead = np.moveaxis(seen, axis, 0)
-        mirrored = np.concatenate([ahead[:1], ahead[:0:-1]])
-        seen = np.moveaxis(0.5 * (ahead + mirrored)[:length], 0, axis)
+        seen = _either_sign(seen, axis, length)
     return np.asarray(seen / seen.flat[0])
 
 

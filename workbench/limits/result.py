@@ -192,12 +192,13 @@ class FieldLimits(RateDistortion):
         self,
         eps: float = EPS,
         tile: int | None = None,
-        codecs: Comparison | str | Codec | Iterable[str | Codec] | None = (),
+        codecs: Comparison | str | Codec | Iterable[str | Codec] | None = None,
     ) -> Chart:
         """The bounds and, with `codecs`, their operating points, as a drawing; a `Comparison` is not run again."""
-        empty = isinstance(codecs, tuple | list) and not codecs
-        points = () if empty else (codecs if isinstance(codecs, Comparison) else self.compare(codecs)).points
-        return plot(self, eps, tile, points)
+        if codecs is None:
+            return super().plot(eps, tile)
+        measured = codecs if isinstance(codecs, Comparison) else self.compare(codecs)
+        return plot(self, eps, tile, measured.points)
 
     def _repr_html_(self) -> str:
         rows = []
