@@ -21,10 +21,10 @@ from workbench import backend
 from workbench.archive import Damaged
 from workbench.archive import chunk as chunks
 from workbench.archive.frame import pack, unpack
-from workbench.clusters.keep.edits import EDIT, PIN
 from workbench.clusters.keep.partition import fingerprint
 from workbench.data.readers import open_file
 from workbench.errors import GuaranteeBroken, WorkbenchError
+from workbench.guarantees.sections import EDIT, PIN
 
 ORDERS = ["keep", "free"]
 LENGTH = 0.25

@@ -20,15 +20,12 @@ from workbench.archive.frame import Damaged, Frame
 from workbench.archive.layout import ArrayLayout
 from workbench.backend import Array
 from workbench.clusters.keep.correction import corrected
-from workbench.clusters.keep.edits import EDIT, PIN
 from workbench.codecs import Codec, Tolerance
 from workbench.codecs.pcodec import PCodec
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Guarded, decode_guarded
-from workbench.guarantees.enforce import CODE, FIX, LOGS, SAME
+from workbench.guarantees.sections import ALL, BYTES, CHECKSUM, EDIT, PIN, SAME
 
-BYTES = "byte"      # bytes, deflated: masks, and integers of eight bits
-CHECKSUM = "dcrc"   # CRC-32 of the decoded values: tells when a codec decodes to something else than it once did
 CHECKSUMS = "lossbench:chunks"   # an array's attribute: those of all its chunks, so that none takes another's place
 
 
@@ -55,7 +52,7 @@ def exact_chunk(values: np.ndarray) -> bytes:
 
 def with_checksums(layout: ArrayLayout, chunks: Sequence[bytes]) -> ArrayLayout:
     """The layout of an array that consists of these chunks and no others."""
-    sections = (CODE, LOGS, FIX, SAME, BYTES, EDIT, PIN)   # not looked at: they were just made
+    sections = tuple(tag for tag in ALL if tag != CHECKSUM)   # not checked: they were just made
     found = [bytes(frame.unpack(chunk, layout.name, lazy=sections).section(CHECKSUM)).hex() for chunk in chunks]
     return dataclasses.replace(layout, attributes={**layout.attributes, CHECKSUMS: "".join(found)})
 

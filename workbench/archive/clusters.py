@@ -18,7 +18,7 @@ import numpy as np
 from workbench import backend, ordering
 from workbench.archive import frame
 from workbench.archive.certificate import Promise
-from workbench.archive.chunk import CHECKSUM, with_checksums
+from workbench.archive.chunk import with_checksums
 from workbench.archive.encoding import EncodedArray, Progress
 from workbench.backend import Array
 from workbench.clusters import friends_of_friends
@@ -30,6 +30,7 @@ from workbench.data.extent import extent
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Limit, check
 from workbench.guarantees.check import bits_of
+from workbench.guarantees.sections import CHECKSUM
 
 HOLDS = (
     "so the mass function, multiplicities and memberships of these groups are those of the original, and no centre of mass "

@@ -10,11 +10,12 @@ import numpy as np
 
 from workbench import backend
 from workbench.archive import frame
-from workbench.archive.chunk import CHECKSUM, checksums_of, codec_of, decode_frame, decodes_as_written
+from workbench.archive.chunk import checksums_of, codec_of, decode_frame, decodes_as_written
 from workbench.archive.frame import Damaged, Frame
 from workbench.archive.layout import ArrayLayout, read_chunk
 from workbench.archive.store import Store
 from workbench.codecs import Codec
+from workbench.guarantees.sections import CHECKSUM
 
 Index = tuple[int, ...]
 Slices = tuple[slice, ...]

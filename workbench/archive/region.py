@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from workbench.archive.chunk import CHECKSUM
 from workbench.archive.frame import Damaged
 from workbench.archive.reading import Index, StoredArray
 from workbench.codecs.codec import CodecFailed
@@ -22,7 +21,7 @@ from workbench.codecs.lattice import LatticeCodec
 from workbench.codecs.lattice_stream import Stream, Stretches
 from workbench.data.extent import inside
 from workbench.errors import WorkbenchError
-from workbench.guarantees.enforce import CODE
+from workbench.guarantees.sections import CHECKSUM, CODE
 from workbench.ordering import gather_rows
 
 REMEMBERED = 16   # chunks, about a megabyte each

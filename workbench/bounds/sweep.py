@@ -15,6 +15,7 @@ import numpy as np
 
 from workbench import backend, codecs
 from workbench.archive import document
+from workbench.arguments import whole_number
 from workbench.bounds.cache import Cache, Where, cache_at, key_of
 from workbench.bounds.measure import Cancelled, measure
 from workbench.bounds.parts import arrays_of, digest_of
@@ -23,7 +24,6 @@ from workbench.bounds.run import Metrics, Order, Question, Run
 from workbench.bounds.workers import in_processes
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
-from workbench.data.synthetic.arguments import whole_number
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
 

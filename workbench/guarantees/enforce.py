@@ -5,12 +5,7 @@ A codec aims; this decodes what it wrote, compares, and corrects what is broken.
 thing, or helps so little that all bits take less room is left out: the chunk is then stored exactly, and the figures say
 why. Either the promise holds or there is an error; never an archive that is wrong.
 
-What a chunk consists of is a dict of byte strings by tags of four letters:
-
-    code    what the codec made of the values, or of their logarithms
-    logs    signs and zeros beside the logarithms
-    fix_    corrections of what came out of the above
-    same    all values, lossless, instead of all of the above
+What a chunk consists of is a dict of byte strings by tags of four letters: `sections.py` lists them.
 """
 
 from __future__ import annotations
@@ -34,8 +29,7 @@ from workbench.guarantees.correction import apply_correction, encode_correction
 from workbench.guarantees.gaps import filled
 from workbench.guarantees.logarithm import from_logs, log_dtype, to_logs
 from workbench.guarantees.safeguard import Safeguard, safeguarded, safeguards_hold
-
-CODE, LOGS, FIX, SAME = "code", "logs", "fix_", "same"
+from workbench.guarantees.sections import CODE, FIX, LOGS, SAME
 
 MANY = 0.1   # the share of corrected values from which all of them, exactly, may take less room
 

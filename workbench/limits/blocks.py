@@ -17,7 +17,7 @@ from itertools import product
 
 import numpy as np
 
-from workbench.data.synthetic.arguments import grid_shape, whole_number
+from workbench.arguments import grid_shape, whole_number
 from workbench.errors import WorkbenchError
 from workbench.limits.axis import modes
 from workbench.limits.correlation import Autoregressive, Correlation

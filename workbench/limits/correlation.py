@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from workbench.data.synthetic.arguments import number, positive, whole_number
+from workbench.arguments import number, positive, whole_number
 from workbench.errors import WorkbenchError
 
 NEGLIGIBLE = 1e-15   # a covariance, relative to that at distance 0

@@ -19,7 +19,7 @@ from itertools import product
 
 import numpy as np
 
-from workbench.data.synthetic.arguments import whole_number
+from workbench.arguments import whole_number
 from workbench.errors import WorkbenchError
 from workbench.limits.correlation import Correlation
 from workbench.limits.spectrum import LOG2E

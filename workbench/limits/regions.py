@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from workbench.arguments import whole_number
 from workbench.data import Field
-from workbench.data.synthetic.arguments import whole_number
 from workbench.errors import WorkbenchError
 from workbench.limits.segmentation import SMALLEST, find_textures
 from workbench.metrics.pairs import require_host

@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from workbench.data.synthetic.arguments import grid_shape, number, positive, whole_number
+from workbench.arguments import grid_shape, number, positive, whole_number
 from workbench.errors import WorkbenchError
 from workbench.limits.axis import sine_frequencies
 from workbench.limits.blocks import Tile, lattice_spectrum, region_spectrum, tile_lengths

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from workbench import backend
+from workbench.arguments import whole_number
 from workbench.backend import Array
 from workbench.data import Field, Particles
-from workbench.data.synthetic.arguments import whole_number
 from workbench.errors import WorkbenchError
 from workbench.metrics.displacements import displacements
 from workbench.metrics.errors import Errors, pointwise

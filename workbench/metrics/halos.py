@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from workbench.arguments import whole_number
 from workbench.clusters import Catalogue, Groups, catalogue, friends_of_friends
 from workbench.clusters.friends import Unit
 from workbench.data import Particles
 from workbench.data.periodic import nearest_image
-from workbench.data.synthetic.arguments import whole_number
 from workbench.metrics.pairs import check_particles, checked_order, require_host
 
 

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from workbench import backend
+from workbench.arguments import whole_number
 from workbench.data import Particles
-from workbench.data.synthetic.arguments import whole_number
 from workbench.errors import WorkbenchError
 from workbench.metrics.pairs import require_host
 from workbench.metrics.spectrum import Spectrum, shell_averages, wave_numbers

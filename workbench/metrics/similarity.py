@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from workbench import backend
+from workbench.arguments import whole_number
 from workbench.backend import Array
 from workbench.data import Field
-from workbench.data.synthetic.arguments import whole_number
 from workbench.errors import WorkbenchError
 from workbench.metrics.errors import Errors, pointwise
 from workbench.metrics.pairs import field_pair, reshaped, tiles, valid_in

@@ -19,9 +19,9 @@ import numpy as np
 
 from workbench.backend import Array
 from workbench.data import Field
-from workbench.data.synthetic.fourier import over_slabs
 from workbench.errors import WorkbenchError
 from workbench.metrics.pairs import CHUNK_VALUES, chunks, require_host, reshaped, valid_in
+from workbench.slabs import over_slabs
 
 PerAxis = Sequence[np.ndarray]   # a factor for each wave number along each axis
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from workbench.arguments import positive, whole_number
 from workbench.backend import Array
 from workbench.data import Field, Particles
-from workbench.data.synthetic.arguments import positive, whole_number
 from workbench.errors import WorkbenchError
 from workbench.metrics.displacements import moves
 from workbench.metrics.errors import Errors, pointwise

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 import oracles
 import workbench as wb
 from workbench.clusters.keep import Correction
-from workbench.clusters.keep.edits import EDIT, PIN, apply_edits
+from workbench.clusters.keep.edits import apply_edits
 from workbench.guarantees import Bound, Limit, check
 from workbench.guarantees.correction import apply_correction
+from workbench.guarantees.sections import EDIT, PIN
 
 SOLVERS = ("auto", "pgd", "refine")
 

@@ -10,8 +10,9 @@ import workbench as wb
 from clusters.keep.scenarios import SOLVERS, Scenario, decoded_with
 from workbench import backend
 from workbench.clusters.keep import Correction
-from workbench.clusters.keep.edits import EDIT, PIN, apply_edits
+from workbench.clusters.keep.edits import apply_edits
 from workbench.guarantees.correction import apply_correction
+from workbench.guarantees.sections import EDIT, PIN
 
 
 def clustered(dimensions: int, dtype: type, box: float | None, count: int = 6000, min_members: int = 1) -> Scenario:

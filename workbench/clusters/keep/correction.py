@@ -10,10 +10,11 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.groups import Groups
-from workbench.clusters.keep.edits import EDIT, PIN, Edits, Surmise, apply_edits
+from workbench.clusters.keep.edits import Edits, Surmise, apply_edits
 from workbench.clusters.keep.promise import KeepClusters
 from workbench.clusters.keep.repair import Step
 from workbench.guarantees.correction import apply_correction, encode_correction
+from workbench.guarantees.sections import EDIT, PIN
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,6 @@ from workbench.clusters.keep.moves import PARTS, alphabet
 from workbench.codecs.symbols import decode_symbols, encode_symbols
 from workbench.errors import WorkbenchError
 
-EDIT, PIN = "edit", "pin_"   # the sections of a chunk: moves; corrections of particles that get their original coordinates
-
 # What tells how likely a move is: how far, in bounds, the distance to someone beside it is from a linking length; and how
 # near, in linking lengths, the nearest one is. Steps of both; kernels/edits.cu makes one number of them.
 _MISSES = (0.5, 1.0, 1.75, 2.5, 3.5)

@@ -10,11 +10,12 @@ from dataclasses import asdict
 
 import numpy as np
 
+from workbench.arguments import number, positive, whole_number
 from workbench.data.particles import Particles
-from workbench.data.synthetic.arguments import generator, number, positive, whole_number
 from workbench.data.synthetic.cosmology import Cosmology
 from workbench.data.synthetic.initial_conditions import Displacements, displacements
 from workbench.data.synthetic.particle_mesh import evolve, leapfrog
+from workbench.data.synthetic.random_numbers import generator
 from workbench.errors import WorkbenchError
 
 CELLS_PER_PARTICLE = 2   # of the mesh, along each axis

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from workbench.arguments import number, positive, whole_number
 from workbench.data.particles import Particles
-from workbench.data.synthetic.arguments import generator, number, positive, whole_number
+from workbench.data.synthetic.random_numbers import generator
 from workbench.errors import WorkbenchError
 
 LATTICES: dict[str, tuple[tuple[float, float, float], ...]] = {

@@ -18,7 +18,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.data.synthetic.cosmology import Cosmology
-from workbench.data.synthetic.fourier import over_slabs
+from workbench.slabs import over_slabs
 
 _UNIT_MASS = 2.0**-45   # one particle in fixed point, as in kernels/mesh.cu
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from workbench.arguments import grid_shape
 from workbench.data.field import Field
-from workbench.data.synthetic.arguments import generator, grid_shape
+from workbench.data.synthetic.random_numbers import generator
 from workbench.errors import WorkbenchError
 
 _STEEPEST = 20   # beyond it, single precision sees one wave only

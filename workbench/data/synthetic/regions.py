@@ -14,8 +14,9 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from workbench.arguments import grid_shape, positive, whole_number
 from workbench.data.field import Field
-from workbench.data.synthetic.arguments import generator, grid_shape, positive, whole_number
+from workbench.data.synthetic.random_numbers import generator
 from workbench.errors import WorkbenchError
 
 

@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 
 from workbench import backend
+from workbench.arguments import positive, whole_number
 from workbench.data import Field, Particles
-from workbench.data.synthetic.arguments import positive, whole_number
 from workbench.errors import WorkbenchError
 from workbench.lab.bounds_panel.state import nice
 from workbench.lab.description import Window, checked_window

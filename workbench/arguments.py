@@ -1,4 +1,4 @@
-"""What all samples ask of their arguments: whole numbers, a shape, a positive length, a seed."""
+"""Checks of arguments that many functions share: whole numbers, positive numbers, numbers within limits, grid shapes."""
 
 from __future__ import annotations
 
@@ -58,8 +58,3 @@ def grid_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
     if not 1 <= len(axes) <= 4:
         raise WorkbenchError(f"shape must have 1 to 4 axes; got {shape!r}")
     return tuple(whole_number("each axis of shape", points, least=1) for points in axes)
-
-
-def generator(seed: Any) -> np.random.Generator:
-    """The random numbers of a seed: Philox, whose stream is the same on every platform."""
-    return np.random.Generator(np.random.Philox(whole_number("seed", seed, least=0)))

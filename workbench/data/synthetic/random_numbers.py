@@ -1,0 +1,14 @@
+"""The random numbers of all samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from workbench.arguments import whole_number
+
+
+def generator(seed: Any) -> np.random.Generator:
+    """The random numbers of a seed: Philox, whose stream is the same on every platform."""
+    return np.random.Generator(np.random.Philox(whole_number("seed", seed, least=0)))
