@@ -388,9 +388,9 @@ def test_impossible_questions_are_refused(distortion, eps):
 
 
 def test_dimensions_and_codebooks_that_do_not_exist_are_refused():
-    with pytest.raises(WorkbenchError, match="two dimensions"):
+    with pytest.raises(WorkbenchError, match="at least 2 for codewords on a sphere"):
         sphere(1, 0.1, 0.1)
-    with pytest.raises(WorkbenchError, match="three dimensions"):
+    with pytest.raises(WorkbenchError, match="at least 3 for the bound by coverings"):
         rogers(2, 0.1, 0.1)
     with pytest.raises(WorkbenchError, match="codebook must be"):
         gaussian_codebook(Spectrum.of(1.0, 9), 0.1, 0.1, "lattice")

@@ -265,10 +265,10 @@ WRONG = [
     ({"values": np.full((3, 3), np.nan)}, "values must be finite in all regions"),
     ({"means": [1.0, 2.0]}, "means must be 1 finite numbers"),
     ({"means": [np.inf]}, "means must be 1 finite numbers"),
-    ({"neighbours": [(0, 0)]}, "neighbours must be up to 62 different steps of 2 whole numbers"),
-    ({"neighbours": [(0, 1)]}, "the first that is not 0 is negative"),
+    ({"neighbours": [(0, 0)]}, "neighbours must be up to 62 different offsets of 2 whole numbers"),
+    ({"neighbours": [(0, 1)]}, "with a negative first nonzero number"),
     ({"neighbours": [(-1, 0), (-1, 0)]}, "different"),
-    ({"neighbours": [(-1,)]}, "steps of 2"),
+    ({"neighbours": [(-1,)]}, "offsets of 2"),
     ({"neighbours": [(-1.5, 0)]}, "each step of neighbours must be a whole number"),
 ]
 

@@ -42,6 +42,6 @@ def test_the_lever_is_what_closes_most_of_the_gap():
 def test_below_the_bound_is_a_matter_of_the_model():
     miracle = point(bits=2.0)
     assert miracle.below
-    assert "not what the Gaussian model" in miracle.lever
+    assert "does not describe the field" in miracle.lever
     assert not point(bits=2.95).below   # which the uncertainty of the estimate explains
     assert point(bits=2.95).gap == pytest.approx(-0.05)

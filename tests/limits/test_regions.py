@@ -287,7 +287,7 @@ def test_a_given_map_is_renumbered_and_kept():
     [
         (np.zeros((3, 2), int), r"in the shape of the field, \(2, 3\); got int64 of shape \(3, 2\)"),
         (np.zeros((2, 3)), "whole numbers .* got float64"),
-        (np.full((2, 3), -1), "at least one place"),
+        (np.full((2, 3), -1), "must contain a valid value"),
         ([["a"] * 3] * 2, "whole numbers"),
     ],
 )

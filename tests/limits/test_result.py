@@ -133,7 +133,7 @@ def test_the_drawing_names_its_lines():
     (lambda: wb.rate_distortion("field.npy"), "expected a field"),
     (lambda: wb.rate_distortion(np.zeros((0, 3))), "empty"),
     (lambda: wb.rate_distortion(wb.synthetic.cosmic_web(n=8)), "expected a field"),
-    (lambda: wb.rate_distortion(wb.limits.memoryless(1.0, 9), regions=2), "regions are for fields"),
+    (lambda: wb.rate_distortion(wb.limits.memoryless(1.0, 9), regions=2), "regions must be 'auto' for an exact model"),
     (lambda: wb.rate_distortion(wb.limits.memoryless(1.0, 9), tile=3).rate(0.1), "tile must be None"),
     (lambda: wb.rate_distortion(wb.limits.memoryless(1.0, 9)).rate(0.0), "distortion must be"),
     (lambda: wb.rate_distortion(wb.limits.memoryless(1.0, 9)).rate(float("nan")), "distortion must be"),

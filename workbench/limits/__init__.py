@@ -1,4 +1,4 @@
-"""Limits: how far a codec is from what rate-distortion theory allows, for finite, heterogeneous, tiled fields.
+"""Limits: the distance of a codec from the bounds of rate-distortion theory, for finite, heterogeneous, tiled fields.
 
 `rate_distortion` (also `wb.rate_distortion`) takes a field, or one of the exact models here.
 

@@ -1,9 +1,9 @@
-"""What codes for a finite field need, nearly: the rate of an infinite one, corrected by the dispersion.
+"""Normal approximation of the finite-length rate: the asymptotic rate plus a correction by the dispersion.
 
-The information in a field of n samples is the sum of many small parts, so it is nearly normal, with n times the rate as its
-mean and n times the dispersion as its variance. A code of fixed length has to hold all but a share eps of the fields, which
-costs some 1/sqrt(n) bits per sample; one of variable length may ignore that share, the costliest, and needs less than the
-rate. Both are off by about (log2 n)/n, to either side: they are estimates, and no bounds.
+The information in a field of n samples is a sum of many small terms. By the central limit theorem it is nearly normal, with
+mean n times the rate and variance n times the dispersion. A fixed-length code must cover all but a share eps of the fields,
+which costs about 1/sqrt(n) bits per sample. A variable-length code may ignore this share, which is the most expensive one,
+and needs less than the rate. Both estimates have an error of about (log2 n)/n of either sign, so they are not bounds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from workbench.limits.spectrum import Spectrum, require_excess
 
 
 def normal(spectrum: Spectrum, distortion: float, eps: float) -> float:
-    """Bits per sample of the best code of fixed length with P[mean square error > distortion] = eps, nearly.
+    """Approximate bits per sample of the best fixed-length code with P[mean square error > distortion] = eps.
 
     Kostina and Verdu 2012 for equal variances, Tasci and Kostina 2026 for unequal ones.
 
@@ -27,9 +27,9 @@ def normal(spectrum: Spectrum, distortion: float, eps: float) -> float:
 
 
 def variable_length(spectrum: Spectrum, distortion: float, eps: float) -> float:
-    """Mean bits per sample of the best code of variable length with P[mean square error > distortion] = eps, nearly.
+    """Approximate mean bits per sample of the best variable-length code with P[mean square error > distortion] = eps.
 
-    Kostina, Polyanskiy and Verdu 2015. A code that always keeps the distortion, as error-bounded codecs do, needs the rate.
+    Kostina, Polyanskiy and Verdu 2015. A code that never exceeds the distortion, as error-bounded codecs, needs the rate.
 
     >>> round(variable_length(Spectrum.of(1.0, 1000), 0.25, 0.01), 5)
     0.98914
@@ -41,7 +41,7 @@ def variable_length(spectrum: Spectrum, distortion: float, eps: float) -> float:
 
 
 def _exceeded(eps: float) -> float:
-    """What a standard Gaussian number exceeds with probability eps."""
+    """The threshold that a standard Gaussian variable exceeds with probability eps."""
     from scipy.special import ndtri
 
     return -float(ndtri(eps))

@@ -1,9 +1,9 @@
-"""One axis of a lattice: the vectors that make its covariance matrix diagonal, and what they see of each distance.
+"""Eigenvectors of the covariance matrix of one axis, with their variances and autocorrelations.
 
-On a box, a product of such vectors, one per axis, is the natural transform: exact where the covariance is a product, too.
-Then all that is needed of a vector v is its variance. Otherwise it is its autocorrelation, the sum of v[i] v[i + lag]: the
-variance of a product of vectors is the covariance at each lag times the product of their autocorrelations, summed over
-lags. So nothing larger than one axis is ever diagonalised.
+On a box, products of these vectors, one per axis, form the natural transform basis. It diagonalises a separable covariance
+exactly; then only the variance of each vector v is needed. For other covariances its autocorrelation, the sum of
+v[i] v[i + lag], is needed: the variance of a product of vectors is the sum over all lags of the covariance times the
+product of the autocorrelations. So no matrix larger than one axis is diagonalised.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ REMEMBERED = 8   # axes; each may take tens of megabytes
 
 @dataclass(frozen=True, eq=False)
 class Modes:
-    """The eigenvectors of an axis by ascending variance (of unit signal), and the weight that each gives to each lag.
+    """The eigenvectors of an axis by ascending variance (for unit signal), and the weight of each lag in each of them.
 
-    A mode that stands for several has their mean weights. The weights are the variance itself, one column, where the
-    covariance is a product.
+    A mode that represents several has their mean weights. For a separable covariance, `weights` has one column, which is
+    the variance itself.
     """
 
     variances: np.ndarray
@@ -31,7 +31,7 @@ class Modes:
     counts: np.ndarray
 
     def grouped(self, classes: int) -> Modes:
-        """Modes of nearly equal variance made one, in so many classes of equal width on a logarithmic scale."""
+        """Merge modes of nearly equal variance into at most `classes` logarithmic classes of equal width."""
         if self.variances.size <= classes:
             return self
         logs = np.log(np.maximum(self.variances, 1e-16 * self.variances[-1]))
@@ -44,7 +44,7 @@ class Modes:
 
 
 def modes(correlation: Correlation, axis: int, length: int) -> Modes:
-    """The modes of an axis of so many points."""
+    """The modes of an axis of `length` points."""
     if isinstance(correlation, Autoregressive):
         variances = _recursion_variances(length, abs(correlation.rhos[axis]))
         return Modes(variances, variances[:, None], np.ones(length))
@@ -56,21 +56,21 @@ def modes(correlation: Correlation, axis: int, length: int) -> Modes:
 
 
 def sine_frequencies(length: int, rho: float, ends: int = 2) -> np.ndarray:
-    """The frequencies of the sines that diagonalise the recursion x[i] = rho x[i-1] + noise on so many points, ascending.
+    """Ascending frequencies of the sines that diagonalise the recursion x[i] = rho x[i-1] + noise on `length` points.
 
     Kac, Murdock & Szego (1953): w solves (length + 1) w + ends * arg(1 - rho exp(-iw)) = pi j, for rho in [0, 1). A
-    stationary recursion is free at both ends, one that starts at zero at one. The left side is concave and increasing, so
-    that Newton's method, started below the roots, climbs to all of them at once.
+    stationary recursion has two free ends; a recursion that starts at zero has one. The left side is concave and
+    increasing, so Newton's method converges from below to all roots at once.
     """
     target = np.pi * np.arange(1, length + 1)
     frequency = (target - np.pi) / (length + 1)
     while True:
-        half = 2 * np.sin(frequency / 2) ** 2   # 1 - cos(frequency), with all its digits
+        half = 2 * np.sin(frequency / 2) ** 2   # 1 - cos(frequency), without cancellation
         phase = np.arctan2(rho * np.sin(frequency), 1 - rho + rho * half)
         slope = length + 1 + ends * rho * (1 - rho - half) / ((1 - rho) ** 2 + 2 * rho * half)
         step = (target - (length + 1) * frequency - ends * phase) / slope
         frequency = frequency + step
-        if (np.abs(step) <= 1e-9 * frequency).all():   # digits double with each step
+        if (np.abs(step) <= 1e-9 * frequency).all():   # Newton converges quadratically
             return frequency
 
 
@@ -96,13 +96,13 @@ def _toeplitz_modes(column: bytes, lags: int) -> Modes:
 
     values, vectors = _toeplitz_eigenvectors(np.frombuffer(column))
     power = np.abs(rfft(vectors, 2 * values.size, axis=0)) ** 2
-    weights = 2 * irfft(power, 2 * values.size, axis=0)[:lags]   # each distance but 0 goes to both sides
+    weights = 2 * irfft(power, 2 * values.size, axis=0)[:lags]   # each lag except 0 occurs with both signs
     weights[0] = 1
     return Modes(values, np.ascontiguousarray(weights.T), np.ones(values.size))
 
 
 def _toeplitz_eigenvectors(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues, ascending, and eigenvectors in columns: each is its own mirror image, or the opposite of it."""
+    """Eigenvalues, ascending, and eigenvectors in columns: each is symmetric or antisymmetric."""
     from scipy.linalg import eigh
 
     length, half = column.size, column.size // 2
@@ -120,9 +120,9 @@ def _toeplitz_eigenvectors(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _halves(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A symmetric Toeplitz matrix on the vectors that equal their mirror image, and on those that are its opposite.
+    """A symmetric Toeplitz matrix restricted to symmetric vectors, and to antisymmetric vectors.
 
-    A matrix that looks the same from both ends mixes the two never: two problems of half the size cost a quarter.
+    The matrix is centrosymmetric and never mixes the two subspaces. Two problems of half the size cost a quarter.
     """
     from scipy.linalg import toeplitz
 

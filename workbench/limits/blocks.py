@@ -1,12 +1,13 @@
 """The spectrum of a stationary field on a finite box, on tiles, and on regions of any shape, without its covariance matrix.
 
-A box is diagonalised axis by axis (`axis.py`). Where the covariance is a product, plus a nugget, that is exact. Elsewhere
-the variances are the diagonal of the covariance in a basis of products: what a transform code in that basis sees, and never
-less rate than the true eigenvalues ask for (Schur and Horn); `dense_spectrum` has those, of small boxes.
+A box is diagonalised axis by axis (`axis.py`). This is exact if the covariance is separable, plus a nugget. Otherwise the
+variances are the diagonal of the covariance in the product basis, as a transform code in this basis sees it. Their rate is
+never below the rate of the true eigenvalues (Schur-Horn theorem), which `dense_spectrum` computes for small boxes.
 
-Tiles that are coded independently of each other are just many boxes. So is a region, to the accuracy that its geometry
-has: a correlated field costs bits per cell and bits per face, so that boxes with as many cells and as many faces along each
-axis stand for it. For the separable recursion at high resolution that is exact, whatever the shape.
+Independently coded tiles are many boxes. A region is approximated by boxes, too: the rate of a correlated field has a part
+per cell and a part per face, so the boxes have as many cells, and as many faces along each axis, as the region. For the
+separable recursion at high resolution this is exact if each row and column of the region is one run. Correlation across
+holes is ignored, so the rate of a region with holes is too high.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from workbench.limits.axis import modes
 from workbench.limits.correlation import Autoregressive, Correlation
 from workbench.limits.spectrum import LOG2E, Spectrum, require_excess
 
-MOST_VALUES = 2**23    # of a box; larger ones have nearly equal modes of an axis counted as equal
-MOST_LAGS = 2**28      # of a box whose covariance is no product
-LONGEST = 2**11        # points of an axis that is diagonalised by a general solver; an untiled longer one counts as pieces
-LONGEST_KNOWN = 2**22  # the same, where the eigenvalues are known roots
+MOST_VALUES = 2**23    # of a box; in larger ones, nearly equal modes of an axis are merged
+MOST_LAGS = 2**28      # of a box whose covariance is not separable
+LONGEST = 2**11        # points of an axis for the general eigensolver; a longer untiled axis is treated as several pieces
+LONGEST_KNOWN = 2**22  # the same, for eigenvalues in closed form
 SLAB = 2**20           # lags at a time
-DENSE = 2048           # points of a box whose matrix is written down
-SMALLEST = 1e-16       # of the largest variance: in place of one that rounding has made negative
-NEGATIVE = 1e-9        # of the largest variance: this far below zero, it is not rounding
+DENSE = 2048           # points of a box whose full matrix is computed
+SMALLEST = 1e-16       # of the largest variance: replaces a variance that rounding made negative
+NEGATIVE = 1e-9        # of the largest variance: a more negative variance is not a rounding error
 
 Tile = int | Sequence[int] | None
-Sides = Iterable[tuple[int, int]]   # lengths along an axis, and how many have each
+Sides = Iterable[tuple[int, int]]   # lengths along an axis, and the number of pieces of each length
 
 
 def chunks(length: int, tile: int | None) -> list[tuple[int, int]]:
-    """The lengths of the pieces into which tiles cut an axis, and how many have each.
+    """The lengths of the pieces into which tiles cut an axis, and the number of pieces of each length.
 
     >>> chunks(10, 4), chunks(8, 4), chunks(3, 4), chunks(3, None)
     ([(4, 2), (2, 1)], [(4, 2)], [(3, 1)], [(3, 1)])
@@ -59,9 +60,9 @@ def block_spectrum(correlation: Correlation, shape: int | Sequence[int]) -> Spec
 
 
 def lattice_spectrum(correlation: Correlation, shape: int | Sequence[int], tile: Tile = None) -> Spectrum:
-    """The variances of all modes of a lattice whose tiles are coded independently of each other.
+    """The variances of all modes of a lattice with independently coded tiles.
 
-    `tile` is a length or one per axis; None, or longer than an axis, leaves the axis whole.
+    `tile` is one length, or one length per axis. None, or a length above that of the axis, leaves the axis whole.
 
     >>> field = Autoregressive(1.0, (0.95, 0.95))
     >>> [round(lattice_spectrum(field, (256, 256), tile).rate(0.1), 3) for tile in (4, 64)]
@@ -72,11 +73,11 @@ def lattice_spectrum(correlation: Correlation, shape: int | Sequence[int], tile:
 
 
 def region_spectrum(correlation: Correlation, inside: np.ndarray, tile: Tile = None) -> Spectrum:
-    """The variances of all modes of a region of any shape, in tiles coded independently of each other.
+    """The variances of all modes of a region of any shape, in independently coded tiles.
 
-    A tile whose cells in the region form a box is that box. All other cells together become boxes whose sides are the
-    mean chords along each axis: as many cells, and as many faces, as they have. Sides that are not whole numbers are
-    mixtures of the two next to them.
+    If the cells of a tile in the region form a box, the tile is this box. All other cells are replaced by boxes whose
+    sides are the mean chords along each axis, which conserves the numbers of cells and of faces. A fractional side is a
+    mixture of the two nearest whole numbers.
 
     >>> field, rows, columns = Autoregressive(1.0, (0.95, 0.95)), *np.ogrid[-10:11, -10:11]
     >>> region_spectrum(field, rows**2 + columns**2 <= 100).size
@@ -101,10 +102,10 @@ def dense_spectrum(correlation: Correlation, shape: int | Sequence[int]) -> Spec
 
 
 def mismatched_dispersion(correlation: Correlation, shape: int | Sequence[int], tile: Tile) -> float:
-    """The dispersion in bits^2 per sample, at high resolution, of coding tiles independently though they are not.
+    """High-resolution dispersion, in bits^2 per sample, of coding correlated tiles independently.
 
-    The length of a description varies as 1/2 x^T A x does, with A the inverse covariance of the tiles by themselves. With C
-    that of the field, this is tr(ACAC) / 2n: in nats^2, 1/2 if the tiles are independent, and more if they are not.
+    The description length varies as 1/2 x^T A x, where A is the inverse of the block-diagonal covariance of the tiles. With
+    the covariance C of the field, its variance is tr(ACAC) / 2n nats^2: 1/2 for independent tiles, more for others.
 
     >>> round(mismatched_dispersion(Autoregressive(1.0, 0.95), 1024, 16) / LOG2E**2, 6)
     0.568602
@@ -122,7 +123,7 @@ def mismatched_dispersion(correlation: Correlation, shape: int | Sequence[int], 
 
 
 def per_tile_excess(eps: float, tiles: int) -> float:
-    """The probability with which each of many independent tiles may fail for any to fail with probability `eps`.
+    """The failure probability of each independent tile if the probability that any tile fails is `eps`.
 
     >>> per_tile_excess(0.01, 1), round(1e6 * per_tile_excess(0.01, 1000), 6)
     (0.01, 10.050285)
@@ -132,7 +133,7 @@ def per_tile_excess(eps: float, tiles: int) -> float:
 
 
 def tile_lengths(tile: Tile, shape: Sequence[int]) -> tuple[int, ...]:
-    """The length of a tile along each axis, that of the axis where there is none.
+    """The length of a tile along each axis; without a tile, the length of the axis.
 
     >>> tile_lengths(None, (8, 5)), tile_lengths(6, (8, 5)), tile_lengths((2, 4), (8, 5))
     ((8, 5), (6, 5), (2, 4))
@@ -173,12 +174,12 @@ def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
         return np.asarray(cho_solve(cho_factor(matrix), right))
     except LinAlgError as error:
         raise WorkbenchError(
-            "the correlation must leave every sample something new, beyond rounding; got a singular matrix: add a nugget"
+            "the covariance matrix must be invertible in double precision; got a singular matrix: add a nugget"
         ) from error
 
 
 def _boxes(correlation: Correlation, sides: Sequence[Sides], times: float = 1) -> Spectrum:
-    """So many times the boxes of all combinations of sides."""
+    """The joint spectrum of `times` copies of the boxes of all combinations of sides."""
     limit = _longest(correlation)
     pieces = [
         [(piece, number * many) for side, number in along for piece, many in _even(side, -(-side // limit))]
@@ -193,20 +194,20 @@ def _boxes(correlation: Correlation, sides: Sequence[Sides], times: float = 1) -
 
 
 def _longest(correlation: Correlation) -> int:
-    """The points of an axis that is diagonalised as a whole."""
+    """The largest number of points of an axis that is diagonalised as a whole."""
     if isinstance(correlation, Autoregressive):
         return LONGEST_KNOWN
     return min(LONGEST, int(MOST_LAGS ** (1 / correlation.dimensions)))
 
 
 def _even(cells: int, runs: int) -> list[tuple[int, int]]:
-    """So many cells in so many runs of nearly equal length: the lengths, and how many have each."""
+    """Split cells into runs of nearly equal length: the lengths, and the number of runs of each length."""
     length, longer = divmod(cells, runs)
     return [(size, number) for size, number in ((length, runs - longer), (length + 1, longer)) if number]
 
 
 def _box(correlation: Correlation, shape: Sequence[int]) -> Spectrum:
-    """The variances of the product modes of a box no axis of which is too long."""
+    """The variances of the product modes of a box whose axes are all short enough to diagonalise."""
     axes = [modes(correlation, axis, length) for axis, length in enumerate(shape)]
     if math.prod(shape) > MOST_VALUES:
         classes = int(MOST_VALUES ** (1 / len(shape)))
@@ -221,7 +222,7 @@ def _box(correlation: Correlation, shape: Sequence[int]) -> Spectrum:
 
 
 def _over_lags(correlation: Correlation, weights: Sequence[np.ndarray]) -> np.ndarray:
-    """The sum over all lags of the covariance times the weight of each axis; lags of the first axis come in slabs."""
+    """The sum over all lags of the covariance times the weights of the axes, in slabs of lags of the first axis."""
     first, *others = weights
     lags = [np.arange(weight.shape[1]) for weight in weights]
     thickness = max(1, SLAB // math.prod(lag.size for lag in lags[1:]))
@@ -229,25 +230,25 @@ def _over_lags(correlation: Correlation, weights: Sequence[np.ndarray]) -> np.nd
     for start in range(0, lags[0].size, thickness):
         slab = slice(start, start + thickness)
         table = correlation.at(*np.ix_(lags[0][slab], *lags[1:]))
-        inner = _contracted(np.moveaxis(table, 0, -1), others)   # the first axis has come to the front again
+        inner = _contracted(np.moveaxis(table, 0, -1), others)   # the first axis is in front again
         total += np.tensordot(first[:, slab], inner, 1)
     return total
 
 
 def _contracted(table: np.ndarray, weights: Sequence[np.ndarray]) -> np.ndarray:
-    """A table with its leading axes summed against weights, one after the other; each new axis goes to the end."""
+    """Contract the leading axes of a table with weights, one after the other; each new axis goes to the end."""
     for weight in weights:
         table = np.tensordot(table, weight, axes=(0, 1))
     return table
 
 
 def _spectrum(values: np.ndarray, counts: np.ndarray) -> Spectrum:
-    """The spectrum of variances that are positive but for rounding."""
+    """The spectrum of variances that are positive except for rounding errors."""
     top = float(values.max())
     if values.min() < -NEGATIVE * top:
         raise WorkbenchError(
             f"the correlation must be positive definite; got a variance of {values.min():g} beside one of {top:g}: "
-            "let the table fall off smoothly to zero (multiply it by 1 - lag / lags along each axis), or fit a model"
+            "taper the table smoothly to zero (multiply it by 1 - lag / lags along each axis), or fit a model"
         )
     return Spectrum.of(np.where(values > 0, values, SMALLEST * top), counts)
 
@@ -263,7 +264,7 @@ def _mask(correlation: Correlation, inside: np.ndarray) -> np.ndarray:
 
 
 def _cells_and_runs(inside: np.ndarray, tiles: Sequence[int]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Of each tile: how many cells are in the region, and how many runs they form along each axis."""
+    """For each tile, the number of its cells in the region, and the number of their runs along each axis."""
     runs = []
     for axis, tile in enumerate(tiles):
         first = inside.copy()
@@ -275,7 +276,7 @@ def _cells_and_runs(inside: np.ndarray, tiles: Sequence[int]) -> tuple[np.ndarra
 
 
 def _tile_sums(marked: np.ndarray, tiles: Sequence[int]) -> np.ndarray:
-    """How many cells of each tile are marked, in a flat array."""
+    """The number of marked cells of each tile, as a flat array."""
     sums: np.ndarray = marked
     for axis, tile in enumerate(tiles):
         sums = np.add.reduceat(sums, np.arange(0, sums.shape[axis], tile), axis=axis, dtype=np.int64)
@@ -285,10 +286,11 @@ def _tile_sums(marked: np.ndarray, tiles: Sequence[int]) -> np.ndarray:
 def _box_tiles(
     cells: np.ndarray, runs: Sequence[np.ndarray], tiles: Sequence[int]
 ) -> tuple[list[tuple[list[int], int]], np.ndarray]:
-    """Sides and number of the tiles whose cells form a box; and which tiles have cells that do not.
+    """Sides and number of the tiles whose cells form a box, and a mask of the tiles with other shapes.
 
-    With chords of cells / runs, the product of the chords is at most the number of cells (Loomis and Whitney), and equal
-    only for a box. A rectangle has up to three kinds of tiles per axis: no more are singled out, the commonest first.
+    The product of the chords, cells / runs, is at most the number of cells, with equality only for a box
+    (Loomis-Whitney inequality). A rectangle has up to three kinds of tiles per axis, so only the 3^axes most frequent
+    kinds of boxes are treated separately.
     """
     occupied = np.maximum(cells, 1)
     sides = np.stack([occupied // np.maximum(along, 1) for along in runs])

@@ -1,4 +1,4 @@
-"""Real codecs beside the bound: a sweep, and every run as an operating point."""
+"""Real codecs compared with the bound: a sweep, with each run as an operating point."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Rate = Callable[[float], float]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Operating points, and the runs that are none: they failed, or lost nothing."""
+    """Operating points, and the runs left out because they failed or were lossless."""
 
     points: tuple[OperatingPoint, ...]
     left_out: tuple[Run, ...] = ()
@@ -86,11 +86,11 @@ def compare(
     progress: Progress | None = None,
     cancel: Stoppable | None = None,
 ) -> Comparison:
-    """Run codecs on the field and put each run beside the bound."""
+    """Run codecs on the field and compare each run with the bound."""
     chosen = [name for name in CODECS if name in registry.available()] if codecs is None else codecs
     spread = math.sqrt(limits.variance)
     if not spread > 0:
-        raise WorkbenchError("a field that does not vary needs no codec: its rate is 0 bits")
+        raise WorkbenchError("compare needs a field that varies; got a constant field, whose rate is 0 bits")
     asked = [Absolute(step * spread) for step in STEPS] if bounds is None else _several(bounds)
     runs = sweep(bare(field), chosen, asked, progress=progress, cancel=cancel)
     return Comparison(
@@ -99,12 +99,12 @@ def compare(
 
 
 def bare(field: Field) -> Field:
-    """The field without its metadata, which would be in the archive, and are no business of the codec."""
+    """The field without its metadata, which would count in the archive and do not depend on the codec."""
     return Field(field.values, field.spacing, field.name, field.mask)
 
 
 def has_place(run: Run) -> bool:
-    """Whether a run has a rate and a distortion: it did not fail, and it lost something."""
+    """Whether a run has a rate and a positive distortion: it did not fail and was not lossless."""
     return not run.error and float(run["rms_error"]) > 0
 
 
@@ -117,7 +117,7 @@ def _several(bounds: Bound | Iterable[Bound]) -> list[Bound]:
 
 
 def place(limits: RateDistortion, field: Field, run: Run) -> OperatingPoint:
-    """A run beside the bound."""
+    """A run compared with the bound."""
     values = int(np.count_nonzero(field.valid))
     bits = 8 * float(run["nbytes"]) / values
     documents = 8 * (float(run["nbytes"]) - float(run["chunk_nbytes"])) / values

@@ -1,9 +1,9 @@
-"""How the samples of a stationary field hang together: covariance as a function of the distance on the lattice.
+"""Covariance of a stationary field as a function of the lag on the lattice.
 
-Rate, dispersion and what tiles cost all follow from the covariance matrix of a field, which is far too large to be written
-down. A stationary field needs one number per distance instead: here as models of few parameters, which can be fitted, and
-as a table. Measured fields carry white noise besides, the nugget of the geostatisticians. It is kept apart, since it is
-added to the variance of every component exactly, in whatever basis.
+Rate, dispersion and the cost of tiles follow from the covariance matrix of a field, which is too large to store. A
+stationary field needs only one number per lag, given here by models with few parameters, which can be fitted, or by a
+table. Measured fields also contain white noise, called nugget in geostatistics. It is kept separate because in any basis
+it adds exactly its variance to every component.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from workbench.arguments import number, positive, whole_number
 from workbench.errors import WorkbenchError
 
 NEGLIGIBLE = 1e-15   # a covariance, relative to that at distance 0
-ROUNDING = 1e-9      # by which a computed table may fail to be largest at distance 0
-SMOOTHEST = 30.0     # beyond it, a Matern correlation is a Gaussian bell for all that can be told
+ROUNDING = 1e-9      # relative excess over the value at distance 0 that is accepted in a computed table
+SMOOTHEST = 30.0     # above it, a Matern correlation cannot be distinguished from a Gaussian
 
 
 class Correlation(ABC):
     """The covariance of a stationary field of one to four axes, symmetric in each of them.
 
-    `signal` is the variance of the correlated part, `nugget` that of the white noise added to it.
+    `signal` is the variance of the correlated part, `nugget` the variance of the added white noise.
     """
 
     signal: float
@@ -42,12 +42,12 @@ class Correlation(ABC):
 
     @property
     def variance(self) -> float:
-        """The variance of a sample, noise included."""
+        """The variance of a sample, including noise."""
         return self.signal + self.nugget
 
     @property
     def separable(self) -> bool:
-        """Whether the covariance without nugget is a product of one factor per axis; of one axis it always is."""
+        """Whether the covariance without nugget is a product of one factor per axis, as it always is for one axis."""
         return self.dimensions == 1
 
     def along(self, axis: int, length: int) -> np.ndarray:
@@ -57,7 +57,7 @@ class Correlation(ABC):
         return self.at(*(np.arange(length) if k == axis else 0 for k in range(self.dimensions)))
 
     def reach(self, axis: int, length: int) -> int:
-        """How many of the first `length` distances along an axis matter, whatever the others are."""
+        """How many of the first `length` lags along an axis have a covariance that is not negligible."""
         return int(np.flatnonzero(np.abs(self.along(axis, length)) > NEGLIGIBLE * self.signal)[-1]) + 1
 
     def _distances(self, lags: Sequence[int | np.ndarray]) -> list[np.ndarray]:
@@ -69,9 +69,9 @@ class Correlation(ABC):
 
 @dataclass(frozen=True)
 class Autoregressive(Correlation):
-    """Signal variance times rho^|lag| along each axis: the first-order recursion, the field that theory knows best.
+    """Signal variance times rho^|lag| along each axis: the separable first-order autoregression.
 
-    Without correlation it is white noise; without signal and nugget, a field that does not vary.
+    Without correlation it is white noise; without signal and nugget, a constant field.
 
     >>> Autoregressive(4.0, (0.5, 0.9), nugget=0.1).at(1, np.arange(3)).round(3).tolist()
     [2.0, 1.8, 1.62]
@@ -95,7 +95,7 @@ class Autoregressive(Correlation):
 
     @property
     def separable(self) -> bool:
-        """True: the covariance is made as a product."""
+        """True: the covariance is a product by definition."""
         return True
 
     def at(self, *lags: int | np.ndarray) -> np.ndarray:
@@ -108,10 +108,10 @@ class Autoregressive(Correlation):
 
 @dataclass(frozen=True)
 class Matern(Correlation):
-    """The family of Matern: isotropic up to a correlation length per axis, as smooth as wanted.
+    """The Matern family: isotropic up to a correlation length per axis, with adjustable smoothness.
 
-    Of smoothness nu at scaled distance r = |lag / length|, it is 2^(1 - nu) / Gamma(nu) x^nu K_nu(x) with
-    x = sqrt(2 nu) r: exp(-r) at 0.5, differentiable once above 1, twice above 2.
+    For smoothness nu and scaled distance r = |lag / length| the correlation is 2^(1 - nu) / Gamma(nu) x^nu K_nu(x) with
+    x = sqrt(2 nu) r: exp(-r) for nu = 0.5. The field is differentiable once above 1, twice above 2.
 
     >>> Matern(1.0, (10.0, 5.0), smoothness=1.5).at(np.array([0, 10, 0]), np.array([0, 0, 5])).round(6).tolist()
     [1.0, 0.483358, 0.483358]
@@ -153,12 +153,12 @@ class Matern(Correlation):
         nu = self.smoothness
         with np.errstate(over="ignore", invalid="ignore"):
             values = 2 ** (1 - nu) / gamma(nu) * x**nu * kve(nu, x) * np.exp(-x)
-        return np.where(np.isfinite(values), values, x < 1)   # the limits, where K_nu is no finite number
+        return np.where(np.isfinite(values), values, x < 1)   # the limits, where K_nu is not finite
 
 
 @dataclass(frozen=True, eq=False)
 class Sampled(Correlation):
-    """A table of covariances at distances 0, 1, ... along each axis; beyond its end there is none.
+    """A table of covariances at distances 0, 1, ... along each axis; zero beyond its end.
 
     >>> Sampled([2.0, 1.0, 0.25], nugget=0.1).at(np.arange(5)).tolist()
     [2.0, 1.0, 0.25, 0.0, 0.0]
@@ -195,7 +195,7 @@ class Sampled(Correlation):
         return np.where(known, self.values[places], 0.0)
 
     def reach(self, axis: int, length: int) -> int:
-        """The distances in the table: off an axis it may hold more than on it."""
+        """The number of lags in the table: the covariance may be larger off the axis than on it."""
         return min(self.values.shape[axis], length)
 
 
@@ -205,7 +205,7 @@ def _check_variances(correlation: Correlation) -> None:
 
 
 def _per_axis(name: str, given: float | Sequence[float]) -> tuple[float, ...]:
-    """A number for each of one to four axes."""
+    """One number per axis, for one to four axes."""
     try:
         values = np.atleast_1d(np.asarray(given, np.float64))
     except (TypeError, ValueError):

@@ -1,8 +1,8 @@
-"""The covariances that are tried on a region: how each is described by numbers that may take any value.
+"""Covariance families fitted to a region, each with unconstrained parameters.
 
-Two families say why a field is as it is, with a handful of numbers: autoregressions, whose correlation falls by the same
-factor at every step along an axis, and Matérn fields, of any smoothness; both with white noise on top. A third,
-`sampled`, is what was measured, for fields that are neither.
+Two families describe a field with few parameters: autoregressions, whose correlation falls by a constant factor per grid
+step along an axis, and Matérn fields of any smoothness; both with or without white noise. The third, `sampled`, is the
+measured covariance, for fields that belong to neither family.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import numpy as np
 from workbench.limits.correlation import Autoregressive, Matern, Sampled
 from workbench.limits.periodogram import Periodogram
 
-LEAST_NOISE, MOST_NOISE = 1e-9, 1e2   # of the variance of what is correlated
+LEAST_NOISE, MOST_NOISE = 1e-9, 1e2   # of the variance of the correlated part
 Bounds = list[tuple[float, float]]
 
 
 class Family(Protocol):
-    """A kind of covariance. The first parameter is the logarithm of its variance; noise comes last, if there is any."""
+    """A parametric covariance. The first parameter is the logarithm of its variance; the last is the noise, if any."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the family."""
 
     def starts(self, seen: Periodogram) -> list[np.ndarray]:
-        """Where a search for its best parameters may begin."""
+        """Starting points for the search of the best parameters."""
 
     def bounds(self, seen: Periodogram) -> Bounds:
-        """Between which each parameter stays."""
+        """The lower and the upper bound of each parameter."""
 
     def covariance(self, parameters: np.ndarray) -> Autoregressive | Matern:
         """The member with these parameters."""
@@ -43,12 +43,12 @@ class AutoregressiveFamily:
     name: str = "autoregressive"
 
     def starts(self, seen: Periodogram) -> list[np.ndarray]:
-        """At the correlations of neighbours that were measured."""
+        """The measured correlations of neighbours."""
         rhos = np.clip(_of_neighbours(seen), -0.99, 0.999)
         return [np.append(_log_variance(seen), np.arctanh(rhos))]
 
     def bounds(self, seen: Periodogram) -> Bounds:
-        """Up to correlations over ten thousand cells."""
+        """Correlation lengths of up to ten thousand cells."""
         return [_around(_log_variance(seen)), *[(-4.0, 5.3)] * len(seen.side)]
 
     def covariance(self, parameters: np.ndarray) -> Autoregressive:
@@ -64,16 +64,16 @@ class MaternFamily:
 
     @property
     def name(self) -> str:
-        """With its smoothness."""
+        """The name, with the smoothness."""
         return f"Matérn {self.smoothness:g}"
 
     def starts(self, seen: Periodogram) -> list[np.ndarray]:
-        """At the length that fits the correlation of neighbours, and far beyond it: noise hides long correlations."""
+        """The length that fits the correlation of neighbours."""
         close = 1 / np.sqrt(np.maximum(-2 * np.log(np.clip(_of_neighbours(seen), 0.05, 0.9999)), 1e-4))
         return [np.append(_log_variance(seen), np.log(close))]
 
     def bounds(self, seen: Periodogram) -> Bounds:
-        """From a fraction of a cell to many blocks."""
+        """Correlation lengths from a fraction of a cell to many blocks."""
         return [_around(_log_variance(seen)), *((np.log(0.05), np.log(20.0 * side)) for side in seen.side)]
 
     def covariance(self, parameters: np.ndarray) -> Matern:
@@ -83,21 +83,21 @@ class MaternFamily:
 
 @dataclass(frozen=True)
 class Noisy:
-    """A family with white noise on top; the last parameter is ln of its share."""
+    """A family plus white noise; the last parameter is ln of the noise variance over the variance of the family."""
 
     family: Family
 
     @property
     def name(self) -> str:
-        """With its noise."""
+        """The name of the family, with the noise."""
         return f"{self.family.name} and noise"
 
     def starts(self, seen: Periodogram) -> list[np.ndarray]:
-        """With little noise and with much, which hides how long correlations are."""
+        """Starts with little and with much noise, because noise hides long correlations."""
         return [np.append(start, np.log(share)) for start in self.family.starts(seen) for share in (1e-4, 1e-1)]
 
     def bounds(self, seen: Periodogram) -> Bounds:
-        """From nothing to hardly anything else."""
+        """The bounds of the family, and noise from almost none to almost nothing but noise."""
         return [*self.family.bounds(seen), (np.log(LEAST_NOISE), np.log(MOST_NOISE))]
 
     def covariance(self, parameters: np.ndarray) -> Autoregressive | Matern:
@@ -107,7 +107,7 @@ class Noisy:
 
 
 def sampled(seen: Periodogram, power: np.ndarray) -> Sampled:
-    """The covariance with this power, at lags up to half a block: what was measured, blurred by the blocks' fading."""
+    """The covariance with this power at lags up to half a block: the measured one, smoothed by the taper of the blocks."""
     values = lagged(seen, np.maximum(power, 0.0))
     for axis, length in enumerate(values.shape):
         values = values * _parzen(length).reshape([-1 if each == axis else 1 for each in range(values.ndim)])
@@ -115,7 +115,7 @@ def sampled(seen: Periodogram, power: np.ndarray) -> Sampled:
 
 
 def lagged(seen: Periodogram, power: np.ndarray) -> np.ndarray:
-    """The covariance that belongs to a power, at lags up to half a block."""
+    """The covariance of a power spectrum, at lags up to half a block."""
     for axis, length in enumerate(seen.side):
         lags = np.fft.irfft(np.moveaxis(power, axis, 0), length, axis=0)
         power = np.moveaxis(lags[: length // 2 + 1], 0, axis)
@@ -123,7 +123,7 @@ def lagged(seen: Periodogram, power: np.ndarray) -> np.ndarray:
 
 
 def _parzen(length: int) -> np.ndarray:
-    """A weight for each lag that makes no power negative: 1 at lag 0, 0 beyond the last."""
+    """Parzen's lag window, which keeps the power non-negative: 1 at lag 0, 0 beyond the last."""
     share = np.arange(length) / length
     return np.where(share <= 0.5, 1 - 6 * share**2 * (1 - share), 2 * (1 - share) ** 3)
 

@@ -1,9 +1,8 @@
-"""A Gaussian model of one given field: its regions, the covariance of each, and how much of this is certain.
+"""A Gaussian model of one given field: its regions, their covariances, and the uncertainty of the estimate.
 
-The field is split into regions of one character (`regions.py`), each region gets the covariance that fits it best
-(`fit.py`), and regions are taken as independent of each other. All bounds are bounds for this model. What a different
-outcome of the same kind of field would have said is kept beside it: small spectra, drawn from the distribution of the
-estimates, that say how far a rate may be off.
+The field is split into homogeneous regions (`regions.py`), each region gets the covariance that fits it best (`fit.py`),
+and regions are assumed to be independent of each other. All bounds are bounds for this model. Spectra drawn from the
+distribution of the estimates, on small boxes, give the uncertainty of a rate.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from workbench.limits.regions import Regions, segment
 from workbench.limits.sources import Piecewise, piecewise
 from workbench.limits.spectrum import Spectrum
 
-BORDER = {1: 4, 2: 3, 3: 2, 4: 1}   # cells beside another region whose place is not sure, when regions were found
+BORDER = {1: 4, 2: 3, 3: 2, 4: 1}   # cells next to another region whose label is uncertain, if regions were found
 LEAST_SURE = 64
-SMALL = {1: 128, 2: 20, 3: 8, 4: 5}   # sides of the boxes on which plausible covariances are compared
+SMALL = {1: 128, 2: 20, 3: 8, 4: 5}   # sides of the boxes for the spectra of plausible covariances
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +34,12 @@ class FieldModel:
     field: Field
     regions: Regions
     means: tuple[float, ...]
-    fits: tuple[Fit | None, ...]   # None for a region that does not vary
-    settled: np.ndarray            # where the region of a value is beyond doubt
+    fits: tuple[Fit | None, ...]   # None for a constant region
+    settled: np.ndarray            # where the region of a value is certain
 
     @cached_property
     def varying(self) -> Piecewise | None:
-        """The regions that vary, as a source whose theory is exact; None when there is none."""
+        """The regions that vary, as an exact source; None if there are none."""
         fits = [each for each in self.fits if each is not None]
         return piecewise(self._varying_labels, [each.covariance for each in fits]) if fits else None
 
@@ -48,19 +47,19 @@ class FieldModel:
     def _varying_labels(self) -> np.ndarray:
         numbers = np.cumsum([each is not None for each in self.fits]) - 1
         renamed = np.where([each is not None for each in self.fits], numbers, -1)
-        return np.append(renamed, -1)[self.regions.labels]   # a label of -1 takes the last
+        return np.append(renamed, -1)[self.regions.labels]   # a label of -1 indexes the last
 
     @cached_property
     def size(self) -> int:
-        """How many values mean something."""
+        """How many valid values lie in a region."""
         return int(np.count_nonzero(self.regions.labels >= 0))
 
     def spectrum(self, tile: Tile = None) -> Spectrum:
-        """The variances of the model's components; of each tile by itself when there are tiles."""
+        """The variances of the model's components; with tiles, of independently coded tiles."""
         return self._with_constants(None if self.varying is None else self.varying.spectrum(tile))
 
     def pooled_variance_spectrum(self, tile: Tile = None) -> Spectrum:
-        """The same for a coder that believes the variance to be the same wherever the field varies."""
+        """The same for a coder that assumes one variance for all regions that vary."""
         return self._with_constants(None if self.varying is None else self.varying.pooled_variance_spectrum(tile))
 
     def borderless_spectrum(self, tile: Tile = None) -> Spectrum:
@@ -68,7 +67,7 @@ class FieldModel:
         return self._with_constants(None if self.varying is None else self.varying.borderless_spectrum(tile))
 
     def _with_constants(self, varying: Spectrum | None) -> Spectrum:
-        """Values that do not vary are components, too, of no variance."""
+        """Values of constant regions are components of variance zero."""
         constant = self.size - (0 if self.varying is None else self.varying.size)
         parts = [] if varying is None else [varying]
         return Spectrum.joined([*parts, *([Spectrum.of(0.0, constant)] if constant else [])])
@@ -80,14 +79,14 @@ class FieldModel:
 
     @cached_property
     def innovations(self) -> Innovations:
-        """What is new in each value, given those before it; of the regions that vary."""
+        """The prediction error of each value given the values before it, in the regions that vary."""
         means = [mean for mean, each in zip(self.means, self.fits, strict=True) if each is not None]
         covariances = [each.covariance for each in self.fits if each is not None]
         return innovations(self.field.values, self._varying_labels, covariances, means)
 
     @cached_property
     def plausible(self) -> tuple[Spectrum, ...]:
-        """The spectrum on small boxes: first by the fitted covariances, then by others that are plausible."""
+        """Spectra on small boxes: first of the fitted covariances, then of draws from the distribution of the estimate."""
         draws = max((len(each.draws) for each in self.fits if each is not None), default=0)
         return tuple(self._on_small_boxes(draw) for draw in range(-1, draws))
 
@@ -105,7 +104,7 @@ class FieldModel:
 
 
 def estimate(field: Field, regions: str | int | np.ndarray = "auto", seed: int = 0) -> FieldModel:
-    """Fit the model: `regions` are found ("auto"), at most so many of them, or given as a map of whole numbers."""
+    """Fit the model: `regions` are found ("auto"), found up to a largest number, or given as a map of whole numbers."""
     found = _regions(field, regions)
     given = not isinstance(regions, str | int)
     settled = found.labels >= 0 if given or found.count == 1 else _away_from_borders(found.labels)
@@ -127,7 +126,7 @@ def estimate(field: Field, regions: str | int | np.ndarray = "auto", seed: int =
 
 
 def _away_from_borders(labels: np.ndarray) -> np.ndarray:
-    """Where there is no other region nearby: a few cells on the wrong side of a border would pass for noise."""
+    """Where no other region is near: a few cells on the wrong side of a border would be fitted as noise."""
     from scipy.ndimage import maximum_filter, minimum_filter
 
     size = 2 * BORDER[labels.ndim] + 1

@@ -1,8 +1,8 @@
-"""The covariance of a region: the likeliest of several families, how sure that is, and how far it still is from the field.
+"""The covariance of a region: the most likely of several families, its uncertainty, and its misfit.
 
-The likelihood is Whittle's, of the mean periodogram of the region's blocks (`periodogram.py`). Blocks are little
-dependent on each other, so that the scatter of their scores says how uncertain the parameters are, whether or not the
-model is right (Huber's sandwich). The same scatter tells a misfit from chance.
+The likelihood is Whittle's, for the mean periodogram of the region's blocks (`periodogram.py`). Blocks are nearly
+independent, so the scatter of their scores gives the uncertainty of the parameters even if the model is wrong (Huber's
+sandwich estimator). The same scatter decides whether a misfit is significant.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from workbench.limits.misfit import Misfit, misfit
 from workbench.limits.periodogram import Periodogram
 
 SMOOTHNESSES = (0.5, 1.5, 2.5)
-DRAWS = 40            # plausible covariances beside the likeliest
-FEW_BLOCKS = 12       # fewer say little about their own scatter
-STEP = 1e-4           # of a parameter, for slopes
-LEAST_GAIN = 1e-6     # of the deviance, at which a search ends
+DRAWS = 40            # covariances drawn from the distribution of the estimate
+FEW_BLOCKS = 12       # with fewer blocks, their scatter is not a reliable estimate
+STEP = 1e-4           # of a parameter, for finite differences
+LEAST_GAIN = 1e-6     # of the deviance: the search ends below it
 PASSES = 40
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """The likeliest covariance of a region, others that are plausible, and what speaks for and against."""
+    """The most likely covariance of a region, plausible alternatives, and the quality of the fit."""
 
     covariance: Correlation
     family: str
-    deviances: Mapping[str, float]   # of each family: minus twice the log-likelihood per cell, with a price for parameters
+    deviances: Mapping[str, float]   # per family: minus twice the log-likelihood per cell, with a penalty for parameters
     draws: tuple[Correlation, ...]
     misfit: Misfit
     seen: Periodogram
-    expected: np.ndarray             # what the periodogram should be
+    expected: np.ndarray             # the expectation of the periodogram
 
 
 def fit(seen: Periodogram, cells: int, seed: int = 0) -> Fit:
-    """Fit all families to a region of so many cells, without noise and with it, and take the likeliest."""
+    """Fit all families to a region of `cells` cells, without and with noise, and take the most likely one."""
     price = np.log(cells) / cells
     found: dict[str, tuple[float, Family, np.ndarray]] = {}
     clean: list[Family] = [AutoregressiveFamily(), *map(MaternFamily, SMOOTHNESSES)]
@@ -61,7 +61,7 @@ def fit(seen: Periodogram, cells: int, seed: int = 0) -> Fit:
 
 
 def _search(family: Family, seen: Periodogram, start: np.ndarray) -> tuple[float, np.ndarray]:
-    """The least deviance near a start, and where it is: Fisher's scoring, damped where a step would lead upwards."""
+    """The minimum of the deviance near a start and its position, by damped Fisher scoring."""
     low, high = np.array(family.bounds(seen)).T
     best = np.clip(start, low, high)
     expected = _expected(family, best, seen)
@@ -87,13 +87,13 @@ def _search(family: Family, seen: Periodogram, start: np.ndarray) -> tuple[float
 
 
 def _expected(family: Family, parameters: np.ndarray, seen: Periodogram) -> np.ndarray:
-    """The expected periodogram, without what rounding makes of very small powers."""
+    """The expected periodogram, with very small powers raised above rounding errors."""
     expected = seen.expected(family.covariance(parameters))
     return np.maximum(expected, 1e-13 * expected.max())
 
 
 def _slopes(family: Family, at: np.ndarray, seen: Periodogram, expected: np.ndarray) -> np.ndarray:
-    """How the logarithm of the expected power changes with each parameter."""
+    """The derivatives of the logarithm of the expected power with respect to each parameter."""
     slopes = np.empty((len(at), expected.size))
     slopes[0] = 1.0   # the logarithm of the variance
     for place in range(1, len(at)):
@@ -104,11 +104,11 @@ def _slopes(family: Family, at: np.ndarray, seen: Periodogram, expected: np.ndar
 
 
 def _of_the_other_half(seen: Periodogram) -> float:
-    """The deviance of half of the blocks from the covariance measured on the others, which is what predicting is worth."""
+    """Two-fold cross-validation: the deviance of one half of the blocks from the covariance measured on the other."""
     if len(seen.weights) < 4:
         return np.inf
     middle, halves = len(seen.weights) // 2, []
-    for half in (slice(None, middle), slice(middle, None)):   # side by side: neighbours overlap
+    for half in (slice(None, middle), slice(middle, None)):   # contiguous halves, because neighbours overlap
         weights = seen.weights[half] / seen.weights[half].sum()
         halves.append(np.tensordot(weights, seen.blocks[half], 1))
     one, other = (seen.expected(sampled(seen, half)) for half in halves)
@@ -118,7 +118,7 @@ def _of_the_other_half(seen: Periodogram) -> float:
 
 
 def _resampled(seen: Periodogram, random: np.random.Generator) -> tuple[Correlation, ...]:
-    """Covariances as sampled on blocks that were drawn with replacement."""
+    """Sampled covariances of bootstrap samples of the blocks."""
     draws = DRAWS if len(seen.weights) > 1 else 0
     return tuple(sampled(seen, seen.resampled(random)) for _ in range(draws))
 
@@ -132,7 +132,7 @@ def _plausible(
     weighted = slopes * seen.multiplicity.ravel()
     scores = weighted @ (1 - seen.blocks.reshape(len(seen.weights), -1) / expected.ravel()).T
     meat = (scores * seen.weights**2) @ scores.T
-    if len(seen.weights) < FEW_BLOCKS:   # theory: each frequency is seen with its negative, and blurred by the fading
+    if len(seen.weights) < FEW_BLOCKS:   # in theory: each frequency occurs with its negative, and the taper blurs it
         meat = meat + 2 * (35 / 18) ** len(seen.side) * float(np.sum(seen.weights**2)) * weighted @ slopes.T
     inverse = np.linalg.pinv(weighted @ slopes.T, rcond=1e-8, hermitian=True)
     values, vectors = np.linalg.eigh(inverse @ meat @ inverse)

@@ -1,9 +1,8 @@
-"""Whether a field is Gaussian at all, tested against surrogates that are.
+"""A surrogate-data test of whether a field is Gaussian.
 
-The bounds hold for a Gaussian field with the fitted covariance. What a linear prediction leaves of such a field is white
-noise; of a real one it has outliers, and bursts. Both are looked for, in the largest box without holes, and compared
-with surrogates: the same numbers with the same spectrum but phases drawn at random, which makes them Gaussian and leaves
-everything else (Theiler et al. 1992).
+The bounds hold for a Gaussian field with the fitted covariance. The residuals of linear prediction are white noise for
+such a field; for a real field they have outliers and bursts. The test measures both in the largest box without holes and
+compares them with phase-randomised surrogates, which have the same spectrum but are Gaussian (Theiler et al. 1992).
 """
 
 from __future__ import annotations
@@ -13,24 +12,24 @@ from dataclasses import dataclass
 import numpy as np
 
 SURROGATES = 99
-LEAST = 3 / (SURROGATES + 1)   # probability that can be told: no surrogate is as far off, in one of three figures
-MOST_CELLS = 2**14   # of a box that is looked at
-TALKS = 0.05         # how far a figure may be from that of the surrogates before it is worth a warning
+LEAST = 3 / (SURROGATES + 1)   # smallest possible probability: no surrogate deviates as much, in one of three figures
+MOST_CELLS = 2**14   # of the tested box
+TALKS = 0.05         # deviation of a figure from the surrogates above which a warning is given
 
 
 @dataclass(frozen=True)
 class Gaussianity:
-    """Figures of the innovations, 0 for a Gaussian field, and how probable values as far off are for a Gaussian one."""
+    """Figures of the innovations, 0 for a Gaussian field, and the probability of deviations as large by chance."""
 
     outliers: float      # excess kurtosis
     lopsidedness: float   # skewness
     bursts: float        # correlation of the squares of neighbours
-    probability: float   # by rank among the surrogates, with three figures: at least LEAST
+    probability: float   # from the rank among the surrogates, for the most extreme of three figures: at least LEAST
     cells: int
 
     @property
     def visibly_not(self) -> bool:
-        """Whether no Gaussian surrogate is as far off, and it is worth mentioning."""
+        """Whether no Gaussian surrogate deviates as much, and the deviation is large enough for a warning."""
         notable = max(abs(self.outliers), abs(self.lopsidedness), abs(self.bursts)) > TALKS
         return self.probability <= LEAST and notable
 
@@ -40,7 +39,7 @@ class Gaussianity:
 
 
 def gaussianity(residuals: np.ndarray, seed: int = 0) -> Gaussianity | None:
-    """Test standardised innovations, NaN where there are none; None when there is no box of at least 64 of them."""
+    """Test standardised innovations, NaN where there are none; None without a box of at least 64 innovations."""
     box = largest_box(np.isfinite(residuals))
     cut = residuals[box]
     if cut.size < 64:
@@ -49,13 +48,13 @@ def gaussianity(residuals: np.ndarray, seed: int = 0) -> Gaussianity | None:
     random = np.random.default_rng(seed)
     others = np.array([_figures(_surrogate(cut, random)) for _ in range(SURROGATES)])
     beyond = (np.abs(others - others.mean(axis=0)) >= np.abs(found - others.mean(axis=0))).sum(axis=0)
-    probability = min(1.0, len(found) * float(beyond.min() + 1) / (SURROGATES + 1))   # of three figures, the most unusual
+    probability = min(1.0, len(found) * float(beyond.min() + 1) / (SURROGATES + 1))   # Bonferroni: the smallest of three
     outliers, lopsidedness, bursts = map(float, found)
     return Gaussianity(outliers, lopsidedness, bursts, probability, cut.size)
 
 
 def largest_box(inside: np.ndarray) -> tuple[slice, ...]:
-    """A box without holes, as large as is quickly found, and not larger than needed.
+    """A large box without holes, found by a fast heuristic and cut to the size that the test needs.
 
     >>> largest_box(np.array([[0, 1, 1, 1], [0, 1, 1, 1]], bool))
     (slice(0, 2, None), slice(1, 4, None))
@@ -69,7 +68,7 @@ def largest_box(inside: np.ndarray) -> tuple[slice, ...]:
     low = [int(place) - 1 - reach for place in centre]
     high = [int(place) + reach for place in centre]
     most = max(8, round(MOST_CELLS ** (1 / inside.ndim)))
-    for axis in range(inside.ndim):   # grown along each axis as far as it stays whole, then cut down
+    for axis in range(inside.ndim):   # grown along each axis while it has no hole, then cut down
         low[axis], high[axis] = _grown(inside, low, high, axis)
         surplus = max(0, high[axis] - low[axis] - most)
         low[axis], high[axis] = low[axis] + surplus // 2, high[axis] - (surplus - surplus // 2)

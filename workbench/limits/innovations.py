@@ -1,12 +1,13 @@
-"""How probable one given field is under a Gaussian model, value by value: what bounds for this very field rest on.
+"""The likelihood of one given field under a Gaussian model, value by value: the basis of bounds for this field.
 
-Values are visited in the order of memory. Each has an exact conditional mean and variance given the values of its region in
-a small neighbourhood that have been visited before; their densities multiply to a proper density of the whole field
-(Vecchia 1988), whatever the neighbourhood. For the separable first-order recursion on a box the cube behind a value is all
-that matters, and the density is the exact one. Smooth fields need more neighbours: with those of `default_neighbours`, the
-description of a Matern field of smoothness 1.5 is 0.01 to 0.03 bits a value too long, and of one of 2.5 up to 0.15.
+Values are visited in memory order. Each has an exact conditional mean and variance given the values of its region in a
+small neighbourhood that were visited before. For any neighbourhood the product of these conditional densities is a proper
+density of the whole field (Vecchia's approximation, 1988). For the separable first-order recursion on a box, the cube
+behind a value is a sufficient neighbourhood and the density is exact. Smooth fields need more neighbours: with
+`default_neighbours`, the description is too long by 0.01 to 0.03 bits per value for a Matern field of smoothness 1.5, and
+by up to 0.15 bits for smoothness 2.5.
 
-A bound of any file that keeps |x - x'| <= eb follows: a reconstruction owns a cube of volume (2 eb)^n, so that no prefix
+A bound follows for any file that keeps |x - x'| <= eb. A reconstruction covers a cube of volume (2 eb)^n, so no prefix
 code is shorter than -log2 p(x) - n log2(2 eb) - g bits with probability more than 2^-g.
 """
 
@@ -24,22 +25,22 @@ from workbench.errors import WorkbenchError
 from workbench.limits.correlation import Correlation
 from workbench.limits.spectrum import LOG2E
 
-NEAR = {1: 4.0, 2: 10**0.5, 3: 5**0.5, 4: 2.0}   # the distance of the furthest neighbour, in steps of the grid
-SLAB = 2**18       # values that are visited together
-TOGETHER = 2048    # patterns of neighbours that are solved together
+NEAR = {1: 4.0, 2: 10**0.5, 3: 5**0.5, 4: 2.0}   # the distance of the furthest neighbour, in grid steps
+SLAB = 2**18       # values processed together
+TOGETHER = 2048    # neighbour patterns solved together
 MOST_NEIGHBOURS = 62   # bits of a pattern
-ROUNDING = 1e-13   # of the variance: added to each, so that neighbours of a very smooth field can be told apart
+ROUNDING = 1e-13   # of the variance: added to the diagonal, so that covariances of very smooth fields are invertible
 
 Offsets = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Innovations:
-    """What is new in each value of a field, given those before it.
+    """The prediction errors of a field, each value predicted from the values before it.
 
-    `residuals` are the errors of prediction in units of their standard deviation: white noise when the model holds.
-    `bits` are the parts of -log2 p(x). Both are NaN where there is no region, and 0 where a region does not vary;
-    `samples` counts the values of regions that vary.
+    `residuals` are the prediction errors in units of their standard deviation: white noise if the model holds. `bits` are
+    the terms of -log2 p(x). Both are NaN outside the regions and 0 in constant regions. `samples` is the number of values
+    in regions that vary.
     """
 
     residuals: np.ndarray
@@ -48,17 +49,17 @@ class Innovations:
 
     @cached_property
     def total_bits(self) -> float:
-        """-log2 of the density of the field; negative where values are more densely packed than one to a unit."""
+        """-log2 of the probability density of the field; negative where the density exceeds 1."""
         return float(np.nansum(self.bits))
 
     def description_length(self, eb: float) -> float:
-        """Bits for all values that no file within `eb` of each does without, give or take a few, if the model holds."""
+        """Least bits, within a few, of a file that keeps all values within `eb`, if the model holds."""
         if not 0 < eb < np.inf:
             raise WorkbenchError(f"eb must be a positive error bound; got {eb!r}")
         return self.total_bits - self.samples * float(np.log2(2 * eb))
 
     def per_tile(self, tile: int | Sequence[int]) -> np.ndarray:
-        """The mean of `bits` in each tile, a map; NaN where a tile has no value. The last tiles may be smaller."""
+        """A map of the mean of `bits` in each tile; NaN for tiles without values. The last tiles may be smaller."""
         shape = self.bits.shape
         sides = _sides(tile, len(shape))
         counted = np.isfinite(self.bits)
@@ -78,8 +79,8 @@ def innovations(
 ) -> Innovations:
     """The innovations of a field whose regions (labels from 0; -1 for none) have these covariances and means.
 
-    Without `means`, those of the values are taken. `neighbours` are steps to values that have been visited: their first
-    number that is not 0 must be negative. `default_neighbours` says which they are when not given.
+    Without `means`, the mean of the values of each region is used. `neighbours` are offsets to values visited before, so
+    the first nonzero number of an offset must be negative; the default is `default_neighbours`.
 
     >>> from workbench.limits.correlation import Autoregressive
     >>> found = innovations(np.array([1.0, 0.5, 2.0]), np.zeros(3, int), [Autoregressive(1.0, 0.5)], means=[0.0])
@@ -104,7 +105,7 @@ def innovations(
 
 
 def default_neighbours(dimensions: int) -> Offsets:
-    """Steps back to all near values that were visited before: 4 on a line, 18 on a plane, 28 in space, 44 beyond.
+    """Offsets to all near values that were visited before: 4 in 1-D, 18 in 2-D, 28 in 3-D, 44 in 4-D.
 
     >>> default_neighbours(1)
     ((-1,), (-2,), (-3,), (-4,))
@@ -119,24 +120,24 @@ def default_neighbours(dimensions: int) -> Offsets:
 
 @dataclass(frozen=True, eq=False)
 class _Visit:
-    """Some rows of a field that are visited together, with the values that they may be predicted from.
+    """Some rows of a field that are processed together, with the values that predict them.
 
-    `pattern` says, bit by bit, which of the neighbours of a value are there and of its region.
+    Bit k of `pattern` tells whether neighbour k exists and belongs to the same region.
     """
 
     labels: np.ndarray
-    centred: np.ndarray          # the values less their means
-    around: list[np.ndarray]     # those of each neighbour, 0 where it is not to be used
+    centred: np.ndarray          # the values minus the means of their regions
+    around: list[np.ndarray]     # the centred values of each neighbour, 0 where it is not used
     pattern: np.ndarray
 
     @classmethod
     def of(cls, values: np.ndarray, labels: np.ndarray, rows: slice, offsets: Offsets, centres: np.ndarray) -> _Visit:
-        """Collect them."""
+        """The rows with their neighbours."""
         margin = [max((abs(step[axis]) for step in offsets), default=0) for axis in range(values.ndim)]
         start = max(rows.start - margin[0], 0)
         widths = [(margin[0] - (rows.start - start), 0), *((each, each) for each in margin[1:])]
         seen = np.pad(labels[start : rows.stop], widths, constant_values=-1)
-        level = np.append(centres, 0.0)[seen]   # a label of -1 takes the last
+        level = np.append(centres, 0.0)[seen]   # a label of -1 indexes the last
         value = np.where(seen >= 0, np.pad(values[start : rows.stop].astype(np.float64), widths) - level, 0.0)
         shape = (rows.stop - rows.start, *values.shape[1:])
 
@@ -192,7 +193,7 @@ def conditionals(correlation: Correlation, offsets: Offsets, patterns: np.ndarra
 
 
 def _solved(covariance: np.ndarray, to_here: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """The weights of the neighbours that are there; those of others are 0."""
+    """The weights of the neighbours that exist; the others have weight 0."""
     systems = np.where(there[:, :, None] & there[:, None, :], covariance, 0.0)
     diagonal = np.arange(len(covariance))
     systems[:, diagonal, diagonal] = np.where(there, covariance.diagonal(), 1.0)
@@ -223,8 +224,8 @@ def _checked_neighbours(neighbours: Sequence[Sequence[int]], dimensions: int) ->
     visited = all(len(step) == dimensions and step < here for step in offsets)
     if not visited or len(offsets) > MOST_NEIGHBOURS or len(set(offsets)) < len(offsets):
         raise WorkbenchError(
-            f"neighbours must be up to {MOST_NEIGHBOURS} different steps of {dimensions} whole numbers, "
-            f"of which the first that is not 0 is negative; got {neighbours!r}"
+            f"neighbours must be up to {MOST_NEIGHBOURS} different offsets of {dimensions} whole numbers, "
+            f"with a negative first nonzero number; got {neighbours!r}"
         )
     return offsets
 
@@ -239,7 +240,7 @@ def _centres(values: np.ndarray, labels: np.ndarray, count: int) -> np.ndarray:
 def _require_constant(values: np.ndarray, region: int) -> None:
     if values.size and values.min() != values.max():
         raise WorkbenchError(
-            f"correlations must have a variance where values vary: region {region} has none, "
+            f"correlations must have a positive variance where values vary: region {region} has variance 0 "
             f"and values from {values.min():g} to {values.max():g}"
         )
 
@@ -252,6 +253,6 @@ def _sides(tile: int | Sequence[int], dimensions: int) -> tuple[int, ...]:
 
 
 def _slabs(shape: tuple[int, ...]) -> list[slice]:
-    """Rows of the first axis that are visited together."""
+    """Rows of the first axis that are processed together."""
     rows = max(1, SLAB // max(1, int(np.prod(shape[1:]))))
     return [slice(start, min(start + rows, shape[0])) for start in range(0, shape[0], rows)]

@@ -1,7 +1,7 @@
-"""Whether a fitted spectrum is the field's: band by band, against what chance allows, and in bits.
+"""The misfit of a fitted spectrum, by frequency band: its significance and its cost in bits.
 
-With enough data every model is wrong. So a misfit is told twice: whether chance explains it, and what it is worth, the
-bits per sample that a coder with the right spectrum would save over one that believes in the fitted one.
+With enough data every model is rejected. So a misfit has two figures: the probability that it is chance, and the bits per
+sample that a coder with the true spectrum would save over a coder with the fitted one.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ SERIOUS = 0.02   # bits per sample
 
 @dataclass(frozen=True, eq=False)
 class Misfit:
-    """Measured over expected power in bands from long waves to short ones."""
+    """Ratios of measured to expected power in frequency bands, from long to short waves."""
 
     edges: np.ndarray    # of the bands, in cycles per cell along an axis (root of the sum of squares)
     ratios: np.ndarray
     errors: np.ndarray   # standard errors of the ratios
-    probability: float   # of deviations as large as these by chance
-    bits: float          # per sample, that the misfit costs
+    probability: float   # of deviations this large by chance
+    bits: float          # cost of the misfit per sample
 
     @property
     def serious(self) -> bool:
-        """Whether it is no chance, and worth mentioning."""
+        """Whether the misfit is significant and costs enough bits for a warning."""
         return self.probability < 1e-3 and self.bits > SERIOUS
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class Misfit:
 
 
 def misfit(seen: Periodogram, expected: np.ndarray, free: int) -> Misfit:
-    """How far the periodogram is from what a covariance with so many fitted parameters expects."""
+    """Compare the periodogram with the expectation of a covariance that has `free` fitted parameters."""
     grids = np.ogrid[tuple(slice(0, count) for count in expected.shape)]
     frequency = np.sqrt(sum((grid / side) ** 2 for grid, side in zip(grids, seen.side, strict=True)))
     used = seen.multiplicity > 0

@@ -1,14 +1,15 @@
-"""One run of a real codec beside the bound: how far above it is, and what the distance is made of.
+"""One run of a real codec compared with the bound: its distance from the bound, split by cause.
 
-A codec with a bound on each value is not built for the mean square error, and should not be blamed for what it never
-promised. So the distance is taken apart, from what no such codec can avoid to what its makers could still win:
+A codec with a bound on each value is not optimised for the mean square error. So its distance from the bound is split,
+from costs that no such codec can avoid to costs that a better codec would save:
 
-- *tiles*: what coding tiles apart from each other costs, for codecs that do;
-- *pointwise bound*: errors within a bound fill a cube, and balls fill space better; 0.2546 bit once errors are even;
-- *documents*: the archive's own description, which matters for small fields;
+- *tiles*: the cost of coding tiles independently, for codecs that do;
+- *pointwise bound*: errors within a pointwise bound fill a cube, but a ball has the least mean square error for its
+  volume; 0.2546 bit for uniform errors;
+- *documents*: the description inside the archive, which matters for small fields;
 - *prediction and coding*: the rest.
 
-All of it is by the Gaussian model: a codec below the bound says that the field is not what the model takes it for.
+All parts are computed with the Gaussian model. A codec below the bound shows that the model does not describe the field.
 """
 
 from __future__ import annotations
@@ -20,30 +21,30 @@ from types import MappingProxyType
 
 from workbench.bounds import Run
 
-TILES = {"zfp": 4}   # the side of what a codec codes apart from everything else
+TILES = {"zfp": 4}   # sides of the tiles that a codec codes independently
 LEVERS = MappingProxyType({
-    "tiles": "larger tiles, or coding that looks across their borders",
+    "tiles": "larger tiles, or prediction across their borders",
     "pointwise bound": "a bound on the mean square error, if the science allows it",
     "documents": "larger fields in one archive",
     "prediction and coding": "another predictor or entropy coder",
     "tighter than asked": "a larger error bound: the codec's errors are far below the one it was given",
     "one model for all": "a model for each region",
 })
-UNASKED = 0.1   # bits a value for being tighter than asked, before it is mentioned first
+UNASKED = 0.1   # bits per value spent on errors tighter than asked, above which this is named as the lever
 
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """Where a codec stands. Rates are in bits for each value that means something."""
+    """The rate and the distortion of a codec on a field. Rates are in bits per valid value."""
 
     run: Run
     bits: float
     distortion: float            # mean square error
     rate: float                  # of the bound at this distortion
-    interval: tuple[float, float]   # the rates that are plausible, given one field
+    interval: tuple[float, float]   # of the rate of the bound, with 95% confidence
     pointwise: float             # the bound for any code that keeps the same bound on each value
-    parts: Mapping[str, float]   # of the gap; they sum to it
-    tighter: float               # bits for being better than was asked for
+    parts: Mapping[str, float]   # of the gap; their sum is the gap
+    tighter: float               # bits spent on errors smaller than asked for
     pooled: float                # bits that one model for all regions would cost
 
     @property
@@ -53,21 +54,21 @@ class OperatingPoint:
 
     @property
     def below(self) -> bool:
-        """Whether it is below the bound, beyond what the estimate's uncertainty explains: the model is wrong."""
+        """Whether it is below the bound by more than the uncertainty of the estimate: the model is wrong."""
         return self.bits < self.interval[0]
 
     @property
     def lever(self) -> str:
-        """What would close most of the gap."""
+        """The change that would close most of the gap."""
         if self.below:
-            return "none: below the bound, so the field is not what the Gaussian model takes it for"
+            return "none: below the bound, so the Gaussian model does not describe the field"
         if self.tighter > max(UNASKED, *self.parts.values()):
             return LEVERS["tighter than asked"]
         return LEVERS[max(self.parts, key=lambda name: self.parts[name])]
 
 
 def price_of_pointwise(max_error: float, distortion: float) -> float:
-    """What errors within a bound cost more than Gaussian ones of the same mean square, in bits: 0.2546 if evenly spread.
+    """Extra bits of errors within a bound over Gaussian errors of the same mean square: 0.2546 for uniform errors.
 
     >>> round(price_of_pointwise(0.1, 0.1**2 / 3), 4)
     0.2546
@@ -76,7 +77,7 @@ def price_of_pointwise(max_error: float, distortion: float) -> float:
 
 
 def taken_apart(gap: float, tiles: float, documents: float, pointwise: float) -> dict[str, float]:
-    """The gap in parts. What is explained cannot be more than the gap, so the pointwise price is what is left at most."""
+    """Split the gap into parts. The parts cannot exceed the gap, so the pointwise price is at most the remainder."""
     left = gap - tiles - documents
     priced = min(pointwise, max(left, 0.0))
     parts = {"tiles": tiles, "pointwise bound": priced, "documents": documents, "prediction and coding": left - priced}

@@ -1,9 +1,9 @@
-"""The power spectrum of a region, measured so that any covariance can be asked whether it fits.
+"""The tapered block periodogram of a region, and its exact expectation for any covariance.
 
-A region is no periodic box. Its periodogram is blurred by its own shape, which would pass for smoothness or noise of the
-field. Here the blur is part of the question: the periodogram is a mean over blocks, each faded out towards its sides and
-cut to the region, and `expected` says what exactly this mean would be if the field had a given covariance (the debiased
-Whittle likelihood: Sykulski et al. 2019, Guillaumin et al. 2022). Blocks also say how much the measurement varies.
+A region is not a periodic box. Its shape blurs the periodogram, which would be mistaken for smoothness or noise of the
+field. So the blur is modelled: the periodogram is a mean over blocks, each tapered and cut to the region, and `expected`
+is the exact expectation of this mean for a given covariance (the debiased Whittle likelihood: Sykulski et al. 2019,
+Guillaumin et al. 2022). The scatter between blocks measures the uncertainty.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import numpy as np
 
 SIDES = {1: 512, 2: 48, 3: 24, 4: 10}   # of a block, by dimensions
 MOST_BLOCKS = {1: 1024, 2: 1024, 3: 320, 4: 320}
-MOST_CUT_BLOCKS = 200   # where the region's border crosses blocks, each has a shape of its own
-FILLED = 0.25          # the least share of a block's weight that lies in the region, if there are better ones
+MOST_CUT_BLOCKS = 200   # blocks crossed by the border of the region, each of which needs its own window
+FILLED = 0.25          # the least share of a block's weight in the region, unless all blocks have less
 
 
 class Covariance(Protocol):
-    """What a field is compared with."""
+    """A covariance to compare a field with."""
 
     @property
     def nugget(self) -> float:
-        """White noise, which is in no covariance but that of a point with itself."""
+        """The variance of white noise, which adds to the covariance at lag 0 only."""
 
     def at(self, *lags: np.ndarray) -> np.ndarray:
         """The covariance at these distances."""
@@ -33,14 +33,14 @@ class Covariance(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Periodogram:
-    """The mean power of a region's blocks at each non-negative frequency of each axis; white noise has its variance."""
+    """The mean power of a region's blocks at the non-negative frequencies; the power of white noise is its variance."""
 
     side: tuple[int, ...]
     power: np.ndarray        # (side // 2 + 1) along each axis
-    multiplicity: np.ndarray   # how many frequencies of either sign each stands for; 0 for the mean
-    window: np.ndarray       # how much of the covariance at each lag, 0 to side - 1, is seen
+    multiplicity: np.ndarray   # how many frequencies of either sign each entry represents; 0 for the mean
+    window: np.ndarray       # the weight of the covariance at each lag, 0 to side - 1
     blocks: np.ndarray       # the power of each block
-    weights: np.ndarray      # how much each block counts; they sum to 1
+    weights: np.ndarray      # the weight of each block; their sum is 1
 
     def expected(self, covariance: Covariance) -> np.ndarray:
         """The expectation of `power` for a field with this covariance."""
@@ -55,7 +55,7 @@ class Periodogram:
         return float(np.sum(self.multiplicity * (np.log(expected) + measured / expected)) / self.multiplicity.sum())
 
     def resampled(self, random: np.random.Generator) -> np.ndarray:
-        """The power of as many blocks, drawn with replacement."""
+        """The mean power of a bootstrap sample of the blocks."""
         times = random.multinomial(len(self.weights), np.full(len(self.weights), 1 / len(self.weights)))
         weights = self.weights * times
         return np.tensordot(weights / weights.sum(), self.blocks, 1)
@@ -85,7 +85,7 @@ def periodogram(values: np.ndarray, inside: np.ndarray, mean: float) -> Periodog
 
 
 def folded_transform(lagged: np.ndarray) -> np.ndarray:
-    """The spectrum, at non-negative frequencies, of what is even along each axis and given at lags from 0 up."""
+    """The spectrum, at non-negative frequencies, of a function that is even along each axis, given at lags from 0 up."""
     for axis, length in enumerate(lagged.shape):
         ahead = np.moveaxis(lagged, axis, 0)
         folded = ahead.copy()
@@ -102,7 +102,7 @@ def _half(power: np.ndarray) -> np.ndarray:
 
 
 def _either_sign(circular: np.ndarray, axis: int, kept: int) -> np.ndarray:
-    """The mean over both signs of an axis that runs in a circle, from 0 up."""
+    """The mean over both signs along a circular axis, for indices from 0 up."""
     ahead = np.moveaxis(circular, axis, 0)
     mirrored = np.concatenate([ahead[:1], ahead[:0:-1]])
     return np.moveaxis(0.5 * (ahead + mirrored)[:kept], 0, axis)
@@ -117,7 +117,7 @@ def _multiplicity(length: int) -> np.ndarray:
 
 
 def _fade(length: int) -> np.ndarray:
-    """From nothing at the sides to everything in the middle, so that the sides' jump is no part of the spectrum."""
+    """A taper that is 0 at the sides and 1 in the middle, against leakage from the jump at the sides."""
     return np.sin(np.pi * (np.arange(length) + 0.5) / length) ** 2 if length > 4 else np.ones(length)
 
 
@@ -129,7 +129,7 @@ def _product(factors: list[np.ndarray]) -> np.ndarray:
 
 
 def _window(weight: np.ndarray) -> np.ndarray:
-    """How much of each lag a weight sees: its autocorrelation, of either sign of each axis, 1 at lag 0."""
+    """The autocorrelation of a weight, averaged over both signs of each axis, 1 at lag 0."""
     axes = tuple(range(weight.ndim))
     seen = np.fft.irfftn(np.abs(np.fft.rfftn(weight, [2 * length for length in weight.shape], axes)) ** 2, axes=axes)
     for axis, length in enumerate(weight.shape):
@@ -138,7 +138,7 @@ def _window(weight: np.ndarray) -> np.ndarray:
 
 
 def _places(inside: np.ndarray, side: tuple[int, ...], fade: np.ndarray) -> tuple[list[tuple[int, ...]], list[float]]:
-    """Where blocks begin, half overlapping, and which share of the weight of each is in the region."""
+    """The starts of half-overlapping blocks, and the share of the weight of each that lies in the region."""
     along = []
     for length, block in zip(inside.shape, side, strict=True):
         steps = max(1, round(2 * (length - block) / block)) if length > block else 0
@@ -156,12 +156,12 @@ def _places(inside: np.ndarray, side: tuple[int, ...], fade: np.ndarray) -> tupl
     cut = _evenly([place for place, share in enumerate(shares) if FILLED <= share < 1], max(0, room))
     fullest = sorted(range(len(shares)), key=lambda place: -shares[place])[:4]
     chosen = sorted([*whole, *cut]) or [place for place in fullest if shares[place] > 0]
-    if not chosen:   # a few cells between the blocks that were looked at
+    if not chosen:   # the region is a few cells between the candidate blocks
         cell, last = np.argwhere(inside)[0], np.subtract(inside.shape, side)
         return [tuple(np.minimum(cell, last).tolist())], [0.0]
     return [everywhere[place] for place in chosen], [shares[place] for place in chosen]
 
 
 def _evenly(places: list[int], most: int) -> list[int]:
-    """So many of them, spread over all."""
+    """At most `most` of the places, spread evenly."""
     return places if len(places) <= most else [places[each * len(places) // most] for each in range(most)]

@@ -1,6 +1,6 @@
-"""The bounds and the codecs in one drawing: bits against the mean square error.
+"""Chart of the bounds and the codecs: bits against the mean square error.
 
-The band is what finite fields add for codes of fixed length: below it no code is, above it there is one.
+The band shows the finite-length bounds for fixed-length codes: no code lies below it, and a code exists at its upper edge.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from workbench.limits.result import RateDistortion
 
 LEAST = 1e-5         # of the variance: the smallest distortion that is drawn, unless a codec has a smaller one
-STEPS, BAND = 40, 9   # how many distortions a line has, and the band
+STEPS, BAND = 40, 9   # number of distortions of a line, and of the band
 
 
 def plot(limits: RateDistortion, eps: float, tile: int | None, points: Sequence[OperatingPoint]) -> Chart:
-    """The drawing."""
+    """The chart."""
     least = min([LEAST * limits.variance, *(0.7 * point.distortion for point in points)])
     lines: dict[str, list[Point]] = {}
     for point in points:
@@ -31,7 +31,7 @@ def plot(limits: RateDistortion, eps: float, tile: int | None, points: Sequence[
 
 
 def curves(limits: RateDistortion, eps: float, tile: int | None, least: float) -> list[Curve]:
-    """Everything that is theory, from this distortion up to the variance."""
+    """All theoretical curves, from this distortion up to the variance."""
     if not limits.variance > 0:
         return []
     distortions = np.geomspace(least, limits.variance, STEPS)
@@ -46,7 +46,7 @@ def curves(limits: RateDistortion, eps: float, tile: int | None, least: float) -
 
 
 def band(limits: RateDistortion, eps: float, distortions: np.ndarray) -> Curve:
-    """Between converse and achievability."""
+    """The band between converse and achievability."""
     below = [(float(each), limits.converse(float(each), eps)) for each in distortions]
     above = [(float(each), limits.achievable(float(each), eps)) for each in distortions]
     return Curve(f"fixed length, {eps:g} fail", below, above)

@@ -1,12 +1,12 @@
-"""What a bound on every value means: |decoded - original| <= eb, which is what error-bounded codecs promise.
+"""Bounds for a pointwise error bound, |decoded - original| <= eb, the guarantee of error-bounded codecs.
 
-Errors within the bound fill a cube, errors of a given mean square a ball. A ball holds more for its mean square error,
-which is worth 0.2546 bit per sample: that is the price of the promise, not a fault of the codecs that keep it. A
-uniform quantiser with an entropy coder is the plainest of them, and for samples that do not depend on each other it is,
-at fine bounds, as good as any.
+Errors within the bound fill a cube, errors of a given mean square a ball. At equal mean square error the ball has the
+larger volume. At fine bounds the difference is 0.2546 bit per sample: the price of the guarantee, which all codecs that
+keep it pay. The simplest such codec is a uniform quantiser with an entropy coder. For independent samples it is optimal
+at fine bounds.
 
-A spectrum says how the field's variance is spread over its principal axes, not how these lie to the samples. The bounds
-here hold however they lie.
+A spectrum gives the variances along the principal axes of the field but not their orientation relative to the samples. The
+bounds here hold for any orientation.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from workbench.limits.converse import chi_square_exceeded, converse
 from workbench.limits.spectrum import LOG2E, Spectrum, require_excess
 
 PRICE = float(0.5 * np.log2(2 * np.pi * np.e / 12))
-"""Bits per sample that a bound on every value costs above one on the mean square, at fine bounds; or 1.53 dB."""
+"""Extra bits per sample of a pointwise bound over a bound on the mean square, at fine bounds; equal to 1.53 dB."""
 
-FINE = 0.1   # steps per standard deviation, below which expansions have all digits
+FINE = 0.1   # step in standard deviations, below which the expansions are exact in double precision
 
 
 def uniform_mse(eb: float) -> float:
-    """The mean square error when errors are spread evenly over [-eb, eb], as at fine bounds they are.
+    """The mean square error of errors uniform in [-eb, eb], as they are at fine bounds.
 
     >>> uniform_mse(0.3)
     0.03
@@ -37,7 +37,7 @@ def uniform_mse(eb: float) -> float:
 
 
 def uniform_psnr(value_range: float, eb: float) -> float:
-    """The peak signal-to-noise ratio, in decibels, when errors are spread evenly over [-eb, eb].
+    """The peak signal-to-noise ratio, in decibels, of errors uniform in [-eb, eb].
 
     >>> round(uniform_psnr(1.0, 1e-3), 2)
     64.77
@@ -49,12 +49,12 @@ def uniform_psnr(value_range: float, eb: float) -> float:
 
 
 def pointwise_rate(spectrum: Spectrum, eb: float) -> float:
-    """Bits per sample without which no code keeps every value within eb, on average: Shannon's lower bound.
+    """The Shannon lower bound: least mean bits per sample of a code that keeps every value within eb.
 
-    It is the entropy of the field less that of evenly spread errors, and fine bounds reach it. At coarse ones it is not
-    tight, and negative where it says nothing: it is returned as it is, and 0 is then the better bound, or
-    `Spectrum.rate` of eb^2. Components of variance zero cost nothing: the field lies in a plane, and a word serves the
-    part of it in a cube.
+    It is the differential entropy of the field minus that of uniform errors. It is tight at fine bounds. At coarse bounds
+    it is loose and may be negative; it is returned unchanged, and 0 or `Spectrum.rate` at eb^2 is then the better bound.
+    Components of variance zero cost nothing: the field lies in a plane, and a codeword covers the section of this plane
+    with a cube.
 
     >>> round(pointwise_rate(Spectrum.of(1.0), 0.01), 5)
     7.69095
@@ -66,11 +66,11 @@ def pointwise_rate(spectrum: Spectrum, eb: float) -> float:
 
 
 def pointwise_converse(spectrum: Spectrum, eb: float, eps: float) -> float:
-    """Bits per sample of a code of fixed length with P[some |error| > eb] <= eps, at least; never below 0.
+    """A lower bound on the bits per sample of a fixed-length code with P[some |error| > eb] <= eps; never below 0.
 
-    The larger of two bounds: the volume that holds 1 - eps of the probability, in units of the cube, and the converse for
-    the mean square error, which eb^2 bounds when eb bounds every error. The first is better at fine bounds, the second at
-    coarse ones.
+    The larger of two bounds. The first is the volume of the set of probability 1 - eps over the volume of the cube, the
+    second the converse for the mean square error, which is at most eb^2. The first is better at fine bounds, the second
+    at coarse ones.
 
     >>> round(pointwise_converse(Spectrum.of(1.0, 100), 0.01, 0.01), 6)
     7.870228
@@ -90,7 +90,7 @@ def pointwise_converse(spectrum: Spectrum, eb: float, eps: float) -> float:
 
 @dataclass(frozen=True)
 class ScalarQuantiser:
-    """Gaussian numbers, each rounded to the nearest multiple of a step; an entropy coder takes them at their entropy.
+    """A uniform quantiser of Gaussian numbers, each rounded to the nearest multiple of a step, with ideal entropy coding.
 
     >>> plain = ScalarQuantiser(sigma=1.0, step=0.1)
     >>> round(plain.entropy, 4), round(plain.mse / (0.1**2 / 12), 4), round(plain.gap_to_rate, 4)
@@ -100,7 +100,7 @@ class ScalarQuantiser:
     sigma: float
     """The standard deviation of the numbers."""
     step: float
-    """The distance of the levels: twice the error bound."""
+    """The distance between levels: twice the error bound."""
 
     def __post_init__(self) -> None:
         for name, value in (("sigma", self.sigma), ("step", self.step)):
@@ -116,8 +116,8 @@ class ScalarQuantiser:
     def entropy(self) -> float:
         """Bits per number.
 
-        Fine steps add to the numbers what is nearly independent noise, so that the sum is nearly Gaussian; the entropy of
-        the levels is what is left of its entropy when the step is the unit.
+        The error of fine steps is nearly independent noise, so the quantised numbers are nearly Gaussian with the sum of
+        the variances. The entropy of the levels is then the differential entropy in units of the step.
         """
         if self.ratio < FINE:
             return float(0.5 * np.log2(2 * np.pi * np.e * (1 + self.ratio**2 / 12)) - np.log2(self.ratio))
@@ -128,7 +128,7 @@ class ScalarQuantiser:
 
     @cached_property
     def mse(self) -> float:
-        """The mean square error; a twelfth of the step's square, until most numbers become zero."""
+        """The mean square error; nearly step^2 / 12, unless most numbers become zero."""
         if self.ratio < FINE:
             return self.step**2 / 12
         levels, shares = self._levels
@@ -147,7 +147,7 @@ class ScalarQuantiser:
 
     @property
     def gap_to_rate(self) -> float:
-        """Bits per number above the least at the same mean square error: the price of scalar quantisation."""
+        """Bits per number above the rate-distortion function at the same mean square error."""
         return self.entropy + float(np.log2(np.sqrt(self.mse) / self.sigma))
 
     @cached_property
@@ -161,15 +161,15 @@ class ScalarQuantiser:
 
 
 def require_bound(eb: float) -> None:
-    """An error bound that a question may be asked about."""
+    """Check that an error bound is positive and finite."""
     if not 0 < eb < np.inf:
         raise WorkbenchError(f"eb, the error bound, must be positive and finite; got {eb!r}")
 
 
 def _plane(spectrum: Spectrum, eb: float) -> tuple[np.ndarray, float, float]:
-    """Which components vary, how many they are, and log2 of the most that the cube can hold of their plane.
+    """The components that vary, their number, and log2 of the largest section of the cube with their plane.
 
-    No section of dimension r of a cube of side 1 is larger than (n/r)^(r/2), or than 2^((n-r)/2) (Ball 1989).
+    A section of dimension r of a cube of side 1 has a volume of at most (n/r)^(r/2) and at most 2^((n-r)/2) (Ball 1989).
     """
     varying = spectrum.values > 0
     number = float(spectrum.counts[varying].sum())

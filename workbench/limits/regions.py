@@ -1,8 +1,8 @@
-"""Regions: where a field has one character, as far as variance, correlation and level go.
+"""Regions of a field that are homogeneous in variance, correlation and level.
 
-Theory is exact for stationary fields, and real ones are not: a storm, a wake, land and sea. Piece by piece they may be. The
-map of the pieces is found here, or given by whoever knows better. Values that do not vary at all, such as fill values, are
-set apart first and exactly; the rest is a matter of statistics (`segmentation.py`), with few regions rather than many.
+Theory is exact for stationary fields. Real fields are not stationary (storms, fronts, land and sea), but they may be
+piecewise. The map of the regions is found here or given by the user. Constant values, such as fill values, are separated
+first and exactly; the rest is segmented statistically (`segmentation.py`) into few regions.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from workbench.limits.segmentation import SMALLEST, find_textures
 from workbench.metrics.pairs import require_host
 
 FEWEST = 64      # cells of a region
-SAMPLE = 2**17   # values that tell the scale
-EXTREME = 1e6    # times the middle spread of the values: beyond it, they are all the same to statistics
+SAMPLE = 2**17   # values that determine the scale
+EXTREME = 1e6    # standard deviations, estimated from the quartiles, at which values are clipped
 
 
 @dataclass(frozen=True, eq=False)
 class Regions:
-    """A map of a field: the region of each value, from 0 to `count` - 1, and -1 where a value means nothing."""
+    """A map of a field: the region of each value, from 0 to `count` - 1, and -1 where there is no valid value."""
 
     labels: np.ndarray
     count: int
 
     @classmethod
     def given(cls, labels: Any, field: Field) -> Regions:
-        """The map of somebody who knows: whole numbers, one region for each, numbered anew in their order.
+        """A map given by the user: each whole number is a region, renumbered from 0 in ascending order.
 
-        Negative numbers are no region, and neither is a place where the field has no value.
+        Places with negative numbers, or without a valid value, belong to no region.
 
         >>> parts = Regions.given(np.array([[7, 7, 3], [7, -1, 3]]), Field(np.ones((2, 3))))
         >>> parts.labels.tolist(), parts.count, parts.names()
@@ -51,7 +51,7 @@ class Regions:
         inside = field.valid & (numbers >= 0)
         different, places = np.unique(numbers[inside], return_inverse=True)
         if different.size == 0:
-            raise WorkbenchError("regions must name at least one place where the field has a value: none is in any region")
+            raise WorkbenchError("regions must contain a valid value of the field; got none: all are masked or labelled -1")
         renumbered = np.full(field.shape, -1, np.int32)
         renumbered[inside] = places
         renumbered.flags.writeable = False
@@ -59,21 +59,21 @@ class Regions:
 
     @cached_property
     def sizes(self) -> np.ndarray:
-        """How many values each region has."""
+        """The number of values of each region."""
         return np.bincount(self.labels[self.labels >= 0], minlength=self.count)
 
     def names(self) -> list[str]:
-        """What to call the regions: a number from 1, and their share of all values that mean something."""
+        """The names of the regions: a number from 1, and the share of all valid values."""
         shares = 100 * self.sizes / self.sizes.sum()
         return [f"region {number} ({share:.3g}%)" for number, share in enumerate(shares, 1)]
 
 
 def segment(field: Field, most: int = 6) -> Regions:
-    """Split a field into at most so many regions that differ in variance, in correlation at short range, or in level.
+    """Split a field into at most `most` regions that differ in variance, in correlation at short range, or in level.
 
-    The largest comes first. A region has at least 64 values and 1% of all. Values that do not vary, such as fill values,
-    are regions of their own where as many lie together. Different levels alone make regions only where values step from one
-    to the other.
+    The largest comes first. A region has at least 64 values and 1% of all. Connected patches of equal values, such as fill
+    values, are regions of their own if they are as large. A difference in level alone makes two regions only if the values
+    jump at the border.
 
     >>> from workbench.data.synthetic import Region, piecewise_field
     >>> layout = np.repeat([0, 1], [80, 48]) * np.ones((128, 1), int)
@@ -97,14 +97,14 @@ def segment(field: Field, most: int = 6) -> Regions:
 
 
 def _textures(values: np.ndarray, rest: np.ndarray, most: int) -> np.ndarray:
-    """The texture of each value; axes along which there is but one say nothing."""
+    """The texture of each value; axes of length 1 are ignored."""
     lengths = [length for length in values.shape if length > 1] or [1]
     standard = _standardised(values, rest).reshape(lengths)
     return find_textures(standard, rest.reshape(lengths), most).reshape(values.shape)
 
 
 def _constant_patches(values: np.ndarray, valid: np.ndarray, most: int) -> np.ndarray:
-    """The number of the constant region that each value is in, -1 for none; all but one of `most` may be constant."""
+    """The constant region of each value, or -1; at most `most` - 1 regions are constant."""
     labels = np.full(values.shape, -1, np.int32)
     least = max(FEWEST, SMALLEST * np.count_nonzero(valid))
     flat = _like_a_neighbour(values, valid)
@@ -122,7 +122,7 @@ def _constant_patches(values: np.ndarray, valid: np.ndarray, most: int) -> np.nd
 
 
 def _like_a_neighbour(values: np.ndarray, valid: np.ndarray) -> np.ndarray:
-    """Where a value is the same as that of a neighbour."""
+    """Where a value equals a neighbour."""
     flat = np.zeros(values.shape, bool)
     for axis in range(values.ndim):
         along, known, same = (np.moveaxis(array, axis, 0) for array in (values, valid, flat))
@@ -133,7 +133,7 @@ def _like_a_neighbour(values: np.ndarray, valid: np.ndarray) -> np.ndarray:
 
 
 def _large_patches(places: np.ndarray) -> np.ndarray:
-    """The places that hang together with enough others."""
+    """The places in connected components that are large enough."""
     from scipy.ndimage import label
 
     patches, _ = label(places)
@@ -143,7 +143,7 @@ def _large_patches(places: np.ndarray) -> np.ndarray:
 
 
 def _standardised(values: np.ndarray, rest: np.ndarray) -> np.ndarray:
-    """The values around their median in units of their spread, as float32; 0 where they do not count."""
+    """The values minus their median, in units of their spread, as float32; 0 outside `rest`."""
     counting = values[rest]
     sample = counting[:: max(1, counting.size // SAMPLE)].astype(np.float64)
     low, middle, high = np.quantile(sample, (0.25, 0.5, 0.75))
@@ -153,7 +153,7 @@ def _standardised(values: np.ndarray, rest: np.ndarray) -> np.ndarray:
 
 
 def _largest_first(labels: np.ndarray, field: Field) -> Regions:
-    """The map with its regions in the order of their sizes."""
+    """The map with its regions sorted by size, largest first."""
     sizes = np.bincount(labels[labels >= 0])
     rank = np.empty(sizes.size + 1, np.int32)
     rank[np.argsort(-sizes, kind="stable")] = np.arange(sizes.size)

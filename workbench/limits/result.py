@@ -1,4 +1,4 @@
-"""`wb.rate_distortion`: what theory allows for a Gaussian source, or for a field as far as it is one."""
+"""`wb.rate_distortion`: rate-distortion bounds of a Gaussian source, or of the Gaussian model of a field."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ EPS = 0.01
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RateDistortion:
-    """Bounds in bits per sample, against the mean square error, for one source and one way to tile it.
+    """Bounds in bits per sample as functions of the mean square error, for one source and one tiling.
 
-    All are bounds of the Gaussian model. `converse` and `achievable` are for codes of fixed length that exceed the
-    distortion with probability at most `eps`: no code does better than the one, and some code does as well as the other.
-    Codes of variable length, which keep their bound always, need `rate` on average.
+    All are bounds of the Gaussian model. `converse` and `achievable` hold for fixed-length codes that exceed the distortion
+    with probability at most `eps`: no code needs less than the converse, and some code needs no more than `achievable`.
+    Variable-length codes that never exceed the distortion need `rate` on average.
 
     >>> import workbench as wb
     >>> limits = wb.rate_distortion(wb.limits.memoryless(1.0, n=100))
@@ -49,82 +49,82 @@ class RateDistortion:
 
     @cached_property
     def spectrum(self) -> Spectrum:
-        """The variances of the independent components that the samples consist of."""
+        """The variances of the independent components of the source."""
         return self.source.spectrum(self.tile)
 
     @cached_property
     def _pooled(self) -> Spectrum:
-        """For a coder that believes in one variance everywhere."""
+        """The bounds for a coder that assumes one variance everywhere."""
         several = _by_regions(self.source)
         return self.spectrum if several is None else several.pooled_variance_spectrum(self.tile)
 
     @cached_property
     def _borderless(self) -> Spectrum:
-        """If regions had no borders."""
+        """The bounds if borders between regions cost nothing."""
         several = _by_regions(self.source)
         return self.spectrum if several is None else several.borderless_spectrum(self.tile)
 
     @cached_property
     def _tilings(self) -> dict[int | tuple[int, ...] | None, RateDistortion]:
-        """The same source cut otherwise, by tile, as far as it was asked for."""
+        """The same source with other tilings, computed on demand, by tile."""
         return {}
 
     @property
     def variance(self) -> float:
-        """The mean variance: a distortion as large costs nothing."""
+        """The mean variance; at this distortion the rate is 0."""
         return self.spectrum.variance
 
     def rate(self, distortion: float) -> float:
-        """Bits per sample without which no code has this mean square error on average."""
+        """The rate-distortion function: least mean bits per sample at this mean square error."""
         return self.spectrum.rate(distortion)
 
     def dispersion(self, distortion: float) -> float:
-        """The variance of the information in a sample, in bits squared."""
+        """The dispersion: the variance of the information per sample, in bits squared."""
         return self.spectrum.dispersion(distortion)
 
     def converse(self, distortion: float, eps: float = EPS) -> float:
-        """No code of fixed length with fewer bits per sample exceeds the distortion so rarely."""
+        """A lower bound on the bits per sample of any fixed-length code with P[excess distortion] <= eps."""
         return converse.converse(self.spectrum, distortion, eps)
 
     def achievable(self, distortion: float, eps: float = EPS) -> float:
-        """Some code of fixed length with so many bits per sample exceeds the distortion no more often."""
+        """Bits per sample at which a fixed-length code with P[excess distortion] <= eps exists."""
         return achievability.achievable(self.spectrum, distortion, eps)
 
     def normal_approximation(self, distortion: float, eps: float = EPS) -> float:
-        """What a code of fixed length needs, nearly: the rate, and what the chance of an unlikely field adds."""
+        """Approximate bits per sample of the best fixed-length code: the rate plus a dispersion term."""
         return approximation.normal(self.spectrum, distortion, eps)
 
     def pointwise(self, eb: float) -> float:
-        """Bits per sample without which no code keeps every value within `eb`. Not tight, or even negative, when large."""
+        """Least mean bits per sample of a code that keeps every value within `eb`; loose, even negative, for large `eb`."""
         return pointwise.pointwise_rate(self.spectrum, eb)
 
     def tiled(self, tile: Tile) -> RateDistortion:
-        """The bounds for codes that know nothing of other tiles; None for codes that see all."""
+        """The bounds for codes that code tiles independently; None for codes without tiles."""
         key = tile if tile is None or isinstance(tile, int) else tuple(tile)
         if key not in self._tilings:
             self._tilings[key] = replace(self, tile=tile)
         return self._tilings[key]
 
     def price_of_tiles(self, tile: Tile, distortion: float) -> float:
-        """Bits per sample that coding tiles apart from each other costs."""
+        """Bits per sample that independent coding of tiles costs."""
         whole = self if self.tile is None else self.tiled(None)
         return max(0.0, self.tiled(tile).rate(distortion) - whole.rate(distortion))
 
     def price_of_one_model(self, distortion: float) -> float:
-        """Bits per sample that believing in one variance for all regions costs; 0 for a source without regions."""
+        """Bits per sample that assuming one variance for all regions costs; 0 for a source without regions."""
         return 0.0 if self._pooled is self.spectrum else max(0.0, self._pooled.rate(distortion) - self.rate(distortion))
 
     def price_of_borders(self, distortion: float) -> float:
-        """Bits per sample that the borders of regions cost, across which nothing is known: their geometry's share."""
+        """Bits per sample that the borders of regions cost, because regions are independent of each other."""
         return max(0.0, self.rate(distortion) - self._borderless.rate(distortion))
 
     def interval(self, distortion: float) -> tuple[float, float]:
-        """Between which rates the true one is, with 95% confidence; of an exact model, the rate twice."""
+        """The 95% confidence interval of `rate`; for an exact model, both ends are the rate."""
         rate = self.rate(distortion)
         return rate, rate
 
     def plot(self, eps: float = EPS, tile: int | None = None) -> Chart:
-        """The bounds against the distortion, as a drawing that a notebook shows and `save` writes."""
+        """A chart of the bounds against the distortion, shown by notebooks and written by `save`."""
         return plot(self, eps, tile, ())
 
     def __repr__(self) -> str:
@@ -134,17 +134,17 @@ class RateDistortion:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FieldLimits(RateDistortion):
-    """The bounds of the Gaussian model that was fitted to a field, and what speaks for and against the model."""
+    """The bounds of the Gaussian model fitted to a field, and tests of this model."""
 
     source: FieldModel
 
     @property
     def field(self) -> Field:
-        """What the model was fitted to."""
+        """The field that the model was fitted to."""
         return self.source.field
 
     def interval(self, distortion: float) -> tuple[float, float]:
-        """Between which rates that of the field's kind is, with 95% confidence, given this one field."""
+        """The 95% confidence interval of `rate`, from the uncertainty of the fitted parameters."""
         rate, (fitted, *others) = self.rate(distortion), self.source.plausible
         if not others:
             return 0.0, float("inf")
@@ -154,27 +154,27 @@ class FieldLimits(RateDistortion):
         return max(0.0, rate + min(float(low), 0.0)), rate + max(float(high), 0.0)
 
     def instance(self, eb: float) -> float:
-        """Bits per sample without which no code keeps *this* field within `eb`, but by luck: twice as lucky, a bit less."""
+        """Bits per sample of *this* field within `eb`; a code is shorter by g bits in all with probability 2^-g at most."""
         return self.source.innovations.description_length(eb) / self.source.size
 
     @cached_property
     def gaussianity(self) -> Gaussianity | None:
-        """Whether the field is Gaussian at all, once what can be predicted is taken away."""
+        """The test of whether the prediction errors of the field are Gaussian."""
         return gaussianity(np.where(self.source.settled, self.source.innovations.residuals, np.nan))
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What speaks against the model, in sentences."""
+        """Evidence against the model, in sentences."""
         found = []
         for region, fit in enumerate(self.source.fits):
             if fit is not None and fit.misfit.serious:
-                found.append(f"region {region + 1}: the fitted spectrum misses the field's by {fit.misfit}")
+                found.append(f"region {region + 1}: the fitted spectrum differs from the measured one by {fit.misfit}")
             if fit is not None and not fit.draws:
-                found.append(f"region {region + 1} is too small to say how certain its spectrum is")
+                found.append(f"region {region + 1} is too small to estimate the uncertainty of its spectrum")
         if self.gaussianity is None:
             found.append("no region is large enough to test whether the field is Gaussian")
         elif self.gaussianity.visibly_not:
-            found.append(f"the field is visibly not Gaussian ({self.gaussianity}): a codec may well be below the bound")
+            found.append(f"the field is clearly not Gaussian ({self.gaussianity}): a codec may be below the bound")
         return tuple(found)
 
     def compare(
@@ -185,7 +185,7 @@ class FieldLimits(RateDistortion):
         progress: Progress | None = None,
         cancel: Stoppable | None = None,
     ) -> Comparison:
-        """Run codecs on the field, by default several at six bounds, and put each run beside the bound."""
+        """Run codecs on the field, by default several at six bounds, and compare each run with the bound."""
         return comparison.compare(self, self.field, codecs, bounds, progress, cancel)
 
     def plot(
@@ -194,7 +194,7 @@ class FieldLimits(RateDistortion):
         tile: int | None = None,
         codecs: Comparison | str | Codec | Iterable[str | Codec] | None = None,
     ) -> Chart:
-        """The bounds and, with `codecs`, their operating points, as a drawing; a `Comparison` is not run again."""
+        """A chart of the bounds and, with `codecs`, their operating points; a `Comparison` is not run again."""
         if codecs is None:
             return super().plot(eps, tile)
         measured = codecs if isinstance(codecs, Comparison) else self.compare(codecs)
@@ -231,10 +231,10 @@ def rate_distortion(
     *,
     seed: int = 0,
 ) -> RateDistortion:
-    """What theory allows for an exact model (`wb.limits`), or for a field by the Gaussian model that fits it best.
+    """Rate-distortion bounds of an exact model (`wb.limits`), or of the Gaussian model that fits a field best.
 
-    `tile` is the side of the tiles that a codec codes apart from each other, or one side per axis. `regions`, for fields,
-    are found ("auto"), at most so many, or given as a map of whole numbers; -1 is left out.
+    `tile` is the side of the tiles that a codec codes independently, or one side per axis. `regions`, for fields only, is
+    "auto", the largest number of regions to find, or a map of whole numbers, where -1 is left out.
 
     >>> import workbench as wb
     >>> field = wb.synthetic.piecewise_field((128, 128), [wb.synthetic.Region(1.0, 0.9)], seed=1)
@@ -251,12 +251,12 @@ def rate_distortion(
     if not isinstance(field_or_model, Source):
         raise WorkbenchError(f"expected a field, or a model of wb.limits; got {type(field_or_model).__name__}")
     if not (isinstance(regions, str) and regions == "auto"):
-        raise WorkbenchError("regions are for fields; a model has its own")
+        raise WorkbenchError("regions must be 'auto' for an exact model, which has its own regions")
     return RateDistortion(field_or_model, tile)
 
 
 def _by_regions(source: Source) -> Piecewise | FieldModel | None:
-    """The source, if it has more than one region that varies."""
+    """The source if it has more than one region that varies, else None."""
     regions = source.varying if isinstance(source, FieldModel) else source
     several = isinstance(regions, Piecewise) and len(regions.covariances) > 1
     return source if several and isinstance(source, Piecewise | FieldModel) else None

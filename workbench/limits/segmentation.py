@@ -1,12 +1,13 @@
-"""Finding the textures of a field, and where each of them is.
+"""Texture segmentation of a field by minimum description length.
 
-First on blocks of some 64 cells: they are clustered, clusters exchange blocks until each is where it is cheapest, and two
-clusters become one when a texture for both costs no more than one each. Then on cells: every cube speaks for its cells, and
-cells listen to their neighbours, so that borders are found to about a cell. Blocks across a border seem to have a texture
-of their own, which no cell prefers in the end; such textures are dropped, and the others fitted again where they are alone.
+First stage, on blocks of about 64 cells: blocks are clustered hierarchically, reassigned to the cheapest cluster as in
+k-means, and two clusters are merged if one texture for both costs no more than two. Second stage, on cells: each cube votes
+for its cells, and mean-field iterations of a Potts model smooth the labels, which finds borders to about one cell. Blocks
+across a border seem to have a texture of their own, but few cells choose it. Such textures are dropped, and the others are
+fitted again on blocks with a single label.
 
-Values jump from region to region, so a cube across a border looks rough, whatever it is made of. What a cube may say
-against a texture is therefore limited, and what no texture explains counts for none.
+Values jump between regions, so any cube across a border looks rough. The cost that one cube can add against a texture is
+therefore limited, and a cube that no texture explains does not count.
 """
 
 from __future__ import annotations
@@ -17,32 +18,32 @@ import numpy as np
 
 from workbench.limits.texture import REACH, SIDE, Textures, inside, moments, unevenness
 
-SAMPLE = 1000         # blocks that are clustered to begin with
-CLUSTERS = 12         # of them
-EXCHANGES = 4         # rounds in which clusters exchange blocks
-FEWEST_BLOCKS = 0.005   # of all cubes: what a cluster must have
-CANDIDATES = 8        # textures that go on to cells
-BLOCK_TIE = 3.0       # nats that a block gains by a neighbour of the same texture
-BORDER = 0.5          # nats for each face of a block between textures, to have both of them
-CELL_TIE = 6.0        # nats that a cell gains when all of its neighbours have the same texture
-SAY = 2.0             # the most that one cube may say against a texture, in nats
-UNEXPLAINED = 3.0     # nats above the scale of the roughest texture, at which no texture explains a cube
-VALUE_SAY = 12.0      # the most that the value at a cell may say
-LISTENING = {1: 33, 2: 3, 3: 3, 4: 3}   # the width of the neighbourhood that a cell listens to
-ROUNDS = {1: 8, 2: 8, 3: 2, 4: 2}       # of listening: in space it blunts the corners of regions
-WORTH = 0.12          # nats that a texture must save for each cell: less has no use, and no field is a model that exactly
-JUMP = 2.5            # times the usual difference of neighbours: what tells a step from a slope
-THINNEST = 0.01       # of the field: what a texture must have in blocks that are all its own
-SMALLEST = 0.01       # of the field: what a texture must have in cells
-LARGE = 2**20         # cells: beyond it, blocks are many enough to find the textures, and cells are looked at once
-PASSES = 3            # else
-SLAB = 2**20          # cells that are looked at together
+SAMPLE = 1000         # blocks in the initial clustering
+CLUSTERS = 12         # initial clusters
+EXCHANGES = 4         # rounds of reassignment of blocks
+FEWEST_BLOCKS = 0.005   # least share of all cubes in a cluster
+CANDIDATES = 8        # textures passed on to the second stage
+BLOCK_TIE = 3.0       # nats that a block gains for each neighbour with the same texture
+BORDER = 0.5          # cost in nats of each face of a block between two textures
+CELL_TIE = 6.0        # nats that a cell gains if all of its neighbours have the same texture
+SAY = 2.0             # largest cost in nats of one cube against a texture
+UNEXPLAINED = 3.0     # nats above the cost scale of the roughest texture, beyond which no texture explains a cube
+VALUE_SAY = 12.0      # largest cost in nats of the value at a cell
+LISTENING = {1: 33, 2: 3, 3: 3, 4: 3}   # width of the neighbourhood of a cell
+ROUNDS = {1: 8, 2: 8, 3: 2, 4: 2}       # of mean-field iterations: in 3-D, more would round the corners of regions
+WORTH = 0.12          # nats per cell that a texture must save: less is useless, as no field follows a model that exactly
+JUMP = 2.5            # times the usual difference of neighbours: distinguishes a step from a slope
+THINNEST = 0.01       # of the field: least share of a texture in blocks with a single label
+SMALLEST = 0.01       # of the field: least share of a texture in cells
+LARGE = 2**20         # cells: above it, blocks suffice to find the textures, and cells are labelled once
+PASSES = 3            # over the cells of smaller fields
+SLAB = 2**20          # cells processed together
 
 
 def find_textures(values: np.ndarray, known: np.ndarray, most: int) -> np.ndarray:
-    """The texture of each cell (int32, from 0): cells that are not known have that of their surroundings.
+    """The texture of each cell (int32, from 0); unknown cells get the texture of their surroundings.
 
-    The values (float32) have about unit variance and zero mean; where they are not known, they are finite all the same.
+    The values (float32) have about unit variance and zero mean, and must be finite at unknown cells, too.
     """
     sums = moments(values, known)
     survey = Survey(values, known, sums, unevenness(sums), most)
@@ -52,7 +53,7 @@ def find_textures(values: np.ndarray, known: np.ndarray, most: int) -> np.ndarra
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """A field, the moments of its blocks, and in what unit their differences count."""
+    """A field, the moments of its blocks, and the unit of their differences."""
 
     values: np.ndarray
     known: np.ndarray
@@ -62,7 +63,7 @@ class Survey:
 
     @property
     def full(self) -> np.ndarray:
-        """Which blocks have nearly all of their cubes."""
+        """A mask of the blocks with nearly all of their cubes."""
         cubes = self.sums[..., 0, 0]
         return np.asarray(cubes >= max(0.75 * cubes.max(), 1))
 
@@ -72,11 +73,11 @@ class Survey:
         return SIDE[self.values.ndim] ** self.values.ndim
 
     def total(self, blocks: np.ndarray) -> np.ndarray:
-        """The moments of each texture, of the blocks that are labelled with it."""
+        """The moments of each texture, summed over the blocks with its label."""
         return np.stack([self.sums[blocks == name].sum(axis=0) for name in range(int(blocks.max(initial=0)) + 1)])
 
     def on_blocks(self) -> np.ndarray:
-        """The moments of the textures that blocks have."""
+        """The moments of the textures found on blocks."""
         blocks, totals = self._exchanged(self._clusters())
         cubes = self.sums[..., 0, 0]
         meetings = Meetings.of(self.sums[..., 0, 1] / np.maximum(cubes, 1), cubes > 0, blocks, len(totals))
@@ -85,7 +86,7 @@ class Survey:
         return self._thick(names[blocks]) if self.values.size > LARGE else self.total(names[blocks])
 
     def _thick(self, blocks: np.ndarray) -> np.ndarray:
-        """The moments of the textures that fill blocks with all their neighbours, there; of all when none does."""
+        """The moments of textures over the interior blocks of each label; of all textures if none has enough of them."""
         from scipy.ndimage import generate_binary_structure, maximum_filter, minimum_filter
 
         count = int(blocks.max()) + 1
@@ -96,7 +97,7 @@ class Survey:
         return totals[large] if large.any() else self.total(blocks)
 
     def _clusters(self) -> np.ndarray:
-        """The moments of clusters of blocks that are alike in the energies of their differences and in level."""
+        """The moments of clusters of blocks with similar difference energies and similar level (Ward's method)."""
         from scipy.cluster.hierarchy import fcluster, linkage
 
         size = self.sums.shape[-1]
@@ -111,7 +112,7 @@ class Survey:
         return np.stack([chosen[names == name].sum(axis=0) for name in range(names.max() + 1)])
 
     def _exchanged(self, totals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The texture of each block, when blocks have gone where they are cheapest, and the moments of each texture."""
+        """The texture of each block after reassignment to the cheapest texture, and the moments of each texture."""
         shape = self.sums.shape[:-2]
         least = max(FEWEST_BLOCKS * self.sums[..., 0, 0].sum(), 4 * self.block_size)
         blocks = np.zeros(shape, np.int32)
@@ -127,10 +128,10 @@ class Survey:
         return blocks, totals
 
     def _merged(self, totals: np.ndarray, meetings: Meetings, most: int, of_cells: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Moments of textures when the cheapest pairs have become one, and the new name of each.
+        """The moments of textures after merging the cheapest pairs, and the new label of each old texture.
 
-        A texture of its own must save what it costs to state it. Different levels are a reason to have two; once cells are
-        known to meet, only where values step from one to the other: a field that rises slowly is one region.
+        A texture must save its own description length. On blocks, different levels justify two textures. On cells, they do
+        so only if values jump at the border, so a field with a slow gradient is one region.
         """
         names = np.arange(len(totals), dtype=np.int32)
         price = 0.5 * (self.sums.shape[-1] + 2) * np.log(max(self.sums[..., 0, 0].sum() / self.block_size, 2))
@@ -152,10 +153,10 @@ class Survey:
     def _gain(
         self, totals: np.ndarray, first: np.ndarray, second: np.ndarray, apart: np.ndarray, worth: float
     ) -> np.ndarray:
-        """Nats that two textures of their own save, for each pair; less than `worth` for a cell of the smaller is nothing.
+        """Nats saved by two textures over one, for each pair; savings below `worth` per cell of the smaller count as 0.
 
-        What their levels save counts when they are apart, once for each block, since neighbours have nearly the same value.
-        The totals are a sample of the field, and speak for all of it.
+        Savings by different levels count only for pairs that are `apart`, and once per block, because neighbours have
+        nearly the same value. The totals are a sample and are scaled to the whole field.
         """
         one, both = self._costs(totals), self._costs(totals[first] + totals[second])
         given, alone = (pair - each[first] - each[second] for pair, each in zip(both, one, strict=True))
@@ -164,7 +165,7 @@ class Survey:
         return np.asarray(((given >= worth * smaller) * given / self.unevenness + apart * alone / self.block_size) / share)
 
     def _costs(self, totals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Nats for all cubes of each texture, given their corners, and for the values by themselves; up to a constant."""
+        """Cost in nats of all cubes of each texture given their corners, and of single values, up to a constant."""
         textures, cubes = Textures.of(totals), totals[:, 0, 0]
         return 0.5 * cubes * np.log(textures.variance), 0.5 * cubes * np.log(textures.spread)
 
@@ -181,7 +182,7 @@ class Survey:
         return labels
 
     def _settled(self, totals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The texture of each cell, and the moments of each texture where it is alone; thin and small ones are dropped."""
+        """The texture of each cell, and the moments of each texture on unmixed blocks, without thin and small textures."""
         while True:
             textures = Textures.of(totals)
             labels = np.concatenate([self._labels(textures, rows) for rows in _slabs(self.values.shape)])
@@ -195,7 +196,7 @@ class Survey:
             totals = totals[large] if large.any() else np.delete(totals, int(np.argmin(cells)), axis=0)
 
     def _labels(self, textures: Textures, rows: slice) -> np.ndarray:
-        """The texture of each cell of some rows of the first axis, with a view of those around them."""
+        """The texture of each cell in some rows of the first axis, computed with a halo of rows around them."""
         halo = ROUNDS[self.values.ndim] * (LISTENING[self.values.ndim] // 2) + 4
         start = max(rows.start - halo, 0)
         seen = slice(start, rows.stop + halo)
@@ -203,7 +204,7 @@ class Survey:
         return labels[rows.start - start : rows.stop - start]
 
     def _alone(self, labels: np.ndarray, count: int, margin: int) -> np.ndarray:
-        """The moments of each texture, of the blocks that have no other in them, nor as near as the margin."""
+        """The moments of each texture on blocks without another texture inside or within the margin."""
         lowest = highest = labels
         side = SIDE[labels.ndim]
         for axis, length in enumerate(labels.shape):
@@ -215,20 +216,20 @@ class Survey:
         return self._padded(self.total(np.where(lowest == highest, lowest, -1)), count)
 
     def _padded(self, totals: np.ndarray, count: int) -> np.ndarray:
-        """As many moments as there are textures: none for the last ones that have no block."""
+        """The moments, padded with zeros for the last textures without blocks."""
         return np.concatenate([totals, np.zeros((count - len(totals), *totals.shape[1:]))])
 
 
 @dataclass(frozen=True, eq=False)
 class Meetings:
-    """For each two textures, at how many faces their cells meet, and the sum of the squared differences there."""
+    """For each pair of textures, the number of cell faces between them and the sum of squared differences across these."""
 
     numbers: np.ndarray
     squares: np.ndarray
 
     @classmethod
     def of(cls, values: np.ndarray, known: np.ndarray, labels: np.ndarray, count: int) -> Meetings:
-        """Those of known cells."""
+        """The counts and sums over known cells."""
         numbers, squares = np.zeros((2, count * count))
         for axis in range(labels.ndim):
             along, value, here = (np.moveaxis(array, axis, 0) for array in (labels, values, known))
@@ -239,18 +240,18 @@ class Meetings:
         return cls(*(table.reshape(count, count) + table.reshape(count, count).T for table in (numbers, squares)))
 
     def steps(self) -> np.ndarray:
-        """Which pairs have larger differences where they meet than within themselves, or never meet."""
+        """The pairs whose differences are larger at their border than inside them, and the pairs that never meet."""
         squares, numbers = (np.add.outer(table.diagonal(), table.diagonal()) for table in (self.squares, self.numbers))
         usual = squares / np.maximum(numbers, 1)
         return np.asarray((self.squares > JUMP**2 * usual * self.numbers) | (self.numbers == 0))
 
     def joined(self, kept: int, gone: int) -> Meetings:
-        """When one texture has become a part of another."""
+        """The table after texture `gone` was merged into `kept`."""
         return Meetings(*(_joined(_joined(table, kept, gone).T, kept, gone).T for table in (self.numbers, self.squares)))
 
 
 def _opinions(textures: Textures, values: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """What speaks against each texture at each cell, in nats: the mean of the cubes that the cell is in, and its value."""
+    """The cost of each texture at each cell, in nats: the mean over the cubes that contain the cell, and its value."""
     prices = textures.price_cubes(values)
     np.minimum(prices, np.float32(0.5 * np.log(textures.variance.max()) + UNEXPLAINED), out=prices)
     prices -= prices.min(axis=0)
@@ -259,7 +260,7 @@ def _opinions(textures: Textures, values: np.ndarray, known: np.ndarray) -> np.n
     alone = textures.price_values(values)
     alone -= alone.min(axis=0)
     np.minimum(alone, np.float32(VALUE_SAY), out=alone)
-    alone *= known * np.float32(4.0**-values.ndim)   # one value in a neighbourhood that is four cells wide
+    alone *= known * np.float32(4.0**-values.ndim)   # one value per neighbourhood four cells wide
     reach = REACH[values.ndim]
     for against, price in zip(alone, prices, strict=True):
         against += _mean(np.pad(price, [(reach, 0)] * values.ndim), reach + 1)
@@ -267,7 +268,7 @@ def _opinions(textures: Textures, values: np.ndarray, known: np.ndarray) -> np.n
 
 
 def _listening(against: np.ndarray) -> np.ndarray:
-    """The texture of each cell, when all have listened to the beliefs of their neighbours for some rounds."""
+    """The texture of each cell after mean-field iterations of a Potts model."""
     width = LISTENING[against.ndim - 1]
     best = np.argmin([_mean(each, width) for each in against], axis=0)
     belief = (np.arange(len(against)).reshape(-1, *[1] * best.ndim) == best).astype(np.float32)
@@ -277,7 +278,7 @@ def _listening(against: np.ndarray) -> np.ndarray:
             mean = _mean(each, width)
             others += mean
             each[...] = np.float32(CELL_TIE) * mean - opposed
-        belief[-1] = np.float32(CELL_TIE) * (1 - others) - against[-1]   # beliefs add up to 1, and so do their means
+        belief[-1] = np.float32(CELL_TIE) * (1 - others) - against[-1]   # beliefs sum to 1, and so do their means
         belief -= belief.max(axis=0)
         np.exp(belief, out=belief)
         belief /= belief.sum(axis=0)
@@ -285,14 +286,14 @@ def _listening(against: np.ndarray) -> np.ndarray:
 
 
 def _mean(values: np.ndarray, width: int) -> np.ndarray:
-    """The mean over a cube of cells around each; a width that is even reaches further up than down."""
+    """The mean over a cube of cells around each cell; an even width extends further up than down."""
     from scipy.ndimage import uniform_filter
 
     return np.asarray(uniform_filter(values, width, mode="nearest", origin=-(1 - width % 2)))
 
 
 def _tied(prices: np.ndarray, tie: float, rounds: int = 3) -> np.ndarray:
-    """The texture of each block, by its price and by the textures of its neighbours."""
+    """The texture of each block by its cost and the textures of its neighbours (iterated conditional modes)."""
     names = np.arange(len(prices)).reshape(-1, *[1] * (prices.ndim - 1))
     labels = np.argmin(prices, axis=0)
     for _ in range(rounds):
@@ -306,19 +307,19 @@ def _tied(prices: np.ndarray, tie: float, rounds: int = 3) -> np.ndarray:
 
 
 def _joined(table: np.ndarray, kept: int, gone: int) -> np.ndarray:
-    """A table in which one row has been added to another."""
+    """The table after row `gone` was added to row `kept` and removed."""
     table = table.copy()
     table[kept] += table[gone]
     return np.delete(table, gone, axis=0)
 
 
 def _over(operation: np.ufunc, array: np.ndarray, pairs: np.ndarray, axis: int) -> np.ndarray:
-    """Minima or maxima along an axis, between the starts and ends of the pairs."""
-    padded = np.concatenate([array, array.take([-1], axis)], axis)   # so that an end may be the end
+    """Minima or maxima along an axis, over each range from start to end."""
+    padded = np.concatenate([array, array.take([-1], axis)], axis)   # reduceat needs indices below the length
     return np.asarray(operation.reduceat(padded, pairs.ravel(), axis).take(range(0, 2 * len(pairs), 2), axis))
 
 
 def _slabs(shape: tuple[int, ...]) -> list[slice]:
-    """Rows of the first axis that are looked at together."""
+    """Rows of the first axis that are processed together."""
     rows = max(1, SLAB // max(1, int(np.prod(shape[1:]))))
     return [slice(start, min(start + rows, shape[0])) for start in range(0, shape[0], rows)]

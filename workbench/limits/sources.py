@@ -1,7 +1,7 @@
-"""Sources whose theory is exact: what a field is like when its model is known rather than fitted.
+"""Exact sources: Gaussian fields with a known model instead of a fitted one.
 
-For teaching, for tests, and as the answer to "what if": each source has a spectrum, from which all limits follow. Sources
-with a geometry can be cut into tiles that are coded independently of each other, as compressors do.
+They serve for teaching, tests and parameter studies. Each source has a spectrum, from which all bounds follow. Sources with
+a geometry can be cut into independently coded tiles, as in compressors.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from workbench.limits.correlation import Autoregressive, Correlation
 from workbench.limits.spectrum import LOG2E, Spectrum, require_distortion
 
 MOST_SHOWN = 3        # correlations in a description
-ROUNDING = 1e-12      # this near to the variance, there is nothing left to describe
+ROUNDING = 1e-12      # relative distance from the variance within which the rate is 0
 MOST_GROWTH = 1e100   # per sample
 MOST_UNSTABLE = 8192  # samples of a recursion that grows: its components have no closed form
 
 
 @runtime_checkable
 class Source(Protocol):
-    """Gaussian samples whose law is known."""
+    """Gaussian samples with a known distribution."""
 
     @property
     def size(self) -> int:
@@ -38,12 +38,12 @@ class Source(Protocol):
         """The variances of independent components, of the whole or of tiles that are coded independently."""
 
     def describe(self) -> str:
-        """What the source is, in one line."""
+        """A description in one line."""
 
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """Independent samples, in no order: there is nothing to cut into tiles."""
+    """Independent samples without a geometry, which cannot be cut into tiles."""
 
     components: Spectrum
 
@@ -59,7 +59,7 @@ class Components:
         return self.components
 
     def describe(self) -> str:
-        """What the source is, in one line."""
+        """A description in one line."""
         low, high = self.components.values[[0, -1]]
         return f"{self.size:,} independent samples of variance {low:g}" + (f" to {high:g}" if high > low else "")
 
@@ -87,11 +87,11 @@ class GaussMarkov:
 
     @property
     def critical_distortion(self) -> float:
-        """Up to here, an infinite source costs no more than its noise: the least value of its power spectrum."""
+        """The minimum of the power spectrum: up to this distortion, an infinite source has the rate of its noise."""
         return (self.sigma / (1 + abs(self.a))) ** 2
 
     def spectrum(self, tile: Tile = None) -> Spectrum:
-        """The variances of independent components, of the whole or of tiles; started at 0, there are no equal tiles."""
+        """The variances of independent components, of the whole or of tiles; only stationary sources have tiles."""
         if self.stationary:
             correlation = Autoregressive(self.sigma**2 / (1 - self.a**2), (self.a,))
             return lattice_spectrum(correlation, (self.n,), tile)
@@ -100,7 +100,7 @@ class GaussMarkov:
         return Spectrum.of(self.sigma**2 / _precisions(abs(self.a), self.n))
 
     def level_distortion(self, level: float) -> float:
-        """The mean square error that a water level leaves of an infinite source."""
+        """The mean square error of an infinite source at a water level."""
         a, level = self._recursion(), positive("level", level) / self.sigma**2
         if level <= 1 / (1 + a) ** 2:
             return level * self.sigma**2
@@ -124,18 +124,18 @@ class GaussMarkov:
         return rate * LOG2E, dispersion * LOG2E**2
 
     def describe(self) -> str:
-        """What the source is, in one line."""
+        """A description in one line."""
         start = "stationary" if self.stationary else "started at 0"
         return f"Gauss-Markov source of {self.n:,} samples, a = {self.a:g}, sigma = {self.sigma:g}, {start}"
 
     def _recursion(self) -> float:
-        """The absolute value of a: its sign only turns the power spectrum round."""
+        """The absolute value of a: its sign only mirrors the power spectrum."""
         if not abs(self.a) < 1:
             raise WorkbenchError(f"a must lie between -1 and 1 for the limit of infinite length; got {self.a:g}")
         return abs(self.a)
 
     def _level(self, distortion: float) -> float:
-        """The water level that leaves this distortion of an infinite source."""
+        """The water level of an infinite source at this distortion."""
         from scipy.optimize import brentq
 
         if distortion <= self.critical_distortion:
@@ -162,13 +162,13 @@ class Homogeneous:
         return lattice_spectrum(self.correlation, self.shape, tile)
 
     def describe(self) -> str:
-        """What the source is, in one line."""
+        """A description in one line."""
         return f"homogeneous field of {_by(self.shape)}: {self.correlation}"
 
 
 @dataclass(frozen=True, eq=False)
 class Piecewise:
-    """Regions that know nothing of each other, each stationary; distortion is shared out by one water level for all."""
+    """Independent stationary regions; one water level for all allocates the distortion."""
 
     labels: np.ndarray = field(repr=False)
     covariances: tuple[Correlation, ...]   # one per label
@@ -187,7 +187,7 @@ class Piecewise:
         return Spectrum.joined(self.regions(tile))
 
     def borderless_spectrum(self, tile: Tile = None) -> Spectrum:
-        """The same if borders between regions cost nothing: each region a share of a whole lattice of its kind."""
+        """The same if borders between regions cost nothing: each region is a share of a homogeneous lattice."""
         used = self._used()
         wholes = [lattice_spectrum(self.covariances[label], self.labels.shape, tile) for label in used]
         sizes = [np.count_nonzero(self.labels == label) for label in used]
@@ -195,21 +195,21 @@ class Piecewise:
         return Spectrum.joined([Spectrum(whole.values, whole.counts * (size / whole.size)) for whole, size in parts])
 
     def pooled_variance_spectrum(self, tile: Tile = None) -> Spectrum:
-        """The spectrum of a coder that believes the variance to be the same everywhere.
+        """The spectrum of a coder that assumes the same variance everywhere.
 
-        Each region keeps the shape of its correlation, noise included, but has the mean variance of the field. At high
-        resolution the mistake costs half the logarithm of the arithmetic over the geometric mean of the variances.
+        Each region keeps the shape of its correlation, including noise, but has the mean variance of the field. At high
+        resolution the mismatch costs half the logarithm of the arithmetic over the geometric mean of the variances.
         """
         regions = self.regions(tile)
         mean = sum(region.variance * region.size for region in regions) / self.size
         return Spectrum.joined([
             Spectrum(region.values * (mean / region.variance), region.counts) if region.variance > 0
-            else Spectrum.of(mean, region.size)   # what does not vary has no correlation either
+            else Spectrum.of(mean, region.size)   # a constant region has no correlation
             for region in regions
         ])
 
     def describe(self) -> str:
-        """What the source is, in one line."""
+        """A description in one line."""
         used = self._used()
         models = ", ".join(str(self.covariances[label]) for label in used[:MOST_SHOWN])
         more = f" and {len(used) - MOST_SHOWN} more" if len(used) > MOST_SHOWN else ""
@@ -231,7 +231,7 @@ def memoryless(variance: float, n: int) -> Components:
 
 
 def gaussian(variances: Sequence[float] | np.ndarray) -> Components:
-    """Independent samples of these variances: any Gaussian vector, in its principal axes.
+    """Independent samples with these variances: any Gaussian vector in its principal axes.
 
     >>> gaussian([4.0] * 50 + [0.5] * 50).describe()
     '100 independent samples of variance 0.5 to 4'
@@ -242,7 +242,7 @@ def gaussian(variances: Sequence[float] | np.ndarray) -> Components:
 def gauss_markov(a: float, sigma: float, n: int, stationary: bool = True) -> GaussMarkov:
     """The recursion X[i] = a X[i-1] + Z[i] over n samples, with Gaussian noise Z of standard deviation `sigma`.
 
-    Stationary, which needs a in (-1, 1), or started at X[0] = 0, for any a.
+    A stationary source needs a in (-1, 1); a source that starts at X[0] = 0 takes any a.
 
     >>> round(gauss_markov(0.5, 1.0, n=50).spectrum().rate(0.1) - gauss_markov(0.5, 1.0, 50, False).spectrum().rate(0.1), 6)
     0.00415
@@ -263,7 +263,7 @@ def homogeneous(correlation: Correlation, shape: int | Sequence[int]) -> Homogen
 
 
 def separable(rho: float | Sequence[float], shape: int | Sequence[int], variance: float = 1.0) -> Homogeneous:
-    """A field that is a first-order recursion along each axis; `rho`, the correlation of neighbours, is one or per axis.
+    """A first-order recursion along each axis; `rho`, the correlation of neighbours, is one number or one per axis.
 
     >>> round(separable(0.95, (512, 512)).spectrum(tile=8).rate(0.01), 4)
     0.7334
@@ -274,7 +274,7 @@ def separable(rho: float | Sequence[float], shape: int | Sequence[int], variance
 
 
 def piecewise(labels: np.ndarray, correlations: Sequence[Correlation]) -> Piecewise:
-    """A field of independent regions: `labels` says for each sample which correlation it has; -1 is no sample.
+    """A field of independent regions: `labels` gives the index of the correlation of each sample, or -1 for no sample.
 
     >>> halves = np.repeat([0, 1], 500)
     >>> source = piecewise(halves, [Autoregressive(1.0, 0.0), Autoregressive(100.0, 0.0)])
@@ -317,9 +317,9 @@ def _precisions(a: float, n: int) -> np.ndarray:
     diagonal = np.full(n, 1 + a * a)
     diagonal[-1] = 1
     values = np.maximum(eigvalsh_tridiagonal(diagonal, np.full(n - 1, -a)), np.finfo(float).tiny)
-    log_least = -float(np.log(values[1:]).sum())   # what explodes is lost in rounding, but for the determinant
+    log_least = -float(np.log(values[1:]).sum())   # rounding loses the least eigenvalue; the determinant, 1, gives it
     if log_least < -700:
-        raise WorkbenchError(f"a and n must leave variances that are finite numbers; got a = {a:g}, n = {n}: take fewer")
+        raise WorkbenchError(f"a and n must give finite variances; got a = {a:g}, n = {n}: take fewer samples")
     values[0] = math.exp(log_least)
     return np.asarray(values)
 

@@ -1,9 +1,9 @@
-"""Reverse water-filling: what it costs to describe Gaussian components of unequal variance.
+"""Reverse water-filling: the rate and the dispersion of Gaussian components of unequal variance.
 
-A Gaussian vector, turned into its principal axes, is a list of independent components; mean square error does not notice
-the turn. At a water level, each component above it is described until its error is the level, and each below is left out
-(Shannon; Kolmogorov 1956). Rate and dispersion of any finite Gaussian source follow from the variances alone, so that a
-whole field is this list, with equal ones counted.
+A Gaussian vector in its principal axes is a list of independent components, and the rotation conserves the mean square
+error. Components above the water level are described with an error equal to the level; components below are left out
+(Shannon; Kolmogorov 1956). Rate and dispersion of any finite Gaussian source depend on the variances alone, so a field is
+represented by the list of different variances and their counts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOG2E = float(np.log2(np.e))   # bits in a nat
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """The variances of independent Gaussian components, ascending, and how many components have each.
+    """The variances of independent Gaussian components, ascending, and the number of components of each.
 
     >>> two = Spectrum.of([4.0, 4.0, 0.5, 0.5])
     >>> two.rate(0.75), two.level(0.75)
@@ -30,11 +30,11 @@ class Spectrum:
     """
 
     values: np.ndarray
-    counts: np.ndarray   # not whole numbers where components are shares of a larger field
+    counts: np.ndarray   # may be fractional for shares of a larger field
 
     @classmethod
     def of(cls, variances: Numbers, counts: Numbers = 1) -> Spectrum:
-        """The spectrum of these variances, in any order, each so many times."""
+        """The spectrum of these variances, in any order, with these counts."""
         values = np.atleast_1d(np.asarray(variances, np.float64)).ravel()
         if values.size == 0 or not np.isfinite(values).all() or values.min() < 0:
             found = "none" if values.size == 0 else f"values in [{values.min():g}, {values.max():g}]"
@@ -47,55 +47,55 @@ class Spectrum:
 
     @classmethod
     def joined(cls, parts: Sequence[Spectrum]) -> Spectrum:
-        """All components of several sources that do not know of each other."""
+        """All components of several independent sources."""
         return cls.of(np.concatenate([part.values for part in parts]), np.concatenate([part.counts for part in parts]))
 
     @cached_property
     def size(self) -> float:
-        """How many components there are: samples of the field."""
+        """The number of components, equal to the number of samples of the field."""
         return float(self.counts.sum())
 
     @cached_property
     def variance(self) -> float:
-        """The mean variance of a sample: a distortion as large costs nothing."""
+        """The mean variance of a sample; at this distortion the rate is 0."""
         return float(self.values @ self.counts) / self.size
 
     @cached_property
     def _filled(self) -> np.ndarray:
-        """The distortion per sample when the level stands at each value."""
+        """The distortion per sample with the water level at each value."""
         below = np.concatenate([[0.0], np.cumsum(self.values * self.counts)[:-1]])
         above = self.counts[::-1].cumsum()[::-1]
         return np.asarray((below + above * self.values) / self.size)
 
     def level(self, distortion: float) -> float:
-        """The water level that leaves this mean square error; infinite when everything may be left out."""
+        """The water level at this mean square error; infinite at the variance and above."""
         require_distortion(distortion)
         if distortion >= self.variance:
             return float("inf")
-        first = min(int(np.searchsorted(self._filled, distortion)), self.values.size - 1)   # the lowest that is described
+        first = min(int(np.searchsorted(self._filled, distortion)), self.values.size - 1)   # the lowest described component
         below = float(self.values[:first] @ self.counts[:first])
         return (distortion * self.size - below) / float(self.counts[first:].sum())
 
     def distortion(self, level: float) -> float:
-        """The mean square error that a water level leaves."""
+        """The mean square error at a water level."""
         return float(np.minimum(self.values, level) @ self.counts) / self.size
 
     def rate(self, distortion: float) -> float:
-        """Bits per sample that no code of any length can do without, on average: 0 at the variance and beyond."""
+        """The rate-distortion function: least mean bits per sample of any code; 0 at the variance and above."""
         level = self.level(distortion)
         strong = self.values > level
         return 0.5 * float(np.log2(self.values[strong] / level) @ self.counts[strong]) / self.size
 
     def dispersion(self, distortion: float) -> float:
-        """The variance of the information in a sample, in bits squared: how much finite fields differ."""
+        """The variance of the information per sample, in bits squared: the variability of finite fields."""
         level = self.level(distortion)
         return 0.5 * LOG2E**2 * float(np.minimum(1.0, self.values / level) ** 2 @ self.counts) / self.size
 
     def grouped(self, classes: int) -> Spectrum:
-        """Nearly equal components made equal, in so many classes of equal width on a logarithmic scale.
+        """Merge nearly equal components into at most `classes` logarithmic classes of equal width.
 
-        Each class keeps its number and its mean variance; what is so small that it adds nothing to the variance is one
-        class. Distributions of sums, which need every class many times, are then quick, and hardly differ.
+        Each class keeps its number and its mean variance; components that are negligible in the total variance form one
+        class. This speeds up distributions of sums, which evaluate each class many times, and hardly changes them.
         """
         if self.values.size <= classes:
             return self
@@ -110,12 +110,12 @@ class Spectrum:
 
 
 def require_distortion(distortion: float) -> None:
-    """A mean square error that a question may be asked about."""
+    """Check that a mean square error is positive."""
     if not (np.isfinite(distortion) and distortion > 0):
         raise WorkbenchError(f"distortion must be a positive mean square error; got {distortion!r}")
 
 
 def require_excess(eps: float) -> None:
-    """A probability of exceeding the distortion that a question may be asked about."""
+    """Check that a probability of exceeding the distortion lies in (0, 0.5]."""
     if not 0 < eps <= 0.5:
         raise WorkbenchError(f"eps, the probability of exceeding the distortion, must lie in (0, 0.5]; got {eps!r}")

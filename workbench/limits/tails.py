@@ -1,10 +1,10 @@
-"""How weighted sums of squares of Gaussian numbers are distributed, far into the tails.
+"""Tail probabilities of weighted sums of squares of Gaussian variables.
 
-All bounds for finite fields ask how probable it is that Q = w1 Z1^2 + w2 Z2^2 + ... exceeds, or stays below, a value.
-There is no closed form once the weights differ, and normal approximations are worthless at probabilities of 1e-12. The
-answer here is an inverse Laplace transform of the exact moment generating function, along a parabola through its saddle
-point that leans away from the singularities: the integrand falls off like a Gaussian, and the trapezoidal rule
-converges geometrically. Everything is in logarithms, and as accurate for one term as for millions.
+All bounds for finite fields need the probability that Q = w1 Z1^2 + w2 Z2^2 + ... is above or below a value. There is no
+closed form for different weights, and normal approximations fail at probabilities of 1e-12. The method here is an inverse
+Laplace transform of the exact moment generating function along a parabola through its saddle point, bent away from the
+singularities. The integrand decays like a Gaussian, and the trapezoidal rule converges geometrically. All results are
+logarithms, with the same accuracy for one term and for millions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from workbench.errors import WorkbenchError
 
 ACCURACY = 1e-13   # of an integral, relative
-FEW = 2**8         # nodes, which mostly suffice: before more are taken, other paths are tried
+FEW = 2**8         # nodes, usually enough: other paths are tried before more nodes
 FINEST = 2**14     # nodes
 
 
@@ -32,8 +32,8 @@ class SumOfSquares:
     """
 
     weights: np.ndarray            # positive
-    freedom: np.ndarray            # how many squares have each weight
-    shifts: np.ndarray | None = None   # the sum of their squared means
+    freedom: np.ndarray            # number of squares with each weight
+    shifts: np.ndarray | None = None   # sum of their squared means
 
     @property
     def mean(self) -> float:
@@ -49,22 +49,22 @@ class SumOfSquares:
 
     @property
     def third(self) -> float:
-        """The third cumulant of Q: how far it leans to one side."""
+        """The third cumulant of Q."""
         shifts = 0.0 if self.shifts is None else self.shifts
         return float(8 * np.sum(self.weights**3 * (self.freedom + 3 * shifts)))
 
     def cumulants(self, s: np.ndarray) -> np.ndarray:
-        """The logarithm of E[exp(s Q)], for any complex s that is no singularity."""
+        """The logarithm of E[exp(s Q)], for any complex s except the singularities."""
         scaled = np.multiply.outer(s, 2 * self.weights)
         total = -0.5 * _log1p(-scaled) @ self.freedom
         return total if self.shifts is None else total + 0.5 * (scaled / (1 - scaled)) @ self.shifts
 
     def scaled(self, factor: float) -> SumOfSquares:
-        """So many times Q."""
+        """The distribution of `factor` times Q."""
         return SumOfSquares(factor * self.weights, self.freedom, self.shifts)
 
     def tilted(self, s: float) -> SumOfSquares:
-        """Q where each outcome counts exp(s Q) times as much: again a sum of squares."""
+        """The exponential tilt of Q, with density proportional to exp(s Q): again a sum of squares."""
         free = 1 - 2 * s * self.weights
         return SumOfSquares(self.weights / free, self.freedom, None if self.shifts is None else self.shifts / free)
 
@@ -88,7 +88,7 @@ class SumOfSquares:
         return self.log_power(value, 0.0)
 
     def log_power(self, value: float, power: float) -> float:
-        """The logarithm of E[(value - Q)^power / Gamma(power + 1), where Q < value]; with power 0, of P[Q < value]."""
+        """The logarithm of E[(value - Q)^power / Gamma(power + 1); Q < value]; for power 0, of P[Q < value]."""
         if value <= 0:
             return -np.inf
 
@@ -119,7 +119,7 @@ class SumOfSquares:
         return float(brentq(excess, low, high, xtol=1e-14 * high, rtol=1e-13))
 
     def _by_cumulants(self, log_eps: float) -> float:
-        """Nearly the quantile: that of the shifted gamma distribution with the same mean, variance and third cumulant."""
+        """Approximate quantile from the shifted gamma distribution with the same mean, variance and third cumulant."""
         from scipy.special import gammainccinv
 
         shape, scale = 4 * self.variance**3 / self.third**2, 0.5 * self.third / self.variance
@@ -128,7 +128,7 @@ class SumOfSquares:
 
 
 def _log1p(z: np.ndarray) -> np.ndarray:
-    """ln(1 + z) of complex numbers, with all digits where z is small; NumPy's has those of 1 + z."""
+    """ln(1 + z) of complex numbers, accurate for small z, where NumPy's log1p loses digits."""
     result = np.empty(z.shape, np.complex128)
     result.real = np.log(np.hypot(1 + z.real, z.imag))
     small = (np.abs(z.real) < 0.5) & (np.abs(z.imag) < 0.5)
@@ -139,10 +139,10 @@ def _log1p(z: np.ndarray) -> np.ndarray:
 
 
 def _root(slope: Callable[[float], float], end: float) -> float:
-    """Where an increasing function of (0, end) passes zero; it comes from minus infinity."""
+    """The root of an increasing function on (0, end) that starts at minus infinity."""
     from scipy.optimize import brentq
 
-    def place(t: float) -> float:   # all numbers to (0, end), evenly in logarithms at both of its ends
+    def place(t: float) -> float:   # maps the real line to (0, end), logarithmically at both ends
         return float(np.exp(t)) if np.isinf(end) else float(end * (np.exp(t) / (1 + np.exp(t))))
 
     low, high = -1.0, 1.0
@@ -151,30 +151,31 @@ def _root(slope: Callable[[float], float], end: float) -> float:
     while slope(place(high)) < 0:
         high *= 2
         if high > 600 or place(high) == end:
-            break   # the root is at the end, as far as numbers can tell
+            break   # the root equals the end within rounding
     return place(brentq(lambda t: slope(place(t)), low, high, xtol=1e-9)) if slope(place(high)) > 0 else place(high / 2)
 
 
 def _along_parabola(exponent: Callable[[np.ndarray], np.ndarray], second: float, third: float) -> float:
-    """The logarithm of 1/(2 pi i) times the integral of exp(exponent(step)), upwards through the saddle point at step 0.
+    """The logarithm of 1/(2 pi i) times the integral of exp(exponent(step)) upwards through the saddle point at step 0.
 
-    The exponent is 0 there; `second` and `third` are its derivatives. Steps are in units of the saddle point.
+    At the saddle point the exponent is 0 and has the derivatives `second` and `third`. Steps are in units of the saddle
+    point.
     """
     width = 1 / np.sqrt(second)
-    steepest = third * width / (6 * second)   # how much the path of steepest descent leans, at the saddle point
+    steepest = third * width / (6 * second)   # curvature of the path of steepest descent at the saddle point
     for most, lean in product((FEW, FINEST), (steepest, steepest / 4, steepest / 16, 0.0)):
 
         def heights(y: np.ndarray, lean: float = lean) -> np.ndarray:
-            with np.errstate(over="ignore", invalid="ignore"):   # where a path that leans too much climbs again
+            with np.errstate(over="ignore", invalid="ignore"):   # on a path bent too far the integrand grows
                 return np.asarray((np.exp(exponent(width * (1j * y + lean * y * y))) * (1 - 2j * lean * y)).real)
 
         if (total := _trapezoids(heights, most)) is not None:
             return float(np.log(total * width / np.pi))
-    raise WorkbenchError("the probability could not be computed: the sum of squares has weights of too many magnitudes")
+    raise WorkbenchError("the probability could not be computed: the weights span too many magnitudes")
 
 
 def _trapezoids(heights: Callable[[np.ndarray], np.ndarray], most: int) -> float | None:
-    """The integral from 0 to where nothing is left, with ever more nodes; None when so many do not settle it."""
+    """The integral from 0 to where the integrand vanishes, with doubled nodes until it converges; None if it does not."""
     reach = 8.0
     while not np.abs(heights(np.linspace(reach, 1.2 * reach, 4))).max() < 1e-17:
         reach *= 1.5
@@ -184,7 +185,7 @@ def _trapezoids(heights: Callable[[np.ndarray], np.ndarray], most: int) -> float
     while nodes <= most:
         height = heights(np.linspace(0, reach, nodes + 1))
         if not np.abs(height).max() < 10:
-            return None   # the path climbs before it falls, and digits would be lost
+            return None   # the integrand grows before it decays: cancellation would lose digits
         total = float((height.sum() - 0.5 * height[0]) * (reach / nodes))
         if abs(total - before) <= ACCURACY * total:
             return total

@@ -1,9 +1,9 @@
-"""What a field is like around a point: how its smallest cubes of cells are distributed, and what that says about regions.
+"""Textures: Gaussian models of the short-range structure of a field, which segmentation compares by description length.
 
-A texture is a Gaussian model of the short range: a value given the other corners of the cube of two cells a side that it is
-the last corner of; on a line, given the three values before it. Its parameters are a regression, so that sums of products,
-taken once over small blocks of cells, are all that is needed to fit a texture to any set of blocks, and to price any block
-under any texture. The price is a description length: regions are worth having where they make it shorter.
+A texture predicts the last corner of a cube of 2 cells a side from the other corners; in 1-D, a value from the three values
+before it. Its parameters are a linear regression. So the sums of products, computed once over small blocks of cells,
+suffice to fit a texture to any set of blocks and to compute the cost of any block under any texture. The cost is a
+description length: a region is justified if it shortens the total.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-SIDE = {1: 64, 2: 8, 3: 4, 4: 3}   # of a block: some 64 cubes
-REACH = {1: 3, 2: 1, 3: 1, 4: 1}   # of a cube, from its first corner to its last: on a line, it has four cells
-FAINTEST = 1e-14                   # the least variance, where the field's own is about 1
-SLAB = 2**18                       # cells whose cubes are looked at together
-NOISE = {1: (128_003,), 2: (385, 385), 3: (49, 49, 49), 4: (22, 22, 22, 22)}   # grids of some 2000 blocks
-ALIKE = 0.05                       # of all pairs of neighbouring blocks, which show how much textures vary anyway
-FEWEST_PAIRS, PAIRS = 8, 2000      # that are looked at
+SIDE = {1: 64, 2: 8, 3: 4, 4: 3}   # of a block: about 64 cubes
+REACH = {1: 3, 2: 1, 3: 1, 4: 1}   # of a cube, from its first corner to its last: four cells in 1-D
+FAINTEST = 1e-14                   # the least variance of a texture; the field has a variance of about 1
+SLAB = 2**18                       # cells whose cubes are processed together
+NOISE = {1: (128_003,), 2: (385, 385), 3: (49, 49, 49), 4: (22, 22, 22, 22)}   # grids of about 2000 blocks
+ALIKE = 0.05                       # quantile of the pairs of neighbouring blocks that gives the natural variability
+FEWEST_PAIRS, PAIRS = 8, 2000      # numbers of pairs used
 
 
 def corners(values: np.ndarray) -> list[np.ndarray]:
-    """What a cube of cells looks like: its first corner, its differences of all orders, the highest, of all axes, last.
+    """For every cube of cells, its first corner and its differences of all orders, last the mixed difference of all axes.
 
-    All but the last do without the last corner, whose factor in the last is 1. An array holds this for every cube.
+    Only the last difference contains the last corner, with factor 1.
 
     >>> [part.tolist() for part in corners(np.array([[1.0, 2.0], [4.0, 9.0]]))]
     [[[1.0]], [[1.0]], [[3.0]], [[4.0]]]
@@ -42,7 +42,7 @@ def corners(values: np.ndarray) -> list[np.ndarray]:
 
 
 def inside(known: np.ndarray) -> np.ndarray:
-    """Which cubes have all their corners where this is true."""
+    """A mask of the cubes whose corners are all known."""
     for axis in [*range(known.ndim)] * REACH[known.ndim]:
         lower, upper = _sides(known.ndim, axis)
         known = known[lower] & known[upper]
@@ -50,7 +50,7 @@ def inside(known: np.ndarray) -> np.ndarray:
 
 
 def _sides(dimensions: int, axis: int) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """All cells but those at one end of an axis, and all but those at the other."""
+    """Slices without the last cell of an axis, and without the first."""
     lower = [slice(None)] * dimensions
     upper = [slice(None)] * dimensions
     lower[axis], upper[axis] = slice(None, -1), slice(1, None)
@@ -58,7 +58,7 @@ def _sides(dimensions: int, axis: int) -> tuple[tuple[slice, ...], tuple[slice, 
 
 
 def moments(values: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """The sums of products of a 1 and `corners` over the cubes of every block that are known: block by block, a matrix."""
+    """For each block, the matrix of sums of products of (1, `corners`) over its known cubes."""
     side, reach = SIDE[values.ndim], REACH[values.ndim]
     rows = side * max(1, SLAB // (side * max(1, int(np.prod(values.shape[1:])))))
     starts = range(0, max(values.shape[0] - reach, 1), rows)
@@ -67,7 +67,7 @@ def moments(values: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 def _of_slab(values: np.ndarray, known: np.ndarray, side: int) -> np.ndarray:
-    """The moments of some layers of blocks."""
+    """The moments of one slab of blocks."""
     parts, whole = corners(values), inside(known)
     grid = tuple(max(1, -(-length // side)) for length in whole.shape)
     table = np.zeros((len(parts) + 1, *(side * blocks for blocks in grid)), np.float32)
@@ -83,7 +83,7 @@ def _of_slab(values: np.ndarray, known: np.ndarray, side: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Textures:
-    """So many textures: of each, the weights of a 1 and of all corners in the error of prediction, and its variance.
+    """Several textures: for each, the weights of (1, `corners`) in the prediction error, and the variance of this error.
 
     `level` and `spread` are the mean and the variance of the values themselves.
     """
@@ -95,11 +95,11 @@ class Textures:
 
     @classmethod
     def of(cls, sums: np.ndarray) -> Textures:
-        """Fitted to moments, an array of matrices."""
+        """The textures fitted to moments, an array of matrices."""
         cubes = np.maximum(sums[..., 0, 0], 1)
         products, with_last = sums[..., :-1, :-1], sums[..., :-1, -1]
         squares = np.einsum("...ii->...i", products)
-        ridge = (1e-9 * squares + 1e-30)[..., None] * np.eye(products.shape[-1])   # nothing is lost where none is needed
+        ridge = (1e-9 * squares + 1e-30)[..., None] * np.eye(products.shape[-1])   # negligible for regular matrices
         slopes = np.linalg.solve(products + ridge, with_last[..., None])[..., 0]
         left = sums[..., -1, -1] - np.einsum("...i,...i->...", slopes, with_last)
         level = sums[..., 0, 1] / cubes
@@ -108,7 +108,7 @@ class Textures:
         return cls(weights, np.maximum(left / cubes, FAINTEST), level, np.maximum(spread, FAINTEST))
 
     def price_blocks(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Nats for each block (rows) under each texture: of all its cubes given their corners, and of one value."""
+        """Cost in nats of each block (rows) under each texture: of all cubes given their corners, and of one value."""
         flat = sums.reshape(len(sums), -1)
         outer = self.weights[:, :, None] * self.weights[:, None, :]
         cubes = sums[:, 0, 0, None]
@@ -118,7 +118,7 @@ class Textures:
         return given, np.where(cubes > 0, alone, 0.0)
 
     def price_cubes(self, values: np.ndarray) -> np.ndarray:
-        """Nats for each cube under each texture, given all of its corners but the last."""
+        """Cost in nats of the last corner of each cube under each texture, given the other corners."""
         parts = corners(values)
         prices = np.empty((len(self.variance), *parts[-1].shape), np.float32)
         for price, weights, variance in zip(prices, self.weights.astype(np.float32), self.variance, strict=True):
@@ -131,7 +131,7 @@ class Textures:
         return prices
 
     def price_values(self, values: np.ndarray) -> np.ndarray:
-        """Nats for each value by itself under each texture."""
+        """Cost in nats of each single value under each texture."""
         prices = [
             np.square(values - np.float32(level)) * np.float32(0.5 / spread) + np.float32(0.5 * np.log(spread))
             for level, spread in zip(self.level, self.spread, strict=True)
@@ -140,10 +140,10 @@ class Textures:
 
 
 def unevenness(sums: np.ndarray) -> float:
-    """How much more neighbouring blocks differ than those of white noise do; at least 1.
+    """The difference of neighbouring blocks relative to white noise; at least 1.
 
-    A real field is not exactly what a texture says, and its blocks differ by more than chance would have it. What the most
-    alike twentieth of all neighbours shows is taken for granted, and everything is judged in units of it.
+    Blocks of a real field differ by more than chance, because no texture describes it exactly. The 5% quantile of the
+    differences of neighbours is taken as natural variability, and all savings are divided by it.
     """
     found = _contrast(sums)
     return 1.0 if np.isnan(found) else max(1.0, found / _contrast_of_noise(sums.ndim - 2))
@@ -156,7 +156,7 @@ def _contrast_of_noise(dimensions: int) -> float:
 
 
 def _contrast(sums: np.ndarray) -> float:
-    """Nats that two neighbouring blocks gain by a texture each, in the most alike of pairs; NaN without full blocks."""
+    """Nats that two textures save over one for neighbouring blocks, 5% quantile of all pairs; NaN without full blocks."""
     size = sums.shape[-1]
     blocks = np.moveaxis(sums, int(np.argmax(sums.shape[:-2])), 0)
     halves = [blocks[start : len(blocks) // 2 * 2 : 2].reshape(-1, size, size) for start in (0, 1)]

@@ -1,8 +1,8 @@
 """Achievability: rates at which a code exists, for a finite number of Gaussian components.
 
-What a converse says cannot be done is half of an answer; these bounds say what can. Each is the rate of a code of fixed
-length, in bits per sample, whose mean square error exceeds the distortion with probability at most eps: drawn at random on
-a sphere or from a Gaussian distribution, made by covering a ball, or of plain intervals. None is the best everywhere.
+They complement the converse. Each is the rate, in bits per sample, of a fixed-length code whose mean square error exceeds
+the distortion with probability at most eps: random codewords on a sphere or from a Gaussian distribution, a covering of a
+ball, or scalar intervals. No bound is the best everywhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["achievable", "gaussian_codebook", "intervals", "rogers", "sphere"]
 def achievable(spectrum: Spectrum, distortion: float, eps: float) -> float:
     """The lowest rate, in bits per sample, at which one of these codes exceeds the distortion with probability at most eps.
 
-    Always finite. Zero when a single codeword is enough; with few samples, one is not enough at the variance itself.
+    Always finite. Zero if a single codeword is enough; for few samples, this needs a distortion above the variance.
 
     >>> from workbench.limits.spectrum import Spectrum
     >>> round(achievable(Spectrum.of(1.0, 100), 0.25, 0.01), 4)   # the rate-distortion function is 1 bit
@@ -40,7 +40,7 @@ def achievable(spectrum: Spectrum, distortion: float, eps: float) -> float:
 
 
 def _of_one_variance(source: Classes, eps: float) -> list[float]:
-    """What is known for memoryless sources only, in bits per sample of the field."""
+    """The bounds for memoryless sources only, in bits per sample of the field."""
     relative = source.distortion / float(source.variances[0])
     share = source.size / source.samples
     covers = [rogers(source.size, relative, eps)] if source.size >= 3 else []

@@ -1,10 +1,10 @@
-"""How likely a random Gaussian codeword serves a source vector: the content of a ball, for many vectors at once.
+"""The probability that a random Gaussian codeword lies in the distortion ball of a source vector, for many vectors.
 
-The codeword Y has independent components; the vector x enters by its energy in each class of components of equal variance.
-The squared distance is a sum of shifted squares, and P[|x - Y|^2 <= room] its lower tail. `tails.SumOfSquares` computes one
-such tail; an expectation over x needs thousands, which differ in shifts and room only. So this is the same integral, along
-the same kind of parabola, with all vectors side by side. It bends around every singularity: the exponent is that of a
-lower tail, whose poles are all on the left.
+The codeword Y has independent components. The probability depends on x only through its energy in each class of components
+of equal variance. The squared distance is a noncentral sum of squares, and P[|x - Y|^2 <= room] is its lower tail.
+`tails.SumOfSquares` computes one such tail, but an expectation over x needs thousands with different shifts and room. So
+this module computes the same integral along the same kind of parabola, vectorised. The parabola avoids all singularities:
+the poles of a lower tail are all on the left.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import numpy as np
 
 from workbench.errors import WorkbenchError
 
-ACCURACY = 1e-7      # of a sum, relative; its last doubling makes it better by far
+ACCURACY = 1e-7      # of a sum, relative, before its last doubling, which improves it by far
 FINEST = 2**13       # nodes
-PATHS = ((1.0, 9.0), (0.25, 18.0), (0.0625, 36.0), (0.0, 72.0))   # how much they lean, how far they go; most need the first
-CHUNK = 2**17        # numbers at a time: what fits the cache
+PATHS = ((1.0, 9.0), (0.25, 18.0), (0.0625, 36.0), (0.0, 72.0))   # curvature and length; mostly the first suffices
+CHUNK = 2**17        # numbers processed together, to fit the cache
 
 
 @dataclass(frozen=True, eq=False)
 class Ball:
-    """Codewords with these variances, so many components of each, that serve within a squared distance of `room`."""
+    """Gaussian codewords with these variances and counts, and the squared distance allowed, `room`."""
 
-    variances: np.ndarray   # of the codeword; 0 where it says nothing
+    variances: np.ndarray   # of the codeword; 0 in components left out
     counts: np.ndarray
     room: float
 
     def log_hit(self, energies: np.ndarray) -> np.ndarray:
-        """The logarithm of P[|x - Y|^2 <= room] for each row of energies of x; minus infinity where no codeword can serve.
+        """The logarithm of P[|x - Y|^2 <= room] for each row of energies of x; minus infinity if it is impossible.
 
         >>> interval = Ball(np.array([1.0]), np.array([1.0]), 1.0)   # P[|Z - 1| < 1]
         >>> interval.log_hit(np.array([[1.0]])).round(9).tolist()
@@ -44,14 +44,14 @@ class Ball:
         return result
 
     def slopes(self, energies: np.ndarray) -> np.ndarray:
-        """How fast ln P falls, to first order, with each class's energy, where x has these energies."""
+        """Minus the derivative of ln P by the energy of each class, to first order, at these energies of x."""
         described = self.variances > 0
         room = np.atleast_1d(self.room - energies[~described].sum())
         saddle = _saddle(energies[None, described], room, self.variances[described], self.counts[described])[0]
         return np.asarray(saddle / (1 + 2 * saddle * self.variances))
 
     def _of_described(self, energies: np.ndarray, rooms: np.ndarray, described: np.ndarray) -> np.ndarray:
-        """The logarithm, given only the components that codewords speak of."""
+        """The logarithm of the probability over the components with nonzero codeword variance."""
         variances, counts = self.variances[described], self.counts[described]
         saddles = _saddle(energies, rooms, variances, counts)[:, None]
         growth = 1 + 2 * saddles * variances
@@ -78,21 +78,21 @@ class _Paths:
     turning: np.ndarray   # (vectors,)
 
     def log_integrals(self) -> np.ndarray:
-        """Their logarithms."""
+        """The logarithms of the integrals."""
         second = 0.5 * self.poles**2 @ self.counts + 2 * (self.pulls * self.poles).sum(axis=1) + 1
         third = -(self.poles**3) @ self.counts - 6 * (self.pulls * self.poles**2).sum(axis=1) - 2
         width = 1 / np.sqrt(second)
-        steepest = third * width / (6 * second)   # how much the path of steepest descent leans
+        steepest = third * width / (6 * second)   # curvature of the path of steepest descent
         totals = np.full(width.size, np.nan)
         for share, reach in PATHS:
             rows = np.flatnonzero(np.isnan(totals))
             totals[rows] = self._trapezoids(rows, width, share * steepest, reach)
         if np.isnan(totals).any():
-            raise WorkbenchError("the content of a ball could not be computed: variances of too many magnitudes")
+            raise WorkbenchError("the probability of a ball could not be computed: the variances span too many magnitudes")
         return np.asarray(np.log(totals * width / np.pi))
 
     def _trapezoids(self, rows: np.ndarray, width: np.ndarray, lean: np.ndarray, reach: float) -> np.ndarray:
-        """The integrals over y up to `reach`, with twice the nodes until they settle; NaN for those that do not."""
+        """The integrals over y up to `reach`, with doubled nodes until they converge; NaN for those that do not."""
         result = np.full(rows.size, np.nan)
         open_ = np.flatnonzero(np.abs(self._heights(rows, np.array([reach]), width, lean)) < 0.01 * ACCURACY)
         nodes, rows = round(reach), rows[open_]
@@ -121,7 +121,7 @@ class _Paths:
         return sums
 
     def _of_classes(self, poles: np.ndarray, pulls: np.ndarray, step: np.ndarray) -> np.ndarray:
-        """What the classes add to the exponent; in real numbers, which are several times as fast."""
+        """The contribution of the classes to the exponent, in real arithmetic, which is several times faster."""
         real = 1 + poles[:, None, :] * step.real[:, :, None]
         imag = poles[:, None, :] * step.imag[:, :, None]
         square = real**2 + imag**2
@@ -133,14 +133,15 @@ class _Paths:
 
 
 def _saddle(energies: np.ndarray, rooms: np.ndarray, variances: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Where the exponent of each integral is stationary: 1/s + the mean of the distance, tilted by exp(-s .), is the room.
+    """The saddle point s of each integral, where 1/s plus the mean distance, tilted by exp(-s .), equals the room.
 
-    Newton's method in ln s and the logarithm of the mean, kept between bounds; near is enough, as any path will do.
+    Safeguarded Newton iterations in ln s and the logarithm of the mean; an approximate result is enough, as the integral
+    does not depend on the path.
     """
     squares = (energies / (4 * variances**2)).sum(axis=1)
     half = 0.5 * counts.sum() + 1
-    high = np.log(half + np.sqrt(half**2 + 4 * rooms * squares)) - np.log(2 * rooms)   # where the variances are large
-    low = -np.log(rooms)                                                              # and where they are nothing
+    high = np.log(half + np.sqrt(half**2 + 4 * rooms * squares)) - np.log(2 * rooms)   # the limit of large variances
+    low = -np.log(rooms)                                                              # the limit of zero variances
     place = high
     for _ in range(60):
         s = np.exp(place)[:, None]

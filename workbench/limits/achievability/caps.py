@@ -1,8 +1,8 @@
-"""Codewords thrown at random on a sphere: achievability for equal variances (Kostina, Verdu 2012, theorem 37).
+"""Random codewords uniform on a sphere: achievability for equal variances (Kostina, Verdu 2012, theorem 37).
 
-A codeword serves x when it lies in a cap around the direction of x. Theorem 37 takes the sphere of squared radius 1 - d
-for variance 1, and the flat disc below the cap for its content. Both are improved here, and the bound stays as rigorous:
-the cap is one integral, and the best sphere is larger, as it is the vectors about to fail that decide.
+A codeword covers x if it lies in a spherical cap around the direction of x. Theorem 37 uses the sphere of squared radius
+1 - d for variance 1, and bounds the cap by the flat disc below it. Both are improved here without loss of rigour: the cap
+is a single integral, and the optimal sphere is larger, because the vectors with failure probability eps determine the rate.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from workbench.limits.spectrum import require_distortion, require_excess
 
 Cap = Literal["exact", "thm37"]
 
-NO_CODE = 1e300   # a logarithm of M to search with: infinity is no number to go downhill from
+NO_CODE = 1e300   # stands for an infinite ln M, which the minimiser could not handle
 
 
 def sphere(size: float, distortion: float, eps: float, radius: float | None = None, cap: Cap = "exact") -> float:
     """Bits per sample of `size` samples of variance 1, for codewords of root mean square `radius`; the best if not given.
 
-    Infinite where the bound says nothing: when vectors that no codeword of such a length can serve are too probable.
+    Infinite where the bound is void: if vectors that no codeword of this length can cover are too probable.
 
     >>> round(sphere(100, 0.25, 0.01), 6), round(sphere(100, 0.25, 0.01, radius=0.75**0.5, cap="thm37"), 4)
     (1.249573, 1.3824)
@@ -32,10 +32,10 @@ def sphere(size: float, distortion: float, eps: float, radius: float | None = No
     require_distortion(distortion)
     require_excess(eps)
     if not size >= 2:
-        raise WorkbenchError(f"a sphere needs two dimensions or more; got {size!r} samples")
+        raise WorkbenchError(f"size must be at least 2 for codewords on a sphere; got {size!r} samples")
     square = _quantile(size, eps) - distortion
     if square <= 0:
-        return 0.0   # the origin serves all but eps
+        return 0.0   # the origin covers all but eps
     if radius is not None:
         return bits(random_code(size, distortion, eps, radius, cap).log_codewords(eps), size)
     return bits(_at_best_radius(size, distortion, eps, cap, float(np.sqrt(square))), size)
@@ -49,7 +49,7 @@ def _quantile(size: float, eps: float) -> float:
 
 
 def _at_best_radius(size: float, distortion: float, eps: float, cap: Cap, near: float) -> float:
-    """The logarithm of M where it is least: near the sphere that is best for vectors exceeded with probability eps."""
+    """The minimum of ln M over radii near the sphere that is best for vectors exceeded with probability eps."""
     from scipy.optimize import minimize_scalar
 
     found = minimize_scalar(
@@ -62,7 +62,7 @@ def _at_best_radius(size: float, distortion: float, eps: float, cap: Cap, near: 
 
 
 def random_code(size: float, distortion: float, eps: float, radius: float, cap: Cap) -> RandomCode:
-    """The random code on this sphere: quadrature over the length of x, dense where caps of one content begin to fail."""
+    """The random code on this sphere: quadrature over the length of x, dense at the lengths where caps begin to fail."""
     scale = np.sqrt(size)
     near, reach = radius * scale, float(np.sqrt(distortion)) * scale
     nothing = RandomCode(np.empty(0), np.empty(0), missed=1.0)
@@ -84,20 +84,20 @@ def random_code(size: float, distortion: float, eps: float, radius: float, cap: 
 
 
 def _partner(outer: float, near: float, reach: float, cap: Cap) -> float:
-    """The shorter length at which the cap is the same as at a longer one: their product is that of the tangent."""
+    """The shorter length with the same cap as a longer one: their product is the power of the point (tangent squared)."""
     product = near**2 - reach**2
     return abs(product) / outer if cap == "thm37" else max(product, 0.0) / outer
 
 
 def _outside(size: float, low: float, high: float) -> float:
-    """How probable a length below `low` or above `high` is."""
+    """The probability of a length below `low` or above `high`."""
     from scipy.special import chdtr, chdtrc
 
     return float(chdtr(size, low**2) + chdtrc(size, high**2))
 
 
 def _outer_front(size: float, near: float, reach: float, eps: float, cap: Cap) -> float | None:
-    """The length beyond which, or below whose partner, x is with probability eps; None if the whole reach is too short."""
+    """The length that, with its partner, bounds x except with probability eps; None if the whole reach is too short."""
     from scipy.optimize import brentq
 
     def beyond(outer: float) -> float:
@@ -110,7 +110,7 @@ def _outer_front(size: float, near: float, reach: float, eps: float, cap: Cap) -
 
 
 def _nat(size: float, front: float, near: float, reach: float) -> float:
-    """How far from the front ln p has changed by one nat, about."""
+    """The approximate distance from the front over which ln p changes by one nat."""
     product = near**2 - reach**2
     if front <= 0:
         return 1 / np.sqrt(size)
@@ -120,7 +120,7 @@ def _nat(size: float, front: float, near: float, reach: float) -> float:
 
 
 def _angle(lengths: np.ndarray, near: float, reach: float) -> np.ndarray:
-    """How wide the cap is that serves a vector of this length: 0 where it is empty, pi where it is the sphere."""
+    """The opening angle of the cap that covers a vector of this length: 0 if it is empty, pi if it is the sphere."""
     apart = near - lengths
     half = (reach - apart) * (reach + apart) / (4 * near * np.maximum(lengths, 1e-300))   # sin^2 of half the angle
     return np.asarray(2 * np.arcsin(np.sqrt(np.clip(half, 0.0, 1.0))))
@@ -142,8 +142,8 @@ def _log_cap(size: float, angle: np.ndarray, cap: Cap) -> np.ndarray:
 def _log_within(power: float, angle: np.ndarray, log_sine: np.ndarray) -> np.ndarray:
     """The logarithm of the integral of sin^power from 0 to the angle.
 
-    Up to a right angle, the integrand falls off from there inwards at least like exp(-power (cot step + step^2 / 2)), so
-    that a few nodes on what is left of it are enough for all digits. Past it, the same is added from the other side.
+    Up to a right angle, the integrand decays inwards from the angle at least like exp(-power (cot step + step^2 / 2)), so
+    few nodes on the remaining range give full precision. Above a right angle, the complement is added by symmetry.
     """
     start = np.minimum(angle, np.pi / 2)
     steep = 1 / np.tan(np.maximum(start, 1e-100))

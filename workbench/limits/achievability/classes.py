@@ -1,8 +1,8 @@
-"""The source as a random code meets it: few classes of components of equal variance.
+"""The source as a few classes of components of equal variance, for random coding.
 
-Components of variance zero are always right: they lend their distortion to the others. What has a thousand different
-variances is grouped, and the grouping raises the rate, by the difference of arithmetic and geometric means; this much is
-known exactly from the rate-distortion functions, and taken off again.
+Components of variance zero have no error, so their distortion is available to the others. Sources with many different
+variances are grouped. Grouping raises the rate, by the difference of arithmetic and geometric means; this increase is
+known exactly from the rate-distortion functions and is subtracted.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from workbench.errors import WorkbenchError
 from workbench.limits.spectrum import LOG2E, Spectrum, require_distortion
 
 MOST_CLASSES = 64
-SAME = 1e-9   # relative difference of variances that are one
+SAME = 1e-9   # relative difference below which variances count as equal
 
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Classes of components, their squared distance allowed, and how that relates to samples of the field."""
+    """Classes of components, the squared distance allowed, and the relation to samples of the field."""
 
     spectrum: Spectrum     # of the classes, all variances positive
     room: float            # the squared distance allowed
     samples: float         # of the field
-    correction: float      # bits per sample to add for the grouping: zero or a little less
+    correction: float      # bits per sample to add for the grouping: zero or slightly negative
 
     @classmethod
     def of(cls, spectrum: Spectrum, distortion: float) -> Classes:
@@ -43,37 +43,37 @@ class Classes:
 
     @property
     def variances(self) -> np.ndarray:
-        """Of each class, ascending."""
+        """The variance of each class, ascending."""
         return self.spectrum.values
 
     @property
     def counts(self) -> np.ndarray:
-        """How many components each class has."""
+        """The number of components of each class."""
         return self.spectrum.counts
 
     @property
     def size(self) -> float:
-        """How many components are not constant."""
+        """The number of components that are not constant."""
         return self.spectrum.size
 
     @property
     def distortion(self) -> float:
-        """The mean square error allowed to those."""
+        """The mean square error allowed per component that is not constant."""
         return self.room / self.size
 
     def bits(self, log_codewords: float) -> float:
-        """The rate of so many codewords, in bits per sample of the field."""
+        """The rate of exp(log_codewords) codewords, in bits per sample of the field."""
         return max(0.0, bits(log_codewords, self.samples) + self.correction)
 
 
 def bits(log_codewords: float, samples: float) -> float:
-    """The rate of so many codewords, rounded up to a whole number, in bits for each of the samples."""
+    """The rate of exp(log_codewords) codewords, rounded up to a whole number, in bits per sample."""
     whole = np.log(np.ceil(np.exp(log_codewords) * (1 - 1e-9))) if log_codewords < 30 else log_codewords
     return LOG2E * float(whole) / samples
 
 
 def _joined(spectrum: Spectrum) -> Spectrum:
-    """The same, with each variance once."""
+    """The spectrum with equal variances merged."""
     values, counts = spectrum.values, spectrum.counts
     starts = np.flatnonzero(np.concatenate([[True], values[1:] > values[:-1] * (1 + SAME)]))
     together = np.add.reduceat(counts, starts)

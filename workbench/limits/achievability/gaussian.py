@@ -1,15 +1,15 @@
-"""Codewords drawn from the best Gaussian distribution: achievability for components of any variances.
+"""Random Gaussian codewords: achievability for components of any variances.
 
-The codeword that rate-distortion theory asks for has variance lambda - theta on each component above the water level
-theta, and says nothing of the others (`codebook="plain"`). What decides is not the typical source vector, though, but the
-one that fails with probability eps. So the codewords may as well be made for the source as it looks when it is about to
-fail: tilted along the information density until its mean is where only eps lies beyond (`codebook="tilted"`). Any
-distribution of codewords proves that a code exists; this one proves a shorter one, but for an eps near a half.
+The codeword distribution of rate-distortion theory has variance lambda - theta on each component above the water level
+theta, and leaves out the others (`codebook="plain"`). But the rate is determined by the source vectors at the eps-quantile,
+not by typical ones. So the codewords are designed for the source tilted exponentially along the information density, until
+its mean lies at this quantile (`codebook="tilted"`). Any distribution of codewords proves that a code exists; this one
+proves a shorter code, except for eps near 1/2.
 
-A source vector enters by its energy in each class of equal variances. In polar coordinates, these are a length and a
-direction among the classes. One class has one direction and two have an arc of them: then the expectation is a quadrature,
-exact. More classes are sampled, around the vectors about to fail, one sample from each of many layers of the length; four
-standard errors are added, so that what is claimed can be achieved but for an error of the estimate of that size.
+The result depends on a source vector through its energy in each class of equal variances: in polar coordinates, a length
+and a direction among the classes. One class has one direction and two classes have an arc of directions, so the
+expectation is computed by quadrature. For more classes it is estimated by importance sampling around the vectors at the
+eps-quantile, stratified in length. Four standard errors are added, so a larger sampling error is unlikely.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from workbench.limits.tails import SumOfSquares
 
 Codebook = Literal["plain", "tilted"]
 
-ARC = 40             # directions between two classes
-NUMBERS = 2**16      # to sample: vectors times classes
-NEGLIGIBLE = 0.01    # of eps: how often, at most, components that codewords leave out may alone exceed the distortion
+ARC = 40             # quadrature nodes for the direction of two classes
+NUMBERS = 2**16      # of a sample: vectors times classes
+NEGLIGIBLE = 0.01    # of eps: largest probability that the components left out exceed the distortion by themselves
 
 
 def gaussian_codebook(spectrum: Spectrum, distortion: float, eps: float, codebook: Codebook = "tilted") -> float:
-    """Bits per sample of a random Gaussian code; infinite where the bound says nothing, which only plain ones do.
+    """Bits per sample of a random Gaussian code; infinite where the bound is void, which only "plain" can be.
 
     >>> one_variance = Spectrum.of(1.0, 100)
     >>> round(gaussian_codebook(one_variance, 0.25, 0.01, "plain"), 4)
@@ -47,7 +47,7 @@ def gaussian_codebook(spectrum: Spectrum, distortion: float, eps: float, codeboo
 
 
 def gaussian_rate(source: Classes, eps: float, codebook: Codebook = "tilted") -> float:
-    """The same, of a source whose classes are known."""
+    """The same for a source given by its classes."""
     if _left_out(source, source.variances > 0) <= eps:
         return 0.0   # one codeword, the mean, is enough
     code = random_code(source, plain(source) if codebook == "plain" else tilted(source, eps), eps)
@@ -55,14 +55,14 @@ def gaussian_rate(source: Classes, eps: float, codebook: Codebook = "tilted") ->
 
 
 def plain(source: Classes) -> np.ndarray:
-    """The variances of codewords for the source as it is, class by class."""
+    """The variances of codewords for the source itself, by class."""
     return np.maximum(source.variances - source.spectrum.level(source.distortion), 0.0)
 
 
 def tilted(source: Classes, eps: float) -> np.ndarray:
-    """The variances of codewords for the source as it looks when it is about to fail, class by class.
+    """The variances of codewords for the source tilted to its eps-quantile, by class.
 
-    The water level is lowered until components below it hardly ever exceed the distortion by themselves.
+    The water level is lowered until components below it exceed the distortion by themselves with negligible probability.
     """
     level = min(source.spectrum.level(source.distortion), float(source.variances[-1]))
     slopes = 0.5 * np.minimum(1 / source.variances, 1 / level)   # of the information density
@@ -74,17 +74,17 @@ def tilted(source: Classes, eps: float) -> np.ndarray:
 
 
 def _left_out(source: Classes, silent: np.ndarray) -> float:
-    """The probability that classes of which codewords say nothing exceed the squared distance by themselves."""
+    """The probability that the classes left out by the codewords exceed the squared distance by themselves."""
     if not silent.any():
         return 0.0
     return float(np.exp(SumOfSquares(source.variances[silent], source.counts[silent]).log_above(source.room)))
 
 
 def _gains(source: Classes, slopes: np.ndarray, eps: float) -> np.ndarray:
-    """By how much variances grow, where energies times these slopes sum to what only eps exceeds.
+    """The factors by which tilting to the eps-quantile of the sum of slopes times energies scales the variances.
 
-    The exponential tilt whose divergence from the source is that of a Gaussian number at its eps-quantile: the first term
-    of the tail's expansion, which is near enough for a choice that only has to be good.
+    The divergence of the tilted source from the source equals that of a Gaussian variable shifted to its eps-quantile. This
+    is the first term of the tail expansion; the choice of the codebook needs no more accuracy.
     """
     from scipy.optimize import brentq
     from scipy.special import ndtri
@@ -102,7 +102,7 @@ def _gains(source: Classes, slopes: np.ndarray, eps: float) -> np.ndarray:
 
 
 def random_code(source: Classes, codewords: np.ndarray, eps: float) -> RandomCode | None:
-    """The random code with codewords of these variances; None when what they leave out fails too often, or nearly so."""
+    """The random code with codewords of these variances; None if the classes left out fail too often, or nearly so."""
     missed = _left_out(source, codewords == 0)
     if missed > NEGLIGIBLE * eps:
         return None
@@ -114,19 +114,19 @@ def random_code(source: Classes, codewords: np.ndarray, eps: float) -> RandomCod
 
 @dataclass(frozen=True, eq=False)
 class _Polar:
-    """The energies of a source vector as a length and a direction, scaled so that failing ones are of typical length.
+    """The energies of a source vector as a length and a direction, scaled so that vectors that fail have typical length.
 
     energies = variances * gains * length^2 * direction, where the shares in `direction` sum to 1.
     """
 
     source: Classes
     ball: Ball
-    slopes: np.ndarray   # how ln p falls with each energy
+    slopes: np.ndarray   # minus the derivative of ln p by each energy
     gains: np.ndarray
 
     @classmethod
     def about_to_fail(cls, source: Classes, ball: Ball, eps: float) -> _Polar | None:
-        """Scaled to where this code fails; a fixed point, as how ln p falls depends on where one is. None if nowhere."""
+        """The scaling to the vectors where this code fails, by fixed-point iteration of slopes and gains, or None."""
         gains = np.ones(source.variances.size)
         slopes = np.ones(gains.size)
         for _ in range(6):
@@ -143,12 +143,12 @@ class _Polar:
         return np.asarray((lengths**2)[:, None] * directions * (self.source.variances * self.gains))
 
     def _log_ratio(self, energies: np.ndarray) -> np.ndarray:
-        """The logarithm of the density of the source over that of the scaled one."""
+        """The logarithm of the density of the source over the density of the scaled source."""
         loss = 0.5 * (1 - 1 / self.gains) / self.source.variances
         return np.asarray(0.5 * self.source.counts @ np.log(self.gains) - energies @ loss)
 
     def integrated(self, eps: float) -> RandomCode:
-        """By quadrature: for two classes over the arc of directions, and in each direction over the length."""
+        """The random code by quadrature over the directions (an arc for two classes) and over the length."""
         directions, weights = self._arc(eps)
         steepness = directions @ (self.source.variances * self.gains * self.slopes)
         typical = self.source.counts @ (self.source.variances * self.gains * self.slopes) / self.source.size
@@ -162,10 +162,10 @@ class _Polar:
         energies = self._energies(lengths, directions[np.nonzero(used)[0]])
         density = np.exp(log_chi(lengths, self.source.size) + self._log_ratio(energies))
         shares = density * (weights[:, None] * widths)[used]
-        return RandomCode(self.ball.log_hit(energies), shares, missed=1e-8 * eps)   # what lies outside, and more
+        return RandomCode(self.ball.log_hit(energies), shares, missed=1e-8 * eps)   # an upper bound for the rest
 
     def _arc(self, eps: float) -> tuple[np.ndarray, np.ndarray]:
-        """Directions and their probabilities: of two classes, Gauss and Legendre's on the arc between them."""
+        """Directions and their probabilities; for two classes, by Gauss-Legendre quadrature on the arc between them."""
         from scipy.special import betainccinv, betaincinv, betaln
 
         counts = self.source.counts
@@ -180,7 +180,7 @@ class _Polar:
         return sides**2, 0.5 * (high - low) * weight * np.exp(log_density)
 
     def sampled(self, missed: float) -> RandomCode:
-        """By sampling from the scaled source, one vector from each layer of the length; the same vectors each time."""
+        """The random code by sampling the scaled source, stratified in length, with a fixed seed."""
         from scipy.special import gammaincinv
 
         number = int(np.clip(NUMBERS // self.gains.size, 1024, 8192))

@@ -1,8 +1,8 @@
-"""How many random codewords are enough, once it is known how likely one of them serves each source vector.
+"""The random coding bound: the number of random codewords needed, from the probability p(x) that one of them covers x.
 
-M codewords drawn independently all miss x with probability (1 - p(x))^M, so that some code of M words exceeds the
-distortion with probability at most E[(1 - p(X))^M] (Shannon 1959). Here the expectation is a weighted sum over values of x,
-by quadrature or by sampling, and M so large a number that only its logarithm exists.
+M independent codewords all miss x with probability (1 - p(x))^M, so some code of M words exceeds the distortion with
+probability at most E[(1 - p(X))^M] (Shannon 1959). The expectation is computed as a weighted sum over values of x, by
+quadrature or sampling. M overflows floating point, so only its logarithm is used.
 """
 
 from __future__ import annotations
@@ -12,34 +12,34 @@ from dataclasses import dataclass
 
 import numpy as np
 
-STANDARD_ERRORS = 4.0   # added to what is estimated by sampling
+STANDARD_ERRORS = 4.0   # added to estimates by sampling
 
 
 @dataclass(frozen=True, eq=False)
 class RandomCode:
-    """What is needed about the source and one random codeword: values of x, how probable, and ln p(x) for each."""
+    """The probabilities of values of x, and ln p(x) for each."""
 
     log_hits: np.ndarray      # ln p(x)
-    weights: np.ndarray       # they sum to the probability of what the values stand for
-    missed: float = 0.0       # the probability that x is nowhere among them: counted as exceeded
-    sampled: bool = False     # the values are samples, one from each of many equally probable layers, in order
+    weights: np.ndarray       # their sum is the probability that the values represent
+    missed: float = 0.0       # the remaining probability, counted as exceeded
+    sampled: bool = False     # the values are samples, one from each of many equally probable strata, in order
 
     def excess(self, log_codewords: float) -> float:
-        """The probability of exceeding the distortion with so many codewords, or a little more than that."""
+        """An upper bound on the probability of exceeding the distortion with exp(log_codewords) codewords."""
         with np.errstate(over="ignore"):
             return self._total(self.weights * np.exp(-np.exp(log_codewords + self._log_rates)))
 
     @property
     def floor(self) -> float:
-        """The same with as many codewords as one likes."""
+        """The limit of `excess` for infinitely many codewords."""
         return self._total(np.where(np.isneginf(self.log_hits), self.weights, 0.0))
 
     def _total(self, missing: np.ndarray) -> float:
-        """The sum, with its error where it is an estimate."""
+        """The sum, plus standard errors if it is an estimate."""
         total = float(missing.sum()) + self.missed
         if not self.sampled:
             return total
-        pairs = missing[: missing.size // 2 * 2].reshape(-1, 2)   # neighbours differ as two samples of a layer do, or more
+        pairs = missing[: missing.size // 2 * 2].reshape(-1, 2)   # neighbours differ at least as samples of one stratum
         return total + STANDARD_ERRORS * float(np.sqrt(((pairs[:, 0] - pairs[:, 1]) ** 2).sum()))
 
     @functools.cached_property
@@ -51,9 +51,9 @@ class RandomCode:
         return np.where(hits < -30.0, hits, exact)
 
     def log_codewords(self, eps: float) -> float:
-        """The logarithm of the least M that is enough, of two or more; infinite where none is.
+        """The logarithm of the least sufficient M >= 2; infinite if there is none.
 
-        A single word is better put at the mean than drawn: whoever asks has looked whether that is enough.
+        The case of a single word, which is better put at the mean than drawn, is handled by the caller.
         """
         from scipy.optimize import brentq
 
@@ -71,7 +71,7 @@ class RandomCode:
         return float(brentq(lambda log_words: self.excess(log_words) - eps, low, high, xtol=1e-9, rtol=1e-13))
 
     def _hits_exceeded(self, eps: float) -> float:
-        """-ln p of the vector that is served as badly as only eps are: where ln M must be, within a few nats."""
+        """-ln p at the eps-quantile of the vectors with the smallest p: ln M within a few nats."""
         order = np.argsort(self.log_hits)
         worst = self.missed + np.cumsum(self.weights[order])
         return max(float(np.log(2)), -float(self.log_hits[order[min(int(np.searchsorted(worst, eps)), order.size - 1)]]))
@@ -79,15 +79,15 @@ class RandomCode:
 
 @functools.cache
 def gauss(nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Places and weights of a quadrature on [-1, 1]."""
+    """Nodes and weights of Gauss-Legendre quadrature on [-1, 1]."""
     return np.polynomial.legendre.leggauss(nodes)
 
 
 def around(fronts: np.ndarray, nat: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of a quadrature from `low` to `high`, dense around the fronts; one row for each of them.
+    """Nodes and weights of a quadrature from `low` to `high`, dense around the fronts; one row per front.
 
-    At a front, what is missed rises from nothing to everything within a few nats of ln p: `nat` is how far one of them is.
-    Elsewhere only the density of the source varies. So panels, each with Gauss and Legendre's nodes, double in width.
+    At a front, the probability of a miss rises from 0 to 1 within a few nats of ln p; `nat` is the distance per nat.
+    Elsewhere only the density of the source varies. So the widths of the Gauss-Legendre panels double outwards.
     """
     doublings = max(2, int(np.ceil(np.log2(np.max((high - low) / nat)))) + 1)
     outwards = 1.5 * (2.0 ** np.arange(doublings) - 1)
@@ -108,6 +108,6 @@ def log_chi(radius: np.ndarray, size: float) -> np.ndarray:
 
 
 def farthest(size: float, eps: float) -> tuple[float, float]:
-    """Between which lengths such a vector is, but for a tiny share of eps: a length is concentrated as one number is."""
+    """The range of lengths of such a vector, except for a tiny share of eps, from Gaussian concentration of the norm."""
     spread = float(np.sqrt(2 * np.log(1e9 / eps)))
     return max(0.0, float(np.sqrt(size)) - 1 - spread), float(np.sqrt(size)) + spread
