@@ -51,7 +51,7 @@ def test_bounds_of_two_kinds_are_two_lines(waves):
 
 def test_a_figure_that_was_not_measured_is_refused(waves):
     found = sweep(waves, "zfp", wb.Absolute(0.1))
-    with pytest.raises(wb.WorkbenchError, match=r"figures that were measured \(limit, .*\); got 'halo_recall'"):
+    with pytest.raises(wb.WorkbenchError, match=r"must be measured figures \(limit, .*\); got 'halo_recall'"):
         found.plot(y="halo_recall")
 
 

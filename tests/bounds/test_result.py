@@ -55,7 +55,7 @@ def test_pareto_takes_bits_per_particle_for_particles(snapshot):
 
 @pytest.mark.parametrize("name", ["value_range", "particles", "no such"])
 def test_a_figure_without_better_or_worse_has_no_front(name):
-    with pytest.raises(wb.WorkbenchError, match=f"of which more or less is better .*; got '{name}'"):
+    with pytest.raises(wb.WorkbenchError, match=f"with a preferred direction .*; got '{name}'"):
         Sweep((run(psnr=1.0),)).pareto(y=name)
 
 

@@ -122,7 +122,7 @@ def test_notes_say_why_chunks_are_stored_exactly_and_what_does_not_apply(snapsho
 REFUSED = [
     ({"data": [1.0, 2.0]}, "data must be Particles, a Field or a NumPy array; got list"),
     ({"data": np.array(["a"])}, "values must be float32 or float64"),
-    ({"bounds": 0.1}, r"bounds must be wb.Absolute\(...\), .*; got 0.1, which does not say"),
+    ({"bounds": 0.1}, r"bounds must be wb.Absolute\(...\), .*; got 0.1, which is neither absolute nor relative"),
     ({"bounds": [wb.Absolute(0.1), np.float32(0.5)]}, "bounds must be wb.Absolute"),
     ({"bounds": []}, "bounds must name at least one; got none"),
     ({"codecs": []}, "codecs must name at least one; got none"),
@@ -146,13 +146,13 @@ def test_bad_input_is_refused_before_any_work(waves, wrong, complaint, call, mon
 
 
 def test_arrays_on_a_gpu_are_refused(stand_in):
-    with pytest.raises(wb.WorkbenchError, match="a sweep works on NumPy arrays; got CuPy"):
+    with pytest.raises(wb.WorkbenchError, match="data of a sweep must be NumPy arrays; got CuPy"):
         sweep(wb.Field(stand_in.asarray(np.zeros((4, 4)))), "pcodec", wb.Absolute(0.1))
 
 
 def test_a_codec_that_is_not_what_its_description_says_is_refused(waves, monkeypatch):
     monkeypatch.setattr(type(wb.codecs.get("pcodec")), "to_dict", lambda self: {"id": "pcodec", "level": 3})
-    with pytest.raises(wb.WorkbenchError, match="a codec must be what its description says"):
+    with pytest.raises(wb.WorkbenchError, match="a codec must equal the one its description makes"):
         sweep(waves, "pcodec", wb.Absolute(0.1))
 
 

@@ -1,4 +1,4 @@
-"""Bounds: what each error bound costs and what it breaks, codec by codec."""
+"""Bounds: the size and the quality of each codec at each error bound."""
 
 from workbench.bounds.chart import Chart
 from workbench.bounds.result import Sweep

@@ -1,8 +1,8 @@
-"""Curves of one figure against another as an SVG drawing, with no plotting library: it must work wherever NumPy does.
+"""Line charts as SVG without a plotting library, so that they need only NumPy.
 
-Notebooks show it inside a page whose colours nobody here knows, or as an image, which sees no page at all. So there is no
-background, and every colour is of medium lightness: text in it can be read on white and on black. Codecs differ in the
-shape of their marks, too, for those who do not tell the colours apart.
+Notebooks show a chart inside a page with unknown colours, or as a separate image. So it has no background, and all colours
+have medium lightness, legible on white and on black. Codecs also differ in the shape of their marks, for colour-blind
+readers.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ GREY = "#7a7a7a"
 COLOURS = ("#2f7fc1", "#d0600f", "#1a9070", "#c2609a", "#8a6fd1", "#93800f", "#0f8fa4", "#a9714b")
 DISC, SQUARE, DIAMOND = "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "M-4 -4h8v8h-8z", "M0 -5l5 5l-5 5l-5 -5z"
 MARKS = (DISC, SQUARE, DIAMOND, "M0 -5l5 9h-10z", "M0 5l5 -9h-10z")   # and triangles
-LONG_AXIS = 30     # a logarithmic axis when the largest value is so many times the smallest
+LONG_AXIS = 30     # ratio of the largest to the smallest value above which an axis is logarithmic
 LEGEND_LETTERS = 24
 TITLES = {"psnr": "PSNR [dB]", "ssim": "SSIM", "nbytes": "bytes", "nrmse": "rms error / peak"}
 
 
 @dataclass(frozen=True)
 class Point:
-    """A point of a curve, and what it is."""
+    """A point of a curve and its name."""
 
     x: float
     y: float
@@ -36,13 +36,13 @@ class Point:
 
     @property
     def finite(self) -> bool:
-        """Whether it has a place."""
+        """Whether both coordinates are finite."""
         return math.isfinite(self.x) and math.isfinite(self.y)
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A line that is no measurement: theory, as a rule. With `to`, the band between two lines."""
+    """A theoretical line, without measured points. With `to`, the band between two lines."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -51,13 +51,13 @@ class Curve:
 
     @property
     def places(self) -> list[tuple[float, float]]:
-        """All points, finite ones only."""
+        """All finite points."""
         return [(x, y) for x, y in (*self.points, *self.to) if math.isfinite(x) and math.isfinite(y)]
 
 
 @dataclass(frozen=True, repr=False)
 class Chart:
-    """A drawing: notebooks show it, and `save` writes it."""
+    """A chart, shown by notebooks and written by `save`."""
 
     title: str
     svg: str
@@ -85,7 +85,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Axis:
-    """Where a value lies, from 0 to 1, and where the ticks are. The ends of a logarithmic axis are exponents."""
+    """An axis that maps values to [0, 1] and has ticks. The ends of a logarithmic axis are exponents."""
 
     low: float
     high: float
@@ -93,7 +93,7 @@ class Axis:
 
     @classmethod
     def around(cls, values: Sequence[float]) -> Axis:
-        """An axis that shows these values with a little room; logarithmic when they span more than a decade or so.
+        """An axis that shows these values with a small margin; logarithmic if they span more than about a decade.
 
         >>> Axis.around([1.0, 1000.0]).logarithmic, Axis.around([60.0, 80.0]).logarithmic
         (True, False)
@@ -110,7 +110,7 @@ class Axis:
         return ((math.log10(value) if self.logarithmic else value) - self.low) / (self.high - self.low)
 
     def ticks(self) -> list[float]:
-        """Round values between the ends, a handful.
+        """A few round values between the ends.
 
         >>> Axis(-1.0, 11.0, False).ticks(), Axis(-0.5, 3.2, True).ticks()
         ([0.0, 2.0, 4.0, 6.0, 8.0, 10.0], [1.0, 10.0, 100.0, 1000.0])
@@ -129,7 +129,7 @@ class Axis:
 def chart(
     lines: Mapping[str, Sequence[Point]], x: str, y: str, asked: int, curves: Sequence[Curve] = ()
 ) -> Chart:
-    """The lines, each with its name. `x` and `y` name the figures, and `asked` is how many points there might have been."""
+    """A chart of named lines. `x` and `y` name the figures; `asked` is the number of points including missing ones."""
     title = f"{y} against {x}"
     finite = {name: sorted((p for p in points if p.finite), key=lambda p: p.x) for name, points in lines.items()}
     drawn = {name: line for name, line in finite.items() if line}
@@ -173,7 +173,7 @@ def _curves(lines: Mapping[str, Sequence[Point]], across: Axis, down: Axis) -> I
 
 
 def _theory(number: int, curve: Curve, across: Axis, down: Axis) -> Iterable[str]:
-    """A curve and its line of the legend."""
+    """A curve and its legend entry."""
     there, back = (
         [f"{_left(across, x):.1f},{_top(down, y):.1f}" for x, y in line if math.isfinite(x) and math.isfinite(y)]
         for line in (curve.points, curve.to)
@@ -193,7 +193,7 @@ def _short(name: str) -> str:
 
 
 def _legend(lines: Mapping[str, Sequence[Point]], above: int = 0) -> Iterable[str]:
-    """The names of the lines, below so many others."""
+    """The names of the lines, below `above` other entries."""
     left, step = WIDTH - RIGHT + 24, min(20.0, (HEIGHT - TOP - BOTTOM - 20 * above) / max(len(lines), 1))
     for number, name in enumerate(lines):
         y = TOP + 8 + 20 * above + number * step
@@ -233,6 +233,6 @@ def _drawing(title: str, shapes: Iterable[str]) -> str:
 
 
 def _round_step(least: float) -> float:
-    """The smallest of 1, 2, 5, 10, 20, ... and 0.5, 0.2, 0.1, ... that is not less."""
+    """The smallest of ..., 0.1, 0.2, 0.5, 1, 2, 5, 10, ... that is at least `least`."""
     power = 10.0 ** math.floor(math.log10(least))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))

@@ -1,4 +1,4 @@
-"""Which runs no other run beats: what is worth choosing from when two figures count."""
+"""The Pareto front of runs for two figures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from workbench.bounds.run import Run
 from workbench.errors import WorkbenchError
 
-# Which way is better; of other figures (a number of particles, the range of the values) neither is.
+# Figures with a preferred direction; others (a number of particles, the range of the values) have none.
 LARGER = frozenset({
     "ratio", "encode_mb_per_s", "decode_mb_per_s", "psnr", "ssim", "invalid_kept",
     "clusters_kept", "halos_matched", "halos_identical", "halo_recall",
@@ -23,10 +23,10 @@ SMALLER = frozenset({
 
 
 def unbeaten(runs: Iterable[Run], x: str, y: str) -> list[Run]:
-    """The runs to which no other is equal or better in both figures, and better in one; runs without them are left out.
+    """The runs that no other run dominates (as good in both figures, better in one); runs without both are left out.
 
-    From left to right, by the first figure, a run is unbeaten when the second is better than all before. Runs that are
-    equal in both do not beat each other.
+    In the order of the first figure, a run is on the front if its second figure is better than all before. Runs equal in
+    both figures do not dominate each other.
     """
     signs = _sign(x), _sign(y)
     costs = [(_cost(run, x, signs[0]), _cost(run, y, signs[1]), run) for run in runs]
@@ -41,7 +41,7 @@ def unbeaten(runs: Iterable[Run], x: str, y: str) -> list[Run]:
 
 
 def _cost(run: Run, name: str, sign: int) -> float:
-    """The figure, turned so that less is better; NaN when there is none."""
+    """The figure with its sign chosen so that less is better; NaN if it is missing."""
     return sign * float(run.figures.get(name, math.nan))
 
 
@@ -49,4 +49,4 @@ def _sign(name: str) -> int:
     if name in LARGER | SMALLER:
         return -1 if name in LARGER else 1
     names = ", ".join(sorted(LARGER | SMALLER))
-    raise WorkbenchError(f"x and y must be figures of which more or less is better ({names}); got {name!r}")
+    raise WorkbenchError(f"x and y must be figures with a preferred direction ({names}); got {name!r}")

@@ -1,7 +1,7 @@
-"""Particles or a field taken apart into plain arrays and a plain description: to be hashed, or seen by other processes.
+"""Particles or a field as plain arrays and a JSON description, for hashing and for other processes.
 
-Processes share the arrays through a file without a name. It is written once, mapped by all, and gone when the last of them
-is, whatever ends them: there is nothing to clean up, and nothing that a kill could leave behind.
+Processes share the arrays through an unnamed temporary file. It is written once, mapped by all processes, and deleted by
+the system when the last of them ends, even if it is killed. So nothing needs cleaning up.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ _ALIGNMENT = 64
 
 
 def arrays_of(data: Particles | Field) -> dict[str, np.ndarray]:
-    """The arrays by name, those that there are."""
+    """The arrays that exist, by name."""
     names = ("positions", "velocities", "ids") if isinstance(data, Particles) else ("values", "mask")
     return {name: values for name in names if (values := getattr(data, name)) is not None}
 
 
 def description_of(data: Particles | Field) -> dict[str, Any]:
-    """All but the arrays, as JSON can hold it."""
+    """Everything except the arrays, ready for JSON."""
     if isinstance(data, Particles):
         own: dict[str, Any] = {"kind": "particles", "box": data.box}
     else:
         own = {"kind": "field", "spacing": data.spacing, "name": data.name}
-    return document.plain({**own, "metadata": provenance.plain(data.metadata)}, "what describes the data")
+    return document.plain({**own, "metadata": provenance.plain(data.metadata)}, "the description of the data")
 
 
 def put_together(described: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Particles | Field:
-    """The data of which these are the parts.
+    """The data made from these parts.
 
     >>> field = Field(np.zeros((2, 3)), spacing=0.5)
     >>> put_together(description_of(field), arrays_of(field))
@@ -48,7 +48,7 @@ def put_together(described: Mapping[str, Any], arrays: Mapping[str, np.ndarray])
 
 
 def digest_of(data: Particles | Field) -> str:
-    """A name for the content: equal data have the same, other data another."""
+    """A digest of the content: equal data have equal digests."""
     found = blake2b(digest_size=32)
     found.update(document.to_bytes(description_of(data)))
     for name, values in arrays_of(data).items():
@@ -59,7 +59,7 @@ def digest_of(data: Particles | Field) -> str:
 
 @contextmanager
 def shared(data: Particles | Field) -> Iterator[tuple[int, dict[str, Any]]]:
-    """A file, to be inherited by its number, and the description of which `mapped` makes the data again."""
+    """An inheritable file descriptor, and the description from which `mapped` restores the data."""
     layout: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryFile(prefix="lossbench-") as file:
         try:
@@ -77,7 +77,7 @@ def shared(data: Particles | Field) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def mapped(file: int, described: Mapping[str, Any]) -> Particles | Field:
-    """The data in a shared file. The arrays are views of it: no process has a copy of its own."""
+    """The data in a shared file. The arrays are views of the mapped file, without copies."""
     own = {name: value for name, value in described.items() if name != "arrays"}
     with open(file, "rb", closefd=False) as opened:
         arrays = {

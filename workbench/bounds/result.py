@@ -1,4 +1,4 @@
-"""The result of a sweep: rows to look at, to plot, and to choose from."""
+"""The result of a sweep, as a table, as a chart, and reduced to its Pareto front."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workbench.errors import WorkbenchError
 
 @dataclass(frozen=True, repr=False)
 class Sweep:
-    """One row for each codec at each bound, in the order they were asked for.
+    """One row for each codec at each bound, in the order of the arguments.
 
     >>> from workbench.guarantees import Absolute
     >>> found = Sweep((Run({"id": "a"}, "a", Absolute(1), figures={"bits_per_value": 2.0, "psnr": 40.0}),
@@ -27,7 +27,7 @@ class Sweep:
     """
 
     rows: tuple[Run, ...]
-    missing: int = 0   # how many more were asked for, before it was cancelled
+    missing: int = 0   # runs not done because the sweep was cancelled
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -40,26 +40,26 @@ class Sweep:
 
     @property
     def complete(self) -> bool:
-        """Whether everything that was asked for was run, with or without success."""
+        """Whether all requested runs were done, successfully or not."""
         return self.missing == 0
 
     @property
     def size(self) -> str:
-        """The figure that says how small data become: bits per particle, or bits per value."""
+        """The name of the size figure: bits per particle, or bits per value."""
         return "bits_per_particle" if any("bits_per_particle" in run.figures for run in self.rows) else "bits_per_value"
 
     def pareto(self, x: str | None = None, y: str = "psnr") -> Sweep:
-        """The rows that no other row beats: none is at least as good in both figures, and better in one.
+        """The Pareto front: the rows that no other row dominates (as good in both figures, better in one).
 
-        `x` is bits per particle, or per value, by default. Of `ratio`, `psnr`, `ssim` and the like more is better, of
-        sizes, times and errors less. Rows without both figures are left out.
+        `x` is bits per particle, or per value, by default. `ratio`, `psnr`, `ssim` and similar figures are maximised;
+        sizes, times and errors are minimised. Rows without both figures are left out.
         """
         return Sweep(tuple(unbeaten(self.rows, x or self.size, y)), self.missing)
 
     def plot(self, x: str | None = None, y: str = "psnr") -> Chart:
-        """One line for each codec and kind of bound, as a drawing that a notebook shows and `save` writes.
+        """A chart with one line for each codec and kind of bound, shown by notebooks and written by `save`.
 
-        Any two figures will do.
+        `x` and `y` are any two figures.
         """
         x = x or self.size
         _require_measured(self.rows, x, y)
@@ -72,13 +72,13 @@ class Sweep:
         return chart(lines, x, y, len(self.rows))
 
     def to_dataframe(self) -> Any:
-        """The rows as a pandas DataFrame; options and notes are text, what a row does not have is missing."""
+        """The rows as a pandas DataFrame; options and notes are text, and absent figures are missing values."""
         rows = [run.row() for run in self.rows]
         texts = [{"options": json.dumps(row["options"], sort_keys=True), "notes": "; ".join(row["notes"])} for row in rows]
         return data_frame([{**row, **text} for row, text in zip(rows, texts, strict=True)])
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as what JSON knows: numbers that are NaN or infinite become None."""
+        """Everything as JSON types; NaN and infinite numbers become None."""
         rows = [{name: _plain(value) for name, value in run.row().items()} for run in self.rows]
         return {"complete": self.complete, "missing": self.missing, "rows": rows}
 
@@ -90,7 +90,7 @@ class Sweep:
         return f"Sweep({self._summary})"
 
     def _repr_html_(self) -> str:
-        """A table for notebooks, bound by bound, the smallest archive first; in the page's own colours."""
+        """A table for notebooks, by bound, the smallest archive first, in the colours of the page."""
         return table(self.rows, self.size, self._summary)
 
     @property
@@ -110,7 +110,7 @@ def _require_measured(rows: tuple[Run, ...], *names: str) -> None:
     known = list(dict.fromkeys(name for run in rows for name in run.figures))
     for name in names:
         if known and name not in known:
-            raise WorkbenchError(f"a plot must be of figures that were measured ({', '.join(known)}); got {name!r}")
+            raise WorkbenchError(f"x and y must be measured figures ({', '.join(known)}); got {name!r}")
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""One codec at one bound: the question, and the run that answers it with every figure that was measured."""
+"""One codec at one bound: the request (`Question`), and the run with all measured figures."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound, bound_from_dict
 from workbench.metrics.report import Figure
 
-# What a run measures itself; all others are figures of `wb.compare`, explained in `metrics.report.MEANINGS`.
+# Figures measured by the run itself; the others come from `wb.compare` and are explained in `metrics.report.MEANINGS`.
 MEANINGS: Mapping[str, str] = MappingProxyType({
-    "limit": "largest error that the bound allows: in the unit of the data or, point by point, relative to each value",
+    "limit": "largest error that the bound allows: in the unit of the data or, if pointwise, relative to each value",
     "nbytes": "size of the archive in bytes, everything included",
     "chunk_nbytes": "of these, the chunks of the positions, or of the values",
     "ratio": "how many times smaller the archive is than the data",
     "bits_per_value": "bits of the archive for each number of the data, everything included",
-    "bits_per_particle": "bits for the position of each particle, without what rides along",
-    "corrected": "share of the values that the codec left out of bounds, and that were corrected",
+    "bits_per_particle": "bits for the position of each particle, without companion arrays",
+    "corrected": "share of the values outside the bound after the codec, which were corrected",
     "chunks": "chunks of the positions, or of the values",
-    "chunks_stored_exactly": "of these, stored losslessly because the codec failed or was of no use",
+    "chunks_stored_exactly": "of these, stored losslessly because the codec failed or saved nothing",
     "encode_seconds": "time of wb.compress: encoding, decoding again, checking every value",
     "decode_seconds": "time of Archive.decompress",
     "encode_mb_per_s": "millions of bytes of the data per second, by encode_seconds",
     "decode_mb_per_s": "millions of bytes of the data per second, by decode_seconds",
-    "threads": "threads that kernels and codecs could use meanwhile",
+    "threads": "threads available to kernels and codecs during the run",
 })
 
-# Which figures depend on the machine and on what else it does.
+# Figures that depend on the machine and its load.
 TIMES = ("encode_seconds", "decode_seconds", "encode_mb_per_s", "decode_mb_per_s", "threads")
 
 
@@ -43,7 +43,7 @@ Metrics = Literal["quick", "full"]
 
 @dataclass(frozen=True)
 class Question:
-    """What is to be measured."""
+    """A measurement to make: data, codec and bound."""
 
     codec: Codec
     bound: Bound
@@ -57,25 +57,25 @@ class Question:
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> Self:
-        """The question that `to_dict` described."""
+        """The question from the result of `to_dict`."""
         codec, bound = codecs.from_dict(described["codec"]), bound_from_dict(described["bound"])
         return cls(codec, bound, described["order"], described["metrics"])
 
     def answered(self, figures: Mapping[str, Figure], notes: tuple[str, ...] = ()) -> Run:
-        """The run that was measured."""
+        """The run with these measured figures."""
         return Run(self.codec.to_dict(), label_of(self.codec), self.bound, self.order, figures, notes)
 
     def unanswered(self, error: str) -> Run:
-        """The run that failed."""
+        """The failed run with this error."""
         return Run(self.codec.to_dict(), label_of(self.codec), self.bound, self.order, error=error)
 
 
 @dataclass(frozen=True)
 class Run:
-    """One row of a sweep. Figures are reached by name: `run["psnr"]`.
+    """One row of a sweep. Figures are accessed by name: `run["psnr"]`.
 
-    A run that failed has no figures but an `error`, a sentence. `cached` says that an earlier call measured it: the times
-    are from then. `codec` is the configuration, of which `wb.codecs.from_dict` makes the codec.
+    A failed run has an `error`, a sentence, instead of figures. `cached` is true if an earlier call measured the run; its
+    times are from that call. `codec` is the configuration, from which `wb.codecs.from_dict` makes the codec.
 
     >>> from workbench.guarantees import Absolute
     >>> run = Run({"id": "pcodec", "level": 8}, "pcodec", Absolute(0.1), figures={"ratio": 3.5})
@@ -97,27 +97,27 @@ class Run:
         object.__setattr__(self, "figures", MappingProxyType(dict(self.figures)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The read-only views do not pickle, what they show does.
+        # The read-only views do not pickle, but their contents do.
         return type(self).from_dict, (self.to_dict(),)
 
     def __getitem__(self, name: str) -> Figure:
         if name in self.figures:
             return self.figures[name]
         why = f"this run failed: {self.error}" if self.error else f"this run has: {', '.join(self.figures)}"
-        raise WorkbenchError(f"figure must be one that was measured; got {name!r}, and {why}")
+        raise WorkbenchError(f"figure must be a measured one; got {name!r}, and {why}")
 
     def __str__(self) -> str:
         return f"{self.label}, {self.bound.kind} {self.bound.eb:.6g}"
 
     def row(self) -> dict[str, Any]:
-        """Everything, flat: a row of a table."""
+        """All contents in one flat dictionary, as a row of a table."""
         options = {name: value for name, value in self.codec.items() if name != "id"}
         asked = {"label": self.label, "codec": self.codec["id"], "options": options, "bound": self.bound.kind}
         found = {"order": self.order, **self.figures, "cached": self.cached, "error": self.error, "notes": list(self.notes)}
         return {**asked, "eb": self.bound.eb, **found}
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as `from_dict` takes it; figures that are not finite stay what they are."""
+        """All contents, as input for `from_dict`; figures that are not finite are kept."""
         held = {name: getattr(self, name) for name in ("label", "order", "error", "cached")}
         return {
             **held, "codec": dict(self.codec), "bound": self.bound.to_dict(), "figures": dict(self.figures),
@@ -126,13 +126,13 @@ class Run:
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> Self:
-        """The run that `to_dict` described."""
+        """The run from the result of `to_dict`."""
         held = {**described, "bound": bound_from_dict(described["bound"]), "notes": tuple(described["notes"])}
         return cls(**held)
 
 
 def label_of(codec: Codec) -> str:
-    """A codec by its name and the options that are not the usual ones.
+    """The name of a codec with the options that differ from their defaults.
 
     >>> from workbench.codecs import get
     >>> label_of(get("pcodec")), label_of(get("pcodec", level=4))

@@ -1,6 +1,6 @@
-"""`wb.sweep`: several codecs at several bounds, each run measured once, in as many processes as help.
+"""`wb.sweep`: several codecs at several bounds, each run measured once, in this process or in several others.
 
-Where the runs are measured, in this process or in others, changes their times and nothing else.
+The processes affect the times of the runs and no other figure.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
 
-WORTH_PROCESSES = 2**26   # bytes of all runs together: less takes about as long as starting processes
+WORTH_PROCESSES = 2**26   # bytes of all runs together, below which starting processes takes as long as the runs
 
 Data = Particles | Field | np.ndarray
 Progress = Callable[[float, str], object]
 
 
 class Stoppable(Protocol):
-    """What can say that nobody waits any more: a `threading.Event`, for instance."""
+    """A cancellation flag, for instance a `threading.Event`."""
 
     def is_set(self) -> bool:
         """Whether to stop."""
@@ -52,21 +52,21 @@ def sweep(
     progress: Progress | None = None,
     cancel: Stoppable | None = None,
 ) -> Sweep:
-    """Compress the data with each codec at each bound, and measure what it costs and what it breaks.
+    """Compress the data with each codec at each bound, and measure size, time and quality.
 
-    Sizes are those of the archive that `wb.compress` makes, so what rides along with particles counts; `bits_per_particle`
-    is of the positions alone. `metrics` are the figures of `wb.compare`: "quick" are errors, PSNR and SSIM, "full" adds
+    Sizes are those of the archive made by `wb.compress`, including the companion arrays of particles; `bits_per_particle`
+    counts positions alone. `metrics` selects the figures of `wb.compare`: "quick" are errors, PSNR and SSIM, "full" adds
     spectra and halos. A codec that fails has a row with its `error`.
 
-    `workers` is the number of processes; 1 measures in this one. By default large data get one for each thread that
-    `OMP_NUM_THREADS` allows. Several run on one thread each, so compare their times with each other only: the figure
-    `threads` says which is which.
+    `workers` is the number of processes; 1 measures in this process. By default, large data use one process for each
+    thread allowed by `OMP_NUM_THREADS`. Several processes have one thread each, so compare times only between runs with the
+    same figure `threads`.
 
-    What was measured before is not measured again: its row says `cached`, and its times are from then. Rows are kept in
-    memory or, when `cache` names a folder, there; `cache=False` measures everything.
+    Earlier measurements are reused: their rows are marked `cached`, and their times are from the earlier call. Rows are
+    kept in memory or in the folder named by `cache`; `cache=False` measures everything again.
 
-    `progress` is called after each run, with the share that is done and the run's name. When `cancel` is set, or after an
-    interrupt from the keyboard, the rows so far are returned, and `complete` is False.
+    `progress` is called after each run, with the completed share and the name of the run. If `cancel` is set, or after a
+    keyboard interrupt, the rows so far are returned, and `complete` is False.
 
     >>> import workbench as wb
     >>> waves = wb.synthetic.gaussian_field((32, 32), seed=1)
@@ -97,7 +97,7 @@ def iter_sweep(
     progress: Progress | None = None,
     cancel: Stoppable | None = None,
 ) -> Iterator[Run]:
-    """The rows of `sweep`, each as soon as it is there. Closing the iterator ends what is still running.
+    """The rows of `sweep`, each as soon as it is measured. Closing the iterator ends the remaining runs.
 
     >>> import workbench as wb
     >>> waves = wb.synthetic.gaussian_field((32, 32), seed=1)
@@ -117,7 +117,7 @@ def _in_turn(plan: _Plan, cache: Cache | None, progress: Progress | None) -> Ite
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is to be measured, checked."""
+    """The checked arguments of a sweep."""
 
     data: Particles | Field
     questions: tuple[Question, ...]
@@ -126,7 +126,7 @@ class _Plan:
 
 
 def _runs(plan: _Plan, cache: Cache | None) -> Generator[tuple[int, Run]]:
-    """Each run with its place: first those that are known, then the others as they are done."""
+    """Each run with its place: first cached runs, then the others as they finish."""
     digest = "" if cache is None else digest_of(plan.data)
     keys = [] if cache is None else [key_of(digest, question) for question in plan.questions]
     unknown = []
@@ -142,7 +142,7 @@ def _runs(plan: _Plan, cache: Cache | None) -> Generator[tuple[int, Run]]:
 
 
 def _measured(plan: _Plan, questions: Sequence[tuple[int, Question]]) -> Generator[tuple[int, Run]]:
-    """The runs that have to be made, here or in other processes."""
+    """The runs to measure, in this process or in others."""
     workers = _workers(plan, len(questions))
     if workers > 1:
         yield from in_processes(plan.data, questions, workers, plan.cancelled)
@@ -169,7 +169,7 @@ def _report(progress: Progress | None, share: float, run: Run) -> None:
         progress(share, str(run))
 
 
-# What is asked for, checked before any work is done.
+# Arguments are checked before any work is done.
 
 def _plan(
     data: Any, given_codecs: Any, given_bounds: Any, order: Any, metrics: Any, workers: Any, cancel: Stoppable | None
@@ -178,7 +178,7 @@ def _plan(
     if order not in ("keep", "free"):
         raise WorkbenchError(f"order must be 'keep' or 'free'; got {order!r}")
     if order == "free" and isinstance(checked, Field):
-        raise WorkbenchError("order='free' is for particles; got a field, whose values have their places")
+        raise WorkbenchError("order='free' is for particles; got a field, whose values have fixed positions")
     if metrics not in ("quick", "full"):
         raise WorkbenchError(f"metrics must be 'quick' or 'full'; got {metrics!r}")
     count = None if workers is None else whole_number("workers", workers, least=1)
@@ -189,7 +189,7 @@ def _plan(
 
 
 def require_data(given: Any) -> Particles | Field:
-    """Data that can be compressed in this process, an array as a field; anything else is refused with a sentence."""
+    """Data that can be compressed in this process; an array becomes a field, and anything else is an error."""
     data = given if isinstance(given, Particles | Field) else None
     if isinstance(given, np.ndarray):
         data = Field(given)
@@ -197,7 +197,7 @@ def require_data(given: Any) -> Particles | Field:
         kind = type(given).__name__
         raise WorkbenchError(f"data must be Particles, a Field or a NumPy array; got {kind}: open files with wb.open(...)")
     if any(backend.on_device(values) for values in arrays_of(data).values()):
-        raise WorkbenchError("a sweep works on NumPy arrays; got CuPy: copy them with .get()")
+        raise WorkbenchError("data of a sweep must be NumPy arrays; got CuPy: copy them with .get()")
     return data
 
 
@@ -210,11 +210,11 @@ def _several(name: str, given: Any) -> list[Any]:
 
 
 def _codec(given: Any) -> Codec:
-    """A codec that can be made again from its description, as other processes must."""
+    """A codec that its description reproduces, which other processes require."""
     chosen = given if isinstance(given, Codec) else codecs.get(given)
     described = document.plain(chosen.to_dict(), f"the options of codec {chosen.id}")
     if codecs.from_dict(described) != chosen:
-        raise WorkbenchError(f"a codec must be what its description says; got {given!r}, described as {described}")
+        raise WorkbenchError(f"a codec must equal the one its description makes; got {given!r}, described as {described}")
     return chosen
 
 
@@ -222,11 +222,11 @@ def _bound(given: Any) -> Bound:
     if not isinstance(given, Bound):
         raise WorkbenchError(
             f"bounds must be wb.Absolute(...), wb.Relative(...) or wb.PointwiseRelative(...); got {given!r}, "
-            "which does not say what it is relative to"
+            "which is neither absolute nor relative"
         )
     return given
 
 
 def _different(given: list[Any]) -> list[Any]:
-    """Each once, in the order given; codecs with lists among their options cannot be hashed."""
+    """The items without duplicates, in order; compared, not hashed, because codecs may have lists as options."""
     return [value for place, value in enumerate(given) if value not in given[:place]]

@@ -1,4 +1,4 @@
-"""The rows of a sweep as a table of a notebook, or of pandas."""
+"""The rows of a sweep as an HTML table or a pandas DataFrame."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEFT = 'style="text-align: left"'
 
 
 def table(rows: Sequence[Run], size: str, title: str) -> str:
-    """The rows as HTML in the page's own colours, bound by bound: the smallest archive first, what failed last."""
+    """The rows as HTML in the colours of the page, by bound: the smallest archive first, failed runs last."""
     bounds = list(dict.fromkeys(run.bound for run in rows))
     ordered = sorted(rows, key=lambda run: (bounds.index(run.bound), run.figures.get("nbytes", math.inf)))
     columns = {

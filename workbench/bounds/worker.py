@@ -1,7 +1,7 @@
-"""A process that measures runs: it maps the data once, and answers each line of JSON that asks for a run with another.
+"""A worker process: it maps the data once, reads requests for runs as lines of JSON, and answers each with a line.
 
-The program that starts it is `workers.py`. Its standard output belongs to the answers, and C libraries print there, too:
-so the answers get a descriptor of their own, and whatever else is printed goes to standard error, where it is kept apart.
+`workers.py` starts it. Standard output carries the answers, but C libraries print there, too. So the answers get their own
+descriptor, and all other output is redirected to standard error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from workbench.bounds.run import Question
 
 
 def main(file: int) -> None:
-    """Answer until there are no more questions, or nobody to ask them."""
+    """Answer questions until standard input ends or the parent is gone."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     data = mapped(file, json.loads(sys.stdin.readline()))

@@ -1,11 +1,10 @@
-"""Runs in processes of their own: several codecs hold Python's lock, and any of them may crash.
+"""Runs in separate processes, because several codecs hold Python's global lock and any of them may crash.
 
-Each process is a fresh interpreter, not a fork, after which OpenMP hangs; and it is started by its own command instead of
-by `multiprocessing`, which would import the caller's script again, and so sweep again. Questions and answers are lines of
-JSON; the data are in a file that all of them map. A process whose questions end, because its parent has gone, ends
-after the run that it is at.
+Each process is a fresh interpreter: OpenMP hangs after a fork. It is not started by `multiprocessing`, which would import
+the caller's script again and so repeat the sweep. Questions and answers are lines of JSON; the data are in a file that all
+processes map. If the parent dies, the questions end, and each process ends after its current run.
 
-Every process has one thread, so that the times of runs that share a machine can be compared.
+Every process has one thread, so that the times of concurrent runs can be compared.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from workbench.bounds.run import Question, Run
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 
-POLL_SECONDS = 0.05   # how often to ask whether it was cancelled
-LAST_WORDS = 4096     # bytes of what a process said before it died
+POLL_SECONDS = 0.05   # interval of checks for cancellation
+LAST_WORDS = 4096     # bytes of the last output of a process that died
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
-# An interrupt from the keyboard goes to all processes of a terminal; only the parent should answer it.
+# A keyboard interrupt goes to all processes of a terminal; only the parent should handle it.
 PROGRAM = """
 import json, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -44,9 +43,9 @@ main(int(sys.argv[1]))
 def in_processes(
     data: Particles | Field, questions: Sequence[tuple[int, Question]], workers: int, cancelled: Callable[[], bool]
 ) -> Iterator[tuple[int, Run]]:
-    """Each run with its place, as soon as it is measured; less than all when cancelled.
+    """Each run with its place, as soon as it is measured; incomplete if cancelled.
 
-    All processes have ended when this generator has: by itself, by an error, or because it was closed.
+    All processes have ended when this generator ends, also after an error and after `close`.
     """
     waiting = deque(questions)
     with shared(data) as (file, described), _Crew(file, described) as crew:
@@ -56,7 +55,7 @@ def in_processes(
             for worker in crew.heard():
                 answer = worker.answer()
                 if worker.alive and waiting:
-                    worker.ask(*waiting.popleft())   # before anybody looks at the answer, which may take a while
+                    worker.ask(*waiting.popleft())   # before the caller handles the answer, which may take a while
                 else:
                     crew.dismiss(worker)
                     if waiting:
@@ -66,7 +65,7 @@ def in_processes(
 
 
 class _Worker:
-    """One process, and what it was asked last."""
+    """One process and its current question."""
 
     def __init__(self, file: int, described: Mapping[str, Any]) -> None:
         self.alive = True
@@ -83,12 +82,12 @@ class _Worker:
         self._say(described)
 
     def ask(self, place: int, question: Question) -> None:
-        """Ask for a run; the answer has come when there is something to read."""
+        """Request a run; the answer is available when `answers` is readable."""
         self._asked = place, question
         self._say(question.to_dict())
 
     def answer(self) -> tuple[int, Run] | None:
-        """The run it was asked for; None when it only says that it is ready. `alive` then tells whether it still is."""
+        """The requested run, or None for the message that the process is ready. Also updates `alive`."""
         line, asked = self.answers.readline(), self._asked
         self.alive = line.endswith("\n")
         if asked is None:
@@ -99,20 +98,20 @@ class _Worker:
         return place, Run.from_dict(json.loads(line)) if self.alive else question.unanswered(self._end_of_it())
 
     def end(self) -> None:
-        """End it at once: it has nothing to lose."""
+        """Kill the process: it has no state to save."""
         self._process.kill()
         self._process.wait()
         for file in (self.answers, self._log):
             file.close()
-        with contextlib.suppress(BrokenPipeError):   # a question that it did not read
+        with contextlib.suppress(BrokenPipeError):   # a question that the process did not read
             self._questions.close()
 
     def _say(self, what: Mapping[str, Any]) -> None:
-        with contextlib.suppress(BrokenPipeError):   # it has died: whoever reads its answer will see that
+        with contextlib.suppress(BrokenPipeError):   # the process has died, which `answer` detects
             print(json.dumps(what), file=self._questions, flush=True)
 
     def _end_of_it(self) -> str:
-        """What ended it, and its last words."""
+        """The exit status or signal of the process, and the last line of its output."""
         status = self._process.wait()
         how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
         self._log.seek(max(self._log.seek(0, os.SEEK_END) - LAST_WORDS, 0))
@@ -122,7 +121,7 @@ class _Worker:
 
 
 class _Crew:
-    """The processes that live, all of which end with it."""
+    """The running processes, all of which end with the context."""
 
     def __init__(self, file: int, described: Mapping[str, Any]) -> None:
         self._file, self._described = file, described
@@ -138,19 +137,19 @@ class _Crew:
 
     @property
     def at_work(self) -> bool:
-        """Whether any is left."""
+        """Whether any process is left."""
         return bool(self._selector.get_map())
 
     def hire(self) -> None:
-        """Start another."""
+        """Start another process."""
         worker = _Worker(self._file, self._described)
         self._selector.register(worker.answers, selectors.EVENT_READ, worker)
 
     def dismiss(self, worker: _Worker) -> None:
-        """End one."""
+        """End a process."""
         self._selector.unregister(worker.answers)
         worker.end()
 
     def heard(self) -> list[_Worker]:
-        """Those that have something to say, within a moment; often none."""
+        """The processes with readable output, waiting up to `POLL_SECONDS`; often none."""
         return [key.data for key, _ in self._selector.select(POLL_SECONDS)]

@@ -21,13 +21,13 @@ from workbench.metrics.pairs import chunks, field_pair, reshaped, valid_in
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """What is known about the errors of some values; the errors of two parts add up to those of both.
+    """Error statistics of some values; the statistics of two parts add up to those of both.
 
-    `count` are the valid values of the original: finite, and not masked. Those of them that came back as NaN, infinite
-    or masked are `lost`: their error is infinite. The others of the original are `invalid`, and `invalid_changed` of
-    them did not come back bit for bit; `nonfinite_changed` are those of these that no mask covers. `exceeding` counts
-    the errors beyond a bound, if one was given. `squares` is the sum of squared errors in units of the largest, so that
-    neither very large nor very small errors are lost in it.
+    `count` is the number of valid values of the original: finite and not masked. `lost` of them were decoded as NaN,
+    infinite or masked, so their error is infinite. The original has `invalid` other values; `invalid_changed` of these
+    were not decoded bit for bit, and `nonfinite_changed` of the changed ones are not masked. `exceeding` is the number of
+    errors beyond the bound, if one was given. `squares` is the sum of squared errors in units of the largest error, to
+    avoid overflow and underflow.
 
     >>> part = pointwise([0.0, 1.0], [0.0, 1.5])
     >>> (part + pointwise([2.0, 3.0], [2.0, 2.0])).max_error
