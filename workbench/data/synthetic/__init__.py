@@ -1,7 +1,7 @@
-"""Samples with known properties: simulated universes, random fields, crystals, and particle sets made to be hard.
+"""Samples with known properties: simulated universes, random fields, crystals, and adversarial particle sets.
 
-Everything is made on the spot from a seed, so that demos, tests and benchmarks need no download, and every sample
-says in its metadata what it was made from.
+All samples are generated from a seed, so that demos, tests and benchmarks need no download. The metadata of each sample
+contain its parameters.
 """
 
 from workbench.data.synthetic import adversarial

@@ -1,9 +1,9 @@
-"""Particle sets that break cluster finders, and the codecs that promise to keep clusters.
+"""Adversarial particle sets for cluster finders and for codecs with a cluster guarantee.
 
-Each set is hard for one stated reason: it sits on the linking length to the last bit, on the faces of the box, or where
-a search that compares cells has to compare everything. They all share the linking length 1/4: its multiples are exact
-in single precision, and so are their differences, so a pair at the linking length is at it whatever the arithmetic.
-`cases()` gathers them for tests that run over all.
+Each set is hard for one stated reason: distances equal to the linking length to the last bit, positions on the faces of the
+box, or a worst case for searches by cells. All sets use the linking length 1/4. Its multiples and their differences are
+exact in single precision, so a pair at the linking length is exactly there in any arithmetic. `cases()` returns all sets
+for tests.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _GAPS = ("below", "at", "above")
 
 
 def lattice_at_link(dimensions: int = 3, dtype: Any = np.float32, periodic: bool = True, side: int = 6) -> Particles:
-    """A lattice whose neighbours are all exactly one linking length apart, across the boundary too.
+    """A lattice with neighbours exactly one linking length apart, also across the boundary.
 
-    Hard because each pair is decided by `<` or `<=`, and by the rounding of the distance: one group, or no links.
+    Hard because `<` or `<=`, and the rounding of the distance, decide every pair: one group, or no links.
     """
     sites = LINK * np.stack(np.meshgrid(*[np.arange(side)] * dimensions, indexing="ij"), axis=-1)
     return _particles(sites, dtype, LINK * side if periodic else None, dimensions)
 
 
 def duplicates(dimensions: int = 3, dtype: Any = np.float32, periodic: bool = True, count: int = 300) -> Particles:
-    """Random points, each of them one to five times.
+    """Random points, each occurring one to five times.
 
-    Hard because a distance of zero has no direction to push along, and equal keys must be sorted in a stated order.
+    Hard because a pair at distance zero has no direction of separation, and equal keys need a defined sorting order.
     """
     random = np.random.Generator(np.random.Philox(count))
     points = random.random((count // 3, dimensions)).astype(dtype)
@@ -45,10 +45,10 @@ def duplicates(dimensions: int = 3, dtype: Any = np.float32, periodic: bool = Tr
 def chain(
     dimensions: int = 3, dtype: Any = np.float32, periodic: bool = True, gap: str = "at", length: int = 40
 ) -> Particles:
-    """A chain along the last axis whose links are the longest below, exactly at, or the shortest above the linking length.
+    """A chain along the last axis with links just below, exactly at, or just above the linking length.
 
-    Hard because one link decided wrongly splits or joins the halves of the chain: there is no second path. It ends far
-    from the boundary. "below" and "above" differ from the linking length by the last bit of a coordinate, no more.
+    Hard because a single wrong decision splits or joins the halves of the chain: there is no second path. It ends far from
+    the boundary. "below" and "above" differ from the linking length only by the last bit of a coordinate.
     """
     if gap not in _GAPS:
         raise WorkbenchError(f"gap must be one of {', '.join(_GAPS)}; got {gap!r}")
@@ -61,10 +61,10 @@ def chain(
 
 
 def chain_through_boundary(dimensions: int = 3, dtype: Any = np.float32, length: int = 40) -> Particles:
-    """Two half chains of a periodic box, linked to each other through the boundary only, at exactly the linking length.
+    """Two half chains in a periodic box, linked only across the boundary, at exactly the linking length.
 
-    Hard because the group has its ends in the middle of the box: it is lost without periodic images, and a search that
-    cuts the box into parts has to join the parts it did not expect to be neighbours.
+    Hard because the group has its ends in the middle of the box: finding it needs periodic images, and a search by
+    subdomains must join subdomains on opposite sides of the box.
     """
     steps = np.concatenate([np.arange(length // 2), np.arange(length // 2 + 8, length + 8)])
     points = np.zeros((len(steps), dimensions))
@@ -73,11 +73,10 @@ def chain_through_boundary(dimensions: int = 3, dtype: Any = np.float32, length:
 
 
 def box_faces(dimensions: int = 3, dtype: Any = np.float32, periodic: bool = True) -> Particles:
-    """Points on every face, edge and corner of the box: each coordinate is 0, the middle, or the last value before the end.
+    """Points on every face, edge and corner of the box: each coordinate is 0, the middle, or the last value below the end.
 
-    Hard because 0 and the last value are neighbours only through the boundary, and because the last value is rounded
-    up into a cell that does not exist by code that multiplies before it truncates. In a periodic box the 3^D points are
-    2^D groups.
+    Hard because 0 and the last value are neighbours only across the boundary, and because code that multiplies before it
+    truncates rounds the last value up into a cell that does not exist. In a periodic box the 3^D points form 2^D groups.
     """
     box = 1.1   # not a float32: the last value before it is not the next smaller double
     values = np.array([0.0, 0.55, _last_below(box, dtype)], dtype)
@@ -88,7 +87,7 @@ def box_faces(dimensions: int = 3, dtype: Any = np.float32, periodic: bool = Tru
 def dense_clump(dimensions: int = 3, dtype: Any = np.float32, periodic: bool = True, count: int = 1_000_000) -> Particles:
     """One group with all of its particles within half a linking length of each other.
 
-    Hard because all pairs are friends: a search that lists or counts them needs count^2 / 2 of them.
+    Hard because all pairs are linked: a search that lists or counts pairs visits count^2 / 2 of them.
     """
     random = np.random.Generator(np.random.Philox(count))
     points = 0.5 + LINK / 4 * random.random((count, dimensions), np.float32)
@@ -96,10 +95,10 @@ def dense_clump(dimensions: int = 3, dtype: Any = np.float32, periodic: bool = T
 
 
 def two_sheets(dimensions: int = 3, dtype: Any = np.float32, periodic: bool = True, count: int = 20_000) -> Particles:
-    """Two dense parallel sheets (lines in 2-D), a bit more than one linking length apart: two groups.
+    """Two dense parallel sheets (lines in 2-D), slightly more than one linking length apart: two groups.
 
-    Hard because each cell of one sheet sees crowded cells of the other where nothing links, so no pair is a reason to
-    stop early: a search by pairs of cells compares all of their particles.
+    Hard because each cell of one sheet is near dense cells of the other without links, so no pair allows an early exit: a
+    search by pairs of cells compares all of their particles.
     """
     random = np.random.Generator(np.random.Philox(count))
     points = random.random((count, dimensions), np.float32)
@@ -108,9 +107,9 @@ def two_sheets(dimensions: int = 3, dtype: Any = np.float32, periodic: bool = Tr
 
 
 def two_clumps(dimensions: int = 3, dtype: Any = np.float32, periodic: bool = True, count: int = 20_000) -> Particles:
-    """Two dense clumps a bit more than one linking length apart: two groups.
+    """Two dense clumps slightly more than one linking length apart: two groups.
 
-    Hard because it is the worst pair of cells: count^2 / 4 distances, and none of them a link.
+    Hard because it is the worst case for a pair of cells: count^2 / 4 distances without a link.
     """
     random = np.random.Generator(np.random.Philox(count))
     points = 0.3 + 1e-3 * LINK * random.random((count, dimensions), np.float32)
@@ -119,10 +118,10 @@ def two_clumps(dimensions: int = 3, dtype: Any = np.float32, periodic: bool = Tr
 
 
 def far_outlier(dimensions: int = 3, dtype: Any = np.float32, count: int = 500) -> Particles:
-    """A cloud in the unit cube, and one particle very far from it, in an open space.
+    """A cloud in the unit cube and one particle very far from it, with open boundaries.
 
-    Hard because a grid over the extent has too many cells to allocate, or to number with 21 bits an axis, and because
-    subtracting the far end from the near coordinates wipes them out.
+    Hard because a grid over the extent has too many cells to allocate, or to number with 21 bits per axis, and because
+    coordinates relative to the far end lose all their digits.
     """
     random = np.random.Generator(np.random.Philox(count))
     points = random.random((count, dimensions))
@@ -131,7 +130,7 @@ def far_outlier(dimensions: int = 3, dtype: Any = np.float32, count: int = 500) 
 
 
 def single(dimensions: int = 3, dtype: Any = np.float32, periodic: bool = True) -> Particles:
-    """One particle: no extent, no spacing in an open space, no pairs."""
+    """One particle: no extent, no mean spacing with open boundaries, no pairs."""
     return _particles(np.full((1, dimensions), 0.5), dtype, 1.0 if periodic else None, dimensions)
 
 
@@ -143,10 +142,10 @@ def coincident(dimensions: int = 3, dtype: Any = np.float32, periodic: bool = Tr
 def cases(
     dimensions: int = 3, dtype: Any = np.float32, periodic: bool | None = None, crowd: int = 2000
 ) -> dict[str, Case]:
-    """All sets by name, each with its linking length; open and periodic ones, unless `periodic` chooses.
+    """All sets by name, each with its linking length; both open and periodic unless `periodic` selects one kind.
 
-    `crowd` is the number of particles of the crowded sets: 2000 lets a test compare all pairs, 1,000,000 shows who is
-    quadratic.
+    `crowd` is the number of particles of the dense sets: 2000 lets a test compare all pairs, 1,000,000 reveals quadratic
+    algorithms.
 
     >>> particles, linking_length = cases(dimensions=2)["chain at the linking length, open"]
     >>> particles, linking_length
@@ -164,7 +163,7 @@ def cases(
 
 
 def _either(dimensions: int, dtype: Any, periodic: bool, crowd: int) -> dict[str, Particles]:
-    """The sets that exist in an open space and in a periodic box."""
+    """The sets that exist with open boundaries and in a periodic box."""
     plain: dict[str, Callable[..., Particles]] = {
         "lattice at the linking length": lattice_at_link, "duplicates": duplicates, "box faces": box_faces,
         "single": single, "coincident": coincident,
@@ -188,7 +187,7 @@ def _particles(points: np.ndarray, dtype: Any, box: float | None, dimensions: in
 
 
 def _next_in_chain(last: Any, gap: str) -> Any:
-    """The coordinate after `last` whose distance from it, in double precision, is on the wanted side of the link."""
+    """The coordinate after `last` at a distance, in double precision, on the chosen side of the linking length."""
     following = type(last)(last + type(last)(LINK))
     while gap == "above" and float(following) - float(last) <= LINK:
         following = np.nextafter(following, type(last)(np.inf))

@@ -1,7 +1,7 @@
-"""A simulated universe on demand: the particle sample of demos, tests and benchmarks.
+"""A simulated universe: the particle sample for demos, tests and benchmarks.
 
-Clustering is what makes particle data hard to compress without losing the halos, so the sample has to be clustered as
-real data are: filaments, voids and dense halos in their right numbers, not points thrown around a few centres.
+Clustering makes it hard to compress particles and keep their halos. So the sample must be clustered like real data, with
+realistic numbers of filaments, voids and dense halos, and not as points scattered around a few centres.
 """
 
 from __future__ import annotations
@@ -34,13 +34,12 @@ def cosmic_web(
 ) -> Particles:
     """Simulate n^3 particles of cold matter in a periodic cube, from a Gaussian random field to `redshift`.
 
-    `box` is the side in Mpc/h. It is n when not given: a mean spacing of 1 Mpc/h, where halos of 20 particles weigh
+    `box` is the side in Mpc/h. The default is n, a mean spacing of 1 Mpc/h, where halos of 20 particles have a mass of
     1.7e12 Msun/h. Velocities are peculiar, in km/s; ids number the lattice that the particles started from.
 
-    The mean pull of a particle is Newton's within 10% beyond two mean spacings, and fades inside one: there, halos are
-    less dense than real ones. The same arguments give the same bits on any
-    number of threads; on another kind of processor the last bits of the transforms, and in time single particles in
-    halos, may differ.
+    The mean force of a particle is Newtonian within 10% beyond two mean spacings, and decreases within one spacing, where
+    halos are less dense than real ones. The same arguments give the same bits for any number of threads. On another kind of
+    processor the last bits of the transforms may differ, and with time the positions of single particles in halos.
 
     >>> cosmic_web(n=8)
     Particles(512 in 3-D, float32, box 8 x 8 x 8, velocities, ids)
@@ -73,20 +72,20 @@ def _universe(given: Cosmology | None) -> Cosmology:
 
 
 def _start(cosmology: Cosmology, spacing: float, end: float) -> float:
-    """The scale factor to start from: early enough for the smallest waves to be well below collapse."""
+    """The initial scale factor, early enough that the smallest waves are far from collapse."""
     return min(0.1, end / 4, 0.3 / cosmology.sigma(spacing))
 
 
 def _launch(
     offsets: Displacements, n: int, box: float, cosmology: Cosmology, start: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Positions in [0, mesh) and momenta in mesh cells, (N, 3), of lattice particles that left their sites."""
+    """Positions in [0, mesh) and momenta in mesh cells, (N, 3), of the displaced lattice particles."""
     mesh = np.float32(CELLS_PER_PARTICLE * n)
     cells = mesh / np.float32(box)
     sites = CELLS_PER_PARTICLE * np.arange(n, dtype=np.float32) + np.float32(0.5)   # a uniform lattice is a uniform mesh
     positions = cells * offsets.positions(cosmology, start)
     positions += np.stack(np.meshgrid(sites, sites, sites, indexing="ij"), axis=-1)
     positions -= np.floor(positions / mesh) * mesh
-    positions[positions >= mesh] = 0   # rounded up to the far face, which is the near one
+    positions[positions >= mesh] = 0   # rounded up to the far face, which is the near face
     momenta = cells * offsets.momenta(cosmology, start)
     return positions.reshape(-1, 3), momenta.reshape(-1, 3)

@@ -1,7 +1,7 @@
-"""Linear cosmology: how the universe expands, how structure grows, and the power spectrum it grows from.
+"""Linear cosmology: expansion, growth of structure, and the linear power spectrum.
 
-A flat universe of matter and a cosmological constant, which is all that a sample needs. Lengths are in Mpc/h and wave
-numbers in h/Mpc; time is measured by the scale factor a (1 today), and the Hubble constant is the unit of inverse time.
+A flat universe of matter and a cosmological constant is enough for samples. Lengths are in Mpc/h and wave numbers in h/Mpc;
+time is measured by the scale factor a (1 today), and the Hubble constant is the unit of inverse time.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 @dataclass(frozen=True, slots=True)
 class Cosmology:
-    """A flat universe: densities in units of the critical one, the primordial slope, and the amplitude on 8 Mpc/h.
+    """A flat universe: densities in units of the critical density, the primordial slope, and the amplitude at 8 Mpc/h.
 
     >>> round(Cosmology().growth(0.5), 3)   # in a universe of matter alone it would be 0.5
     0.612
     """
 
     omega_m: float = 0.3
-    """Matter, of which..."""
+    """The density of matter, including baryons; the rest to 1 is the cosmological constant."""
     omega_b: float = 0.045
-    """...baryons; the rest to 1 is the cosmological constant."""
+    """The density of baryons."""
     h: float = 0.7
     """The Hubble constant in 100 km/s/Mpc."""
     n_s: float = 0.96
@@ -45,11 +45,11 @@ class Cosmology:
                 raise WorkbenchError(f"{name} must lie in [{low:g}, {high:g}]; got {value!r}")
 
     def expansion(self, a: float) -> float:
-        """The Hubble rate E(a) in units of today's."""
+        """The Hubble rate E(a) in units of its present value."""
         return float(np.sqrt(self.omega_m / a**3 + 1 - self.omega_m))
 
     def matter(self, a: float) -> float:
-        """The density of matter at `a` in units of the critical one at that time."""
+        """The density of matter at `a` in units of the critical density at that time."""
         return self.omega_m / (a**3 * self.expansion(a) ** 2)
 
     def growth(self, a: float) -> float:
@@ -61,7 +61,7 @@ class Cosmology:
         return 1 / ((a * self.expansion(a)) ** 2 * self._growing_mode(a)) - 1.5 * self.matter(a)
 
     def linear_momentum(self, a: float) -> float:
-        """How much a^2 dx/dt a particle has for each length of its linear displacement today."""
+        """The momentum a^2 dx/dt of a particle per unit of its linear displacement today."""
         return a**2 * self.expansion(a) * self.growth(a) * self.growth_rate(a)
 
     def _growing_mode(self, a: float) -> float:

@@ -1,7 +1,7 @@
-"""A crystal with thermal noise: the molecular-dynamics sample, ordered where the cosmic web is clustered.
+"""A crystal with thermal noise: the molecular-dynamics sample, ordered in contrast to the cosmic web.
 
-Its coordinates are predictable up to the noise, which is what codecs for trajectories make use of, and its sites lie on
-the faces of the box, so about half of the atoms there are wrapped to the opposite face.
+Its coordinates are predictable up to the noise, which codecs for trajectories exploit. Sites lie on the faces of the box,
+so about half of the atoms there are wrapped to the opposite face.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ LATTICES: dict[str, tuple[tuple[float, float, float], ...]] = {
 def molecular_lattice(
     cells: int | Sequence[int] = 10, lattice: str = "fcc", noise: float = 0.05, seed: int = 0, *, constant: float = 1.0
 ) -> Particles:
-    """Atoms on a cubic lattice in a periodic box, each off its site by Gaussian noise.
+    """Atoms on a cubic lattice in a periodic box, each displaced from its site by Gaussian noise.
 
-    `cells` is the number of cubic cells along each axis, `constant` their side, and `noise` the rms displacement along
-    each axis in units of the side. A crystal melts when that is about a tenth of the distance between neighbours
+    `cells` is the number of cubic cells along each axis, `constant` their side, and `noise` the rms displacement along each
+    axis in units of the side. A crystal melts if the rms displacement is about a tenth of the distance between neighbours
     (Lindemann's rule): a noise of 0.04 for fcc, 0.05 for bcc, 0.06 for sc.
 
     >>> molecular_lattice(cells=4, lattice="bcc")

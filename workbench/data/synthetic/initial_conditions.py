@@ -1,7 +1,7 @@
-"""How particles leave a perfect lattice: displacements of a Gaussian random field, to second order.
+"""Initial conditions: displacements from a lattice by a Gaussian random field, to second order.
 
-First-order displacements alone (Zel'dovich's) start a run with transients that take a factor of ten in scale factor to
-die out. With the second order (2LPT; Bouchet et al. 1995) a run may start at a = 0.1, which saves half of the steps.
+First-order displacements alone (Zel'dovich approximation) cause transients that take a factor of ten in scale factor to
+decay. With the second order (2LPT; Bouchet et al. 1995) a run may start at a = 0.1, which saves half of the steps.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class Displacements:
     second: np.ndarray
 
     def positions(self, cosmology: Cosmology, a: float) -> np.ndarray:
-        """By how much the particles are off their lattice sites at `a`."""
+        """The displacements of the particles from their lattice sites at `a`."""
         second = second_order_growth(cosmology, a)
         return np.float32(cosmology.growth(a)) * self.first + np.float32(second) * self.second
 
     def momenta(self, cosmology: Cosmology, a: float) -> np.ndarray:
-        """Their a^2 dx/dt at `a`, with the rate of the second order as fitted by Bouchet et al. (1995)."""
+        """The momenta a^2 dx/dt at `a`, with the second-order growth rate fitted by Bouchet et al. (1995)."""
         second_rate = 2 * cosmology.matter(a) ** (6 / 11)
         second = a**2 * cosmology.expansion(a) * second_order_growth(cosmology, a) * second_rate
         return np.float32(cosmology.linear_momentum(a)) * self.first + np.float32(second) * self.second
@@ -38,7 +38,7 @@ def second_order_growth(cosmology: Cosmology, a: float) -> float:
 
 
 def displacements(noise: np.ndarray, box: float, cosmology: Cosmology) -> Displacements:
-    """The displacements that turn white noise (n, n, n) of unit variance into the cosmology's density field."""
+    """The displacements for the density field of the cosmology, from white noise (n, n, n) of unit variance."""
     n = len(noise)
     waves = _wave_vector(n, box)
     k_squared = waves[0] ** 2 + waves[1] ** 2 + waves[2] ** 2
@@ -68,13 +68,13 @@ def _gradient(spectrum: np.ndarray, waves: list[np.ndarray]) -> np.ndarray:
     for axis, wave in enumerate(waves):
         slope = wave.copy()
         if n % 2 == 0:
-            slope.flat[n // 2] = 0   # the shortest wave has no direction: its slope on the lattice is zero
+            slope.flat[n // 2] = 0   # Nyquist wave: its gradient on the lattice is zero
         result[..., axis] = _to_space(np.complex64(1j) * slope * spectrum)
     return result
 
 
 def _wave_vector(n: int, box: float) -> list[np.ndarray]:
-    """The wave numbers of a real transform along each axis, shaped to be combined by broadcasting."""
+    """The wave numbers of a real transform along each axis, shaped for broadcasting."""
     full, half = np.fft.fftfreq(n, box / n), np.fft.rfftfreq(n, box / n)
     waves = full[:, None, None], full[None, :, None], half[None, None, :]
     return [(2 * np.pi * wave).astype(np.float32) for wave in waves]

@@ -1,9 +1,9 @@
-"""Gravity between particles, by way of a mesh: the cheapest simulation whose halos look like halos.
+"""Particle-mesh gravity: the cheapest simulation with realistic halos.
 
-A step hands the mass of the particles to a mesh, solves Poisson's equation there with one forward and one inverse
-Fourier transform, and lets each particle take the slope of the potential where it is (`kernels/mesh.cu`). Handing over
-and reading back each blur the force by the cloud-in-cell window; the solver undoes both, for all waves that the mesh
-resolves in every direction. So a mesh of two cells per particle and axis is fine enough for halos in their right numbers.
+A step deposits the mass of the particles on a mesh (cloud-in-cell, CIC), solves Poisson's equation with one forward and one
+inverse Fourier transform, and interpolates the gradient of the potential to the particles (`kernels/mesh.cu`). Deposit and
+interpolation each smooth the force by the CIC window. The solver deconvolves both for all waves that the mesh resolves in
+every direction. So a mesh of two cells per particle and axis gives realistic numbers of halos.
 
 Units: lengths in mesh cells, momenta are a^2 dx/dt with the Hubble constant as the unit of inverse time.
 """
@@ -25,7 +25,7 @@ _UNIT_MASS = 2.0**-45   # one particle in fixed point, as in kernels/mesh.cu
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One step of the leapfrog: momenta lose `kick` times the slope of the potential, positions gain `drift` momenta."""
+    """One leapfrog step: momenta lose `kick` times the gradient of the potential, positions gain `drift` times momenta."""
 
     kick: float
     drift: float
@@ -34,9 +34,9 @@ class Move:
 def leapfrog(cosmology: Cosmology, start: float, end: float, steps: int) -> list[Move]:
     """The moves of a kick-drift-kick leapfrog in equal steps of the scale factor.
 
-    Kicks and drifts are those of Feng et al. (2016, FastPM): a particle on the linear growing mode moves exactly as
-    linear theory says, however long the step. A step's closing kick and the next one's opening kick use the same
-    forces, so they are one move; the last move has no drift.
+    Kicks and drifts are those of Feng et al. (2016, FastPM): a particle on the linear growing mode follows linear theory
+    exactly for any step length. The closing kick of a step and the opening kick of the next use the same forces, so they
+    are one move; the last move has no drift.
 
     >>> moves = leapfrog(Cosmology(), 0.1, 1.0, steps=4)
     >>> len(moves), moves[-1].drift
@@ -69,7 +69,7 @@ class Mesh:
     def potential(self, positions: np.ndarray, mean: float) -> np.ndarray:
         """The potential whose Laplacian is the density contrast; `mean` is the number of particles per cell.
 
-        The array is reused by the next call.
+        The next call overwrites the array.
         """
         backend.kernel("mesh", "deposit")(len(positions), self.cells, positions, self._mass)
         layer_bytes = 4 * self.cells**2
@@ -85,7 +85,7 @@ class Mesh:
         kick_and_drift(len(positions), self.cells, potential, move.kick, move.drift, positions, momenta)
 
     def _transform_planes(self, slab: slice, unit: np.float32) -> None:
-        density = self._mass[slab].astype(np.float32) * unit   # the mean is still in it; the response to it is zero
+        density = self._mass[slab].astype(np.float32) * unit   # includes the mean, whose response is zero
         self._mass[slab] = 0
         spectrum = self._spectrum[slab]
         np.fft.rfft(density, axis=2, out=spectrum)
@@ -102,11 +102,11 @@ class Mesh:
 
 
 def _response(cells: int) -> np.ndarray:
-    """The potential that each wave of the density contrast makes: -1 / k^2, sharpened by the window of the cloud, twice.
+    """The Green's function of each wave, -1 / k^2, divided by the square of the CIC window.
 
-    Waves shorter than two cells exist in the corners of the mesh only, and there the window is so small that undoing it
-    would amplify the particles' lattice into a force that slows linear growth by a quarter: they are left out. They
-    fade rather than end, because a sharp end rings: pairs ten cells apart would feel it.
+    Waves shorter than two cells exist only in the corners of the mesh in Fourier space. There the window is so small that
+    deconvolution would amplify the particle lattice into a force that slows linear growth by a quarter. So these waves are
+    left out, with a smooth cutoff: a sharp one would ring and affect pairs ten cells apart.
     """
     full, half = np.fft.fftfreq(cells), np.fft.rfftfreq(cells)
     waves = full[:, None, None], full[None, :, None], half[None, None, :]
@@ -118,7 +118,7 @@ def _response(cells: int) -> np.ndarray:
 
 
 def evolve(positions: np.ndarray, momenta: np.ndarray, cells: int, moves: Sequence[Move]) -> None:
-    """Let particles fall, in place: float32 positions in [0, cells) and momenta (N, 3)."""
+    """Integrate the particles in place: float32 positions in [0, cells) and momenta (N, 3)."""
     mesh = Mesh(cells)
     mean = len(positions) / cells**3
     for move in moves:

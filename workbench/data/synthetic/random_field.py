@@ -1,7 +1,7 @@
-"""Gaussian random fields with a power spectrum that is known, not estimated.
+"""Gaussian random fields with a known power spectrum.
 
-White noise is coloured in Fourier space, so the field is periodic, its mean is zero, and each wave has exactly the
-requested expected power. Nothing is normalised by what came out: that would make the field slightly non-Gaussian.
+White noise is filtered in Fourier space, so the field is periodic, its mean is zero, and each wave has exactly the
+requested expected power. The realisation is not normalised, which would make the field slightly non-Gaussian.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from workbench.data.field import Field
 from workbench.data.synthetic.random_numbers import generator
 from workbench.errors import WorkbenchError
 
-_STEEPEST = 20   # beyond it, single precision sees one wave only
+_STEEPEST = 20   # above it, single precision resolves one wave only
 
 Spectrum = float | Callable[[np.ndarray], np.ndarray]
 
@@ -30,10 +30,10 @@ def gaussian_field(
 ) -> Field:
     """A periodic Gaussian random field (float32) on a grid of one to four axes.
 
-    `spectrum` is a number n for P(k) = k**-n, or a function P(k) of the wave number k = 2 pi / wavelength, in the unit
-    of `spacing`; its power is per volume: the variance of the field is the sum of P over all waves, divided by the
-    volume. `unit_variance` scales P so that the expected variance is 1; it is on for a number, whose amplitude means
-    nothing, and off for a function. A single realisation varies around it.
+    `spectrum` is a number n for P(k) = k**-n, or a function P(k) of the wave number k = 2 pi / wavelength, in units of
+    `spacing`. P is a power per volume: the variance of the field is the sum of P over all waves, divided by the volume.
+    `unit_variance` scales P so that the expected variance is 1; the variance of one realisation differs. By default it is
+    on for a number, whose amplitude is arbitrary, and off for a function.
 
     >>> gaussian_field((32, 32), spectrum=3)
     Field('gaussian', 32 x 32, float32)
@@ -55,7 +55,7 @@ def gaussian_field(
 
 
 def _wave_numbers(shape: tuple[int, ...], spacing: tuple[float, ...]) -> np.ndarray:
-    """The length of the wave vector of each coefficient of a real transform."""
+    """The wave number of each coefficient of a real transform."""
     last = len(shape) - 1
     squared = np.zeros(())
     for axis, (points, step) in enumerate(zip(shape, spacing, strict=True)):
@@ -86,7 +86,7 @@ def _power(spectrum: Spectrum, k: np.ndarray) -> np.ndarray:
 
 
 def _expected_variance(gain: np.ndarray, shape: tuple[int, ...]) -> float:
-    """The mean of the gain over all waves: a real transform keeps half of them, so most count twice."""
+    """The mean of the gain over all waves; a real transform stores half of them, so most count twice."""
     count = np.full(gain.shape[-1], 2.0)
     count[0] = 1
     if shape[-1] % 2 == 0:

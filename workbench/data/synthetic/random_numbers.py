@@ -1,4 +1,4 @@
-"""The random numbers of all samples."""
+"""The random number generator of all samples."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from workbench.arguments import whole_number
 
 
 def generator(seed: Any) -> np.random.Generator:
-    """The random numbers of a seed: Philox, whose stream is the same on every platform."""
+    """The generator for a seed: Philox, whose stream is the same on every platform."""
     return np.random.Generator(np.random.Philox(whole_number("seed", seed, least=0)))

@@ -1,9 +1,9 @@
-"""Fields that change character from place to place, each place with a model whose theory is exact.
+"""Piecewise homogeneous fields whose regions have exact models.
 
 The region model is the separable first-order autoregression: within a region, the values are jointly Gaussian with
 mean `mean` and covariance sigma^2 * rho^(|i1 - j1| + |i2 - j2| + ...) between the points i and j. Different regions are
-independent. Each region is cut out of a stationary field made for the whole grid, so this holds for any pair of points
-of a region, wherever they are and however the region is shaped; there is no warming up at its edges.
+independent. Each region is cut out of a stationary field on the whole grid, so the covariance holds for any pair of points
+and any shape of the region, without transients at its edges.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ def piecewise_field(
     layout: str | np.ndarray = "split",
     block: int | None = None,
 ) -> Field:
-    """A field (float32) made of homogeneous regions; which point belongs to which is in `metadata["regions"]`.
+    """A field (float32) of homogeneous regions; `metadata["regions"]` is the map of the regions.
 
-    `layout` is "split" (as many slabs as regions, side by side along the last axis), "blocks" (a checkerboard of cubes
-    of `block` points a side), "discs" (the first region is the background, the others are discs in it, in turn, one
-    to each `block`), or an integer array that names the region of each point. `block` is a quarter of the shortest axis
-    when not given. `metadata["models"]` holds the parameters of each region.
+    `layout` is "split" (one slab per region along the last axis), "blocks" (a checkerboard of cubes of `block` points a
+    side), "discs" (the first region is the background; the others are discs in it, in turn, one per `block`), or an
+    integer array with the region of each point. The default `block` is a quarter of the shortest axis.
+    `metadata["models"]` holds the parameters of each region.
 
     >>> field = piecewise_field((64, 64), [Region(1.0, 0.95), Region(0.1, 0.0)], layout="blocks")
     >>> field.metadata["regions"][0, ::16].tolist()
@@ -84,8 +84,8 @@ def piecewise_field(
 def gauss_markov(random: np.random.Generator, shape: tuple[int, ...], rho: float) -> np.ndarray:
     """Values of unit variance with correlation rho^|distance| along every axis, stationary from the first point on.
 
-    Each axis is the recursion y[t] = rho y[t-1] + e[t], started with its stationary variance. Doubling the reach of the
-    recursion at each pass sums the same terms in log2(length) passes over the array, without a loop over its points.
+    Each axis is the recursion y[t] = rho y[t-1] + e[t], started with its stationary variance. It is computed as a parallel
+    prefix sum (recursive doubling) in log2(length) passes over the array, without a loop over its points.
     """
     values = random.standard_normal(shape)
     for axis, length in enumerate(shape):
