@@ -29,7 +29,7 @@ def normal(spectrum: Spectrum, distortion: float, eps: float) -> float:
 def variable_length(spectrum: Spectrum, distortion: float, eps: float) -> float:
     """Approximate mean bits per sample of the best variable-length code with P[mean square error > distortion] = eps.
 
-    Kostina, Polyanskiy and Verdu 2015. A code that never exceeds the distortion, as error-bounded codecs, needs the rate.
+    Kostina, Polyanskiy and Verdu 2015. Codes that never exceed the distortion, such as error-bounded ones, need the rate.
 
     >>> round(variable_length(Spectrum.of(1.0, 1000), 0.25, 0.01), 5)
     0.98914
