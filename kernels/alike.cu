@@ -1,15 +1,15 @@
-// Linking only what is alike: friends of friends among particles that carry the same label, and pairs of neighbours that do not.
+// Friends of friends among particles of equal label, and label conflicts: pairs of neighbours of unequal label.
 //
-// One walk answers both questions about a decoded snapshot: into which parts each original group has fallen, and which
-// particles of several original groups have come too close. Most cells have one label; they are treated as fof.cu does. A cell
-// of several labels is a run of particles for each of them: its runs stand behind all cells, and take the part of cells.
+// A single neighbour search of a decoded snapshot finds the connected parts of each original group and the pairs of particles
+// of different original groups that are too near. Most cells have one label and are treated as in fof.cu. The particles of a
+// mixed cell are sorted by label; each run of equal labels is treated as a cell, and its entry follows those of all cells.
 #include "portable.cuh"
 #include "space.cuh"
 #include "cells.cuh"
 #include "linking.cuh"
 
-static const i32 MIXED = -2;   // in place of a cell's label: it has several
-static const i32 END = -3;     // in place of a run's label: no run, but the place where the one before ends
+static const i32 MIXED = -2;   // in place of a cell's label: the cell has several labels
+static const i32 END = -3;     // in place of a run's label: no run, but the end of the previous one
 
 // The label of each cell.
 KERNEL(name_cells)(i64 cells, const i32* first, const i32* order, const i32* label, i32* of_cell)
@@ -22,7 +22,7 @@ KERNEL(name_cells)(i64 cells, const i32* first, const i32* order, const i32* lab
     }
 }
 
-// The smallest particle of each cell or run; particles of mixed cells are sorted by label, no longer by index.
+// The smallest particle index of each run; particles of mixed cells are sorted by label, no longer by index.
 KERNEL(start_runs)(i64 runs, const i32* run, const i32* first, const i32* order, i32* rank)
 {
     FOR_EACH(r, runs) {
@@ -32,22 +32,22 @@ KERNEL(start_runs)(i64 runs, const i32* run, const i32* first, const i32* order,
     }
 }
 
-// What this adds to `Cells`, whose arrays have an entry for each cell and then for each run of a mixed cell.
+// Labels in addition to `Cells`; its arrays have one entry for each cell, then one for each run of a mixed cell.
 struct Labels {
-    const i32* of;      // of each cell, or run
-    const i32* runs;    // of each mixed cell, its first run; the others follow up to END
-    const i32* order;   // of each place, the particle
+    const i32* of;      // the label of each cell or run
+    const i32* runs;    // the first run of each mixed cell; the others follow up to END
+    const i32* order;   // the particle at each place
 };
 
 namespace {
 struct LinkingAlike {
     const Cells& cells;
     const Labels& labels;
-    const Space& near;      // alike within this length are linked,
-    const Space& far;       // others within this one are found
-    i64 most;               // pairs found between two cells; what is left is found the next time
-    i64* found_in;          // how many are found of each block; null: not looked for
-    i32* pair;              // where they go; null: nothing is linked, and they are only counted
+    const Space& near;      // particles of equal label are linked within this length
+    const Space& far;       // particles of unequal label conflict within this length
+    i64 most;               // conflicts listed between two cells; the rest is found by a later check
+    i64* found_in;          // the number of conflicts of each block; null: do not search for them
+    i32* pair;              // output of conflicts, without linking; null: link, and only count conflicts
     i64 found;
 
     DEVICE_METHOD bool wants(i64 k) const
@@ -66,7 +66,7 @@ struct LinkingAlike {
         if (!found_in && !pair) return;
         const i64 n_p = cells.first[p + 1] - cells.first[p], n_q = cells.first[q + 1] - cells.first[q];
         const bool dense = n_p * n_q > DENSE * DENSE;
-        Node all;   // of q; where both are dense, most particles of p are far from all of them
+        Node all;   // bounding box of q; if both cells are dense, most particles of p are far from it
         if (dense) {
             all.begin = cells.first[q];
             all.end = cells.first[q + 1];
@@ -104,7 +104,7 @@ struct LinkingAlike {
     DEVICE_METHOD i32 first_run(i32 c) const { return labels.of[c] == MIXED ? labels.runs[c] : c; }
     DEVICE_METHOD i32 next_run(i32 c, i32 r) const { return labels.of[c] != MIXED || labels.of[r + 1] == END ? -1 : r + 1; }
 
-    // Two cells of which one is mixed.
+    // Two cells, at least one of them mixed.
     template <bool images> DEVICE_METHOD void all_runs(i32 a, i32 b)
     {
         const i64 until = found + most;
@@ -145,8 +145,8 @@ struct LinkingAlike {
 };
 }
 
-// Unites what is alike; counts, for each block, its pairs with itself and those ahead that are not. With trees, only pairs of
-// open cells are still undecided, and everything is counted already.
+// Unites friends of equal label; counts, for each block, the conflicts within it and with later blocks. With trees, only pairs
+// of open cells are still undecided, and all conflicts have been counted.
 KERNEL(link_alike)(i64 chunks, i64 count, const u64* block_key, const u64* occupied, const i32* first_cell, const i32* first,
                    const real* sorted, const double* periods, const i64* blocks_along, const i64* block_bits, const u64* reach,
                    i64 closed, double near_squared, double far_squared, const i32* label, const i32* runs, const i32* order,
@@ -164,7 +164,7 @@ KERNEL(link_alike)(i64 chunks, i64 count, const u64* block_key, const u64* occup
     }
 }
 
-// The pairs that were counted, for the blocks that have any, each from its own place on.
+// Writes the counted conflicts of each block that has any, beginning at `start`.
 KERNEL(place_unlike)(i64 hits, const i64* hit, const i64* start, i64 count, const u64* block_key, const u64* occupied,
                      const i32* first_cell, const i32* first, const real* sorted, const double* periods,
                      const i64* blocks_along, const i64* block_bits, const u64* reach, i64 closed, double far_squared,
@@ -180,7 +180,7 @@ KERNEL(place_unlike)(i64 hits, const i64* hit, const i64* start, i64 count, cons
     }
 }
 
-// Each particle's part: the smallest particle in it.
+// The part of each particle, named by the smallest particle index in it.
 KERNEL(label_parts)(i64 runs, const i32* first, const i32* order, const i32* label, const i32* rank, i32* parent, i32* part)
 {
     FOR_EACH(r, runs) {

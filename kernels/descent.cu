@@ -1,12 +1,12 @@
-// Projected gradient descent: where particles have to go together, when no move of one alone will do.
+// Projected gradient descent on a squared hinge loss: joint target positions where no move of a single particle suffices.
 #include "portable.cuh"
 #include "space.cuh"
 #include "moves.cuh"
 
-// One step of projected gradient descent on half the squared misses of all needs, and of every pair of particles of several
-// groups that would come within reach. `displaced` are the candidates' displacements so far; particles that are no
-// candidates stay. A step shares each miss between its two ends and averages over a candidate's misses, so it needs no
-// tuning and no unit of length; it is then cut to the bound. Two particles in one place are pushed along the first axis.
+// One step. The loss is half the sum of squared violations of all needs, and of all listed pairs of different groups that would
+// come within the linking length. `displaced` are the candidates' displacements so far; other particles stay. A step shares
+// each violation between its two ends and averages over the violations of a candidate, so it needs no tuning and no unit of
+// length; it is then projected onto the bound. Two coincident particles are pushed along the first axis.
 KERNEL(descend)(i64 n, const i32* candidate, const i64* list_start, const i64* list_end, const i32* list, const i64* need_start,
                 const i32* need_partner, const i32* need_kind, const i32* group, i64 lengths, i64 particles,
                 const double* near_squared, const double* far_squared, const double* periods, const real* original,

@@ -1,30 +1,30 @@
-// Discords: pairs of friends that another grouping of the same particles puts into different groups.
+// Label conflicts: pairs of friends that are in different groups of another grouping of the same particles.
 //
-// Two groupings are equal when neither has a friend pair that the other tears apart, so these pairs are all that has to be
-// looked at when one is to be turned into the other. Particles of groups that nothing is the matter with have no label;
-// cells and blocks without labels are passed over, and so are two cells of the same single label.
+// Two groupings are equal if and only if neither has such a pair, so only these pairs have to be examined to turn one grouping
+// into the other. Particles of unchanged groups have no label; cells and blocks without labels are skipped, and so are two
+// cells of the same single label.
 #include "portable.cuh"
 #include "space.cuh"
 #include "cells.cuh"
 
-static const i32 UNLABELLED = -1;   // no pair with such a particle is a discord
-static const i32 MIXED = -2;        // of a cell: its particles have several labels
+static const i32 UNLABELLED = -1;   // a particle without conflicts
+static const i32 MIXED = -2;        // in place of a cell's label: its particles have several labels
 
-// A group is torn when its members have several of the other labels. A group's own label is its smallest particle index.
-// Race: all threads that write to the same place write the same.
+// A group is split when its members have several of the other labels. A group's own label is its smallest particle index.
+// Race: all threads that write to the same place write the same value.
 KERNEL(find_torn)(i64 n, const i64* label, const i32* other, u8* torn)
 {
     FOR_EACH(i, n)
         if (other[i] != other[label[i]]) torn[label[i]] = 1;
 }
 
-// The other labels, of torn groups alone.
+// The other labels of members of split groups; UNLABELLED for all other particles.
 KERNEL(label_torn)(i64 n, const i64* label, const i32* other, const u8* torn, i32* of_torn)
 {
     FOR_EACH(i, n) of_torn[i] = torn[label[i]] ? other[i] : UNLABELLED;
 }
 
-// The labels in the order of the cells, and for each cell the label of all its particles, if it is one.
+// The labels in the order of the cells, and for each cell the common label of its particles, or MIXED.
 KERNEL(label_cells)(i64 cells, const i32* first, const i32* order, const i32* label, i32* sorted_label, i32* cell_label)
 {
     FOR_EACH(c, cells) {
@@ -38,7 +38,7 @@ KERNEL(label_cells)(i64 cells, const i32* first, const i32* order, const i32* la
     }
 }
 
-// Of each block, which of its cells hold labelled particles: bits as in `occupied`.
+// The cells of each block with labelled particles, as bits like `occupied`.
 KERNEL(label_blocks)(i64 blocks, const i32* first_cell, const i32* cell_label, const u64* occupied, u64* labelled)
 {
     FOR_EACH(k, blocks) {
@@ -50,7 +50,7 @@ KERNEL(label_blocks)(i64 blocks, const i32* first_cell, const i32* cell_label, c
 }
 
 namespace {
-// Where the pairs of one block go; without `pair` they are only counted.
+// Collects the pairs of one block; without `pair` they are only counted.
 struct Discords {
     const u64* occupied;
     const u64* labelled;
@@ -61,13 +61,13 @@ struct Discords {
     const i32* sorted_label;
     const i32* cell_label;
     const Space& space;
-    i64 most;        // pairs of one pair of cells; the others are left for the next time
+    i64 most;        // pairs listed for one pair of cells; the rest is found by a later check
     i32* pair;
     i64 found;
 
     DEVICE_METHOD bool wants(i64 k) const { return labelled[k]; }
 
-    // Returns whether there may be more.
+    // Returns whether more pairs may be added.
     DEVICE_METHOD bool add(i32 i, i32 j, i64 until)
     {
         if (pair) {
@@ -81,7 +81,7 @@ struct Discords {
     template <bool images> DEVICE_METHOD void cells(i32 a, i32 b)
     {
         if (cell_label[a] == cell_label[b] && cell_label[a] != MIXED) return;
-        if (cell_label[a] != MIXED) {   // rows of the mixed cell, most of which agree with the other cell
+        if (cell_label[a] != MIXED) {   // the outer loop takes the mixed cell: most of its particles agree with the other cell
             const i32 swapped = a;
             a = b;
             b = swapped;
@@ -114,7 +114,7 @@ struct Discords {
 }
 
 namespace {
-// The same, counted block by block.
+// Counts the pairs of each block.
 struct CountedDiscords : Discords {
     i64* found_in;
 
@@ -127,7 +127,7 @@ struct CountedDiscords : Discords {
 };
 }
 
-// How many pairs each block has with itself and those ahead.
+// The number of pairs of each block within itself and with later blocks.
 KERNEL(count_discords)(i64 chunks, i64 count, const u64* block_key, const u64* occupied, const i32* first_cell,
                        const i32* first, const real* sorted, const double* periods, const i64* blocks_along,
                        const i64* block_bits, const u64* reach, i64 closed, double length_squared, const i32* order,
@@ -144,7 +144,7 @@ KERNEL(count_discords)(i64 chunks, i64 count, const u64* block_key, const u64* o
     }
 }
 
-// The pairs of the blocks that have any, each from its own place on.
+// Writes the pairs of each block that has any, beginning at `start`.
 KERNEL(place_discords)(i64 hits, const i64* hit, const i64* start, i64 count, const u64* block_key, const u64* occupied,
                        const i32* first_cell, const i32* first, const real* sorted, const double* periods,
                        const i64* blocks_along, const i64* block_bits, const u64* reach, i64 closed, double length_squared,

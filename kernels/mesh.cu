@@ -1,14 +1,14 @@
-// Gravity on a mesh: mass is handed from particles to the mesh, and the pull of the mesh back to the particles.
+// Particle-mesh gravity: cloud-in-cell (CIC) mass assignment and force interpolation.
 //
-// Positions are in units of mesh cells, in [0, cells) along every axis; the mesh is a cube with C order. Both ways use
-// the same cloud-in-cell weights (each particle a cube of one cell), and the gradient is antisymmetric, so two particles
-// pull each other equally and the total momentum stays.
+// Positions are in units of mesh cells, in [0, cells) along every axis; the mesh is a cube in C order. Mass assignment and
+// force interpolation use the same CIC weights (each particle a cube of one cell), and the gradient is antisymmetric, so
+// forces between two particles are equal and opposite, and the total momentum is conserved.
 #include "portable.cuh"
 
 static const i32 CORNERS = 1 << DIMENSIONS;
 static const i32 WEIGHT_BITS = 15;   // per axis; in 3-D a particle weighs 2^45, and a cell has room for 2^18 of them
 
-// The cell below a coordinate. Truncation is floor here, because coordinates are never negative.
+// The cell below a coordinate. Truncation equals floor, because coordinates are never negative.
 DEVICE i32 cell_below(real x) { return (i32)x; }
 
 // The 2^DIMENSIONS mesh points around a particle: bit `axis` of the corner says lower or upper.
@@ -19,8 +19,8 @@ DEVICE i64 corner_index(i32 corner, const i32* low, const i32* high, i64 cells)
     return index;
 }
 
-// Weights are integers, so the sum does not depend on the order in which threads add, and the weights of one particle
-// add up to exactly 2^(DIMENSIONS * WEIGHT_BITS): no mass is lost to rounding.
+// CIC mass assignment. Weights are integers, so the sum does not depend on the order in which threads add, and the weights
+// of one particle add up to exactly 2^(DIMENSIONS * WEIGHT_BITS): no mass is lost to rounding.
 KERNEL(deposit)(i64 n, i64 cells, const real* position, i64* mass)
 {
     FOR_EACH(i, n) {
@@ -82,10 +82,10 @@ DEVICE void gradient_at(const real* x, const real* potential, i64 cells, real* g
 DEVICE real wrapped(real x, real period)
 {
     x -= floor(x / period) * period;
-    return x < period ? x : 0;   // rounded up to the far face, which is the near one
+    return x < period ? x : 0;   // x may be rounded up to the period, which is the same as 0
 }
 
-// One leapfrog move: momentum falls down the potential, then the particle drifts along its momentum.
+// One leapfrog step: the gradient of the potential changes the momentum (kick), then the position follows it (drift).
 KERNEL(kick_and_drift)(i64 n, i64 cells, const real* potential, double kick, double drift, real* position, real* momentum)
 {
     FOR_EACH(i, n) {

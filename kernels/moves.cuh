@@ -1,10 +1,10 @@
-// What a move of a particle is, and how far it may go.
+// Moves of particles, and their limits.
 #pragma once
 
 static const i32 FINE = 16;            // a move has at most this many steps along an axis: twice the bound
 static const i32 PINNED = -1;          // instead of a move: the particle has its original coordinates
 
-// The bound along one axis. Moves stop short of it by more than what rounding could take away.
+// The bound along one axis, less a margin that exceeds all rounding errors.
 DEVICE double most_error(real original, double bound, i64 relative, double period)
 {
     const double x = (double)original < 0 ? -(double)original : (double)original;
@@ -13,7 +13,7 @@ DEVICE double most_error(real original, double bound, i64 relative, double perio
     return most - size * 0x1p-50;
 }
 
-// Where a number of steps takes a coordinate; the decoder calls this, too. In a periodic box it stays inside.
+// A coordinate moved by a number of steps, as in the decoder. In a periodic box it stays inside.
 DEVICE real moved(real decoded, i32 steps, double step, double period)
 {
     if (steps == 0) return decoded;
@@ -26,9 +26,9 @@ DEVICE real moved(real decoded, i32 steps, double step, double period)
     return period > 0 && (double)rounded >= period ? (real)0 : rounded;
 }
 
-// Moves are named as they look from a particle's own frame: `forward` is the axis and direction in which it would go if the
-// particle beside it that is just about a linking length away had to come nearer, or farther. 0: as they are; otherwise 1 plus
-// twice the axis, plus 1 against the axis.
+// Moves are named in a canonical orientation: `forward` is the axis and direction in which a particle would move to change its
+// link with the particle near it in the file whose distance is closest to a linking length. 0: the axes themselves; otherwise
+// 1 plus twice the axis, plus 1 if opposite to the axis.
 DEVICE void turn(const i32* named, u8 forward, i32* move)
 {
     for (i32 axis = 0; axis < DIMENSIONS; ++axis) move[axis] = named[axis];

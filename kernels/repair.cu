@@ -1,25 +1,25 @@
-// Moving decoded particles, within their bound, until their groups are those of the original.
+// Moves of decoded particles, within their bound, that restore the groups of the original.
 //
-// What has to change is a list of needs: two particles that must be apart, or must touch. Each end of a need is a candidate
-// that may move. A move is a small vector of whole steps (a step is an eighth of the bound), so that it is stored as one
-// number; it is allowed when the coordinate stays within the bound, when no particle of another group comes within reach,
-// and when every friend that is lost is still a friend of a friend. So no move breaks what was right, and candidates that
-// do not see each other can move at the same time. All in gather form: a candidate reads its neighbours and writes itself.
+// The input is a list of needs: must-link and cannot-link constraints between two particles. Each end of a need is a
+// candidate that may move. A move is a small vector of whole steps (a step is an eighth of the bound), so that it is stored
+// as one number. It is allowed if the coordinate stays within the bound, if no listed particle of another group comes within
+// the linking length, and if every lost friend is still a friend of a friend. Candidates outside each other's lists may move
+// at the same time. Lists are limited, so a global check follows. Gather form: a candidate reads neighbours, writes itself.
 #include "portable.cuh"
 #include "space.cuh"
 #include "moves.cuh"
 
-static const i32 UNASKED = -1;         // in place of a group: among themselves, nothing is asked of such particles
+static const i32 UNASKED = -1;         // in place of a group: too small to count, no constraints among such particles
 
 namespace {
-// What is known about a candidate and those around it.
+// The candidates, their neighbours and their constraints.
 struct Scene {
-    const i64* list_start;   // of each candidate, its neighbours
+    const i64* list_start;   // the neighbours of each candidate
     const i64* list_end;
     const i32* list;
     const i64* need_start;
-    const i32* need_partner;   // of each need of a candidate: who is at its other end,
-    const i32* need_kind;      // and twice the number of its linking length, plus 1 if the two must be apart
+    const i32* need_partner;   // for each need of a candidate: the particle at the other end,
+    const i32* need_kind;      // and twice the number of the linking length, plus 1 for a cannot-link constraint
     const i32* group;
     i64 lengths, particles;
     const double* near_squared;   // two particles touch when their distance is at most this,
@@ -38,7 +38,7 @@ struct Scene {
         return kind & 1 ? distance > far_squared[kind >> 1] : distance <= near_squared[kind >> 1];
     }
 
-    // How many needs of candidate c are met when it is at a place.
+    // How many needs of candidate c are satisfied at a position.
     DEVICE_METHOD i32 needs_met(i64 c, const real* at) const
     {
         i32 count = 0;
@@ -46,7 +46,7 @@ struct Scene {
         return count;
     }
 
-    // How much all needs of candidate c miss, in the unit of the linking lengths.
+    // The summed violation of all needs of candidate c, in the unit of the linking lengths.
     DEVICE_METHOD double missing(i64 c, const real* at) const
     {
         double sum = 0;
@@ -58,7 +58,7 @@ struct Scene {
         return sum;
     }
 
-    // Whether k, a friend that a candidate loses, stays a friend of one of its friends.
+    // Whether k, a friend that a candidate loses, remains a friend of one of its friends.
     DEVICE_METHOD bool has_witness(i64 c, const real* to, i32 k, i64 l) const
     {
         const i32 own = group[l * particles + k];
@@ -71,7 +71,7 @@ struct Scene {
         return false;
     }
 
-    // Whether candidate c, particle v, can go from where it is to another place without breaking what is right.
+    // Whether candidate c, particle v, can move without making a false link or losing a link that has no witness.
     DEVICE_METHOD bool allowed(i64 c, i32 v, const real* to) const
     {
         const real* from = current + (i64)v * DIMENSIONS;
@@ -94,7 +94,7 @@ struct Scene {
 }
 
 namespace {
-// The bound of one particle, and where its moves lead.
+// The bound of one particle, and the positions that its moves lead to.
 struct Reachable {
     const real* original;
     const real* decoded;
@@ -108,7 +108,7 @@ struct Reachable {
             at[axis] = moved(decoded[axis], move[axis], step, space.period[axis]);
             const double period = space.period[axis];
             if (period > 0 && ((double)at[axis] < 0 || (double)at[axis] >= period)) return false;
-            // As in bounds.cu: a relative error is not measured through a face of the box.
+            // As in bounds.cu: a relative error is not measured across a face of the box.
             const double error = relative ? (double)at[axis] - (double)original[axis]
                                           : difference<true>(at[axis], original[axis], space, axis);
             if ((error < 0 ? -error : error) > most_error(original[axis], bound, relative, space.period[axis])) return false;
@@ -150,10 +150,10 @@ DEVICE void consider(const Scene& scene, const Reachable& reachable, i64 c, i32 
     best.missing = missing;
 }
 
-// For each active candidate with needs that are not met (`pending`), the move that meets most of them, the plainest first. Tried are the moves
-// up to `last_rank`; with `target` (a displacement for each candidate), those near it; with `partial`, also moves that only
-// come nearer to what is needed. `score` is 0 where there is none; `cost` is what it takes to store that the candidate has
-// moved, and `rank_cost` where to, both in 1/64 of a bit.
+// For each active candidate with violated needs (`pending`), the move that satisfies most of them, and the simplest of these.
+// The moves tried are those up to `last_rank`; with `target` (a displacement for each candidate), those near it; with
+// `partial`, also moves that only reduce the violation. `score` is 0 if there is none. `cost` is the storage cost of the fact
+// that the candidate moved, and `rank_cost` of the move, both in 1/64 of a bit.
 KERNEL(propose)(i64 n, const i32* active, const i32* candidate, const i64* list_start, const i64* list_end, const i32* list, const i64* need_start,
                 const i32* need_partner, const i32* need_kind, const i32* group, i64 lengths, i64 particles,
                 const double* near_squared, const double* far_squared, const double* periods, const real* original,
@@ -203,7 +203,7 @@ KERNEL(propose)(i64 n, const i32* active, const i32* candidate, const i64* list_
     }
 }
 
-// For each candidate that has moved, a plainer move that does as well; none is the plainest.
+// For each candidate that has moved, a simpler move that satisfies as many needs; no move is the simplest.
 KERNEL(relax)(i64 n, const i32* active, const i32* candidate, const i64* list_start, const i64* list_end, const i32* list, const i64* need_start,
               const i32* need_partner, const i32* need_kind, const i32* group, i64 lengths, i64 particles,
               const double* near_squared, const double* far_squared, const double* periods, const real* original,
@@ -238,8 +238,11 @@ DEVICE bool beats(i64 c, i32 other, const i32* candidate, const i64* score)
     return other < 0 || score[other] < score[c] || (score[other] == score[c] && candidate[other] >= candidate[c]);
 }
 
-// Which proposals are carried out: those that no candidate in sight beats. `slot` is each particle's number among the
-// candidates, or -1. Two candidates see each other or neither does, so no two moves of one round touch the same pair.
+// A Luby-style independent set: a proposal is accepted if no listed candidate has a better one; ties go to the smaller index.
+// `slot` is each particle's number among the candidates, or -1. Needs are symmetric, so both ends of a need never move in one
+// round. Lists are symmetric unless cut: a list ends at MOST_LISTED (2,048) particles, and own-group neighbours at 256, in
+// scan order. In overdense regions one end of a pair may therefore miss the other, and both may move. Such a round can break
+// a link, but every broken pair is found by the final global check. The result is deterministic in any case.
 KERNEL(accept)(i64 n, const i32* candidate, const i64* list_start, const i64* list_end, const i32* list, const i64* need_start,
                const i32* need_partner, const i32* slot, const i64* score, u8* accepted)
 {
@@ -252,7 +255,7 @@ KERNEL(accept)(i64 n, const i32* candidate, const i64* list_start, const i64* li
     }
 }
 
-// Which pending candidates have to think again: those that moved, or have seen someone move.
+// The pending candidates to evaluate again: those that moved, or have a neighbour that moved.
 KERNEL(wake)(i64 n, const i64* list_start, const i64* list_end, const i32* list, const i64* need_start,
              const i32* need_partner, const i32* slot, const u8* accepted, const u8* pending, u8* awake)
 {

@@ -1,12 +1,12 @@
-// The neighbours of particles that may move: lists for a few candidates, found in the cells of all particles.
+// Neighbour lists of the candidates, the particles that may move, from the cells of all particles.
 #include "portable.cuh"
 #include "space.cuh"
 #include "cells.cuh"
 
-static const i64 MOST_LISTED = 2048;   // in a pile of particles there is no end of neighbours
-static const i32 UNASKED = -1;         // in place of a group: among themselves, nothing is asked of such particles
+static const i64 MOST_LISTED = 2048;   // limits the lists in overdense regions
+static const i32 UNASKED = -1;         // in place of a group: too small to count, no constraints among such particles
 
-// Where each particle stands among the sorted ones.
+// The place of each particle in sorted order.
 KERNEL(invert)(i64 n, const i32* order, i32* place)
 {
     FOR_EACH(s, n) place[order[s]] = (i32)s;
@@ -24,8 +24,8 @@ DEVICE i32 run_of(const i32* first, i64 runs, i32 place)
 }
 
 namespace {
-// The neighbours of a candidate: what a move has to be careful with. All within `range` in the decoded positions, but of its
-// own group only `most`, and none farther than the square root of `own_squared`.
+// The neighbours of a candidate that its move may affect: all within the range of `space` in the decoded positions; of its own
+// group at most `most`, and none farther than the square root of `own_squared`.
 struct Around {
     const Blocks& blocks;
     const u64* occupied;
@@ -35,12 +35,12 @@ struct Around {
     const i32* order;
     const Space& space;
     const u64* reach;   // for each of 3^D offsets, in order, and each cell: the cells within range
-    const i32* group;   // of each linking length, of each particle
+    const i32* group;   // for each linking length, the group of each particle
     i64 lengths, particles, most;
     double own_squared;
     i32* list;
     i64 room, found, own;
-    i64 here;           // the block whose neighbours are known: candidates come in the order of the cells
+    i64 here;           // the block whose neighbours are cached: candidates come in the order of the cells
     i64 near[27];
     i32 near_offset[27], near_count;
 
@@ -71,7 +71,7 @@ struct Around {
         }
     }
 
-    // Goes through all cells within range of a candidate, which stands at a place among the sorted ones.
+    // Visits all cells within range of a candidate, which is at `place` in sorted order.
     DEVICE_METHOD void search(i32 v, i32 place, i64 cells)
     {
         const i32 c = run_of(first, cells, place), k = run_of(first_cell, blocks.count, c);
@@ -87,7 +87,7 @@ struct Around {
         }
     }
 
-    // The blocks around block k; in a small box, one of them may be found through several of its images.
+    // The blocks around block k; in a small box, the same block may appear as several periodic images.
     DEVICE_METHOD void find_blocks(i32 k)
     {
         here = k;
@@ -125,7 +125,7 @@ struct Around {
         }
     }
 
-    // Whether there are blocks at this coordinate, or at its image in a grid that closes upon itself.
+    // Whether there are blocks at this coordinate, or at its periodic image in a closed grid.
     DEVICE_METHOD bool inside(i64& x, i64 along) const
     {
         if (x >= 0 && x < along) return true;
@@ -135,8 +135,8 @@ struct Around {
 };
 }
 
-// Each candidate has `room` entries of the list, from `start` on. `found` is how many neighbours it has: those that have no
-// room are left out, and it has to be asked about again.
+// Each candidate has `room` entries of the list, beginning at `start`. `found` is its number of neighbours; if it exceeds
+// `room`, the list is incomplete and has to be made again with more room.
 KERNEL(list_around)(i64 chunks, i64 n, const i32* candidate, const i32* place, i64 cells, i64 count, const u64* block_key,
                     const u64* occupied, const i32* first_cell, const i32* first, const real* sorted, const double* periods,
                     const i64* blocks_along, const i64* block_bits, const u64* reach, i64 closed, double range_squared,

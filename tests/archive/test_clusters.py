@@ -709,7 +709,7 @@ def test_progress_tells_of_positions_of_clusters_and_of_what_rides_along():
     assert words[0] == "positions"
     assert words[-1] == "velocities"
     assert any(what.startswith("clusters: ") for what in words)
-    assert any(re.search(r"[1-9]\d* pairs to set right", what) for what in words)
+    assert any(re.search(r"[1-9]\d* pairs to repair", what) for what in words)
     during = [share for share, what in told if what not in ("positions", "velocities")]
     assert during == sorted(during)
     assert all(0 <= share <= 1 for share, _ in told)

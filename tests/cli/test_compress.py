@@ -179,7 +179,7 @@ def test_what_cannot_be_written_is_refused_before_work(
         (["--abs", "1", "--solver", "pgd"], "--solver needs --keep-clusters B"),
         (["--abs", "1", "--keep-clusters", "-1"], "linking_length must be positive and finite; got -1.0"),
         (["--abs", "1", "--keep-clusters", "nan"], "linking_length must be positive and finite; got nan"),
-        (["--abs", "1", "--keep-clusters", "0.2", "-m", "0"], "min_members must be a whole number from 1 on; got 0"),
+        (["--abs", "1", "--keep-clusters", "0.2", "-m", "0"], "min_members must be a whole number, at least 1; got 0"),
         (["--abs", "1", "--frame", "1"], "frame"),
         (["--abs", "1", "--shape", "3,3"], "makes no sense"),
     ],

@@ -256,7 +256,7 @@ def test_a_stray_particle_changes_nothing(far: float) -> None:
     np.testing.assert_array_equal(labels, [*expected, 300])
 
 
-@pytest.mark.parametrize(("limit", "message"), [("MOST_CELLS", "spread without gaps"), ("KEY_BITS", "64-bit cell keys")])
+@pytest.mark.parametrize(("limit", "message"), [("MOST_CELLS", "space without gaps"), ("KEY_BITS", "64-bit cell keys")])
 def test_more_cells_than_numbers_is_refused(limit: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes billions of particles in earnest, so the limits are lowered here."""
     monkeypatch.setattr(sparse_cells, limit, 40)

@@ -1,8 +1,8 @@
-"""Into which parts groups have fallen, and which particles of several groups have come too close: both from one walk.
+"""The connected parts of each group, and the label conflicts between groups, from a single neighbour search.
 
-Given labels of decoded particles (those of their original groups), links count only between particles of one label.
-What hangs together then is a part of a group, and no part hangs together through particles that belong elsewhere. Pairs
-with two labels are found in the same walk; so the sort and the search, which take nearly all of the time, are done once.
+Decoded particles carry the labels of their original groups, and only particles of equal label are linked. The connected
+components are then the parts of the groups; no part is connected through particles of another group. The same search
+finds the neighbours of different labels, so the sort and the search, nearly all of the time, are done once.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ MIXED, END = -2, -3       # as in kernels/alike.cu
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Each particle's part (int32: the smallest particle in it), and all pairs (M, 2) of unlike particles too near.
+    """Each particle's part (int32: the smallest particle in it), and the label conflicts: pairs (M, 2) that are too near.
 
-    Of very many pairs in one place there are only some. The smaller index comes first.
+    In overdense regions only some of the pairs are listed. The smaller index comes first.
     """
 
     part: Array
@@ -31,10 +31,10 @@ class Parts:
 
 
 def parts_of(cells: SortedCells, label: Array, near: float, far: float, most: int = MOST_BETWEEN_CELLS) -> Parts:
-    """The parts of particles that are alike (int32 labels), linked by at most `near`; and unlike pairs at most `far` apart.
+    """The parts of particles of equal label (int32), linked within `near`; and pairs of unequal label at most `far` apart.
 
-    Between two cells, `most` unlike pairs are found.
-    `cells` are those for `near`; the places of particles within their cells change.
+    At most `most` such pairs are listed for each pair of cells.
+    `cells` are those for `near`; the order of the particles within each cell changes.
 
     >>> import numpy as np
     >>> from workbench.data import Particles
@@ -70,10 +70,10 @@ def parts_of(cells: SortedCells, label: Array, near: float, far: float, most: in
 
 @dataclass(frozen=True, eq=False)
 class _Runs:
-    """The particles of each cell or, behind all cells, of each label in a cell of several labels.
+    """A table of all cells, followed by the runs: the particles of one label in a cell of several labels.
 
-    `first` says where they begin, and the next one where they end; `label` is MIXED for a cell of several labels, and END
-    where no run begins. `of_cell` is the first run of each mixed cell.
+    The particles of entry r are those from `first[r]` to `first[r + 1]`. `label` is MIXED for a cell of several labels, and
+    END for the entry that closes the runs of a cell. `of_cell` is the first run of each mixed cell.
     """
 
     first: Array
@@ -83,7 +83,7 @@ class _Runs:
 
     @classmethod
     def of(cls, cells: SortedCells, label: Array) -> _Runs:
-        """The runs of these labels; puts the particles of mixed cells in their order."""
+        """The runs of these labels; sorts the particles of mixed cells by label, in place."""
         xp, count = backend.namespace(label), len(cells)
         of_cell = xp.empty(count, xp.int32)
         _kernel("name_cells", cells)(count, cells.first, cells.order, label, of_cell)
@@ -99,7 +99,7 @@ class _Runs:
         begins = xp.ones(len(place) + 1, bool)   # a run begins, or a cell ends
         begins[1:-1] = (sorted_label[1:] != sorted_label[:-1]) | (owner[1:] != owner[:-1])
         run = xp.flatnonzero(begins[:-1])
-        # Behind the runs of each cell, one entry says where the last of them ends.
+        # After the runs of each cell, one entry marks the end of the last run.
         entry = count + 1 + xp.arange(len(run)) + owner[run]
         first = xp.empty(count + 1 + len(run) + len(mixed), xp.int32)
         labels, rank = xp.full(len(first), END, xp.int32), xp.zeros(len(first), xp.int32)
@@ -115,7 +115,7 @@ class _Runs:
 
 
 def _places(cells: SortedCells, chosen: Array) -> tuple[Array, Array]:
-    """The places of all particles of some cells, and of each the number of its cell among these."""
+    """The places of all particles of the chosen cells, and for each place the index of its cell in `chosen`."""
     xp = backend.namespace(chosen)
     begin = cells.first[chosen].astype(xp.int64)
     size = cells.first[chosen + 1] - begin

@@ -1,8 +1,8 @@
-"""The grid of cells on which friends are looked for: its geometry, and which cells can hold friends of which.
+"""The cell grid of the neighbour search: its geometry, and the pairs of cells that can hold friends.
 
-A cell is so small that any two particles in it are friends, and cells are grouped in blocks of 64, whose occupied cells
-are the bits of one word (see `kernels/cells.cuh`). In a periodic box a whole number of blocks fits along each axis, so that
-the grid closes upon itself; this works for every linking length, up to and beyond the box.
+A cell is so small that any two particles in it are friends. Cells form blocks of 64, whose occupied cells are the bits of
+one word (see `kernels/cells.cuh`). In a periodic box a whole number of blocks fits along each axis, so the grid is
+periodic too; this works for every linking length, up to and beyond the box.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from workbench.data import Particles
 
 KEY_BITS = 64
 CELL_BITS = 6
-# Cells are smaller than b / sqrt(D) by this much: far more than what rounding can move a particle between cells, far
-# less than what would make a difference to the speed.
+# Cells are smaller than b / sqrt(D) by this much: far more than rounding can move a particle between cells, far too
+# little to affect the speed.
 MARGIN = 2.0**-20
 MOST_CELLS = 2**29   # along one axis: with more, rounding would come near the margin
 
@@ -29,8 +29,8 @@ MOST_CELLS = 2**29   # along one axis: with more, rounding would come near the m
 class CellGrid:
     """How cells and blocks are numbered; one entry per axis in every array.
 
-    `closed` says whether the last block along an axis is a neighbour of the first. `periods` are those of the space
-    itself (0: open), which may be periodic although the grid is not closed.
+    `closed`: the last block along an axis is a neighbour of the first. `periods` are the periods of space (0: open), which
+    may be periodic although the grid is not closed.
     """
 
     linking_length: float
@@ -41,19 +41,19 @@ class CellGrid:
 
     @property
     def block_bits(self) -> np.ndarray:
-        """How many bits of a key the block coordinate takes along each axis."""
+        """The number of bits of a key for the block coordinate along each axis."""
         return np.array([int(blocks - 1).bit_length() for blocks in self.blocks_along], np.int64)
 
     @property
     def key_bits(self) -> int:
-        """How many bits of a cell's key are used; more than 64 when cells cannot be numbered this way."""
+        """The number of bits of a cell's key; more than 64 when cells cannot be numbered this way."""
         return int(self.block_bits.sum()) + CELL_BITS
 
     def reach(self, length: float) -> np.ndarray:
         """For each neighbouring block ahead and each cell of a block: the cells of the neighbour at most this far away.
 
-        One 64-bit word each, and after every 64 the cells that reach any, and those that any reaches. First the block
-        itself (where each pair of cells is named once), then the neighbours as `kernels/cells.cuh` numbers them.
+        One 64-bit word each; after every 64 words follow the cells that reach any cell, and the cells that are reached.
+        First the block itself (each pair of cells once), then the neighbours as numbered in `kernels/cells.cuh`.
         """
         squared_gaps = _squared_gaps(_ahead(len(self.cell_sides))) @ (self.cell_sides / length) ** 2
         reachable = squared_gaps <= 1 + 1e-3
@@ -68,7 +68,7 @@ class CellGrid:
 
     @property
     def widest_reach(self) -> float:
-        """No particle at most this far away is further than a neighbouring block."""
+        """The largest distance at which all neighbours of a particle lie in its own or a neighbouring block."""
         return float(self.cell_sides.min()) * block_edge(len(self.cell_sides)) * (1 - 1e-3)
 
 
@@ -87,7 +87,7 @@ def regular_grid(particles: Particles, linking_length: float) -> CellGrid:
 
 
 def has_keys(grid: CellGrid) -> bool:
-    """Whether all cells of a regular grid have a key of 64 bits, and none can be mistaken for its neighbour."""
+    """Whether all cells of a regular grid have distinct keys of at most 64 bits, in spite of rounding."""
     edge = block_edge(len(grid.blocks_along))
     return grid.key_bits <= KEY_BITS and int(grid.blocks_along.max()) * edge <= MOST_CELLS
 
@@ -125,7 +125,7 @@ def _around(dimensions: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _ahead(dimensions: int) -> tuple[tuple[int, ...], ...]:
-    """The offsets of the block itself and of half of those around it: the ones that come later in the order of keys."""
+    """The offsets of the block itself and of the half of its neighbours that come later in the order of keys."""
     return tuple(offset for offset in _around(dimensions) if offset >= (0,) * dimensions)
 
 

@@ -1,7 +1,7 @@
-"""Bounding boxes for pairs of dense cells that a sample of their particles did not decide.
+"""Trees of bounding boxes for pairs of dense cells that a sample of their particles could not decide.
 
-Most snapshots have few such pairs or none. In data that pile up, trees of bounding boxes keep the cost of a cell
-proportional to its particles. `kernels/linking.cuh` says how they are used.
+Most snapshots have few such pairs or none. In overdense regions, the trees keep the cost of a cell proportional to its
+number of particles. See `kernels/linking.cuh` for their use.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ TREE = 2
 
 
 def build_trees(open_cells: Array, cells: SortedCells) -> Array:
-    """The bounding boxes of all dense cells among the open ones; notes in `open_cells` where each cell's boxes begin.
+    """The bounding boxes of all dense cells among the open ones; writes where each cell's boxes begin to `open_cells`.
 
-    Orders the particles of these cells along a curve, in place.
+    Sorts the particles of these cells along a space-filling curve, in place.
     """
     xp = backend.namespace(open_cells)
     first, positions = cells.first, cells.positions
@@ -50,7 +50,7 @@ def _order_along_curve(dense: Array, sizes: Array, cells: SortedCells) -> None:
 
 
 def _leaves(sizes: Array) -> Array:
-    """How many leaves the tree of a cell of each size has: a power of two, so that no leaf holds more than LEAF."""
+    """The number of leaves of the tree of a cell of each size: the power of two with at most LEAF particles a leaf."""
     xp = backend.namespace(sizes)
     leaves = xp.ones(len(sizes), xp.int64)
     while bool((short := sizes > LEAF * leaves).any()):

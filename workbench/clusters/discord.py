@@ -1,7 +1,7 @@
-"""Where two groupings of the same particles disagree: friends that are not in one group of the other.
+"""Label conflicts between two groupings of the same particles: friends in one that are in different groups of the other.
 
-Two partitions by friends of friends are equal when neither has such a pair: no link of the one leaves a group of the other.
-So these pairs, a few percent of the particles at most, are what has to be repaired, and their absence is a proof.
+Two friends-of-friends partitions are equal if and only if neither has such a pair. Only these pairs, a few percent of the
+particles at most, have to be repaired, and their absence is a proof.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from workbench.backend import Array
 from workbench.clusters.groups import Groups
 from workbench.clusters.sorted_cells import SortedCells
 
-UNLABELLED = -1           # particles that are not asked about; as in kernels/discord.cu
-MOST_BETWEEN_CELLS = 64   # pairs found of one pair of cells: piles of particles have so many that no memory would do
+UNLABELLED = -1           # excluded particles; as in kernels/discord.cu
+MOST_BETWEEN_CELLS = 64   # listed pairs per pair of cells: all pairs of an overdense region would not fit into memory
 
 
 def torn_labels(groups: Groups, other: Array) -> Array:
-    """The other labels (int32) of particles whose group has several of them; UNLABELLED for particles of all other groups.
+    """The other labels (int32) of particles in split groups, which have several of them; UNLABELLED for all others.
 
     >>> import numpy as np
     >>> torn_labels(Groups(np.array([0, 0, 2, 2]), 0.1), np.array([0, 1, 2, 2], np.int32)).tolist()
@@ -30,7 +30,7 @@ def torn_labels(groups: Groups, other: Array) -> Array:
 
 
 def discords(cells: SortedCells, labels: Array, length: float) -> Array:
-    """All pairs (M, 2) of particles at most `length` apart whose labels (int32) differ; of very many in one place, some.
+    """All pairs (M, 2) of particles at most `length` apart whose labels (int32) differ; in overdense regions, some of them.
 
     The smaller index comes first; the order of the pairs is that of the cells.
 

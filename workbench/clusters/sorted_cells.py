@@ -1,6 +1,6 @@
-"""Particles in the order of their cells: what every search for pairs of neighbours starts from.
+"""Particles in the order of their cells, the start of every neighbour search.
 
-Sorting takes most of the time of a search, so that whoever asks several questions about the same particles sorts once.
+Sorting takes most of the time of a search, so several searches of the same particles share one sort.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from workbench.ordering import gather_rows, run_starts, sort_by_key
 
 @dataclass(frozen=True, eq=False)
 class SortedCells:
-    """Particles, sorted into cells so small that all particles of one cell are friends, and cells into blocks of 64.
+    """Particles sorted into cells, and cells into blocks of 64; all particles of one cell are friends.
 
-    `order` says which particle stands where in `positions`. `first` holds each cell's first place there, `first_cell` each
+    `order` is the particle at each place of `positions`. `first` holds each cell's first place there, `first_cell` each
     block's first cell; both end with the number of places or cells. `rank` is the smallest particle index of each cell.
     """
 
@@ -39,7 +39,7 @@ class SortedCells:
         grid = regular_grid(particles, length)
         grid, key = (grid, regular_keys(particles, grid)) if has_keys(grid) else sparse_cells(particles, length)
         xp = backend.namespace(key)
-        positions = xp.empty_like(particles.positions)   # before it holds positions, it is room to sort in
+        positions = xp.empty_like(particles.positions)   # used as scratch memory of the sort first
         order = sort_by_key(key, grid.key_bits, scratch=positions)
         first = run_starts(key)
         cells = len(first) - 1
@@ -62,7 +62,7 @@ class SortedCells:
         return len(self.block_key)
 
     def geometry(self, length: float) -> tuple[Any, ...]:
-        """What a kernel needs to walk over pairs of neighbouring blocks, looking for pairs at most this far apart."""
+        """The kernel arguments for visiting pairs of neighbouring blocks in search of pairs at most this far apart."""
         xp, grid = backend.namespace(self.positions), self.grid
         walls = (xp.asarray(a) for a in (grid.periods, grid.blocks_along, grid.block_bits, grid.reach(length)))
         cells = (self.blocks, self.block_key, self.occupied, self.first_cell, self.first, self.positions)

@@ -1,9 +1,9 @@
-"""Cells for particles that are spread over far more space than their links: a stray one very far away, or tiny links.
+"""Cells for particles whose extent is far larger than their linking length: a distant outlier, or very short links.
 
-A regular grid would need more cells than a 64-bit key can name. But no group crosses a gap wider than the linking length
-along an axis, so the space between is cut out: along each axis the particles fall into segments, each segment has cells
-of its own, and the segments are numbered one after the other. Cells of different segments may then look like neighbours
-although they are not; that costs a comparison and decides nothing.
+A regular grid would need more cells than 64-bit keys can number. But no group crosses a gap wider than the linking length
+along an axis, so empty space is cut out: along each axis the particles form segments, each segment has its own cells, and
+segments are numbered consecutively. Cells of different segments may then appear as neighbours although they are not; this
+costs a comparison and does not affect the result.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def _cells_along(x: Array, period: float, linking_length: float, side: float) ->
     widest = float((last - first).max())
     if widest / side > MOST_CELLS:
         raise WorkbenchError(
-            f"linking_length must be at least about {2.02 * widest / MOST_CELLS:.3g} for positions that are spread without "
-            f"gaps over this much space; got {linking_length:.6g}: check the units"
+            f"linking_length must be at least about {2.02 * widest / MOST_CELLS:.3g} for positions that fill this much "
+            f"space without gaps; got {linking_length:.6g}: check the units"
         )
     cells_in = ((last - first) / side).astype(xp.int64) + 1
     before = xp.cumsum(cells_in) - cells_in
@@ -58,7 +58,7 @@ def _cells_along(x: Array, period: float, linking_length: float, side: float) ->
 
 
 def _from_a_gap(x: Array, period: float, linking_length: float) -> Array:
-    """Periodic coordinates measured from the far side of the widest gap, so that no link crosses the end."""
+    """Periodic coordinates measured from the far side of the widest gap, so that no link crosses the periodic boundary."""
     xp = backend.namespace(x)
     inorder = xp.sort(x)
     gaps = xp.concatenate([xp.diff(inorder), inorder[:1] + period - inorder[-1:]])
@@ -73,7 +73,7 @@ def _from_a_gap(x: Array, period: float, linking_length: float) -> Array:
 
 
 def _keys(cells: list[Array], grid: CellGrid) -> Array:
-    """As the kernel `cell_keys` makes them: the block's coordinates in bit fields, then the cell's place in its block."""
+    """Keys as in the kernel `cell_keys`: the block's coordinates in bit fields, then the cell's place in its block."""
     xp = backend.namespace(*cells)
     edge_bits = block_edge(len(cells)).bit_length() - 1
     block, within = xp.zeros(len(cells[0]), xp.uint64), xp.zeros(len(cells[0]), xp.uint64)

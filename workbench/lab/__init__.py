@@ -1,4 +1,4 @@
-"""Panels for JupyterLab: one call each, that shows what a choice costs and breaks, and hands back the code for it.
+"""Panels for JupyterLab: each call opens a panel that shows the cost and the effects of a choice, and gives its code.
 
 >>> import workbench as wb
 >>> with wb.lab.bounds(wb.synthetic.gaussian_field((64, 64), seed=1)) as panel:

@@ -1,11 +1,11 @@
-// Pictures side by side that move together. Python sends bytes, a window and marks; everything that has to follow the
-// pointer without delay (zooming, panning, blinking, reading values) happens here, and Python is told when it rests.
+// Pictures side by side with linked windows. Python sends bytes, a window and marks; everything that must follow the
+// pointer without delay (zooming, panning, blinking, reading values) happens here. Python is notified when it rests.
 
 const PANES = 4;
-const SETTLED = 80; // ms without movement before Python hears of a new window
+const SETTLED = 80; // ms without movement before a new window is sent to Python
 const BLINK = 550;
 const [LEAST, MOST, STEP] = [256, 1024, 128]; // pixels of a picture along its longer side
-const SLENDER = 8; // so many times as long as wide
+const SLENDER = 8; // the ratio of length to width of a slender picture
 const REACH = 9; // pixels within which a click hits a mark
 const NOTHING = [118, 118, 118];
 
@@ -93,9 +93,9 @@ class View {
     cancelAnimationFrame(this.wanted);
   }
 
-  // What Python sends.
+  // Messages from Python.
 
-  // Traits that change together are told one by one and in any order, so they are looked at when all are there.
+  // Traits that change together are reported one by one and in any order, so they are read when all have arrived.
   arrive() {
     if (this.arriving) return;
     this.arriving = true;
@@ -180,7 +180,7 @@ class View {
     }
   }
 
-  // Where we look. `view` is the window that is asked for; each pane shows it whole, in its own proportions.
+  // The view. `view` is the requested window; each pane shows all of it, in its own proportions.
 
   home() {
     const home = this.model.get("home");
@@ -224,7 +224,7 @@ class View {
     return (home[3] - home[2]) / (home[1] - home[0]);
   }
 
-  // What would be a mere line in its own proportions fills its pane instead.
+  // A picture that would be only a line in its own proportions fills its pane instead.
   slender() {
     const proportion = this.proportion();
     return proportion < 1 / SLENDER || proportion > SLENDER;
@@ -283,7 +283,7 @@ class View {
     let from = null;
     let moved = false;
     canvas.addEventListener("wheel", (event) => {
-      if (document.activeElement !== canvas && !event.ctrlKey) return; // pages scroll until a picture is chosen
+      if (document.activeElement !== canvas && !event.ctrlKey) return; // the page scrolls unless a picture has the focus
       event.preventDefault();
       const [x, y] = this.placing(pane).from(event.offsetX, event.offsetY);
       this.zoom(Math.pow(1.0015, event.deltaY), x, y);
@@ -315,7 +315,7 @@ class View {
     canvas.addEventListener("dblclick", () => this.reset());
   }
 
-  // What is under the pointer, in every pane at once.
+  // The value under the pointer, in every pane.
 
   read(px, py, at) {
     const [x, y] = this.placing(at).from(px, py);
@@ -395,7 +395,7 @@ class View {
       const across = Math.round(pane.canvas.clientWidth * ratio);
       const down = Math.round(height * ratio);
       if (pane.canvas.width === across && pane.canvas.height === down) continue;
-      pane.canvas.width = across; // this clears it, so it is painted before anybody sees it
+      pane.canvas.width = across; // this clears the canvas, so it is painted in the same frame
       pane.canvas.height = down;
       this.paint(pane);
     }
@@ -478,7 +478,7 @@ class View {
       return;
     }
     context.setLineDash(mark.dashed ? [5, 4] : []);
-    context.strokeStyle = "rgba(0, 0, 0, 0.55)"; // so that every colour stands out on every background
+    context.strokeStyle = "rgba(0, 0, 0, 0.55)"; // an outline, so that every colour is visible on every background
     context.lineWidth = mark.width + 2;
     context.stroke(path);
     context.strokeStyle = mark.colour;

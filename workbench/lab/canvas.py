@@ -1,7 +1,7 @@
-"""The canvas: large pictures, side by side and linked, that follow the pointer without asking Python.
+"""The canvas: large pictures, side by side and linked, that follow the pointer without calls to Python.
 
-A plot of a million pixels takes Bokeh longer to draw than a slider may wait, so pictures are bytes that the browser colours
-itself. Each pane is a trait of its own, and only those that changed are sent.
+Bokeh draws a plot of a million pixels too slowly for a slider, so pictures are bytes that are coloured in the browser.
+Each pane is a separate trait, and only panes that changed are sent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PANES = 4
 
 
 class Canvas(anywidget.AnyWidget):
-    """Up to four pictures. `window` is what the user looks at (empty: everything); `picked` the mark clicked last.
+    """Up to four pictures. `window` is the visible part (empty: everything); `picked` the mark clicked last.
 
     >>> import numpy as np
     >>> canvas = Canvas()
@@ -37,8 +37,8 @@ class Canvas(anywidget.AnyWidget):
     window: traitlets.List = traitlets.List([]).tag(sync=True)
     picked = traitlets.Dict({}).tag(sync=True)
     blink = traitlets.Bool(False).tag(sync=True)
-    pixels = traitlets.Int(512).tag(sync=True)   # how many the screen has along the longer side of a pane
-    tall = traitlets.Int(420).tag(sync=True)   # the most pixels that a pane is high
+    pixels = traitlets.Int(512).tag(sync=True)   # of the screen along the longer side of a pane
+    tall = traitlets.Int(420).tag(sync=True)   # the largest height of a pane in pixels
 
     pane_0 = traitlets.Dict({}).tag(sync=True)
     pane_1 = traitlets.Dict({}).tag(sync=True)
@@ -54,7 +54,7 @@ class Canvas(anywidget.AnyWidget):
         self._shown: list[Picture | None] = [None] * PANES
 
     def show(self, pictures: Sequence[Picture], home: Window | None = None) -> None:
-        """Show these pictures; what is the same object as before is not sent again."""
+        """Show these pictures; a picture that is the same object as before is not sent again."""
         with self.hold_sync():
             if home is not None:
                 self.home = list(map(float, home))
@@ -76,7 +76,7 @@ class Canvas(anywidget.AnyWidget):
 
 
 def _same_but_marks(one: Picture, other: Picture) -> bool:
-    """Whether the pixels are the same object, and all that is said about them is equal."""
+    """Whether the pixels are the same object and their descriptions are equal, marks aside."""
     said = ("title", "window", "colours", "low", "high", "logarithmic", "unit", "empty")
     return one.pixels is other.pixels and all(getattr(one, name) == getattr(other, name) for name in said)
 

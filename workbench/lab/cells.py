@@ -1,7 +1,7 @@
-"""The notebook around a panel: what the user calls the data, and which cell the panel belongs to.
+"""The notebook around a panel: the user's variable name of the data, and the cell that the panel belongs to.
 
-A cell that is run again makes new panels. Nobody can see the old ones any more, but widgets live until they are closed, and
-with them all that was computed; so the old panels of a cell are closed when it makes new ones.
+A cell that is run again makes new panels. The old ones are no longer visible, but widgets and their results live until they
+are closed, so the old panels of a cell are closed when it makes new ones.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import Any, Protocol
 
 
 class Closable(Protocol):
-    """What can be closed."""
+    """An object with a `close` method."""
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
 
 
 def name_of(data: Any, otherwise: str) -> str:
-    """The variable of the notebook that holds this very object; another name when there is none.
+    """The variable of the notebook that holds this object; `otherwise` if there is none.
 
     >>> name_of([1, 2], "data")
     'data'
@@ -29,7 +29,7 @@ def name_of(data: Any, otherwise: str) -> str:
 
 
 def replace_in_cell(panel: Closable) -> None:
-    """Let this panel take the place of those that an earlier run of the same cell has made."""
+    """Close the panels made by an earlier run of the same cell, and register this one."""
     cell, request = _running()
     if not cell:
         return
@@ -42,14 +42,14 @@ def replace_in_cell(panel: Closable) -> None:
 
 
 def forget(panel: Closable) -> None:
-    """Let go of a panel that is closed."""
+    """Remove a closed panel from the register."""
     for cell, (request, panels) in list(_panels.items()):
         if any(held is panel for held in panels):
             _panels[cell] = request, [held for held in panels if held is not panel]
 
 
 def _running() -> tuple[str, str]:
-    """The identity of the cell that runs now, and of the request to run it; empty outside a notebook."""
+    """The identity of the running cell, and of the request to run it; empty outside a notebook."""
     shell = _shell()
     request = shell.get_parent() if hasattr(shell, "get_parent") else {}
     return str(request.get("metadata", {}).get("cellId", "")), str(request.get("header", {}).get("msg_id", ""))

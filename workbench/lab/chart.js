@@ -1,10 +1,10 @@
-// A Bokeh plot, drawn by a BokehJS that Python sends along once for each kernel.
+// A Bokeh plot, drawn by a BokehJS that Python sends once for each kernel.
 //
-// The library arrives as a widget of its own and is run when it is first needed. It is kept away from `window`, where other
+// The library arrives as a separate widget and runs when it is first needed. It is not stored in `window`, where other
 // plots of the page look for theirs.
 //
-// The plot may change while the library is still loading. So drawings and changes have numbers: a view draws what it has
-// at once, asks Python whether that is the newest, and makes only the change that follows what it shows.
+// The plot may change while the library is loading. So drawings and changes are numbered: a view draws its version at
+// once, asks Python whether it is the newest, and applies only the change that directly follows it.
 
 async function library(model) {
   const home = Symbol.for(`lossbench.bokeh.${model.get("version")}`); // one for all charts of a page
@@ -29,20 +29,20 @@ class View {
     model.send({ shown: this.number });
   }
 
-  // What Python says: here is the whole plot, or what has changed since the change before.
+  // A message from Python: the whole plot, or the next change.
   hear({ drawing, change, number }, buffers) {
     if (drawing && drawing.number !== this.number) this.draw(drawing);
     if (change && number === this.number + 1) this.make(JSON.parse(change), number, buffers);
   }
 
-  // Bokeh draws in steps, so that a newer drawing may come before the last one is done. It waits for its turn.
+  // Bokeh draws asynchronously, so a newer drawing may arrive before the last one is done. It waits in a queue.
   draw({ document, number }) {
     const { Document } = this.bokeh.require("document");
     const newest = Document.from_json(JSON.parse(document));
     this.document = newest;
     this.number = number;
     const turn = this.turn.then(() => this.document === newest && this.show(newest));
-    this.turn = turn.catch((error) => setTimeout(() => { throw error; })); // told, and the next has its turn
+    this.turn = turn.catch((error) => setTimeout(() => { throw error; })); // reported, and the queue continues
   }
 
   async show(document) {

@@ -1,7 +1,7 @@
-"""HoloViews elements on the page, kept up to date: each chart is drawn once and then only sent what has changed.
+"""HoloViews elements on the page: each chart is drawn once, and later only its changes are sent.
 
-Bokeh says what changed, in the pieces of its own protocol; `chart.js` makes the same changes in the browser. The front end
-of jupyter_bokeh, which does this too, finds its library by luck, and loses what changes before it has found it.
+Bokeh describes changes in its own protocol; `chart.js` applies them in the browser. The front end of jupyter_bokeh also
+does this, but does not find its library reliably and loses changes made before it is loaded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from workbench.lab.front_end import front_end
 
 
 class Library(widgets.Widget):   # type: ignore[misc]
-    """BokehJS, in the browser's memory: a widget that nobody sees."""
+    """BokehJS in the browser's memory, as an invisible widget."""
 
     _model_name = traitlets.Unicode("WidgetModel").tag(sync=True)
     _model_module = traitlets.Unicode("@jupyter-widgets/base").tag(sync=True)
@@ -37,7 +37,7 @@ class Library(widgets.Widget):   # type: ignore[misc]
 
 
 class Chart(anywidget.AnyWidget):
-    """A Bokeh plot as a widget. Later views, and views after a reload of the page, show it as it is now."""
+    """A Bokeh plot as a widget. Later views, and views after a reload of the page, show its current state."""
 
     _esm = front_end("chart.js")
     version = traitlets.Unicode(bokeh.__version__).tag(sync=True)
@@ -56,7 +56,7 @@ class Chart(anywidget.AnyWidget):
 
     @contextlib.contextmanager
     def at_once(self) -> Iterator[None]:
-        """Send all that changes in here as one change."""
+        """Send all changes within this context as one change."""
         self._held = []
         try:
             yield
@@ -66,7 +66,7 @@ class Chart(anywidget.AnyWidget):
                 self._tell(events)
 
     def close(self) -> None:
-        """Take the chart off the page, and listen to the plot no more."""
+        """Remove the chart from the page, and stop observing the plot."""
         if self.comm is not None:
             self._document.remove_on_change(self)
         super().close()
@@ -75,7 +75,7 @@ class Chart(anywidget.AnyWidget):
         return {"number": self._number, "document": serialize_json(self._document.to_json(deferred=False))}
 
     def _asked(self, _: Any, content: dict[str, Any], buffers: list[Any]) -> None:
-        """A view says which drawing it shows; if it is not the newest, it gets that."""
+        """A view reports which drawing it shows; if that is outdated, send the newest."""
         if content.get("shown", self._number) != self._number:
             self.send({"drawing": self._drawn()})
 
@@ -100,7 +100,7 @@ class Chart(anywidget.AnyWidget):
 
 
 def chart(element: Any) -> Chart:
-    """A HoloViews element as a widget: unlike the element by itself, it asks no other machine for anything.
+    """A HoloViews element as a widget that, unlike the element itself, loads nothing from other machines.
 
     >>> type(chart(hv.Curve([1, 4, 9]))).__name__
     'Chart'
@@ -109,7 +109,7 @@ def chart(element: Any) -> Chart:
 
 
 class ChartView:
-    """One chart of a panel. The elements shown one after the other must be built alike."""
+    """One chart of a panel. All elements that it shows must have the same structure."""
 
     def __init__(self, element: Any) -> None:
         self._pipe = hv.streams.Pipe(data=element)
@@ -128,7 +128,7 @@ class ChartView:
                 self._pipe.send(element)
 
     def close(self) -> None:
-        """Take the chart off the page, and let go of all it holds."""
+        """Remove the chart from the page, and release its memory."""
         self.widget.close()
         document = self._plot.state.document
         self._plot.cleanup()
@@ -138,7 +138,7 @@ class ChartView:
 
 
 def _library() -> Library:
-    """One for all charts of a kernel, and another if somebody has closed it."""
+    """The library shared by all charts of a kernel; a new one if it was closed."""
     global _shared
     if _shared is None or _shared.comm is None:
         source = Path(bokeh.__file__).parent / "server/static/js/bokeh.min.js"

@@ -1,6 +1,6 @@
-"""The look of all charts: readable on a white page and on a dark one, whoever looks, and quiet.
+"""The style of all charts: readable on white and on dark pages and with colour blindness.
 
-A page's background is not known here, so charts have none, and everything that is not data is of a medium grey. Codecs and
+The background of a page is not known here, so charts have none, and everything except data is medium grey. Codecs and
 curves differ in the shape of their marks or the dashes of their lines as well as in colour.
 """
 
@@ -49,14 +49,14 @@ def styled(element: Any, **more: Any) -> Any:
     }
     parts = list(element) if isinstance(element, hv.Overlay) else [element]
     for part in parts:
-        part.opts(framewise=True, axiswise=True)   # or the axes would stay as the first frame had them
+        part.opts(framewise=True, axiswise=True)   # otherwise the axes would keep the ranges of the first frame
     if len(parts) > 1:
         options.setdefault("legend_opts", QUIET_LEGEND)
     return element.opts(**options)
 
 
 def limits(values: Sequence[float] | np.ndarray, logarithmic: bool = False, room: float = 0.05) -> tuple[float, float]:
-    """The ends of an axis that shows these values with some room; whatever has no place on it does not count.
+    """The ends of an axis for these values, with some room; values without a place on the axis are ignored.
 
     >>> limits([1.0, 100.0, float("nan")], logarithmic=True, room=0.5)
     (0.1, 1000.0)
@@ -76,7 +76,7 @@ def limits(values: Sequence[float] | np.ndarray, logarithmic: bool = False, room
 
 
 def colour(number: int) -> str:
-    """The colour of the codec or curve of this number; the ninth is that of the first.
+    """The colour of the codec or curve of this number; colours repeat after eight.
 
     >>> colour(0), colour(8) == colour(0)
     ('#2f7fc1', True)
@@ -85,5 +85,5 @@ def colour(number: int) -> str:
 
 
 def marker(number: int) -> str:
-    """The mark that goes with it."""
+    """The mark of the codec or curve of this number."""
     return MARKERS[number % len(MARKERS)]

@@ -1,7 +1,7 @@
 """Colour maps as tables of 256 colours: the canvas in the browser and the pictures in a report use the same bytes.
 
 All rise evenly in lightness (or fall evenly from the middle, for differences) and run between blue and orange or yellow,
-which readers with any of the common kinds of colour blindness tell apart.
+which are distinct in all common kinds of colour blindness.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from workbench.lab.description import ColourMap, Picture
 
-NOTHING = (118, 118, 118)   # masked cells: in no map, and neither light nor dark
+NOTHING = (118, 118, 118)   # masked cells: a medium grey that is in no map
 
 ANCHORS: Mapping[ColourMap, tuple[str, ...]] = {
     "density": ("080818", "261e5c", "682a78", "b03c64", "e86c42", "fab058", "fef4d0"),
@@ -62,5 +62,5 @@ def png(picture: Picture) -> bytes:
 
 
 def data_url(picture: Picture) -> str:
-    """The picture as text that an HTML page can hold."""
+    """The picture as a data URL for an HTML page."""
     return "data:image/png;base64," + base64.b64encode(png(picture)).decode()

@@ -1,7 +1,7 @@
-"""Controls: each shows one field of a panel's state, and asks for it to be changed.
+"""Controls: each shows one field of a panel's state, and requests changes of it.
 
-The state owns the value, never the widget: sliders of ipywidgets silently clamp to their ends, so a value beyond them
-widens the slider, and what is typed is taken as it is.
+The state owns the value, never the widget: sliders of ipywidgets silently clamp to their ends, so a value beyond the ends
+widens the slider, and typed values are not changed.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Control(ABC):
         self._ask: Ask = lambda **fields: None
 
     def connect(self, ask: Ask) -> None:
-        """Have changes asked for by calling `ask(field=value)`."""
+        """Request changes by calling `ask(field=value)`."""
         self._ask = ask
 
     def show(self, state: Any) -> None:
-        """Show the field's value; that asks for nothing."""
+        """Show the field's value, without requesting a change."""
         self._showing = True
         try:
             self._show(getattr(state, self.field))
@@ -40,7 +40,7 @@ class Control(ABC):
             self._showing = False
 
     def ask(self, value: Any) -> None:
-        """Ask for a new value, unless it is only being shown."""
+        """Request a new value, unless the control is only being updated."""
         if not self._showing:
             self._ask(**{self.field: value})
 
@@ -79,7 +79,7 @@ class LogSlider(Control):
         """Change the ends of the slider."""
         self._showing = True
         bottom, top = math.floor(math.log10(low)), math.ceil(math.log10(high))
-        self.slider.min = min(self.slider.min, bottom)   # ipywidgets refuses ends that cross
+        self.slider.min = min(self.slider.min, bottom)   # ipywidgets rejects a lower end above the upper one
         self.slider.max = top
         self.slider.min = bottom
         self._showing = False
@@ -91,7 +91,7 @@ class LogSlider(Control):
         try:
             value = float(self.entry.value)
         except ValueError:
-            value = math.nan   # which the state refuses, with a sentence
+            value = math.nan   # rejected by the state, with an error message
         self.ask(value)
 
     def _show(self, value: float) -> None:
@@ -127,7 +127,7 @@ class Steps(Control):
 
 
 class Choice(Control):
-    """One of several values, each with the text that stands for it."""
+    """One of several values, each with its text."""
 
     def __init__(self, field: str, label: str, options: Mapping[str, Any] | Sequence[Any]) -> None:
         super().__init__(field)
@@ -144,7 +144,7 @@ class Choice(Control):
 
 
 class Number(Control):
-    """A number that is typed."""
+    """A typed number."""
 
     def __init__(self, field: str, label: str, whole: bool = False) -> None:
         super().__init__(field)
@@ -179,7 +179,7 @@ class Toggle(Control):
 
 
 def button(label: str, action: Callable[[], object], tooltip: str = "") -> widgets.Button:
-    """A button that does something."""
+    """A button that calls `action`."""
     made = widgets.Button(description=label, tooltip=tooltip or label, layout=widgets.Layout(width="auto"))
     made.on_click(lambda pressed: action())
     return made

@@ -1,4 +1,4 @@
-// A button that copies a text. Pages that are not served from this machine may lack the clipboard, so there is a second way.
+// A button that copies a text. Pages from another machine may have no clipboard access, so there is a second method.
 
 async function copy(text) {
   if (navigator.clipboard && window.isSecureContext) {

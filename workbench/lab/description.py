@@ -1,7 +1,7 @@
-"""What a panel shows, as plain values: what pure functions return, what views draw, and what tests look at.
+"""The content of a panel as plain values, returned by pure functions, drawn by views and inspected by tests.
 
 Large pictures are bytes with a window into the data, drawn on a canvas; charts are HoloViews elements, which are
-descriptions already. Nothing here knows a widget.
+descriptions already. This module does not depend on widgets.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from workbench.errors import WorkbenchError
 
-STATIC = "LOSSBENCH_STATIC"   # when it is set, panels and charts display as HTML: for pages that no kernel stands behind
+STATIC = "LOSSBENCH_STATIC"   # if set, panels and charts display as HTML: for pages without a kernel
 
 Window = tuple[float, float, float, float]   # left, right, bottom, top, in the unit of the data
 ColourMap = Literal["density", "values", "difference"]
@@ -25,7 +25,7 @@ COLUMNS: Mapping[str, int] = {"circles": 3, "lines": 4, "points": 2, "boxes": 4}
 
 
 def checked_window(given: Any) -> Window | None:
-    """A window as floats; what is none is refused. None stands for everything.
+    """A window as floats; raises for anything else. None means everything.
 
     >>> checked_window([0, 1, 0, 2])
     (0.0, 1.0, 0.0, 2.0)
@@ -37,7 +37,7 @@ def checked_window(given: Any) -> Window | None:
     except (TypeError, ValueError):
         raise WorkbenchError(f"window must be left, right, bottom and top; got {given!r}") from None
     if not (math.isfinite(right - left) and left < right and math.isfinite(top - bottom) and bottom < top):
-        raise WorkbenchError(f"window must be rising from left to right and from bottom to top; got {given!r}")
+        raise WorkbenchError(f"window must be finite, with left < right and bottom < top; got {given!r}")
     return left, right, bottom, top
 
 
@@ -46,7 +46,7 @@ class Marks:
     """Shapes over a picture, in the unit of the data.
 
     `places` has a row for each: (x, y, radius) of circles, (x0, y0, x1, y1) of lines, (x, y) of points,
-    (left, right, bottom, top) of boxes. `ids` makes them clickable: the panel is told which was chosen.
+    (left, right, bottom, top) of boxes. `ids` makes them clickable: the panel receives the id of a clicked shape.
 
     >>> Marks("circles", [[0.5, 0.5, 0.1]], "#ffffff", "halos").places.shape
     (1, 3)
@@ -77,8 +77,8 @@ class Marks:
 class Picture:
     """One pane: bytes (height, width), row 0 at the top, in a colour map whose ends mean `low` and `high`.
 
-    `window` is what the picture covers. On a logarithmic scale the byte is linear in the logarithm of the value. Byte 0 is
-    "nothing here" when `empty` is true: masked cells, for instance.
+    `window` is the area of the picture. On a logarithmic scale the byte is linear in the logarithm of the value. If `empty`
+    is true, byte 0 means no value, as in masked cells.
     """
 
     title: str
@@ -104,17 +104,17 @@ Severity = Literal["", "good", "bad"]
 
 @dataclass(frozen=True)
 class Fact:
-    """A figure that is shown beside its name; `verdict` colours it and puts a sign before it."""
+    """A figure with its name; `verdict` selects its colour and a sign before it."""
 
     name: str
     value: str
     verdict: Severity = ""
-    meaning: str = ""   # shown when the pointer rests on it
+    meaning: str = ""   # the tooltip
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows of text under a heading; `chosen` is the row that is emphasised."""
+    """Rows of text under a heading; `chosen` is the emphasised row."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...] = ()
@@ -122,7 +122,7 @@ class Table:
 
 
 class Charts(Mapping[str, Any]):
-    """Charts by name, each made when it is first looked at: making one takes longer than a slider may wait.
+    """Charts by name, each made at its first access, because making one is too slow for every slider step.
 
     >>> charts = Charts({"curve": lambda: print("made") or "a curve"})
     >>> list(charts), charts["curve"], charts["curve"]
@@ -148,10 +148,10 @@ class Charts(Mapping[str, Any]):
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """Everything that a panel shows in one moment.
+    """Everything that a panel shows at one time.
 
-    `pictures` are side by side and move together, `detail` stands by itself; `charts` are HoloViews elements by name,
-    always the same names and the same structure in one panel, so that views update what is there.
+    `pictures` are side by side with linked windows, `detail` is independent; `charts` are HoloViews elements by name,
+    always with the same names and structure in one panel, so that views can update them.
     """
 
     pictures: tuple[Picture, ...] = ()

@@ -1,8 +1,8 @@
-"""A panel without its widgets: the state, what was computed for it, and the work under way.
+"""A panel without its widgets: the state, the results for it, and the running work.
 
-What is computed falls into stages, each with the part of the state that it depends on. When the state changes, only stages
-that were never computed for such a state run, in the background and in order; everything else is there at once. No view is
-needed for any of it, so a script and a test use a panel as a user does.
+Computation is divided into stages, each with the part of the state that it depends on. After a change of the state, only
+stages without a result for the new state run, in order, in the background; other results are available at once. No view is
+needed, so scripts and tests use a panel as a user does.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Results = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of what a panel computes.
+    """One step of a panel's computation.
 
-    `work(state, results, job)` returns the result; `results` has those of the stages before it. It calls `job(share, text)`
-    now and then, which ends it when nobody waits any more, and may call `job.show(...)` with what there is so far.
-    `depends(state)` is what the result depends on. A stage `on_demand` runs when it is asked for.
+    `work(state, results, job)` returns the result; `results` has those of earlier stages. It calls `job(share, text)`
+    regularly, which raises when the result is no longer needed, and may call `job.show(...)` with a partial result.
+    `depends(state)` is the part of the state that the result depends on. A stage `on_demand` runs only on request.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Status:
-    """What a panel is doing: nothing, or something, so far; or why it could not."""
+    """What a panel is doing: idle, working (with progress), or failed (with the reason)."""
 
     busy: bool = False
     share: float = 0.0
@@ -47,32 +47,32 @@ class Status:
 
 
 class Engine(Generic[State]):
-    """State, results and work of a panel; `changed` is called, where widgets may be touched, whenever there is news."""
+    """State, results and work of a panel; `changed` is called after every change, in a thread that may change widgets."""
 
     def __init__(self, state: State, stages: Sequence[Stage], deliver: Deliver) -> None:
         self.state = state
         self.stages = {stage.name: stage for stage in stages}
         self.status = Status()
-        self.partial: dict[str, Any] = {}    # of stages under way
+        self.partial: dict[str, Any] = {}    # results of running stages
         self.changed: Callable[[], object] = lambda: None
         self._deliver = deliver
         self._memory = Memory()
         self._following, self._asked = Lane(), Lane(pause=0.0)
         self._under_way: list[Job] = []
         self._failed: dict[Hashable, str] = {}
-        self._refused = ""   # why the last change was
+        self._refused = ""   # the reason why the last change was rejected
         self._closed = False
 
-    # What there is.
+    # Results.
 
     def results(self, state: State | None = None) -> dict[str, Any]:
-        """The results for a state, the present one by default, of the stages that have one."""
+        """The available results for a state, by default the present one."""
         state = self.state if state is None else state
         found = {name: self._memory.find(self._key(stage, state)) for name, stage in self.stages.items()}
         return {name: result for name, result in found.items() if result is not None}
 
     def settled(self, timeout: float | None = None) -> dict[str, Any]:
-        """The results for the present state, when all that need not be asked for are there; waits for them."""
+        """Wait for the results of all stages not on demand, and return all results for the present state."""
         while self._missing(self.state):
             key = self._key(self._missing(self.state)[0], self.state)
             if key in self._failed:
@@ -83,10 +83,10 @@ class Engine(Generic[State]):
                 raise WorkbenchError(f"the panel must be done within {timeout:g} s; it is still at: {self.status.text}")
         return self.results()
 
-    # What can be done.
+    # Actions.
 
     def change(self, **fields: Any) -> bool:
-        """Change fields of the state. What the state refuses leaves it as it was, and becomes the status."""
+        """Change fields of the state. If the state rejects them, it stays unchanged, and the status has the error."""
         try:
             state = dataclasses.replace(self.state, **fields)   # type: ignore[type-var]
         except WorkbenchError as error:
@@ -103,26 +103,26 @@ class Engine(Generic[State]):
         return True
 
     def refresh(self) -> None:
-        """Compute what is missing for the present state, and say that there is news."""
+        """Compute missing results for the present state, and call `changed`."""
         if self._missing(self.state):
             self._follow()
         else:
-            self._following.cancel()   # what runs is for a state that is no more
+            self._following.cancel()   # the running work is for an earlier state
             self._settle()
         self._news()
 
     def ask(self, name: str, then: Callable[[], object] = lambda: None) -> None:
-        """Run a stage that is on demand, for the present state, and those before it that are missing."""
+        """Run a stage on demand for the present state, after the missing stages before it."""
         stage, state = self.stages[name], self.state
         self._submit(self._asked, lambda job: self._run([*self._missing(state), stage], state, job), name, then)
         self._news()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until nothing is under way any more."""
+        """Wait until all work is done."""
         return self._following.wait(timeout) and self._asked.wait(timeout)
 
     def cancel(self) -> None:
-        """Ask everything under way to stop."""
+        """Request all running work to stop."""
         self._following.cancel()
         self._asked.cancel()
         self.partial.clear()
@@ -131,13 +131,13 @@ class Engine(Generic[State]):
 
     def close(self) -> None:
         """Stop, and forget everything."""
-        self._closed = True   # from here on nobody is told anything
+        self._closed = True   # no notifications from here on
         self.cancel()
         self.changed = lambda: None
         self._memory.clear()
         self.partial.clear()
 
-    # How it is done.
+    # Implementation.
 
     def _key(self, stage: Stage, state: State) -> Hashable:
         return stage.name, stage.depends(state)
@@ -168,7 +168,7 @@ class Engine(Generic[State]):
                 self._failed[key] = str(error)
                 raise
             if self._closed:
-                return   # what is kept now would never be let go
+                return   # a result kept now would never be released
             self._failed.pop(key, None)
             self._memory.keep(key, result)
             job.partial = None
@@ -185,10 +185,10 @@ class Engine(Generic[State]):
     def _ended(self, job: Job, then: Callable[[], object]) -> None:
         self._under_way = [other for other in self._under_way if other is not job]
         if self._closed:
-            release_memory()   # which the job still held when the panel was closed
+            release_memory()   # memory that the job still held when the panel was closed
             return
         if job.cancelled.is_set():
-            return   # whoever cancelled it has said so, or something newer is under way
+            return   # cancelling has set the status, or newer work is running
         self.partial.clear()
         if job.error:
             self._say(Status(error=job.error))
@@ -198,7 +198,7 @@ class Engine(Generic[State]):
         then()
 
     def _settle(self) -> bool:
-        """Say that nothing is being done, if so."""
+        """Set the status to idle if no work is left."""
         idle = all(job.cancelled.is_set() for job in self._under_way)
         if idle:
             self.status = Status(error=self._refused)

@@ -1,6 +1,6 @@
-"""What runs in the browser, read from the files beside this one.
+"""The scripts and style sheets for the browser, read from the files beside this one.
 
-Given a path, anywidget would watch the file, and for that keep every widget ever made, with all it shows.
+Given a path instead of text, anywidget would watch the file and therefore keep every widget and its content alive.
 """
 
 from __future__ import annotations

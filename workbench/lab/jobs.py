@@ -1,9 +1,9 @@
-"""Work in the background, one piece at a time, and of what waits only the newest: what a slider needs.
+"""Background work for sliders: one job at a time, and only the newest request is kept waiting.
 
-A slider asks far more often than work can be done. Each request waits a moment, so that one that is overtaken is never
-begun; a newer request also cancels the one under way, which notices when it next reports its progress. Results come back
-where widgets may be changed: in the event loop of the kernel, if there is one. So other cells run, and nothing is drawn in
-between two lines of them.
+A slider sends requests far faster than they can be processed. Each request is delayed (debounced), so a superseded request
+never starts; a newer request also cancels the running one, which stops at its next progress report. Results are delivered
+in the event loop of the kernel, if there is one, where widgets may be changed. So other cells can run, and no drawing
+interrupts them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from workbench.bounds.measure import Cancelled
 from workbench.errors import WorkbenchError
 
-PAUSE = 0.04      # seconds that a request waits for a newer one
+PAUSE = 0.04      # delay of a request in seconds, for newer ones to replace it
 REPORT = 0.08     # seconds between two reports of progress
 MOST_THREADS = 4
 
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class Job:
-    """One piece of work: `work(job)` is called in the background, and tells the job how far it is by calling it."""
+    """One piece of work: `work(job)` is called in the background, and calls the job to report progress."""
 
     work: Callable[[Job], Any]
     done: Callable[[Job], object]
@@ -39,36 +39,36 @@ class Job:
     share: float = 0.0
     text: str = ""
     value: Any = None
-    partial: Any = None            # what there is so far, for work that shows it
+    partial: Any = None            # the latest partial result, for work that shows it
     error: str = ""
     cancelled: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
     last_report: float = 0.0
 
     def __call__(self, share: float, text: str) -> None:
-        """Say how far it is, from 0 to 1; raises `Cancelled` when nobody waits any more."""
+        """Report progress from 0 to 1; raises `Cancelled` if the result is no longer needed."""
         if self.cancelled.is_set():
             raise Cancelled
         self.share, self.text = min(max(share, 0.0), 1.0), text
         self._report()
 
     def show(self, partial: Any) -> None:
-        """Say what there is so far; raises `Cancelled` when nobody waits any more."""
+        """Report a partial result; raises `Cancelled` if the result is no longer needed."""
         if self.cancelled.is_set():
             raise Cancelled
         self.partial = partial
         self._report()
 
     def cancel(self) -> None:
-        """Ask it to stop at its next report."""
+        """Request a stop at the next report."""
         self.cancelled.set()
 
     def is_set(self) -> bool:
-        """Whether to stop: so that a job can be given where an event is expected."""
+        """Whether to stop; so a job can be passed where an event is expected."""
         return self.cancelled.is_set()
 
     def run(self) -> None:
-        """Do the work, and deliver what came of it; whatever goes wrong becomes a sentence."""
+        """Do the work, and deliver its result; errors become sentences."""
         try:
             self(0.0, self.text)
             self.value = self.work(self)
@@ -90,10 +90,10 @@ class Job:
 
 
 class Lane:
-    """Runs the newest job, after a pause, when the one before it has ended; in a thread that all lanes take turns in.
+    """Runs the newest job after a pause, when the previous one has ended, in a thread pool shared by all lanes.
 
-    A few threads do for any number of panels. A new one for each job would leave memory behind: what a thread has freed
-    stays with it.
+    A few threads suffice for any number of panels. A new thread for each job would waste memory, because memory freed in a
+    thread stays with that thread.
     """
 
     def __init__(self, pause: float = PAUSE) -> None:
@@ -104,7 +104,7 @@ class Lane:
         self._working = False
 
     def submit(self, job: Job) -> None:
-        """Do this next; what waits is dropped, and what runs is asked to stop."""
+        """Run this job next; drops the waiting job, and requests the running one to stop."""
         with self._condition:
             self.cancel()
             self._waiting = job
@@ -114,7 +114,7 @@ class Lane:
             self._condition.notify_all()
 
     def cancel(self) -> None:
-        """Drop what waits, and ask what runs to stop."""
+        """Drop the waiting job, and request the running one to stop."""
         with self._condition:
             for job in (self._waiting, self._running):
                 if job is not None:
@@ -126,12 +126,12 @@ class Lane:
 
     @property
     def busy(self) -> bool:
-        """Whether anything runs or waits."""
+        """Whether a job runs or waits."""
         with self._condition:
             return self._working
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until nothing runs or waits any more."""
+        """Wait until no job runs or waits."""
         with self._condition:
             return self._condition.wait_for(lambda: not self._working, timeout)
 
@@ -142,7 +142,7 @@ class Lane:
                 self._running = None
 
     def _next(self) -> Job | None:
-        """The job that is still the newest after the pause; None, and the end of the thread, when there is none."""
+        """The job that is still the newest after the pause; None, which ends the thread, if there is none."""
         with self._condition:
             job = self._waiting
             while job is not None:
@@ -160,7 +160,7 @@ _threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="lossbench panel"
 
 
 def deliver_to_this_loop() -> Deliver:
-    """What calls back in the event loop that runs now, as in a cell; without one, at once, from where the work is done."""
+    """A function that calls back in the running event loop, as in a cell; without one, at once, in the calling thread."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:

@@ -10,7 +10,7 @@ import numpy as np
 from workbench.lab import colours
 from workbench.lab.description import Fact, Marks, Picture, Table
 
-SIGNS = {"good": "✓ ", "bad": "✗ ", "": ""}   # colour alone would not tell everybody
+SIGNS = {"good": "✓ ", "bad": "✗ ", "": ""}   # since some readers cannot see the colours
 
 STYLE = """
 .wb-facts { display: flex; flex-wrap: wrap; gap: 6px 22px; margin: 4px 0; color: var(--jp-ui-font-color1, inherit); }
@@ -31,7 +31,7 @@ STYLE = """
 
 
 def facts(given: Iterable[Fact]) -> str:
-    """Figures beside their names.
+    """Figures with their names.
 
     >>> facts([Fact("ratio", "8.1")])
     '<div class="wb-facts"><div class="wb-fact" title=""><span>ratio</span><b>8.1</b></div></div>'
@@ -70,7 +70,7 @@ def note(text: str) -> str:
 
 
 def picture(shown: Picture) -> str:
-    """A picture with its marks as a drawing that stands by itself."""
+    """A picture with its marks as a self-contained SVG."""
     height, width = shown.pixels.shape
     left, right, bottom, top = shown.window
     smooth = "auto" if width >= 200 else "pixelated"

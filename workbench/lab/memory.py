@@ -1,4 +1,4 @@
-"""What was computed for earlier states: going back to where a slider was must cost nothing."""
+"""Results for earlier states, so that moving a slider back costs nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_BYTES = 768 * 2**20   # so that a panel of a million particles, with all li
 
 
 class Memory:
-    """Results by what they depend on. Those not used for longest go when all together get too large; the newest stays.
+    """A cache of results. The least recently used are dropped when their total gets too large; the newest stays.
 
     >>> memory = Memory(most_bytes=10)
     >>> memory.keep("a", "one", nbytes=6); memory.keep("b", "two", nbytes=6)
@@ -26,12 +26,12 @@ class Memory:
 
     @property
     def nbytes(self) -> int:
-        """How large all results are."""
+        """The total size of all results."""
         with self._lock:
             return sum(nbytes for _, nbytes in self._held.values())
 
     def find(self, key: Hashable) -> Any:
-        """The result of this key, which is now the one used last; None if it is not there."""
+        """The result of this key, marked as used; None if there is none."""
         with self._lock:
             if key not in self._held:
                 return None

@@ -1,8 +1,8 @@
-"""The pattern of every panel: a frozen state, pure functions from it to what is shown, and a view that nobody has to write.
+"""The base of every panel: a frozen state, pure functions from it to the content, and a common view.
 
-A panel says what it computes (stages), what the user may change (controls), how results become pictures (`draw`) and which
-Python does the same (`code`). All else is here: work in the background, its progress, cancelling it, errors in a sentence,
-remembering, copying, reporting, closing. `docs/new-panel.md` makes one from nothing.
+A panel defines its computation (stages), its controls, its content (`draw`) and the equivalent Python (`code`). This module
+does the rest: background work, progress, cancelling, error messages, caching, copying, reports, closing. See
+`docs/new-panel.md` for a complete example.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class Panel(ABC, Generic[State]):
-    """What every panel can do. Show it by making it the last line of a cell."""
+    """The common part of all panels. The last line of a cell displays a panel."""
 
     title: ClassVar[str]
 
@@ -48,11 +48,11 @@ class Panel(ABC, Generic[State]):
         self._shown: Shown | None = None
         self._drawn_from: tuple[Any, ...] = ()
         self._home: Window | None = None
-        self._drawing = threading.RLock()   # without an event loop, news comes from the thread that does the work
+        self._drawing = threading.RLock()   # without an event loop, changes arrive from the worker thread
         replace_in_cell(self)
         self._engine.refresh()
 
-    # What a panel says.
+    # Defined by each panel.
 
     @abstractmethod
     def rows(self) -> Sequence[Sequence[Control | widgets.Widget]]:
@@ -60,29 +60,29 @@ class Panel(ABC, Generic[State]):
 
     @abstractmethod
     def draw(self, state: State, results: Results) -> Shown:
-        """What is shown, from the results that are there: a pure function, which returns soon."""
+        """The content, from the available results: a pure and fast function."""
 
     @abstractmethod
     def code_for(self, state: State) -> str:
         """The Python that reproduces what is shown."""
 
     def ready(self, results: Results) -> bool:
-        """Whether results are enough to draw anew; until they are, what was drawn before stays."""
+        """Whether the results suffice to draw again; until then the previous content stays."""
         return bool(results)
 
     def picked(self, label: str, chosen: int) -> None:
         """A mark with an id was clicked."""
 
-    # What a user may ask.
+    # For users.
 
     @property
     def state(self) -> State:
-        """What is chosen now."""
+        """The present choices."""
         return self._engine.state
 
     @property
     def result(self) -> dict[str, Any]:
-        """What was computed for this state, by name; waits for it, and raises if it failed."""
+        """The results for the present state, by name; waits for them, and raises if they failed."""
         return self._engine.settled(PATIENCE)
 
     @property
@@ -100,32 +100,32 @@ class Panel(ABC, Generic[State]):
         return self.code_for(self.state)
 
     def change(self, **fields: Any) -> bool:
-        """Change fields of the state, as the controls do; False, and a sentence in the panel, when they are refused."""
+        """Change fields of the state, as the controls do; False, and an error in the panel, if they are invalid."""
         changed = self._engine.change(**fields)
         if not changed and self._view is not None:
             self._view.show_state(self.state)
         return changed
 
     def ask(self, stage: str, then: Callable[[], object] = lambda: None) -> None:
-        """Start what runs only when it is asked for, as the panel's button does; `then` is called when it is done."""
+        """Start a stage on demand, as the panel's button does; `then` is called when it is done."""
         self._engine.ask(stage, then)
 
     def wait(self, timeout: float = PATIENCE) -> None:
-        """Wait until nothing is under way."""
+        """Wait until all work is done."""
         if not self._engine.wait(timeout):
             raise WorkbenchError(f"the panel must be done within {timeout:g} s; it is still at: {self.status.text}")
 
     def cancel(self) -> None:
-        """Stop what is under way."""
+        """Stop the running work."""
         self._engine.cancel()
 
     def save_report(self, path: str | Path | None = None) -> Path:
-        """Write what is shown as one HTML file that needs nothing else; returns where it is."""
+        """Write the content as one self-contained HTML file; returns its path."""
         named = f"lossbench-{self.title.lower()}-{datetime.now():%Y%m%d-%H%M%S}.html"
         return report.save(named if path is None else path, report.page(self.title, self.subject, self.shown, self.code()))
 
     def close(self) -> None:
-        """Stop, and let go of everything."""
+        """Stop, and release everything."""
         self._engine.close()
         with self._drawing:
             if self._view is not None:
@@ -136,11 +136,11 @@ class Panel(ABC, Generic[State]):
         gc.collect()   # widgets, and charts even more, are full of cycles
         release_memory()
 
-    # How it gets onto the page.
+    # Display.
 
     @property
     def widget(self) -> widgets.Widget:
-        """The panel as a widget, to be put among others."""
+        """The panel as a widget, to combine with others."""
         with self._drawing:
             if self._view is None:
                 self._view = View(self, self.title, self.rows(), self.state)
@@ -152,7 +152,7 @@ class Panel(ABC, Generic[State]):
             if self._view is not None:
                 try:
                     self._show_in(self._view)
-                except Exception as error:   # which no cell would show, as it happens in none
+                except Exception as error:   # no cell would show it, since none is running
                     log.exception("drawing a panel failed")
                     self._view.show_status(Status(error=f"{type(error).__name__}: {error}"))
 

@@ -1,11 +1,11 @@
-"""From data to pictures: a slice of a field, or particles seen along an axis, in a window, as bytes.
+"""Conversion of data to pictures: a slice of a field, or particles seen along an axis, in a window, as bytes.
 
-Pictures of one moment share a grid of pixels and a scale, so that what differs between two panes differs in the data. A
-slice that is larger than the picture is averaged block by block; errors are not, as the mean of errors hides the largest:
-of those a pixel shows the worst. What a pixel stands for is said in `Raster.block`, for whoever writes the note.
+Pictures shown together share a pixel grid and a scale, so that differences between panes are differences of the data. A
+slice larger than the picture is averaged over blocks of values; for errors a pixel shows the largest of its block, because
+a mean would hide it. `Raster.block` is the size of the blocks, for notes.
 
-Row 0 of a picture is at its top, and the vertical axis points up. All bytes but 0 are the scale, from `low` to `high`;
-0 is for places where there is nothing.
+Row 0 of a picture is at its top, and the vertical axis points up. Bytes from 1 are the scale, from `low` to `high`; byte 0
+means no value.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from workbench.lab.remembered import remembered
 PIXELS = 1024          # along the longer side
 FEWEST_PIXELS = 64
 PARTICLES_PER_PIXEL = 1.0   # on average, at least: smaller pixels show dust
-MIDDLE, STEPS = 128, 127     # the byte of zero in a picture of differences, and how many steps there are to either side
+MIDDLE, STEPS = 128, 127     # the byte of zero in a picture of differences, and the number of steps to each side
 
 
 # A field.
 
 @dataclass(frozen=True)
 class Cut:
-    """Which part of a field is looked at: the slice at `index` along `axis`, of a moment in `time`, within a window.
+    """The visible part of a field: the slice at `index` along `axis`, at one `time`, within a window.
 
     Axes are counted among the last three; the first of four is time. Fields of two axes have one slice.
     """
@@ -45,7 +45,7 @@ class Cut:
     pixels: int = PIXELS
 
     def plane(self, values: np.ndarray) -> np.ndarray:
-        """The slice of an array with the field's shape, row by row upwards: a view.
+        """The slice of an array with the field's shape, rows from the bottom up: a view.
 
         >>> Cut(axis=1, index=2).plane(np.arange(24).reshape(2, 3, 4)).tolist()
         [[8, 9, 10, 11], [20, 21, 22, 23]]
@@ -68,21 +68,21 @@ class Cut:
         return spacing[0], spacing[1]
 
     def cells(self, field: Field) -> tuple[slice, slice]:
-        """The rows and columns of the slice that the window touches; one at least."""
+        """The rows and columns of the slice that the window touches; at least one of each."""
         rows, columns = self.plane(field.values).shape
         down, across = self.steps(field)
         left, right, bottom, top = self.window or (0.0, columns * across, 0.0, rows * down)
         return _touched(bottom / down, top / down, rows), _touched(left / across, right / across, columns)
 
     def covered(self, field: Field) -> Window:
-        """What those cells cover: the window of the picture."""
+        """The area of these cells: the window of the picture."""
         down, across = self.steps(field)
         rows, columns = self.cells(field)
         return columns.start * across, columns.stop * across, rows.start * down, rows.stop * down
 
 
 def whole_window(field: Field, axis: int = 0) -> Window:
-    """What a slice across this axis covers.
+    """The window of a whole slice across this axis.
 
     >>> whole_window(Field(np.zeros((2, 3, 4)), spacing=(1.0, 0.5, 10.0)), axis=0)
     (0.0, 40.0, 0.0, 1.5)
@@ -92,7 +92,7 @@ def whole_window(field: Field, axis: int = 0) -> Window:
 
 @dataclass(frozen=True, eq=False)
 class Raster:
-    """Numbers to be shown: NaN where there is nothing. A pixel stands for at most `block` (rows, columns) of values."""
+    """Numbers to show, NaN where there is no value. A pixel represents at most `block` (rows, columns) values."""
 
     values: np.ndarray
     window: Window
@@ -100,7 +100,7 @@ class Raster:
 
 
 def slice_raster(field: Field, cut: Cut, like: Field | None = None) -> Raster:
-    """The mean of the valid values of each pixel; where `like` has none, there is nothing.
+    """The mean of the valid values of each pixel; NaN where `like` has no valid value.
 
     >>> slice_raster(Field([[1.0, 3.0], [5.0, np.nan]]), Cut(pixels=1)).values.tolist()
     [[3.0]]
@@ -117,9 +117,9 @@ def slice_raster(field: Field, cut: Cut, like: Field | None = None) -> Raster:
 
 
 def error_raster(original: Field, decoded: Field, limit: Limit, cut: Cut) -> Raster:
-    """Decoded less original in units of the limit: of each pixel, the one that is farthest from zero.
+    """Decoded minus original in units of the limit; a pixel shows the difference farthest from zero.
 
-    A limit of zero allows no error: the unit is then that of the data.
+    If the limit is zero, no error is allowed, and the unit is that of the data.
     """
     error, valid = _error(original, decoded, limit, cut)
     high = _blocks(np.where(valid, error, -np.inf), cut.pixels, np.maximum)
@@ -129,9 +129,9 @@ def error_raster(original: Field, decoded: Field, limit: Limit, cut: Cut) -> Ras
 
 
 def bytes_of(values: np.ndarray, low: float, high: float, logarithmic: bool = False) -> np.ndarray:
-    """Values as bytes 1 to 255 from low to high, those beyond as the nearest; 0 where NaN.
+    """Values as bytes 1 to 255 from low to high, clipped; 0 where NaN.
 
-    On a logarithmic scale, both ends must be positive; whatever is not positive is shown as the low end.
+    On a logarithmic scale, both ends must be positive; values that are not positive are shown as the low end.
 
     >>> bytes_of(np.array([[0.0, 1.0, 2.0, np.nan, 9.0]]), 0.0, 2.0).tolist()
     [[1, 128, 255, 0, 255]]
@@ -146,7 +146,7 @@ def bytes_of(values: np.ndarray, low: float, high: float, logarithmic: bool = Fa
 
 
 def difference_bytes(values: np.ndarray, most: float) -> np.ndarray:
-    """Differences as bytes: 128 is none, 1 and 255 are `most` to either side; 0 where NaN.
+    """Differences as bytes: 128 is zero, 1 and 255 are -`most` and `most`; 0 where NaN.
 
     >>> difference_bytes(np.array([[-1.0, 0.0, 0.5, 7.0, np.nan]]), 1.0).tolist()
     [[1, 128, 192, 255, 0]]
@@ -157,7 +157,7 @@ def difference_bytes(values: np.ndarray, most: float) -> np.ndarray:
 
 
 def slice_range(field: Field, cut: Cut, logarithmic: bool = False) -> tuple[float, float]:
-    """The ends of a scale for a whole slice, window or not: the smallest and largest value, positive ones if logarithmic.
+    """The ends of a scale for a whole slice, beyond the window: the smallest and largest value (if logarithmic, positive).
 
     A logarithmic scale spans six decades at most.
     """
@@ -177,9 +177,9 @@ def slice_range(field: Field, cut: Cut, logarithmic: bool = False) -> tuple[floa
 def envelope(
     field: Field, values: np.ndarray, window: Window | None = None, points: int = PIXELS
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A line of values as a curve: where, and what. `values` belong to the points of a field of one axis.
+    """A line of values as a curve: places and values. `values` belong to the points of a field of one axis.
 
-    Of each block, when there are more than can be drawn, the smallest and the largest, so that no peak is missed.
+    If there are too many to draw, the smallest and the largest of each block, so that no peak is missed.
 
     >>> line = Field([3.0, 1.0, 5.0, 4.0, 2.0, 2.0])
     >>> envelope(line, line.values, points=2)[1].tolist()
@@ -205,13 +205,13 @@ def _within(name: str, given: int, count: int) -> int:
 
 
 def _touched(low: float, high: float, count: int) -> slice:
-    """The cells between two places, in units of cells; rounding errors touch nothing."""
+    """The cells between two places, in units of cells; tolerant to rounding errors."""
     start = min(max(math.floor(low + 1e-6), 0), count - 1)
     return slice(start, min(max(math.ceil(high - 1e-6), start + 1), count))
 
 
 def _cut_out(field: Field, cut: Cut) -> tuple[np.ndarray, np.ndarray]:
-    """The values in the window, and which are valid."""
+    """The values in the window, and the mask of valid ones."""
     place = cut.cells(field)
     values = cut.plane(field.values)[place]
     valid = np.isfinite(values)
@@ -219,7 +219,7 @@ def _cut_out(field: Field, cut: Cut) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _error(original: Field, decoded: Field, limit: Limit, cut: Cut) -> tuple[np.ndarray, np.ndarray]:
-    """Errors in units of the limit, and where there are any: values that were lost are infinitely wrong."""
+    """Errors in units of the limit, and the mask of existing ones; the error of a lost value is infinite."""
     values, valid = _cut_out(original, cut)
     found = cut.plane(decoded.values)[cut.cells(original)]
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
@@ -238,9 +238,9 @@ def _raster(values: np.ndarray, field: Field, cut: Cut) -> Raster:
 
 
 def _blocks(values: np.ndarray, pixels: int, combined: np.ufunc) -> np.ndarray:
-    """As few rows and columns as there are pixels, all within one of equally many, combined; small arrays as they are."""
+    """An array reduced to at most `pixels` rows and columns by combining blocks; small arrays are unchanged."""
     rows, columns = values.shape
-    if rows > pixels:   # a block of rows at a time: each is read once, and in order
+    if rows > pixels:   # one block of rows at a time: each is read once, and in order
         ends = [*_first_of_blocks(rows, pixels), rows]
         blocks = (combined.reduce(values[start:end], axis=0) for start, end in itertools.pairwise(ends))
         values = np.stack(list(blocks))
@@ -255,9 +255,9 @@ def _first_of_blocks(count: int, blocks: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """Particles seen along an axis: where each is across and up in the picture, and the frame around all.
+    """Particles seen along an axis: the horizontal and vertical place of each in the picture, and the frame around all.
 
-    Of three axes, the other two remain in their order: along z, x points right and y up.
+    The other two of three axes keep their order: along z, x points right and y up.
     """
 
     across: np.ndarray
@@ -266,7 +266,7 @@ class Projection:
 
     @classmethod
     def of(cls, particles: Particles, axis: int = 2) -> Projection:
-        """The projection of these particles, which is kept as long as they are. Of two axes there is one only."""
+        """The projection of these particles, cached as long as they exist. Particles in 2-D have only one."""
 
         def made() -> Projection:
             positions = backend.to_host(particles.positions)
@@ -279,7 +279,7 @@ class Projection:
         return len(self.across)
 
     def within(self, window: Window) -> Projection:
-        """Those in a window, ends included; it need not lie in the frame."""
+        """The particles in a window, ends included; the window need not lie in the frame."""
         left, right, bottom, top = window
         if left <= self.frame[0] and self.frame[1] <= right and bottom <= self.frame[2] and self.frame[3] <= top:
             return Projection(self.across, self.up, window)
@@ -300,7 +300,7 @@ class Projection:
 
 
 def frame_of(particles: Particles, axis: int = 2) -> Window:
-    """The box seen along an axis or, in an open space, what the particles span; never of zero size.
+    """The box seen along an axis or, in open space, the extent of the particles; never of zero size.
 
     >>> frame_of(Particles([[1.0, 2.0, 3.0], [3.0, 2.0, 5.0]]), axis=2)
     (1.0, 3.0, 1.0, 3.0)
@@ -316,7 +316,7 @@ def frame_of(particles: Particles, axis: int = 2) -> Window:
 
 
 def grid_of(window: Window, count: int, pixels: int = PIXELS) -> tuple[int, int]:
-    """The height and width of a picture with square pixels, few enough that so many particles do not look like dust.
+    """The height and width of a picture with square pixels; fewer pixels for few particles.
 
     >>> grid_of((0.0, 4.0, 0.0, 1.0), 2_000_000), grid_of((0.0, 1.0, 0.0, 1.0), 10_000)
     ((256, 1024), (100, 100))
@@ -328,7 +328,7 @@ def grid_of(window: Window, count: int, pixels: int = PIXELS) -> tuple[int, int]
 
 
 def density_bytes(counts: np.ndarray, low: float, high: float, logarithmic: bool = True) -> np.ndarray:
-    """Counts as bytes 0 to 255 from low to high. Nothing is 0, and a lone particle something else.
+    """Counts as bytes 0 to 255 from low to high. Empty pixels are 0; a single particle is not.
 
     >>> density_bytes(np.array([[0, 1, 8, 64]]), 0.5, 64.0).tolist()
     [[0, 36, 146, 255]]
@@ -342,21 +342,21 @@ def density_bytes(counts: np.ndarray, low: float, high: float, logarithmic: bool
 
 
 def density_range(counts: np.ndarray, logarithmic: bool = True) -> tuple[float, float]:
-    """The ends of a scale for these counts, on which a lone particle stands out from nothing.
+    """The ends of a scale for these counts, on which a single particle differs from an empty pixel.
 
-    A linear one leaves out the densest pixels, one in a thousand, beside which all others would look empty.
+    A linear scale saturates for the densest pixels, one in a thousand; otherwise all others would look empty.
     """
     most = max(int(counts.max(initial=0)), 1)
     return (0.5, float(most)) if logarithmic else (0.0, max(_quantile(counts, 0.999), 1.0))
 
 
 def difference_range(difference: np.ndarray) -> float:
-    """The end of a scale for differences of counts: all but one in a thousand of those that are not zero are within it."""
+    """The end of a scale for differences of counts, which covers all but one in a thousand of the nonzero ones."""
     return max(_quantile(np.abs(difference), 0.999), 1.0)
 
 
 def _quantile(counts: np.ndarray, share: float) -> float:
-    """The count that this share of the pixels with any does not exceed."""
+    """The quantile of the counts of non-empty pixels at this share."""
     often = np.bincount(counts.ravel())
     often[0] = 0
     return float(np.searchsorted(np.cumsum(often), share * often.sum()))
@@ -371,9 +371,9 @@ def _shown_axes(particles: Particles, axis: int) -> tuple[int, int]:
 
 
 def _pixels(places: np.ndarray, low: float, high: float, count: int) -> np.ndarray:
-    """The pixel of each place, in the precision that the places themselves have."""
+    """The pixel of each place, computed in the precision of the places."""
     real = places.dtype.type
     scaled = places - real(low)
     scaled *= real(count / (high - low))
-    np.clip(scaled, 0, count - 1, out=scaled)   # what lies on the far side, or was rounded beyond
+    np.clip(scaled, 0, count - 1, out=scaled)   # places on the far edge, or rounded beyond it
     return scaled.astype(np.int32)

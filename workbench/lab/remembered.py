@@ -1,7 +1,7 @@
-"""What was worked out about data before, for as long as the data live: a slider step must not do it again.
+"""A cache of results about data objects, kept as long as the data, so that a slider step does not repeat work.
 
-Data are known by identity, not by content, which would take as long to compare as the work that is to be spared. Only what
-was used last is kept, so that somebody who looks through a thousand slices does not fill the memory.
+Data are identified by object identity: comparing their content would take as long as the work saved. Only recently used
+results are kept, so that looking through a thousand slices does not fill the memory.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _HELD: WeakKeyDictionary[object, dict[str, OrderedDict[Hashable, object]]] = Wea
 
 
 def remembered(owner: object, kind: str, key: Hashable, make: Callable[[], Result]) -> Result:
-    """What `make` returned for this key of this kind when it was last asked for; `owner` is what it is about.
+    """The cached result of `make` for this owner, kind and key; calls `make` if there is none.
 
-    It must not refer to its owner, which would then live for ever.
+    The result must not refer to its owner, which would then never be freed.
 
     >>> from workbench.data import Field
     >>> field = Field([1.0, 2.0])

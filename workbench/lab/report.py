@@ -1,6 +1,6 @@
-"""A report: everything that a panel shows as one HTML file, which needs no kernel, no server and no network.
+"""A report: the content of a panel as one HTML file that needs no kernel, server or network.
 
-Charts stay alive in it (BokehJS is inside), pictures are PNG, and the Python that makes the same result is at the end.
+Charts stay interactive (the file contains BokehJS), pictures are PNG, and the equivalent Python is at the end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STYLE = """
 
 
 def body(title: str, subject: str, shown: Shown, code: str) -> str:
-    """The report as a piece of a page, with the script that its charts need."""
+    """The report as a part of a page, with the script of its charts."""
     script, charts = _charts(shown.charts)
     pictures = [*shown.pictures, *([shown.detail] if shown.detail else [])]
     parts = [
@@ -48,7 +48,7 @@ def body(title: str, subject: str, shown: Shown, code: str) -> str:
 
 
 def page(title: str, subject: str, shown: Shown, code: str) -> str:
-    """The report as a page of its own."""
+    """The report as a complete page."""
     from workbench import __version__
 
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -58,12 +58,12 @@ def page(title: str, subject: str, shown: Shown, code: str) -> str:
 
 
 def library() -> str:
-    """BokehJS, as part of a page; `render_js` would add what other packages have registered, from outside."""
+    """BokehJS as part of a page; `render_js` would also load scripts registered by other packages from the network."""
     return "".join(f"<script>{code}</script>" for code in Resources(mode="inline", components=["bokeh"]).js_raw)
 
 
 def chart(model: Any) -> str:
-    """A Bokeh model as a piece of a page, with all it needs."""
+    """A Bokeh model as a self-contained part of a page."""
     script, place = components(model)
     return f"{library()}{place}{script}"
 

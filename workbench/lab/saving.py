@@ -1,4 +1,4 @@
-"""Writing the archive that a panel shows: a name, a button, and what came of it."""
+"""Saving the archive that a panel shows: a name, a button, and a message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workbench.lab.controls import button
 
 
 class SaveArchive:
-    """A field for a name and a button; `save(path)` writes, or says why it cannot."""
+    """A field for a name and a button; `save(path)` writes the archive, or raises with the reason."""
 
     def __init__(self, name: str, save: Callable[[str], Path]) -> None:
         self._save = save
@@ -23,7 +23,7 @@ class SaveArchive:
         self.widget = widgets.HBox([self.name, button("save archive", self.press), self.said])
 
     def press(self) -> None:
-        """Write it."""
+        """Write the archive."""
         try:
             self.said.value = f"saved as {html.escape(str(self._save(self.name.value)))}"
         except WorkbenchError as error:

@@ -1,6 +1,6 @@
-"""The widgets of a panel: they show what the panel says, and ask it for what the user wants. No decision is made here.
+"""The widgets of a panel: they show its content, and forward the user's requests. No decision is made here.
 
-Pictures are drawn at once; charts and tables, which take longer, when the slider rests.
+Pictures are drawn at once; charts and tables take longer and are drawn when the slider rests.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from workbench.lab.front_end import front_end
 log = logging.getLogger(__name__)
 Rows = Sequence[Sequence[Control | widgets.Widget]]
 BLINK = "show the first two pictures in turn at one place: what changes, jumps; or press b on a picture"
-RESTED = 0.25   # seconds without news after which charts are drawn, one after the other,
-BREATH = 0.01   # with so many in between, in which what the user does is heard
+RESTED = 0.25   # seconds without changes before charts are drawn, one after the other
+BREATH = 0.01   # seconds between two charts, for the events of the user
 
 
 class CopyButton(anywidget.AnyWidget):
-    """A button that copies a text to the clipboard of whoever looks at the page."""
+    """A button that copies a text to the clipboard of the browser's machine."""
 
     _esm = front_end("copy.js")
     text = traitlets.Unicode("").tag(sync=True)
@@ -43,7 +43,7 @@ class CopyButton(anywidget.AnyWidget):
 
 
 class Requests(Protocol):
-    """What a view asks of its panel."""
+    """The requests of a view to its panel."""
 
     def change(self, **fields: Any) -> object:
         """Change fields of the state."""
@@ -52,7 +52,7 @@ class Requests(Protocol):
         """A mark was clicked."""
 
     def cancel(self) -> object:
-        """Stop what is under way."""
+        """Stop the running work."""
 
     def save_report(self) -> Path:
         """Write the report."""
@@ -114,7 +114,7 @@ class View:
         )
         self.widget.add_class("wb-panel")
 
-    # What the panel says.
+    # From the panel.
 
     def show_state(self, state: Any) -> None:
         """Show the state in the controls."""
@@ -122,7 +122,7 @@ class View:
             control.show(state)
 
     def show_status(self, status: Status) -> None:
-        """Show what is being done, or what went wrong."""
+        """Show the running work, or the error."""
         text = html.escape(status.error or status.text)
         kind = 'class="wb-error" role="alert"' if status.error else 'role="status"'
         self.status.value = f"<span {kind}>{text}</span>"
@@ -130,7 +130,7 @@ class View:
         self.bar.layout.visibility = self.stop.layout.visibility = "visible" if status.busy else "hidden"
 
     def show(self, shown: Shown, window: Window | None, home: Window | None) -> None:
-        """Show pictures now, and everything else when there has been no news for a moment."""
+        """Show pictures now, and everything else after a moment without changes."""
         self.canvas.show(shown.pictures, home)
         self.blink.layout.display = "" if len(shown.pictures) > 1 else "none"
         wanted = [] if window is None else list(map(float, window))
@@ -148,13 +148,13 @@ class View:
             self.detail.show([detail], detail.window)
 
     def _show_chart(self, name: str, shown: Shown) -> None:
-        if not self.charts:   # all at once: children that come one by one may be drawn twice
+        if not self.charts:   # all at once: children added one by one may be drawn twice
             self.charts = {each: ChartView(element) for each, element in shown.charts.items()}
             self.chart_box.children = tuple(chart.widget for chart in self.charts.values())
         self.charts[name].show(shown.charts[name])
 
     def _show_drawers(self, shown: Shown) -> None:
-        """What can be pulled out: each stays open, or closed, while what is in it changes."""
+        """Show the drawers; each stays open or closed while its content changes."""
         *_, code = self.drawers.children
         if self.tables.keys() != shown.tables.keys():
             self.tables = {name: widgets.HTML() for name in shown.tables}
@@ -165,7 +165,7 @@ class View:
         code.value = f"<pre>{html.escape(self.copy.text)}</pre>"
 
     def _when_rested(self, steps: Sequence[Callable[[], object]]) -> None:
-        """Take these steps when nothing has happened for a moment; without an event loop, now."""
+        """Run these steps after a moment without changes; without an event loop, now."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -176,7 +176,7 @@ class View:
         def take(number: int) -> None:
             try:
                 steps[number]()
-            except Exception as error:   # which no cell would show, as it happens in none
+            except Exception as error:   # no cell would show it, since none is running
                 log.exception("drawing a chart failed")
                 self.show_status(Status(error=f"{type(error).__name__}: {error}"))
             if number + 1 < len(steps):
@@ -186,7 +186,7 @@ class View:
             self._resting.cancel()
         self._resting = loop.call_later(RESTED, take, 0)
 
-    # What the user does.
+    # From the user.
 
     def _looked(self, change: Any) -> None:
         window = tuple(self.canvas.window) if self.canvas.window else None
@@ -203,7 +203,7 @@ class View:
             self.saved.value = f'<span class="wb-error">{html.escape(str(error))}</span>'
 
     def close(self) -> None:
-        """Close all widgets, and let go of what they show: widgets refer to each other, so they go later."""
+        """Close all widgets, and release their content: widgets refer to each other, so they are freed only later."""
         if self._resting is not None:
             self._resting.cancel()
         self._resting = None
@@ -217,7 +217,7 @@ class View:
 
 
 def _close(widget: widgets.Widget) -> None:
-    """Close a widget and all inside it, with their layouts and styles, which would stay behind."""
+    """Close a widget and all its children, with their layouts and styles, which would otherwise stay alive."""
     for child in getattr(widget, "children", ()):
         _close(child)
     for name in ("layout", "style"):

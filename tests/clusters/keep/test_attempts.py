@@ -53,5 +53,5 @@ def test_the_original_is_the_last_resort(monkeypatch):
 def test_there_is_an_error_rather_than_other_groups(monkeypatch):
     no_moves(monkeypatch)
     monkeypatch.setattr(attempts, "pin", lambda scene, index: 0)
-    with pytest.raises(GuaranteeBroken, match="could not be set right"):
+    with pytest.raises(GuaranteeBroken, match="could not be repaired"):
         wb.clusters.correct(PARTICLES, decoded(), BOUND)

@@ -27,10 +27,10 @@ ORIGINAL = wb.Particles(POSITIONS, box=1.0)
         ({"linking_length": []}, "linking_length must be a number, or 1 to 64 of them; got []"),
         ({"linking_length": [0.1] * 65}, "linking_length must be a number, or 1 to 64 of them; got"),
         ({"unit": "mpc"}, "unit must be one of spacing, length; got 'mpc'"),
-        ({"min_members": 0}, "min_members must be a whole number from 1 on; got 0"),
-        ({"min_members": 2.0}, "min_members must be a whole number from 1 on; got 2.0"),
-        ({"min_members": True}, "min_members must be a whole number from 1 on; got True"),
-        ({"min_members": "20"}, "min_members must be a whole number from 1 on; got '20'"),
+        ({"min_members": 0}, "min_members must be a whole number, at least 1; got 0"),
+        ({"min_members": 2.0}, "min_members must be a whole number, at least 1; got 2.0"),
+        ({"min_members": True}, "min_members must be a whole number, at least 1; got True"),
+        ({"min_members": "20"}, "min_members must be a whole number, at least 1; got '20'"),
         ({"solver": "newton"}, "solver must be one of auto, pgd, refine; got 'newton'"),
     ],
 )
@@ -83,9 +83,9 @@ def test_lengths_are_in_the_unit_of_the_positions() -> None:
 @pytest.mark.parametrize(
     ("decoded", "message"),
     [
-        (POSITIONS.astype(np.float32), "must be float64, as the original ones are; got float32"),
-        (POSITIONS[:-1], "must have shape (20, 3), as the original ones have; got (19, 3)"),
-        (POSITIONS[:, :2], "must have shape (20, 3), as the original ones have; got (20, 2)"),
+        (POSITIONS.astype(np.float32), "must be float64, like the original; got float32"),
+        (POSITIONS[:-1], "must have shape (20, 3), like the original; got (19, 3)"),
+        (POSITIONS[:, :2], "must have shape (20, 3), like the original; got (20, 2)"),
         (POSITIONS + 0.5, "positions in a periodic box must lie in [0, 1)"),
         (np.where(POSITIONS > 0.9, np.nan, POSITIONS), "finite"),
         (POSITIONS[::-1].copy(), "coordinates are off by up to"),
@@ -148,4 +148,4 @@ def test_progress_is_told_and_rises() -> None:
     assert len(told) >= 3
     assert shares == sorted(shares)
     assert 0 < shares[0] <= shares[-1] < 1
-    assert any("pairs to set right" in text for _, text in told)
+    assert any("pairs to repair" in text for _, text in told)

@@ -24,12 +24,12 @@ WRONG = [
     ({"eb": "1e-3"}, "must be a positive number"),
     ({"kind": "pointwise", "eb": 1.0}, "less than 1"),
     ({"order": "random"}, "order must be one of keep, free"),
-    ({"axis": -1}, "axis must be a whole number from 0 on"),
+    ({"axis": -1}, "axis must be a whole number, at least 0"),
     ({"index": 1.5}, "index must be a whole number"),
     ({"time": True}, "time must be a whole number"),
     ({"window": (0, 1)}, "window must be left, right, bottom and top"),
-    ({"window": (1, 0, 0, 1)}, "window must be rising from left to right"),
-    ({"window": (0, 1, 0, math.inf)}, "window must be rising from left to right"),
+    ({"window": (1, 0, 0, 1)}, "window must be finite, with left < right and bottom < top"),
+    ({"window": (0, 1, 0, math.inf)}, "window must be finite, with left < right and bottom < top"),
 ]
 
 

@@ -27,9 +27,9 @@ REFUSED = [
     ({"shows": "both"}, "shows must be one of decoded, kept; got 'both'"),
     ({"axis": 3}, "axis must be one of 0, 1, 2; got 3"),
     ({"axis": True}, "axis must be one of 0, 1, 2; got True"),
-    ({"min_members": 1}, "min_members must be a whole number from 2 on; got 1"),
-    ({"min_members": math.nan}, "min_members must be a whole number from 2 on; got nan"),
-    ({"keep_members": 0}, "keep_members must be a whole number from 1 on; got 0"),
+    ({"min_members": 1}, "min_members must be a whole number, at least 2; got 1"),
+    ({"min_members": math.nan}, "min_members must be a whole number, at least 2; got nan"),
+    ({"keep_members": 0}, "keep_members must be a whole number, at least 1; got 0"),
     ({"codec": ""}, "codec must be the name of a codec; got ''"),
     ({"window": (1.0, 0.0, 0.0, 1.0)}, "window must be"),
     ({"window": (0.0, 1.0, 0.0)}, "window must be"),
@@ -47,7 +47,7 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(fields, complaint):
     ("kind", "ends"), [("halo", (1, 2)), ("link", (1,)), ("link", ()), ("star", (1,)), ("halo", (-1,))]
 )
 def test_what_is_chosen_has_the_ends_that_it_needs(kind, ends):
-    with pytest.raises(WorkbenchError, match="chosen by one particle and a link by two"):
+    with pytest.raises(WorkbenchError, match="a halo needs one particle and a link two"):
         Chosen(kind, ends)
 
 

@@ -223,7 +223,7 @@ def test_what_failed_and_what_lost_nothing_is_said():
     exact = Run({"id": "zfp"}, "zfp", wb.Absolute(1.0), figures={"rms_error": 0.0})
     found = draw(sample("two"), state_of("two"), results("two"), (failed, exact, *points("two")))
     assert "sz3 failed: no memory" in found.note
-    assert "as nothing was lost: zfp" in found.note
+    assert "lossless, so not in the charts: zfp" in found.note
     assert len(found.tables["operating points"].rows) == len(points("two"))
 
 

@@ -24,7 +24,7 @@ def panel() -> Any:
 def test_arrays_are_fields_and_other_things_are_refused() -> None:
     with wb.lab.limits(np.random.default_rng(1).normal(size=400)) as panel:
         assert panel.result["figures"].rate > 0
-    with pytest.raises(WorkbenchError, match="limits are those of fields"):
+    with pytest.raises(WorkbenchError, match="the limits panel needs a field"):
         wb.lab.limits(wb.synthetic.cosmic_web(n=4, seed=1))   # type: ignore[arg-type]
 
 

@@ -27,7 +27,7 @@ WRONG = [
     ({"regions": "many"}, "regions, unless 'auto', must be a whole number, at least 1; got 'many'"),
     ({"axis": -1}, "axis must be a whole number, at least 0"),
     ({"index": True}, "index must be a whole number"),
-    ({"window": (1, 0, 0, 1)}, "window must be rising from left to right"),
+    ({"window": (1, 0, 0, 1)}, "window must be finite, with left < right and bottom < top"),
 ]
 
 
@@ -60,9 +60,9 @@ def test_tiles_that_make_no_difference_are_not_offered():
 
 @pytest.mark.parametrize(("data", "complaint"), [
     ("snapshot.hdf5", "data must be a Field or a NumPy array; got str: open files with wb.open"),
-    (wb.Particles(np.zeros((3, 3)) + 1.0), "limits are those of fields; got Particles.* there is wb.lab.bounds"),
-    (np.full((16, 16), 2.5), "a field must vary to have a limit; all values are 2.5, which takes 0 bits each"),
-    (np.full((16, 16), np.nan), "at least 64 values that are finite and not masked.*; got 0"),
+    (wb.Particles(np.zeros((3, 3)) + 1.0), "the limits panel needs a field; got Particles.* use wb.lab.bounds"),
+    (np.full((16, 16), 2.5), "a field must vary to have a limit; all values are 2.5 and need 0 bits each"),
+    (np.full((16, 16), np.nan), "at least 64 values, finite and not masked.*; got 0"),
     (np.arange(30.0), "at least 64 values.*; got 30"),
     (wb.Field(np.arange(100.0), mask=np.arange(100) > 10), "at least 64 values.*; got 11"),
 ])

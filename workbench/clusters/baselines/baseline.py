@@ -1,4 +1,4 @@
-"""What a method made of decoded positions, what it costs, and what it broke."""
+"""The result of a baseline: the corrected positions, their cost, and the constraints that they violate."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from workbench.errors import WorkbenchError
 class Baseline:
     """The outcome of one method.
 
-    `positions` are what its decoder returns. `constraints` counts the pairs that it watches, `violated` those of them that
-    `positions` break all the same; `edited` counts particles, and `nbytes` is what storing their edits takes.
-    `largest_error` is along any axis, in units of the error bound: more than 1 breaks it.
+    `positions` are the decoder's output. `constraints` counts the constrained pairs, and `violated` those that `positions`
+    still violate; `edited` counts particles, and `nbytes` is the size of their stored edits. `largest_error` is the largest
+    along any axis, in units of the error bound: more than 1 violates the bound.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Baseline:
         return 8 * self.nbytes / len(self.positions)
 
     def halos_broken(self, groups: Groups, min_members: int = 20) -> int:
-        """How many of the original's groups, of those with at least so many members, are no group of `positions`.
+        """How many original groups with at least `min_members` members are not groups of `positions`.
 
         >>> pair = np.array([[0.0, 0.0], [0.1, 0.0], [0.3, 0.0]])
         >>> Baseline("none", pair, 0, 0, 0, 0, 0, 0.0).halos_broken(Groups.from_labels([0, 0, 0], 0.1), min_members=2)
@@ -48,7 +48,7 @@ class Baseline:
         found = friends_of_friends(Particles(self.positions, self.box), groups.linking_length, unit="length")
         large = groups.ids[groups.sizes >= min_members]
         before, after = (np.bincount(each.labels, minlength=len(each.labels)) for each in (groups, found))
-        # Labels are smallest indices: the same members have the same label.
+        # A label is the smallest index of a group, so equal groups have equal labels.
         stayed = np.bincount(groups.labels[groups.labels == found.labels], minlength=len(before))
         return int(((stayed[large] < before[large]) | (after[large] > before[large])).sum())
 

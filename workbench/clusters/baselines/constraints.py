@@ -1,11 +1,11 @@
-"""Which pairs of particles a method watches: every pair that could change, or fewer.
+"""The pairs of particles that a method constrains: every pair that could change, or fewer.
 
-A pair is vulnerable when errors of up to xi along each axis could make or break its link: when its distance lies within
-2 sqrt(D) xi of the linking length. The published code has three ways of choosing among these pairs; the last, a spanning
+A pair is vulnerable when errors of up to xi along each axis could make or break its link, so when its distance lies within
+2 sqrt(D) xi of the linking length. The published code selects among these pairs in three ways; the last, a spanning
 forest, is the strongest.
 
-All pairs within reach are listed first, safe ones too. That is what these methods do, and their weakness: the list grows
-with the square of the density, and groups are where particles are dense.
+All pairs within reach are listed first, safe ones too. This is the weakness of these methods: the list grows with the
+square of the density, and groups are dense.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Mode = Literal["pairwise", "filtered", "forest"]
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """Pairs of particles: those that are `linked` must stay friends, the others must not become friends."""
+    """Pairs of particles: must-link constraints where `linked` is true, cannot-link constraints elsewhere."""
 
     first: np.ndarray
     second: np.ndarray
@@ -35,11 +35,11 @@ class Constraints:
         return len(self.first)
 
     def select(self, chosen: np.ndarray) -> Constraints:
-        """Those where this mask is true."""
+        """The constraints where this mask is true."""
         return Constraints(self.first[chosen], self.second[chosen], self.linked[chosen])
 
     def violated(self, positions: np.ndarray, box: tuple[float, ...] | None, linking_length: float) -> int:
-        """How many of them these positions break.
+        """How many constraints these positions violate.
 
         >>> stay_apart = Constraints(np.array([0]), np.array([1]), np.array([False]))
         >>> stay_apart.violated(np.array([[0.0, 0.0], [0.5, 0.0]]), None, linking_length=0.5)
@@ -52,7 +52,7 @@ class Constraints:
 def squared_distances(
     positions: np.ndarray, first: np.ndarray, second: np.ndarray, box: tuple[float, ...] | None
 ) -> np.ndarray:
-    """The squared distances of pairs as friends of friends sees them: float64, nearest image, axis by axis."""
+    """The squared distances of pairs, computed as in friends of friends: float64, nearest image, axis by axis."""
     exact = positions.astype(np.float64, copy=False)
     total = np.zeros(len(first))
     for axis in np.moveaxis(nearest_image(exact[first] - exact[second], box), 1, 0):
@@ -61,11 +61,10 @@ def squared_distances(
 
 
 def watched_pairs(problem: Problem, mode: Mode = "pairwise") -> Constraints:
-    """The pairs that a mode of the published method watches.
+    """The pairs that a mode of the published method constrains.
 
-    "pairwise": all vulnerable pairs. "filtered": not those whose ends safe links join anyway. "forest": of the pairs that
-    may become friends those between two groups, of those that may part just enough to hold every group together, the first
-    in the order of the list.
+    "pairwise": all vulnerable pairs. "filtered": without pairs whose ends are connected by safe links. "forest": the
+    vulnerable non-links between two groups, and a spanning forest of the vulnerable links, chosen in the order of the list.
     """
     if mode not in get_args(Mode):
         raise WorkbenchError(f"mode must be one of {', '.join(get_args(Mode))}; got {mode!r}")
@@ -87,7 +86,7 @@ def watched_pairs(problem: Problem, mode: Mode = "pairwise") -> Constraints:
 
 
 def _pairs_within(problem: Problem, distance: float) -> tuple[np.ndarray, np.ndarray]:
-    """All pairs that are no farther apart, and perhaps some more."""
+    """All pairs at most `distance` apart, and possibly some more."""
     from scipy.spatial import cKDTree
 
     tree = cKDTree(problem.exact, boxsize=problem.original.box)
@@ -97,7 +96,7 @@ def _pairs_within(problem: Problem, distance: float) -> tuple[np.ndarray, np.nda
 
 
 def _components(count: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """A number for each particle, equal for those that these links join."""
+    """The connected component of each particle under these links, as a number."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -106,7 +105,7 @@ def _components(count: int, first: np.ndarray, second: np.ndarray) -> np.ndarray
 
 
 def _spanning_forest(pairs: Constraints, component: np.ndarray) -> np.ndarray:
-    """Which linked pairs, taken in their order, join components that those before them have not joined."""
+    """The linked pairs that, taken in order, join components not yet joined by earlier pairs."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import minimum_spanning_tree
 
@@ -115,7 +114,7 @@ def _spanning_forest(pairs: Constraints, component: np.ndarray) -> np.ndarray:
     components = int(component.max()) + 1
     _, earliest = np.unique(ends[0, candidates] * components + ends[1, candidates], return_index=True)
     candidates = candidates[earliest]
-    # The tree of least weight, where the weight is the place in the list, is what taking them in order gives.
+    # Taking pairs in order gives the minimum spanning forest, with the place in the list as weight.
     graph = coo_array((candidates + 1.0, (ends[0, candidates], ends[1, candidates])), (components, components))
     chosen = np.zeros(len(pairs), bool)
     chosen[minimum_spanning_tree(graph.tocsr()).data.astype(np.int64) - 1] = True

@@ -1,10 +1,10 @@
-"""Projected gradient descent on the squares of what is missing: every violated pair pulls or pushes its two ends.
+"""Projected gradient descent on a squared hinge loss: every violated pair pulls or pushes its two ends.
 
-The optimiser is Adam, and after each step every coordinate is brought back to within xi of the original one. Two particles
-in one place have no direction to part in; their pair is left out, so they stay where they are.
+The optimiser is Adam, and each step is projected onto the bound: every coordinate within xi of the original one. Two
+coincident particles have no direction of separation; their pair is left out, so they stay.
 
-Most pairs are never near to being violated. Looking only at those that could be, until some particle has travelled far
-enough to change that, gives the same numbers several times as fast.
+Most pairs are never close to a violation. Only pairs that could be violated are evaluated, until some particle has
+travelled far enough to change that; this gives the same numbers several times as fast.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from workbench.clusters.baselines.problem import Problem
 from workbench.data.periodic import nearest_image
 
 COINCIDENT = 1e-20   # pairs nearer than this are left out; a length, whatever its unit
-NEAR = 0.5           # pairs that are violated, or would be if their distance changed by this many xi, are looked at
-TRAVEL = 0.24        # until a particle has travelled this far, in xi: less than half of that
+NEAR = 0.5           # pairs are evaluated if violated, or if a change of their distance by this many xi would violate them
+TRAVEL = 0.24        # the pairs are selected again when a particle has travelled this far, in xi: less than half of NEAR
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """The step per iteration and Adam's epsilon, both lengths; the loss at which to stop, and the most iterations."""
+    """The step per iteration and Adam's epsilon (both lengths), the loss at which to stop, and the most iterations."""
 
     rate: float
     epsilon: float
@@ -33,9 +33,9 @@ class Schedule:
 
 
 def descend(problem: Problem, constraints: Constraints, margin: float, schedule: Schedule) -> tuple[np.ndarray, int]:
-    """The edit of every particle, and after how many iterations.
+    """The edit of every particle, and the number of iterations.
 
-    `margin` is how much nearer than the linking length friends must be, and how much farther others.
+    `margin` is how much nearer than the linking length linked pairs must be, and how much farther all others.
     """
     members, ends = np.unique(np.stack([constraints.first, constraints.second]), return_inverse=True)
     first, second = ends.reshape(2, -1)
@@ -63,7 +63,7 @@ def descend(problem: Problem, constraints: Constraints, margin: float, schedule:
 class _Pull:
     """The loss and its gradient. Where `sign` is 1, `target` is the largest distance allowed; where -1, the smallest.
 
-    Positions come as one row per axis.
+    Positions have one row per axis.
     """
 
     first: np.ndarray
@@ -73,13 +73,13 @@ class _Pull:
     box: tuple[float, ...] | None
 
     def near(self, positions: np.ndarray, change: float) -> _Pull:
-        """That of the pairs which are violated, or would be if their distances changed by this much."""
+        """The pull of pairs that are violated, or would be if their distances changed by this much."""
         _, _, excess = self._measure(positions)
         chosen = np.flatnonzero(excess > -change)
         return _Pull(self.first[chosen], self.second[chosen], self.sign[chosen], self.target[chosen], self.box)
 
     def _measure(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The difference of every pair, its distance, and by how much that is violated (negative: is not)."""
+        """The difference vector of every pair, its distance, and its violation (negative: not violated)."""
         difference = np.take(positions, self.first, axis=1) - np.take(positions, self.second, axis=1)
         difference = nearest_image(difference.T, self.box).T
         distance = np.sqrt(np.einsum("ap,ap->p", difference, difference))
@@ -101,7 +101,7 @@ class _Pull:
 
 
 class _Adam:
-    """Running means of the gradient and of its square, with the usual rates and the usual correction for their start."""
+    """Running means of the gradient and of its square, with the usual rates and bias correction."""
 
     MEAN, SQUARE = 0.9, 0.999
 

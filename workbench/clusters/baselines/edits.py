@@ -1,10 +1,10 @@
 """Edits as bytes: which particles are edited, and a code of a fixed number of bits for each of their coordinates.
 
-A code stands for a value on a regular grid over [-2 xi, 2 xi], which no edit leaves. Zero is not on that grid, and rounding
-to it may carry a coordinate out of the bound by half of its spacing: that is how the published format is, and it is kept.
-What was a mask and Huffman codes is gaps and codes in pcodec here, the coder of our own edits, so that methods are compared
-and not coders. (Opposite edits at the two ends of a link repeat themselves, which pcodec does not see: zstd makes the codes
-of a forest 13 to 22% smaller.)
+A code stands for a value on a regular grid over [-2 xi, 2 xi], the range of all edits. Zero is not on that grid, and
+rounding may move a coordinate out of the bound by half of the spacing; both are so in the published format. The published
+mask and Huffman codes are replaced by index deltas and codes in pcodec, the coder of our own edits, so that methods are
+compared rather than coders. (Opposite edits at the two ends of a link are redundant, which pcodec does not exploit: zstd
+makes the codes of a forest 13 to 22% smaller.)
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from workbench.codecs.pcodec import pack_integers, unpack_integers
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
 
-_HEADER = struct.Struct("<2I")   # how many particles are edited, and how many bytes say which
+_HEADER = struct.Struct("<2I")   # the number of edited particles, and of bytes for their indices
 
 
 @dataclass(frozen=True)
 class EditCoder:
-    """Edits of up to 2 `xi` along each axis in codes of so many `bits`."""
+    """Edits of up to 2 `xi` along each axis in codes of `bits` bits."""
 
     xi: float
     bits: int
@@ -43,7 +43,7 @@ class EditCoder:
         return math.sqrt(dimensions) * self.quantum
 
     def encode(self, edits: np.ndarray) -> bytes:
-        """The edits (N, D) as bytes, without the particles that move by no more than the quantum along every axis."""
+        """The edits (N, D) as bytes; particles that move by at most the quantum along every axis are left out."""
         chosen = np.flatnonzero((np.abs(edits) > self.quantum).any(axis=1))
         if not len(chosen):
             return b""

@@ -1,4 +1,4 @@
-"""The published correction in its three modes, and the plain way: all vulnerable particles exactly."""
+"""The published correction in its three modes, and the trivial method: all vulnerable particles stored exactly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workbench.data import Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees.correction import apply_correction, encode_correction
 
-# What the published code takes when nothing is said, whatever the unit of the positions.
+# The defaults of the published code, whatever the unit of the positions.
 LITERAL_STEP = 0.01
 LITERAL_TOLERANCE = 1e-10
 EPSILON = 1e-8   # Adam's, in the unit of the step
@@ -40,9 +40,8 @@ def published(
     in units of `xi`, and the descent ends when the loss is below `tolerance`, by default the square of the margin for
     quantisation: neither depends on the unit of length. `step=None` is the published setting: 0.01 and 1e-10, absolute.
 
-    Two things are our additions, without which there would be no comparison on most snapshots: the step in units of `xi`,
-    and the nearest images in periodic boxes. Nothing is checked at the end, as in the original: see `violated`,
-    `largest_error` and `halos_broken`.
+    We add the step in units of `xi` and the nearest images in periodic boxes; without them most snapshots could not be
+    compared. As in the original, nothing is checked at the end: see `violated`, `largest_error` and `halos_broken`.
 
     >>> original = Particles([[0.0, 0.0], [0.99, 0.0], [3.0, 0.0]])
     >>> decoded = np.array([[-0.05, 0.0], [1.04, 0.0], [3.0, 0.0]])

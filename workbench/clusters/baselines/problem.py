@@ -1,4 +1,4 @@
-"""What every method is given: original positions, decoded ones near them, and a linking length."""
+"""The input of every baseline: original positions, decoded positions within a bound, and a linking length."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workbench.data import Particles
 from workbench.data.periodic import nearest_image
 from workbench.errors import WorkbenchError
 
-ROUNDING = 1e-6   # by how much of xi an error may seem larger, because positions near a face of a box were wrapped
+ROUNDING = 1e-6   # relative tolerance of xi, since wrapping positions at a face of the box rounds them
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Problem:
 
     @functools.cached_property
     def start(self) -> np.ndarray:
-        """The decoded positions in float64: of their images, those next to the original ones."""
+        """The decoded positions in float64, each as the periodic image nearest to the original."""
         difference = self.decoded - self.exact
         return self.decoded + (nearest_image(difference, self.original.box) - difference)
 

@@ -1,4 +1,4 @@
-"""Keeping clusters: decoded particles have the groups of the original ones, exactly."""
+"""Keeping clusters: decoded particles have exactly the groups of the original particles."""
 
 from workbench.clusters.keep.correct import correct, keep_clusters
 from workbench.clusters.keep.correction import Correction

@@ -1,8 +1,8 @@
-"""Attempt after attempt, until decoded particles have the groups of the original ones.
+"""Repeated repair until decoded particles have the groups of the original ones.
 
-The first attempt sets nearly everything right. What no move can set right gets its original coordinates; that may disturb
-neighbours, so there the groups are compared again. The last look is always at all particles, sorted and searched anew. This
-ends: at the latest with the original itself, whose groups are its own.
+The first attempt satisfies nearly all constraints. Particles that no move can repair get their original coordinates; this
+may disturb neighbours, so groups are compared again there. The last step is always a global check: all particles, sorted
+and searched again. The loop terminates, in the worst case with all original coordinates.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from workbench.clusters.keep.scene import Scene
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.errors import GuaranteeBroken
 
-# What is done about pairs that stay wrong, by the number of attempts before.
-PIN_AFTER = 3           # both ends get their original coordinates,
-STRICT_AFTER = 5        # no margin is asked for,
-GROUPS_AFTER = 10       # all particles of the groups concerned get their original coordinates,
-EVERYTHING_AFTER = 40   # and so do all particles
-WATCHED = (2.0, 6.0)    # how far moves are watched, in bounds: in the first attempt, which has few collisions, and later
+# The escalation for pairs that stay wrong, by the number of earlier attempts.
+PIN_AFTER = 3           # both ends get their original coordinates
+STRICT_AFTER = 5        # the margin is dropped
+GROUPS_AFTER = 10       # all particles of the groups concerned get their original coordinates
+EVERYTHING_AFTER = 40   # all particles get their original coordinates
+WATCHED = (2.0, 6.0)    # interaction radius of moves, in bounds: in the first attempt, which has few collisions, and later
 MOST_ATTEMPTS = 48
 
 Progress = Callable[[float, str], object]   # with a method `watch(step)`, if it wants to see every Step
@@ -36,17 +36,17 @@ Progress = Callable[[float, str], object]   # with a method `watch(step)`, if it
 
 @dataclass(eq=False)
 class Attempts:
-    """The attempts at one set of particles, and what is to be told about them."""
+    """The repair of one set of particles, and its figures."""
 
     scene: Scene
     progress: Progress | None
     opened: int = 0
     needs: int = 0
-    violations: int = 0   # pairs that the last look found wrong
+    violations: int = 0   # pairs found wrong by the last global check
     descent: list[Step] = field(default_factory=list)
 
     def until_kept(self) -> None:
-        """Repair until a look at all particles, as they will be decoded, finds nothing that has to change."""
+        """Repair until a global check of all particles, as they will be decoded, finds no violated constraint."""
         scene, needs = self.scene, self._look(None)
         self.needs = len(needs)
         self.opened = sum(int(flags.sum()) for flags in groups_with_needs(scene, needs))
@@ -64,35 +64,35 @@ class Attempts:
         self._require_kept()
 
     def _require_kept(self) -> None:
-        """Search the groups anew, where that nothing has to change does not prove by itself that they are kept.
+        """Run the finder again where the absence of violated constraints does not prove that the groups are kept.
 
-        When all groups count, it does: each hangs together by links that are shorter than the linking length by the margin,
-        and none is nearer to another than the linking length and the margin. Small groups may be near each other, so then
-        the finder itself is asked, with both lengths.
+        It is a proof when all groups count: each group is connected by links shorter than the linking length by the margin,
+        and different groups are farther apart than the linking length plus the margin. With `min_members`, small groups may
+        be near each other, so the finder itself is run at both lengths.
         """
         scene, members = self.scene, self.scene.promise.min_members
         if members == 1:
             return
-        self._tell("searching the groups anew")
+        self._tell("finding the groups again")
         for number, groups in enumerate(scene.wanted):
             wanted = kept_labels(groups, members)
             cells = SortedCells.of(scene.particles(), scene.near(number))
             for length in sorted({scene.near(number), scene.far(number)}):
                 if bool((kept_labels(link(cells, length), members) != wanted).any()):
-                    raise GuaranteeBroken("groups differ where no pair of particles has to change: please report this")
+                    raise GuaranteeBroken("groups differ although no constraint is violated: please report this")
 
     def _look(self, region: Region | None) -> Needs:
         self._tell("comparing all groups" if region is None else "comparing the groups concerned")
         return find_needs(self.scene, region)
 
     def _attempt(self, needs: Needs) -> Array:
-        """Returns the particles that were put where they belong without regard for their neighbours."""
+        """Returns the particles that got their original coordinates without regard for their neighbours."""
         scene = self.scene
         if scene.attempts == MOST_ATTEMPTS:
-            raise GuaranteeBroken(f"{len(needs):,} pairs of particles could not be set right: please report this")
+            raise GuaranteeBroken(f"{len(needs):,} pairs of particles could not be repaired: please report this")
         scene.attempts += 1
         scene.strict = scene.strict or scene.attempts > STRICT_AFTER
-        self._tell(f"{len(needs):,} pairs to set right")
+        self._tell(f"{len(needs):,} pairs to repair")
         if scene.attempts > EVERYTHING_AFTER:
             forced = scene.xp.arange(len(scene), dtype=np.int32)
         elif scene.attempts > GROUPS_AFTER:
@@ -107,7 +107,7 @@ class Attempts:
         return forced
 
     def _moved(self, needs: Needs) -> Needs:
-        """Let particles move as the solver says; returns the needs that are still missed."""
+        """Move particles with the chosen solver; returns the constraints that are still violated."""
         solver, repair = self.scene.promise.solver, self._repair(needs)
         if solver == "refine":
             for partly in (False, True):
@@ -119,7 +119,7 @@ class Attempts:
         if solver == "auto" and len(missed := repair.missed()):
             self._descend(self._repair(missed))
             repair.move(4, partly=True)
-        if solver != "auto":   # which tried plain moves first
+        if solver != "auto":   # "auto" has tried plain moves first
             repair.relax()
         return repair.missed()
 
@@ -134,12 +134,12 @@ class Attempts:
 
     def _descended(self, step: Step, watch: Callable[[Step], object] | None) -> None:
         self.descent.append(step)
-        self._tell(f"descent, step {step.number + 1}: {step.violations:,} pairs to set right")
+        self._tell(f"descent, step {step.number + 1}: {step.violations:,} pairs to repair")
         if watch is not None:
             watch(step)
 
     def _weigh(self, needs: Needs) -> None:
-        """Estimate what storing that a particle moved will cost, from how often each kind of particle has a need."""
+        """Estimate the cost of storing that a particle moved, from how often particles of its context have a constraint."""
         scene, xp = self.scene, self.scene.xp
         if not len(needs):
             return

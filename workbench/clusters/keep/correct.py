@@ -1,7 +1,7 @@
-"""Decoded positions, corrected so that their groups are those of the original: exactly, or not at all.
+"""Correction of decoded positions so that their groups are exactly those of the original, or an error.
 
-Both sets are grouped; only groups that differ are opened, and only the pairs in which they differ have to change. That is a
-few percent of the particles, where listing every pair that an error could flip would take dozens of pairs for each.
+Both sets are grouped. Only groups that differ are examined, and only the pairs in which they differ have to change. These
+are a few percent of the particles; a list of every pair that an error could flip has dozens of pairs per particle.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def correct(
     solver: Solver = "auto",
     progress: Progress | None = None,
 ) -> Correction:
-    """Correct positions that some codec has decoded, so that the groups of `original` are kept, and so is the bound.
+    """Correct positions decoded by any codec, so that they have the groups of `original` and stay within the bound.
 
     `decoded[i]` stands for `original[i]`, within the bound; a number is an absolute bound. `progress` is called with the
-    share that is done and what is being done. If it has a method `watch`, that is called with every `Step`, of descent and
-    of moves, as it happens: how many pairs are still wrong, and by how much. Raising in either ends the work at once.
+    fraction done and a description. If it has a method `watch`, this is called with every `Step` of descent and of moves:
+    how many pairs are still wrong, and by how much. An exception raised in either stops the work at once.
 
     >>> original = Particles([[0.1, 0.5], [0.19, 0.5], [0.5, 0.5]], box=1.0)
     >>> correction = correct(original, [[0.09, 0.5], [0.2, 0.5], [0.5, 0.5]], 0.02, linking_length=0.1, unit="length")
@@ -51,11 +51,11 @@ def correct(
     given = decoded.positions if isinstance(decoded, Particles) else decoded
     shape = tuple(given.shape) if hasattr(given, "shape") else np.shape(given)
     if shape != expected:
-        raise WorkbenchError(f"decoded positions must have shape {expected}, as the original ones have; got {shape}")
+        raise WorkbenchError(f"decoded positions must have shape {expected}, like the original; got {shape}")
     positions = given if isinstance(decoded, Particles) else Particles(given, original.box).positions
     if positions.dtype != original.positions.dtype:
         raise WorkbenchError(
-            f"decoded positions must be {original.positions.dtype}, as the original ones are; got {positions.dtype}"
+            f"decoded positions must be {original.positions.dtype}, like the original; got {positions.dtype}"
         )
     limit = bound.limit(original.positions)
     found = check(original.positions, positions, limit, original.box)
@@ -75,9 +75,9 @@ def keep_clusters(
     progress: Progress | None = None,
     chunk: int | None = None,
 ) -> Correction:
-    """The correction of positions that are known to be within the limit, to be stored in chunks of so many particles."""
+    """The correction of positions already known to be within the limit, to be stored in chunks of `chunk` particles."""
     scene = Scene(original, decoded, limit, promise, chunk or len(original))
-    scene.strict = bool((bits_of(decoded) == bits_of(original.positions)).all())   # what is exact is left alone
+    scene.strict = bool((bits_of(decoded) == bits_of(original.positions)).all())   # exact positions are not moved
     attempts = Attempts(scene, progress)
     attempts.until_kept()
     _require_bound(scene)
@@ -105,7 +105,7 @@ def keep_clusters(
 
 
 def _close_calls(scene: Scene) -> int:
-    """How many pairs that decide have not been brought beyond the margin: none, where it was asked for to the end."""
+    """How many deciding pairs lie within the margin: none, unless the margin was dropped."""
     if not scene.strict:
         return 0
     scene.strict = False
@@ -118,4 +118,4 @@ def _require_bound(scene: Scene) -> None:
         return
     found = check(scene.original.positions[moved], scene.current[moved], scene.limit, scene.original.box)
     if not found.holds:
-        raise GuaranteeBroken(f"{len(found.broken):,} coordinates left their bound for the sake of clusters: please report")
+        raise GuaranteeBroken(f"{len(found.broken):,} coordinates left their bound while keeping clusters: please report")

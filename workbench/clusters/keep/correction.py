@@ -1,4 +1,4 @@
-"""What keeping clusters comes to: which decoded particles move where, and the bytes that say so."""
+"""The result of keeping clusters: the moves of decoded particles, and their encoding as bytes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from workbench.guarantees.sections import EDIT, PIN
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """What has to be done to decoded positions so that clusters are kept, and what comes out.
+    """The edits of decoded positions that keep clusters, and the corrected positions.
 
-    `index` are the particles that move (rising, int32), `rank` their moves, `pinned` those that get their original
-    coordinates. `opened` is how many groups were torn or joined before; `violations` how many pairs the last look found
-    wrong: none, or there would be no correction; `close_calls` how many pairs that decide lie within `margin` of a linking
-    length even so, because they do in the original.
+    `index` are the particles that move (ascending, int32), `rank` their moves, `pinned` the particles that get their
+    original coordinates. `opened` counts the groups that were split or joined before; `violations` the pairs found wrong by
+    the last global check (always 0, otherwise an error is raised); `close_calls` the deciding pairs that remain within
+    `margin` of a linking length because they are so in the original.
     """
 
     positions: Array
@@ -44,25 +44,25 @@ class Correction:
     descent: tuple[Step, ...] = field(repr=False)
     decoded: Array = field(repr=False)
     surmise: Surmise = field(repr=False)
-    groups: tuple[Groups, ...] = field(repr=False)   # of the original, and so of what comes out, at each linking length
+    groups: tuple[Groups, ...] = field(repr=False)   # of the original and the corrected positions, at each linking length
 
     @property
     def edited(self) -> int:
-        """How many particles come back at another place than without the correction."""
+        """How many particles the correction changes."""
         return len(self.index) + len(self.pinned)
 
     @property
     def nbytes(self) -> int:
-        """What storing the correction takes, as one chunk."""
+        """The size of the correction in bytes, stored as one chunk."""
         return sum(map(len, self.sections().values()))
 
     @property
     def bits_per_particle(self) -> float:
-        """The same for each particle."""
+        """The stored bits per particle."""
         return 8 * self.nbytes / len(self.positions)
 
     def sections(self, rows: slice = slice(None)) -> dict[str, bytes]:
-        """The correction of a run of particles as sections of their chunk; empty where there is nothing to correct."""
+        """The correction of a run of particles as sections of their chunk; empty if nothing is corrected."""
         begin, end, _ = rows.indices(len(self.decoded))
         first, last = np.searchsorted(self.index, [begin, end])
         index, rank = (self.index[first:last] - begin).astype(np.int32), self.rank[first:last]
@@ -74,7 +74,7 @@ class Correction:
 
 
 def corrected(decoded: Array, sections: Mapping[str, bytes]) -> Array:
-    """The decoded positions of a chunk, corrected as these sections say: what every reader does.
+    """The decoded positions of a chunk with the correction in these sections applied, as in every reader.
 
     >>> decoded = np.zeros((2, 3))
     >>> corrected(decoded, {}) is decoded
@@ -84,7 +84,7 @@ def corrected(decoded: Array, sections: Mapping[str, bytes]) -> Array:
 
 
 def _pins(index: np.ndarray, wanted: Array, decoded: Array) -> bytes:
-    """Original coordinates, as corrections of the decoded ones."""
+    """The original coordinates, encoded as corrections of the decoded ones."""
     if not len(index):
         return b""
     xp, dimensions = backend.namespace(decoded), decoded.shape[1]

@@ -1,8 +1,8 @@
-"""The moves that decoded particles can make: an alphabet, the plainest first, so that a move is stored as one small number.
+"""The alphabet of moves of decoded particles, simplest first, so that a move is stored as one small number.
 
-A move is a vector of whole steps of an eighth of the bound. Nothing needs finer ones: which group a particle belongs to can
-nearly always be set right by a move along one axis, by the bound or by half of it. The first ranks are those; their order
-is fixed, as archives hold ranks.
+A move is a vector of whole steps of an eighth of the bound. Finer steps are not needed: a move along one axis, by the bound
+or by half of it, nearly always restores the group of a particle. These moves have the first ranks. The order of ranks
+is fixed, because archives store ranks.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ FINE = 16    # the most steps along an axis; as in kernels/moves.cuh
 
 @dataclass(frozen=True, eq=False)
 class Alphabet:
-    """All moves (K, D), int32, by rank; the rank of every move by its number in base 33; and what each rank costs to store.
+    """All moves (K, D), int32, by rank; the rank of every move by its number in base 33; and the storage cost of each rank.
 
-    Costs are in 1/64 of a bit, and only guide the choice among moves: they are roughly what the coder needs for each.
+    Costs are in 1/64 of a bit and only guide the choice among moves: they approximate the code length.
     """
 
     moves: np.ndarray
@@ -36,7 +36,7 @@ class Alphabet:
 
 @functools.cache
 def alphabet(dimensions: int) -> Alphabet:
-    """The moves in so many dimensions.
+    """The moves in 2 or 3 dimensions.
 
     >>> alphabet(2).moves[:6].tolist()
     [[0, 0], [8, 0], [0, 8], [0, -8], [-8, 0], [8, 8]]

@@ -1,4 +1,4 @@
-"""A partition as a certificate names it: one label for every particle, and a fingerprint of all labels.
+"""A partition as stored in a certificate: one label for every particle, and a fingerprint of all labels.
 
 Labels are the smallest particle index of each group, so equal partitions have equal labels, and equal fingerprints,
 wherever they were computed. Groups too small to count have no label.
@@ -23,7 +23,7 @@ PREDICATE = (
 
 
 def kept_labels(groups: Groups, min_members: int = 1) -> Array:
-    """The label of every particle (int64) in a group of at least so many members; TOO_SMALL for all others.
+    """The label of every particle (int64) in a group of at least `min_members` members; TOO_SMALL for all others.
 
     >>> kept_labels(Groups.from_labels([0, 0, 2], 0.1), min_members=2).tolist()
     [0, 0, -1]
@@ -36,7 +36,7 @@ def kept_labels(groups: Groups, min_members: int = 1) -> Array:
 
 
 def fingerprint(labels: Array) -> str:
-    """BLAKE2b of these labels as little-endian 32-bit integers, 16 bytes of it, in hexadecimal.
+    """The 16-byte BLAKE2b digest of these labels as little-endian 32-bit integers, in hexadecimal.
 
     >>> fingerprint(np.array([0, 0, 2]))
     '4b1498922e76c823ed99f8f04ddfdee6'

@@ -1,4 +1,4 @@
-"""What is promised when clusters are kept: which groups, at which linking lengths."""
+"""The promise to keep clusters: which groups, at which linking lengths."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ MOST_LENGTHS = 64
 
 @dataclass(frozen=True)
 class KeepClusters:
-    """Decoded particles shall have the friends-of-friends groups of the original ones, exactly; for `keep=[...]`.
+    """Decoded particles have exactly the friends-of-friends groups of the original ones; for `keep=[...]`.
 
-    `linking_length` may be several. Of groups with fewer than `min_members` nothing is promised but that they do not grow
-    to as many, nor join larger ones. `solver` says how particles that have to move find their places: "pgd" by projected
-    gradient descent, "refine" by more bits of their error, "auto" by the plainest move that does, and descent for the rest.
+    `linking_length` may be several lengths. Groups with fewer than `min_members` members may change, but do not reach that
+    size and do not join larger groups. `solver` chooses how particles are moved: "pgd" by projected gradient descent,
+    "refine" by more bits of their residual, "auto" by the simplest move that suffices, and descent for the rest.
 
     >>> KeepClusters(0.2)
     KeepClusters(linking_length=(0.2,), unit='spacing', min_members=1, solver='auto')
@@ -50,19 +50,19 @@ class KeepClusters:
             raise WorkbenchError(f"unit must be one of {', '.join(get_args(Unit))}; got {self.unit!r}")
         members = self.min_members
         if isinstance(members, bool) or not isinstance(members, numbers.Integral) or members < 1:
-            raise WorkbenchError(f"min_members must be a whole number from 1 on; got {members!r}")
+            raise WorkbenchError(f"min_members must be a whole number, at least 1; got {members!r}")
         if self.solver not in get_args(Solver):
             raise WorkbenchError(f"solver must be one of {', '.join(get_args(Solver))}; got {self.solver!r}")
         object.__setattr__(self, "linking_length", tuple(sorted({float(length) for length in several})))
         object.__setattr__(self, "min_members", int(members))
 
     def lengths(self, particles: Particles) -> tuple[float, ...]:
-        """The linking lengths in the unit of the positions, rising."""
+        """The linking lengths in the unit of the positions, ascending."""
         assert isinstance(self.linking_length, tuple)
         return tuple(absolute_linking_length(particles, length, self.unit) for length in self.linking_length)
 
     def to_dict(self) -> dict[str, Any]:
-        """The promise, ready for JSON; how it was kept is no part of it."""
+        """The promise, ready for JSON; without the solver, which is not part of it."""
         return {
             "kind": self.kind, "linking_length": list(self.linking_length), "unit": self.unit,   # type: ignore[arg-type]
             "min_members": self.min_members,
@@ -70,7 +70,7 @@ class KeepClusters:
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> KeepClusters:
-        """The promise that `to_dict` described.
+        """The promise from the output of `to_dict`.
 
         >>> KeepClusters.from_dict(KeepClusters(0.2, min_members=20).to_dict()).min_members
         20

@@ -1,8 +1,9 @@
-"""Particles on the move, in rounds: each candidate proposes what meets most needs; the best in their surroundings move.
+"""Rounds of moves: each candidate proposes the move that satisfies most constraints; the locally best proposals are made.
 
-Plain moves come first, as they take the fewest bits; where no single move will do, projected gradient descent finds where
-several particles have to go together, and they then take the moves of the alphabet that lead there. Every move is checked
-for what it could break. All of it is deterministic: no result depends on the number of threads, or on the machine.
+A Luby-style independent set chooses the proposals of a round, so that neighbours do not move at the same time. Simple moves
+come first, since they take the fewest bits. Where no move of one particle suffices, projected gradient descent on a squared
+hinge loss finds joint target positions, and particles take the moves of the alphabet nearest to them. Every move is checked
+for links it could make or break. The result is deterministic: it depends on neither the number of threads nor the machine.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from workbench.clusters.sorted_cells import SortedCells
 
 MOST_ROUNDS = 64       # of moves: five are common
 MOST_STEPS = 60        # of descent
-MARGIN_OF_DESCENT = 1 / 64   # how far beyond what is needed descent aims, in bounds: so that rounding to moves leaves room
+MARGIN_OF_DESCENT = 1 / 64   # descent aims beyond the threshold by this much, in bounds: room for rounding to moves
 
 
 Phase = Literal["moves", "descent"]
@@ -30,10 +31,10 @@ Phase = Literal["moves", "descent"]
 
 @dataclass(frozen=True)
 class Step:
-    """One step of descent or one round of moves, counted from 0, which is what was there before.
+    """One step of descent or one round of moves, counted from 1; step 0 is the state before.
 
-    `missed` are the needs that are still missed, at either end, and `loss` half the squared misses there, in squared
-    bounds; to descent, strangers who would come near add to it. `violations` counts each need once.
+    `missed` counts the violated constraints at both ends, and `loss` is half the sum of their squared violations, in
+    squared bounds. The loss of descent also contains new label conflicts. `violations` counts each constraint once.
 
     >>> Step(3, 12, 0.5).violations
     6
@@ -52,12 +53,12 @@ class Step:
 
 @dataclass(eq=False)
 class Repair:
-    """An attempt to meet some needs; `watch`, if there is one, is told what each round of moves has come to."""
+    """An attempt to satisfy some constraints; `watch`, if given, is called with the outcome of each round of moves."""
 
     scene: Scene
     cells: SortedCells
     needs: Needs
-    watched: float   # how far moves are watched, in bounds
+    watched: float   # interaction radius of moves, in bounds
     watch: Callable[[Step], object] | None = None
     around: Surroundings = field(init=False)
     target: Array = field(init=False)   # where each candidate should go, as a displacement
@@ -71,10 +72,10 @@ class Repair:
         return len(self.around.candidates)
 
     def move(self, parts: int = 0, *, refine: bool = False, to_target: bool = False, partly: bool = False) -> None:
-        """Let candidates move until none has anything to gain.
+        """Let candidates move until no move is an improvement.
 
-        Tried are all moves in whole `parts` of a bound, more bits of each error (`refine`), and the moves near what descent
-        found (`to_target`); `partly` allows moves that only come nearer to what is needed.
+        The moves tried are all multiples of 1/`parts` of the bound, more bits of each residual (`refine`), and moves near
+        the result of descent (`to_target`); `partly` also allows moves that only reduce the violation.
         """
         xp, scene, moves = self.scene.xp, self.scene, alphabet(self.scene.original.dimensions)
         last = moves.last(parts) if parts else -1
@@ -92,7 +93,7 @@ class Repair:
         self._in_rounds(propose, pending)
 
     def relax(self) -> None:
-        """Let candidates go back, or take plainer moves, where that does as well."""
+        """Replace moves by simpler ones, or undo them, where the constraints stay satisfied."""
         xp, scene, moves = self.scene.xp, self.scene, alphabet(self.scene.original.dimensions)
 
         def propose(active: Array, proposed: Array, score: Array) -> None:
@@ -104,7 +105,7 @@ class Repair:
         self._in_rounds(propose, xp.ones(len(self), xp.uint8))
 
     def descend(self, report: Callable[[Step], object] | None = None) -> None:
-        """Find, by projected gradient descent, where candidates have to go together; they stay where they are."""
+        """Find joint target positions of the candidates by projected gradient descent; candidates do not move yet."""
         xp, scene, bound = self.scene.xp, self.scene, self.scene.bound
         displaced, ahead = xp.zeros_like(self.target), xp.zeros_like(self.target)
         loss, missed = xp.empty(len(self)), xp.empty(len(self), xp.int32)
@@ -122,13 +123,13 @@ class Repair:
         self.target = displaced
 
     def missed(self) -> Needs:
-        """The needs that are not met."""
+        """The violated constraints."""
         return self.needs.chosen(self.scene.xp.flatnonzero(self.needs.missed(self.scene)))
 
     def _in_rounds(self, propose: Callable[[Array, Array, Array], None], pending: Array) -> None:
-        """Let candidates propose, and carry out what is best, as long as there is anything.
+        """Repeat rounds of proposals and accepted moves until no proposal is accepted.
 
-        After the first round, those think again who are still pending and have seen someone move.
+        After the first round, only pending candidates with a neighbour that moved are evaluated again.
         """
         xp, scene, around = self.scene.xp, self.scene, self.around
         sight = around.start, around.end, around.neighbours, around.need_start, around.partner, around.slot
@@ -149,7 +150,7 @@ class Repair:
             score[accepted.astype(bool)] = 0
 
     def _show(self, number: int) -> None:
-        """Tell whoever watches what is missed after so many rounds."""
+        """Report the violations after this many rounds to `watch`."""
         if self.watch is None:
             return
         missed = 2 * int(self.needs.missed(self.scene).sum())
@@ -157,7 +158,7 @@ class Repair:
         self.watch(Step(number, missed, loss, "moves"))
 
     def _given(self) -> tuple[Any, ...]:
-        """What all kernels ask about the candidates."""
+        """The arguments about candidates that all kernels take."""
         scene, around = self.scene, self.around
         needs = around.need_start, around.partner, around.kind
         lists = around.candidates, around.start, around.end, around.neighbours, *needs

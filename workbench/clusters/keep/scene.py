@@ -1,4 +1,4 @@
-"""Decoded particles on their way back into the groups of the original ones: where they are, and where they belong."""
+"""The state of a repair: the current positions of decoded particles, and the groups that they must have."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
 from workbench.guarantees import Limit
 
-UNASKED = -1   # the group of particles among which nothing is asked; as in kernels/repair.cu
+UNASKED = -1   # in place of a group: too small to count, no constraints among such particles; as in kernels/repair.cu
 PINNED = -1    # in place of a move: the particle has its original coordinates; as in kernels/moves.cuh
 
 
 @dataclass(eq=False)
 class Scene:
-    """The original and the decoded particles, in the same order, and what has become of the decoded ones so far.
+    """The original and the decoded particles, in the same order, and the current state of the decoded ones.
 
-    `current` are the positions and `rank` the moves (int32; 0: none) that led there; both change as clusters are repaired.
+    `current` are the positions and `rank` the moves (int32; 0: none) from the decoded to the current positions; both change
+    during the repair.
     """
 
     original: Particles
@@ -37,9 +38,9 @@ class Scene:
     chunk: int                        # particles in a chunk of the file
     current: Array = field(init=False)
     rank: Array = field(init=False)
-    cost: Array = field(init=False)   # of each particle, what storing that it has moved takes, in 1/64 of a bit
+    cost: Array = field(init=False)   # of each particle: the cost of storing that it moved, in 1/64 of a bit
     strict: bool = False              # the linking lengths themselves decide, without a margin
-    attempts: int = 0                 # to set things right
+    attempts: int = 0                 # at a repair so far
 
     def __post_init__(self) -> None:
         xp = backend.namespace(self.decoded)
@@ -62,11 +63,11 @@ class Scene:
 
     @functools.cached_property
     def margin(self) -> float:
-        """How far from a linking length the pairs that decide shall stay: what single precision can do to a distance.
+        """The distance that deciding pairs keep from a linking length: the error of a distance in single precision.
 
-        So a finder that computes in float32, or that asks for less instead of at most, finds the same groups. Positions in
-        float64 are first rounded by such a finder, which costs more than the rounding of a difference. The margin is never
-        more than a small part of the bound, or it would take more bits than it is worth.
+        With it, a finder that computes in float32, or that tests `<` instead of `<=`, finds the same groups. Such a finder
+        first rounds positions in float64, a larger error than the rounding of a difference. The margin is limited to a
+        small part of the bound, since a larger one would cost too many bits.
         """
         particles = self.original
         reach = max(particles.box or map(abs, (*particles.lower.tolist(), *particles.upper.tolist())))
@@ -76,7 +77,7 @@ class Scene:
 
     @functools.cached_property
     def bound(self) -> float:
-        """The size of the bound: where it is relative, for a typical coordinate."""
+        """The size of the bound; if relative, for a typical coordinate."""
         if not self.limit.relative:
             return self.limit.value
         size = abs(self.original.positions)
@@ -102,12 +103,12 @@ class Scene:
 
     @functools.cached_property
     def surmise(self) -> Surmise:
-        """What a decoder can tell about the moves beforehand; they are named after it."""
+        """The side information that a decoder can compute about moves; moves are coded relative to it."""
         return Surmise.of(self.decoded, self.bound, self.lengths, self.original.box, self.chunk)
 
     @functools.cached_property
     def decoded_cells(self) -> list[SortedCells]:
-        """The decoded particles before any of them moved, for each linking length less the margin."""
+        """The decoded particles before any move, for each linking length less the margin."""
         decoded = Particles(self.decoded, self.original.box)
         return [SortedCells.of(decoded, length - self.margin) for length in self.lengths]
 
@@ -118,7 +119,7 @@ class Scene:
 
     @functools.cached_property
     def group(self) -> Array:
-        """For each linking length the label of every particle's group (int32), UNASKED in groups that are too small."""
+        """For each linking length the label of every particle's group (int32); UNASKED in groups that are too small."""
         rows = []
         for groups in self.wanted:
             label = groups.labels.astype(self.xp.int32)

@@ -1,6 +1,6 @@
-"""Who is near the particles that may move: all that a move of one of them could bring within reach, or lose.
+"""Neighbour lists of the particles that may move: all particles whose links a move could make or break.
 
-Lists are made for candidates alone, a few percent of the particles; there is no list of all pairs that an error could flip.
+Only candidates, a few percent of the particles, have lists; there is no list of all pairs that an error could flip.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from workbench.clusters.keep.needs import Needs
 from workbench.clusters.keep.scene import Scene
 from workbench.clusters.sorted_cells import SortedCells
 
-ROOM = 24             # neighbours for which each candidate has room; few have more
-MOST_LISTED = 2048    # as in kernels/surroundings.cu: in a pile of particles there is no end of neighbours
-MOST_OF_GROUP = 256   # neighbours of a candidate in its own group: in the core of a halo, so many tell enough
+ROOM = 24             # initial capacity of each candidate's list; few candidates have more neighbours
+MOST_LISTED = 2048    # as in kernels/surroundings.cu: limits the lists in overdense regions
+MOST_OF_GROUP = 256   # listed neighbours of a candidate's own group: enough in the core of a halo
 
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """The particles that may move (int32), in the order of their cells, and what each has to do with which others.
+    """The particles that may move (int32), in the order of their cells, with their neighbours and constraints.
 
-    The neighbours of candidate c are those from `start[c]` to `end[c]` of `neighbours`; its needs, with who is at the other
-    end, those from `need_start[c]` to `need_start[c + 1]`. `slot` is every particle's number among the candidates, or -1.
+    The neighbours of candidate c are entries `start[c]` to `end[c]` of `neighbours`; its constraints (needs) are entries
+    `need_start[c]` to `need_start[c + 1]` of `partner`, the particle at the other end, and `kind`. `slot` is every
+    particle's number among the candidates, or -1.
     """
 
     candidates: Array
@@ -37,10 +38,10 @@ class Surroundings:
 
     @classmethod
     def of(cls, scene: Scene, cells: SortedCells, needs: Needs, watched: float) -> Surroundings:
-        """Everything around the ends of these needs; `cells` hold the decoded particles.
+        """The surroundings of the ends of these constraints; `cells` hold the decoded particles.
 
-        Neighbours are listed as far as moves of together so many bounds (`watched`) reach; what longer ones bring about,
-        the next look finds.
+        Neighbours are listed up to the distance that moves adding up to `watched` bounds can bridge. The next global check
+        finds conflicts due to longer moves.
         """
         xp = scene.xp
         place = places_in(scene, cells)
@@ -60,7 +61,7 @@ class Surroundings:
 
 
 def places_in(scene: Scene, cells: SortedCells) -> Array:
-    """Where each particle stands in these cells."""
+    """The place of each particle in these cells."""
     place = scene.xp.empty(len(cells.order), scene.xp.int32)
     scene.kernel("surroundings", "invert")(len(cells.order), cells.order, place)
     return place
@@ -69,10 +70,10 @@ def places_in(scene: Scene, cells: SortedCells) -> Array:
 def neighbours_of(
     scene: Scene, cells: SortedCells, candidates: Array, place: Array, reach: float, own_reach: float, most: int
 ) -> tuple[Array, Array, Array]:
-    """Where the neighbours of each candidate begin and end, and all of them.
+    """The start and end of each candidate's neighbour list, and all lists.
 
-    `candidates` are in the order of the cells, `place` is every particle's place there. Of a candidate's own group,
-    neighbours are listed up to `own_reach`, and `most` of them; of all, no more than MOST_LISTED.
+    `candidates` are in the order of the cells, `place` is every particle's place there. Neighbours of a candidate's own
+    group are listed up to `own_reach`, at most `most` of them; a list has at most MOST_LISTED entries.
     """
     xp, grid = scene.xp, cells.grid
     blocks = cells.blocks, cells.block_key, cells.occupied, cells.first_cell, cells.first, cells.positions

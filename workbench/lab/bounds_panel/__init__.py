@@ -1,4 +1,4 @@
-"""Bounds: drag an error bound, and see at once what it costs and what it breaks."""
+"""The bounds panel: drag an error bound, and see its cost and its errors at once."""
 
 from workbench.lab.bounds_panel.code import code
 from workbench.lab.bounds_panel.drawing import draw

@@ -1,4 +1,4 @@
-"""The Python that does what the panel shows: to be pasted into a script."""
+"""The Python code that reproduces the panel's result, for a script."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from workbench.lab.bounds_panel.state import BoundsState
 
 
 def code(state: BoundsState, name: str, riders: bool = False) -> str:
-    """Compress, decompress and compare the data in the variable `name`; of particles with `riders`, the positions alone.
+    """Compress, decompress and compare the data in the variable `name`; with `riders` (companion arrays), positions alone.
 
     >>> print(code(BoundsState("sz3", "relative", 0.001), "field"))
     import workbench as wb
@@ -46,7 +46,7 @@ def bound_code(bound: Bound) -> str:
 
 
 def codec_code(codec: Codec) -> str:
-    """The codec as Python: its name, or with the options that are not the usual ones.
+    """The codec as Python: its name, or a call with the options that differ from the defaults.
 
     >>> from workbench.codecs import get
     >>> codec_code(get("pcodec")), codec_code(get("pcodec", level=4))

@@ -1,4 +1,4 @@
-"""From the state and what was computed to everything the bounds panel shows: a pure function, and a fast one."""
+"""Everything the bounds panel shows, as a fast, pure function of state and results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def draw(
     runs: Sequence[Run] = (),
     spectra: Spectra | None = None,
 ) -> Shown:
-    """What there is to see of a trial and of the runs before it; with less, less, in the same form.
+    """The pictures, charts and figures of a trial and of earlier runs; missing results leave parts empty, in the same form.
 
     >>> from workbench.data.synthetic import gaussian_field
     >>> waves = gaussian_field((32, 32), seed=1)
@@ -55,18 +55,18 @@ def _note(data: Particles | Field, state: BoundsState, trial: Trial | None, spec
 
 
 def _with_current(runs: Sequence[Run], trial: Trial | None) -> tuple[Run, ...]:
-    """All runs, the current one among them."""
+    """All runs, including the current one."""
     if trial is None or any(_same(run, trial.run) for run in runs):
         return tuple(runs)
     return (*runs, trial.run)
 
 
 def _same(one: Run, other: Run) -> bool:
-    """Whether two runs answer one question."""
+    """Whether two runs answer the same question."""
     return one.codec == other.codec and one.bound == other.bound and one.order == other.order
 
 
-# Figures beside their names.
+# Figures with their names.
 
 def facts(data: Particles | Field, trial: Trial) -> tuple[Fact, ...]:
     """The figures of a trial; none when it failed."""
@@ -100,7 +100,7 @@ def _infinite(value: float) -> str:
 
 
 def _worst(trial: Trial) -> Fact:
-    """The largest error as a share of what is allowed. The archive has checked it, in exact arithmetic."""
+    """The largest error as a share of the bound. The archive has checked it, in exact arithmetic."""
     limit, run = trial.limit, trial.run
     meaning = "every value was decoded and compared with the original before there was an archive"
     if limit.value == 0:
@@ -118,7 +118,7 @@ def _corrected(run: Run) -> Fact:
     return Fact("corrected", text, meaning=MEANINGS["corrected"])
 
 
-# The points that were tried.
+# The table of earlier runs.
 
 def table(data: Particles | Field, runs: Sequence[Run], current: Run | None) -> Table:
     """A row for each run, the current one emphasised."""

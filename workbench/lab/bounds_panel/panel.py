@@ -1,4 +1,4 @@
-"""`wb.lab.bounds`: drag an error bound, and see at once what it costs and what it breaks."""
+"""`wb.lab.bounds`: drag an error bound, and see its cost and its errors at once."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from workbench.lab.saving import SaveArchive
 
 
 def bounds(data: Particles | Field | np.ndarray) -> BoundsPanel:
-    """A panel to choose an error bound with: original, decoded and error side by side, figures, spectra, other codecs.
+    """A panel for choosing an error bound: original, decoded and error side by side, figures, spectra, other codecs.
 
-    Of particles, the positions are looked at.
+    For particles, it shows the positions.
 
     >>> from workbench.data.synthetic import gaussian_field
     >>> panel = bounds(gaussian_field((64, 64), seed=1))
@@ -73,7 +73,7 @@ class BoundsPanel(Panel[BoundsState]):
         return [[*choose, self._slider], self._view_controls(), act]
 
     def draw(self, state: BoundsState, results: Results) -> Shown:
-        """Pictures, charts and figures of the trial, and all that was tried before."""
+        """Pictures, charts and figures of the trial, and all earlier runs."""
         runs = tuple(self.history.values())
         return drawing.draw(self.data, state, results.get("trial"), runs, results.get("spectra"))
 
@@ -86,7 +86,7 @@ class BoundsPanel(Panel[BoundsState]):
         return "trial" in results
 
     def change(self, **fields: Any) -> bool:
-        """Change fields; another kind of bound keeps about its strictness, another axis shows the whole again."""
+        """Change fields; another kind of bound is about as strict, another axis resets the window."""
         if fields.get("kind", self.state.kind) != self.state.kind and "eb" not in fields:
             fields["eb"] = self.state.with_kind(fields["kind"], self.data).eb
         if fields.get("axis", self.state.axis) != self.state.axis:
@@ -100,12 +100,12 @@ class BoundsPanel(Panel[BoundsState]):
         return changed
 
     def save_archive(self, path: str | Path) -> Path:
-        """Write the archive of what is shown; returns where it is."""
+        """Write the archive that is shown; returns its path."""
         trial: Trial = self.result["trial"]
         return trial.archive.save(path).resolve()
 
     def _view_controls(self) -> list[Any]:
-        """What of the data is looked at."""
+        """The controls that choose the visible part of the data."""
         shape = () if isinstance(self.data, Particles) else self.data.shape
         self._index = Steps("index", "slice", 0, self._slices(self.state.axis) - 1)
         if isinstance(self.data, Particles):
@@ -122,12 +122,12 @@ class BoundsPanel(Panel[BoundsState]):
         shape = () if isinstance(self.data, Particles) else self.data.shape
         return int(shape[-3:][axis]) if len(shape) >= 3 else 1
 
-    # What is computed.
+    # Stages.
 
     def _try(self, state: BoundsState, results: Results, job: Job) -> Trial:
         trial = try_bound(self.data, state, job)
         self.history[_key(trial.run)] = trial.run
-        pictures(self.data, state, trial)   # which are kept, so that drawing them takes no time
+        pictures(self.data, state, trial)   # cached, so that drawing takes no time
         return trial
 
     def _spectra(self, state: BoundsState, results: Results, job: Job) -> Spectra:
@@ -146,7 +146,7 @@ class BoundsPanel(Panel[BoundsState]):
 
 
 def _alone(data: Particles | Field) -> Particles | Field:
-    """Positions without velocities and ids: these are stored exactly whatever the bound, and would only take memory."""
+    """Positions without velocities and ids, which are stored exactly at any bound and would only take memory."""
     if isinstance(data, Field) or (data.velocities is None and data.ids is None):
         return data
     return Particles(data.positions, data.box)

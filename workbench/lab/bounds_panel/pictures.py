@@ -1,6 +1,6 @@
-"""The pictures of the bounds panel: the original, what was decoded, and what differs.
+"""The pictures of the bounds panel: original, decoded, and difference.
 
-A picture is made once for each way of looking, and then the same object, so that a view need not send it again.
+A picture is made once for each view setting; later calls return the same object, so a view need not send it again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def pictures(data: Particles | Field, state: BoundsState, trial: Trial | None) -
 
 
 def note(data: Particles | Field, state: BoundsState, trial: Trial | None) -> str:
-    """What a pixel of the pictures is, and what they leave out."""
+    """The meaning of a pixel, and what the pictures leave out."""
     if isinstance(data, Particles):
         return "seen along an axis: particles in each pixel, and how many more or fewer after decoding"
     if len(data.shape) == 1:
@@ -51,7 +51,7 @@ def _of_field(field: Field, state: BoundsState, trial: Trial | None) -> tuple[Pi
 
 
 def _original(field: Field, state: BoundsState) -> tuple[Picture, tuple[int, int]]:
-    """The picture, and how many values a pixel stands for."""
+    """The picture, and how many values a pixel represents."""
 
     def made() -> tuple[Picture, tuple[int, int]]:
         low, high = projection.slice_range(field, state.cut, state.logarithmic)
@@ -67,7 +67,7 @@ def _original(field: Field, state: BoundsState) -> tuple[Picture, tuple[int, int
 
 
 def _decoded(field: Field, decoded: Field, limit: Limit, state: BoundsState, original: Picture) -> tuple[Picture, Picture]:
-    """What was decoded, on the scale of the original and without what that does not have; and the error."""
+    """The decoded field, on the scale of the original and empty where that is; and the error."""
     shown = projection.slice_raster(decoded, state.cut, like=field)
     pixels = projection.bytes_of(shown.values, original.low, original.high, original.logarithmic)
     error = projection.error_raster(field, decoded, limit, state.cut)
@@ -122,7 +122,7 @@ def _density(particles: Particles, state: BoundsState) -> tuple[Picture, np.ndar
 
 
 def _moved(decoded: Particles, state: BoundsState, original: Picture, counts: np.ndarray) -> tuple[Picture, Picture]:
-    """The decoded particles in the pixels of the original, and how many more or fewer are in each."""
+    """The decoded particles in the pixels of the original, and the difference of the counts."""
     found = Projection.of(decoded, state.axis).within(original.window).counts(original.pixels.shape)
     difference = found - counts
     most = projection.difference_range(difference)

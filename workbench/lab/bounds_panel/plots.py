@@ -1,4 +1,4 @@
-"""The charts of the bounds panel. Each has the same elements whatever there is to show: a view only changes data."""
+"""The charts of the bounds panel. Each always has the same elements, so that a view only changes data."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from workbench.lab.projection import envelope
 from workbench.lab.remembered import remembered
 
 BLUE, ORANGE, GREEN = COLOURS[:3]
-BAND = 0.01             # of the power spectrum: what cosmologists usually ask for
-HIGHEST_RATIO = 2.0     # where the chart ends: beyond, all is lost anyway
+BAND = 0.01             # of the power spectrum: the usual tolerance in cosmology
+HIGHEST_RATIO = 2.0     # the end of the chart: beyond it, the spectrum is lost anyway
 LETTERS = 11            # pixels
 ROWS = 10               # of a legend that still has room
 
@@ -32,12 +32,12 @@ ROWS = 10               # of a legend that still has room
 def charts(
     data: Particles | Field, state: BoundsState, trial: Trial | None, runs: Sequence[Run], spectra: Spectra | None
 ) -> Charts:
-    """All charts by name; a line of values has two more. What did not change is the same object as before."""
+    """All charts by name; a line of values has two more. Unchanged charts are the same objects as before."""
     there = trial if trial is not None and trial.outcome is not None else None
     owner: object = data if there is None else there
     measured: object = data if spectra is None else spectra
     current = None if trial is None else trial.run
-    key = tuple(map(id, runs)), id(current)   # which live as long as the chart, as it is kept with them
+    key = tuple(map(id, runs)), id(current)   # valid, since the chart is cached together with these objects
 
     def rates() -> tuple[Any, ...]:
         return rate_distortion_chart(data, runs, current), runs, current
@@ -53,7 +53,7 @@ def charts(
 
 
 def error_chart(trial: Trial | None) -> Any:
-    """How many values err by how much, in units of the bound."""
+    """The histogram of errors in units of the bound."""
     found = None if trial is None else trial.histogram
     edges = np.linspace(-1, 1, 65) if found is None else found.edges
     counts = np.zeros(len(edges) - 1) if found is None else found.counts
@@ -66,7 +66,7 @@ def error_chart(trial: Trial | None) -> Any:
 
 
 def spectrum_chart(spectra: Spectra | None) -> Any:
-    """The power that is left, wave number by wave number, and a band of one percent."""
+    """The ratio of decoded to original power by wave number, and a band of one percent."""
     k, ratio = (np.empty(0), np.empty(0)) if spectra is None else (spectra.k, spectra.ratio)
     drawn = np.isfinite(ratio)
     low, high = limits([*ratio[drawn], 1 - 2 * BAND, 1 + 2 * BAND])
@@ -87,21 +87,21 @@ class _Place:
     distortion: float
     codec: str
     bound: str
-    number: int   # of the codec, which decides colour and mark
+    number: int   # of the codec; selects colour and mark
 
     def row(self) -> tuple[Any, ...]:
         return self.bits, self.distortion, self.codec, self.bound, colour(self.number), marker(self.number)
 
 
 def measures(data: Particles | Field) -> tuple[str, str]:
-    """Which figures say how small the data become, and how wrong."""
+    """The names of the figures for size and for error."""
     return ("bits_per_particle", "rms_error") if isinstance(data, Particles) else ("bits_per_value", "psnr")
 
 
 def rate_distortion_chart(data: Particles | Field, runs: Sequence[Run], current: Run | None) -> Any:
-    """Every run that has a place, the runs of a codec joined by lines, and a ring around the current one.
+    """Every run with finite coordinates, the runs of a codec joined by lines, and a ring around the current run.
 
-    The legend stands beside the runs, as data, because one of Bokeh's would show colours only.
+    The legend beside the runs is drawn as data, because Bokeh's own would show colours only.
     """
     logarithmic = isinstance(data, Particles)
     numbers: dict[str, int] = {}
@@ -142,7 +142,7 @@ def _legend(placed: Sequence[_Place], where: float, up: tuple[float, float], log
 
 
 def _place(data: Particles | Field, run: Run, numbers: dict[str, int]) -> _Place | None:
-    """Where a run stands; None when it failed, or has no finite place: what is exact has no distortion."""
+    """The place of a run; None if it failed or has no finite place, since an exact run has no distortion."""
     bits, distortion = (float(run.figures.get(name, math.nan)) for name in measures(data))
     drawn = math.isfinite(bits) and math.isfinite(distortion) and not (isinstance(data, Particles) and distortion <= 0)
     name = run.label if run.order == "keep" else f"{run.label}, free order"

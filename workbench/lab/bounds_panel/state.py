@@ -1,4 +1,4 @@
-"""What the user of the bounds panel has chosen, and what is sensible to begin with."""
+"""The user's choices in the bounds panel, and their defaults."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from workbench.lab.remembered import remembered
 Kind = Literal["absolute", "relative", "pointwise"]
 BOUNDS: dict[Kind, type[Bound]] = {"absolute": Absolute, "relative": Relative, "pointwise": PointwiseRelative}
 
-SHARE_OF_RANGE = 1e-3       # of a field's range: where most people begin
+SHARE_OF_RANGE = 1e-3       # of a field's range: a common first choice
 SHARE_OF_SPACING = 0.02     # of the mean spacing of particles: a tenth of the usual linking length
-DECADES = {4: 7, 8: 12}     # that the slider spans below the range, by the bytes of a number
+DECADES = {4: 7, 8: 12}     # span of the slider below the range, by the bytes of a number
 
 
 @dataclass(frozen=True)
 class BoundsState:
-    """What is compressed how, and what of it is looked at.
+    """The codec, the error bound, and the visible part of the data.
 
-    `codec` is a name or a codec with options. `eb` is in the unit of the data, a share of their range or of each value, as
-    `kind` says. `axis`, `index` and `time` choose the slice of a field; particles are seen along `axis`. Pictures
+    `codec` is a name or a codec with options. `eb` is in the unit of the data, a share of their range or of each value,
+    depending on `kind`. `axis`, `index` and `time` choose the slice of a field; particles are seen along `axis`. Pictures
     have at most `pixels` along each side.
 
     >>> BoundsState(codec="zfp", kind="relative", eb=1e-4).bound
@@ -65,7 +65,7 @@ class BoundsState:
 
     @classmethod
     def for_(cls, data: Particles | Field) -> BoundsState:
-        """Where to begin with these data.
+        """The initial state for these data.
 
         >>> BoundsState.for_(Field(np.linspace(0, 30, 1000))).eb
         0.02
@@ -88,16 +88,16 @@ class BoundsState:
 
     @property
     def question(self) -> Question:
-        """What a trial depends on: all else is a way to look at it."""
+        """The part of the state that a trial depends on; the rest only affects its display."""
         return Question(self.chosen, self.bound, self.order)
 
     @property
     def cut(self) -> Cut:
-        """The part of a field that is looked at."""
+        """The visible part of a field."""
         return Cut(self.axis, self.index, self.time, self.window, self.pixels)
 
     def with_kind(self, kind: Kind, data: Particles | Field) -> BoundsState:
-        """The same with another kind of bound, about as strict: sizes of values are taken to be about their range.
+        """The same state with another kind of bound, about as strict if values are as large as their range.
 
         >>> field = Field(np.array([0.0, 20.0]))
         >>> BoundsState("zfp", "absolute", eb=0.2).with_kind("relative", field).eb
@@ -115,7 +115,7 @@ class BoundsState:
 
 
 def exponents(data: Particles | Field, kind: Kind) -> tuple[int, int]:
-    """Powers of ten between which a slider for the bound moves: from where rounding begins to where all is lost.
+    """The powers of ten at the ends of the slider for the bound: from rounding errors to the loss of all information.
 
     >>> exponents(Field(np.linspace(0, 30, 1000, dtype=np.float32)), "absolute")
     (-5, 2)
@@ -142,7 +142,7 @@ def extremes(data: Particles | Field) -> tuple[float, float]:
 
 
 def size_of(data: Particles | Field) -> float:
-    """The range of the values or, where that is none or no number, their size; 1 when all are zero."""
+    """The range of the values or, if that is zero or not finite, their magnitude; 1 when all are zero."""
     low, high = extremes(data)
     spread = high - low
     return spread if 0 < spread < math.inf else max(abs(low), abs(high)) or 1.0
@@ -160,15 +160,15 @@ def nice(value: float) -> float:
 
 
 def other_questions(data: Particles | Field, state: BoundsState) -> list[Question]:
-    """The other codecs that can take these data, at the same bound: what the state's codec is to be compared with."""
+    """The other codecs that accept these data, at the same bound, for comparison with the chosen codec."""
     others = (codec for codec in applicable(data) if codec.id != state.chosen.id)
     return [Question(codec, state.bound, state.order) for codec in others]
 
 
 def applicable(data: Particles | Field) -> list[Codec]:
-    """The codecs that can run here and that take these data, each with its usual options.
+    """The codecs that are available here and accept these data, each with its default options.
 
-    Of numcodecs, the usual ones know nothing of a bound, so it is left out.
+    numcodecs is left out, because its default codec has no error bound.
 
     >>> [codec.id for codec in applicable(Field([0.0, 1.0])) if codec.id in ("lattice", "pcodec")]
     ['pcodec']
@@ -182,7 +182,7 @@ def _usual() -> Iterator[Codec]:
 
 def _takes(codec: Codec, data: Particles | Field) -> bool:
     if isinstance(data, Particles):
-        return isinstance(codec, ParticleCodec) or 1 in codec.dimensions   # coordinate by coordinate
+        return isinstance(codec, ParticleCodec) or 1 in codec.dimensions   # applied to each coordinate
     return not isinstance(codec, ParticleCodec) and len(data.shape) in codec.dimensions
 
 
@@ -207,4 +207,4 @@ def _check_choice(name: str, given: Any, choices: tuple[str, ...]) -> None:
 
 def _check_place(name: str, given: Any) -> None:
     if not isinstance(given, int | np.integer) or isinstance(given, bool) or given < 0:
-        raise WorkbenchError(f"{name} must be a whole number from 0 on; got {given!r}")
+        raise WorkbenchError(f"{name} must be a whole number, at least 0; got {given!r}")

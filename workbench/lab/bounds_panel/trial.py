@@ -1,4 +1,4 @@
-"""What the bounds panel computes in the background: one codec at one bound, first the errors, then the spectra."""
+"""The background work of the bounds panel: one codec at one bound, first the errors, then the spectra."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ MOST_SHELLS = 256   # of a spectrum on a chart
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A run with all that it was measured on. One that failed has its reason in `run.error`, and nothing else.
+    """A run with the data that it was measured on. A failed run has only the reason, in `run.error`.
 
-    `histogram` is in units of the limit; there is none where the limit is zero.
+    `histogram` is in units of the limit; None if the limit is zero.
     """
 
     question: Question
@@ -44,17 +44,17 @@ class Trial:
 
     @property
     def decoded(self) -> Particles | Field:
-        """What it decodes to. In free order, `decoded[i]` stands for `original[order[i]]`."""
+        """The decoded data. In free order, `decoded[i]` corresponds to `original[order[i]]`."""
         return self._came_out().decoded
 
     @property
     def order(self) -> Array | None:
-        """Which of the originals each decoded particle is; None when all kept their places."""
+        """The original index of each decoded particle; None if the order was kept."""
         return self._came_out().order
 
     @property
     def limit(self) -> Limit:
-        """What the bound came to for these data, which the archive promises."""
+        """The bound as a number for these data, as promised by the archive."""
         archive = self.archive
         limit = archive.certificate[archive.data.layout.name].limit
         assert limit is not None
@@ -62,11 +62,11 @@ class Trial:
 
     @property
     def nbytes(self) -> int:
-        """About the memory it holds."""
+        """Its approximate memory."""
         if self.outcome is None:
             return 1024
         arrays = list(arrays_of(self.decoded).values()) + ([] if self.order is None else [self.order])
-        seen = self.decoded.positions.nbytes if isinstance(self.decoded, Particles) else 0   # its columns, to be drawn
+        seen = self.decoded.positions.nbytes if isinstance(self.decoded, Particles) else 0   # columns copied for drawing
         return self.archive.nbytes + seen + sum(int(array.nbytes) for array in arrays)
 
     def _came_out(self) -> Outcome:
@@ -77,7 +77,7 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Spectra:
-    """The power of the decoded data over that of the original, by wave number; or why there is none."""
+    """The ratio of decoded to original power by wave number; or the reason why there is none."""
 
     k: np.ndarray
     ratio: np.ndarray
@@ -86,12 +86,12 @@ class Spectra:
 
     @property
     def nbytes(self) -> int:
-        """About the memory it holds."""
+        """Its approximate memory."""
         return int(self.k.nbytes + self.ratio.nbytes) + 256
 
 
 def try_bound(data: Particles | Field, state: BoundsState, progress: Progress) -> Trial:
-    """Compress, decompress and compare. What goes wrong becomes the run's `error`; what `progress` raises passes.
+    """Compress, decompress and compare. Errors become the run's `error`; exceptions from `progress` are passed on.
 
     >>> from workbench.data.synthetic import gaussian_field
     >>> waves = gaussian_field((32, 32), seed=1)
@@ -108,7 +108,7 @@ def try_bound(data: Particles | Field, state: BoundsState, progress: Progress) -
 
 
 def spectra_of(data: Particles | Field, trial: Trial, progress: Progress) -> Spectra:
-    """How much power the decoded data have left. The spectrum of the original is computed once, however many trials."""
+    """The power that the decoded data retain. The spectrum of the original is computed once for all trials."""
     if trial.outcome is None:
         return _no_spectra(f"the codec failed: {trial.run.error}")
     try:
@@ -122,7 +122,7 @@ def spectra_of(data: Particles | Field, trial: Trial, progress: Progress) -> Spe
 
 
 def _compared(original: Spectrum, decoded: Spectrum) -> Spectra:
-    """The ratio shell by shell or, of a long line with its thousands of shells, in bins that a chart can show."""
+    """The ratio for each shell; a long line has thousands of shells, which are binned for the chart."""
     if len(original.k) <= MOST_SHELLS:
         return Spectra(original.k, spectrum_ratio(original, decoded), original.nyquist)
     edges = np.geomspace(original.k[0], original.k[-1], MOST_SHELLS + 1)[:-1]
@@ -137,7 +137,7 @@ def _compared(original: Spectrum, decoded: Spectrum) -> Spectra:
 
 
 def _spectrum(data: Particles | Field, original: Particles | Field) -> Spectrum:
-    """The spectrum, in the box and of the points of the original."""
+    """The spectrum, in the box and on the valid points of the original."""
     if isinstance(data, Particles):
         return particle_spectrum(data, within=original if isinstance(original, Particles) else None)
     assert isinstance(original, Field)
@@ -161,7 +161,7 @@ def _histogram(data: Particles | Field, trial: Trial) -> ErrorHistogram | None:
 
 
 def _relative_errors(data: Particles | Field, trial: Trial) -> np.ndarray:
-    """Each error as a share of the value; zeros, which stay zeros, are left out."""
+    """Each error as a share of the value; zeros are left out, since they are decoded as zeros."""
     if isinstance(data, Particles):
         assert isinstance(trial.decoded, Particles)
         pairs = list(moves(data, trial.decoded, trial.order))

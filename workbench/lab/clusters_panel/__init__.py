@@ -1,4 +1,4 @@
-"""The clusters panel without its widgets: what was chosen, what is computed, what is shown, and code that does the same."""
+"""The clusters panel: its state, stages, drawing, and the code that reproduces its result."""
 
 from workbench.lab.clusters_panel.breakage import Breakage, Halos, break_halos, groups_of
 from workbench.lab.clusters_panel.code import code

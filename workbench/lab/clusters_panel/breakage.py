@@ -1,7 +1,7 @@
-"""The slow half of the clusters panel: the halos there are, and what a codec makes of them at some bound.
+"""The slow part of the clusters panel: the halos of the original, and how a codec changes them at a given bound.
 
-What does not depend on the bound is found once for each linking length. Nothing depends on how many members make a halo:
-that only chooses among what was found, so a slider can change it at once.
+Results independent of the bound are computed once for each linking length. No result depends on the minimum number of
+members: it only selects among the halos found, so a slider can change it at once.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ INTACT, BROKEN, MERGED = 0, 1, 2
 
 @dataclass(frozen=True, eq=False)
 class Halos:
-    """The groups of the original, and where those of two members or more are, the largest first."""
+    """The groups of the original, and a catalogue of those with at least two members, the largest first."""
 
     groups: Groups
     catalogue: Catalogue
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes."""
+        """Its memory in bytes."""
         found = self.catalogue
         return sum(array.nbytes for array in (self.groups.labels, found.labels, found.members, found.centres, found.radii))
 
     def count(self, min_members: int) -> int:
-        """How many have at least so many members: they are the first ones of the catalogue."""
+        """How many have at least `min_members` members; they are the first of the catalogue."""
         return int(np.searchsorted(-self.catalogue.members, -min_members, side="right"))
 
     def place(self, label: int) -> int | None:
-        """Where in the catalogue the group with this label is; None if it has a single member, or is none."""
+        """The place of the group with this label in the catalogue; None for single particles and unknown labels."""
         found = np.flatnonzero(self.catalogue.labels == label)
         return int(found[0]) if len(found) else None
 
@@ -64,12 +64,12 @@ class Links:
 
     @property
     def nbytes(self) -> int:
-        """The memory that they take."""
+        """Its memory in bytes."""
         return self.pairs.nbytes + self.middles.nbytes + self.lengths.nbytes
 
     @classmethod
     def of(cls, pairs: np.ndarray, decoded: Particles, groups: Groups) -> Links:
-        """These pairs of particles, in the order in which they are worth showing."""
+        """These pairs of particles, in the order of display."""
         members = np.bincount(groups.labels, minlength=len(decoded))[groups.labels[pairs]].max(axis=1, initial=0)
         pairs = pairs[np.argsort(-members, kind="stable")]
         one, other = (decoded.positions[pairs[:, end]].astype(np.float64) for end in (0, 1))
@@ -79,11 +79,10 @@ class Links:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What became of particles, which are in the order of the original: their groups, its halos, and the broken links.
+    """Decoded particles, in the order of the original: their groups, the status of each halo, and the broken links.
 
-    `status` is that of each entry of the catalogue: INTACT, with the same members as before; BROKEN, when members are
-    missing; MERGED, when all are there, and others with them. `sizes` are those of all groups of two or more, the largest
-    first.
+    `status` is for each entry of the catalogue INTACT (the same members), BROKEN (members are missing) or MERGED (all
+    members and others). `sizes` are the sizes of all groups of two or more particles, the largest first.
     """
 
     decoded: Particles
@@ -95,7 +94,7 @@ class Outcome:
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes, with two columns of positions that pictures are made from."""
+        """Its memory, including two columns of positions for drawing."""
         arrays = self.decoded.positions, self.decoded.positions[:, :2], self.groups.labels, self.status, self.sizes
         return sum(array.nbytes for array in arrays) + self.missing.nbytes + self.false.nbytes
 
@@ -107,14 +106,14 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Breakage:
-    """A codec at a bound, and no promise about halos: the archive, and what came back."""
+    """The result of a codec at a bound, without a promise about halos: the archive, and the decoded particles."""
 
     archive: Archive
     outcome: Outcome
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes."""
+        """Its memory in bytes."""
         return self.archive.nbytes + self.outcome.nbytes
 
     @functools.cached_property
@@ -126,14 +125,14 @@ class Breakage:
 def groups_of(particles: Particles, state: ClustersState, progress: Progress) -> Halos:
     """The groups of the original at the linking length."""
     require_host("the clusters panel", particles.positions)
-    progress(0.0, "searching the groups of the original")
+    progress(0.0, "finding groups of the original")
     groups = friends_of_friends(particles, state.linking_length, state.unit)
     progress(0.5, "measuring halos")
     return Halos(groups, catalogue(particles, groups, FEWEST_MEMBERS))
 
 
 def break_halos(particles: Particles, state: ClustersState, halos: Halos, progress: Progress) -> Breakage:
-    """Compress positions and nothing else, without a promise about halos, and look what became of them."""
+    """Compress positions alone, without a promise about halos, and compare the groups."""
     archive = compress(
         positions_of(particles), Absolute(state.bound), state.codec, order=state.order,
         progress=lambda share, text: progress(0.4 * share, f"compressing {text}"),
@@ -147,10 +146,10 @@ def break_halos(particles: Particles, state: ClustersState, halos: Halos, progre
 def outcome_of(
     particles: Particles, state: ClustersState, halos: Halos, decoded: Particles, progress: Progress
 ) -> Outcome:
-    """What became of the halos in decoded particles; their picture is ready then, too."""
-    progress(0.0, "searching the groups of what was decoded")
+    """The halos in decoded particles; also prepares their picture."""
+    progress(0.0, "finding groups of the decoded particles")
     groups = friends_of_friends(decoded, halos.groups.linking_length, "length")
-    progress(0.4, "looking for broken links")
+    progress(0.4, "finding broken links")
     broken = broken_links(particles, decoded, halos.groups)
     progress(0.9, "comparing halos")
     missing, false = (Links.of(pairs, decoded, halos.groups) for pairs in (broken.missing, broken.false))
@@ -160,7 +159,7 @@ def outcome_of(
 
 
 def statuses(halos: Halos, after: Groups) -> np.ndarray:
-    """What became of each halo of the catalogue.
+    """The status of each halo of the catalogue.
 
     >>> before, nowhere = Groups.from_labels([0, 0, 2, 2, 4], 0.1), np.zeros(2)
     >>> halos = Halos(before, Catalogue(np.array([0, 2]), np.array([2, 2]), nowhere, nowhere))
@@ -179,7 +178,7 @@ def positions_of(particles: Particles) -> Particles:
 
 
 def in_original_order(archive: Archive, particles: Particles) -> Particles:
-    """What an archive decodes to, in the order of what it was made from."""
+    """The decoded particles of an archive, in the order of the original."""
     decoded = archive.decompress()
     if not isinstance(decoded, Particles):
         raise WorkbenchError(f"the archive must hold particles; got {archive!r}")

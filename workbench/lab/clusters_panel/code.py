@@ -1,4 +1,4 @@
-"""The Python that does what the clusters panel shows, with the public names alone."""
+"""The Python code that reproduces the result of the clusters panel, with public names only."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The charts of the clusters panel: how many halos there are of each size, and how violations go away.
+"""The charts of the clusters panel: the mass function of halos, and the decrease of violations.
 
-Making HoloViews elements takes longer than a slider may wait, so a chart is made anew when its numbers change, no sooner.
-Both axes of counts are logarithmic, where nothing has no place: a curve ends before it.
+HoloViews elements are too slow to make at every slider step, so a chart is made only when its numbers change. Both axes of
+the mass function are logarithmic, so curves end before bins without halos.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ CURVES = ("original", "decoded", "kept")
 def mass_function_chart(min_members: int, sizes: Sequence[np.ndarray | None]) -> Any:
     """The number of halos by their members, in bins that double.
 
-    `sizes` are those of the groups of the original, the decoded and the kept particles, the largest first; None where there
-    is nothing yet.
+    `sizes` are the group sizes of the original, the decoded and the kept particles, the largest first; None if not yet
+    computed.
     """
     edges = mass_edges(min_members, max((int(found[0]) for found in sizes if found is not None and len(found)), default=1))
     counts = tuple(() if found is None else tuple(counted(found, edges).tolist()) for found in sizes)
@@ -34,7 +34,7 @@ def mass_function_chart(min_members: int, sizes: Sequence[np.ndarray | None]) ->
 
 
 def mass_edges(min_members: int, largest: int) -> np.ndarray:
-    """The bins: from the smallest halo to beyond the largest, each twice the one before.
+    """The bin edges, from the smallest halo to beyond the largest, each twice the previous one.
 
     >>> mass_edges(20, 100).tolist()
     [20, 40, 80, 160]
@@ -67,7 +67,7 @@ def _mass_function(edges: tuple[int, ...], counts: tuple[tuple[int, ...], ...]) 
 
 @functools.lru_cache(maxsize=4)
 def descent_chart(steps: tuple[Step, ...]) -> Any:
-    """Violations, and half their squared misses in squared bounds, by step; discs are descent, squares are moves."""
+    """Violations and loss (half the sum of their squares, in squared bounds) by step; discs: descent, squares: moves."""
     number = np.arange(1, len(steps) + 1)
     violations = np.array([step.violations or math.nan for step in steps], float)
     loss = np.array([step.loss or math.nan for step in steps], float)
@@ -85,7 +85,7 @@ def descent_chart(steps: tuple[Step, ...]) -> Any:
 
 
 def _curve(name: str, number: int, x: np.ndarray, y: np.ndarray, across: str, up: str) -> list[Any]:
-    """A line and its marks."""
+    """A line with its marks."""
     line = hv.Curve((x, y), across, up, label=name)
     marks = hv.Scatter((x, y), across, up, label=name)
     return [

@@ -1,7 +1,7 @@
-"""How the two large pictures show particles: on one grid and one scale, so that they differ where the particles do.
+"""The density pictures of particles: both on one grid and one scale, so that they differ only where the particles do.
 
-Counting millions of particles takes longer than a slider may wait, so it is done once for each set, axis and window, and in
-the background if it can be.
+Counting millions of particles is too slow for every slider step, so it is done once for each set, axis and window, in the
+background where possible.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Density:
     high: float
 
     def of(self, decoded: Particles) -> np.ndarray:
-        """Other particles in the same way: the same array as long as nothing changes."""
+        """The picture of other particles, on the same grid and scale; the same array as long as nothing changes."""
         axis, window, low, high, shape = self.axis, self.window, self.low, self.high, self.pixels.shape
 
         def made() -> np.ndarray:
@@ -37,7 +37,7 @@ class Density:
 
 
 def density_of(particles: Particles, axis: int, window: Window | None, most: int = PIXELS) -> Density:
-    """The density of the original, seen along an axis: in a window, or all of it."""
+    """The density of the original, seen along an axis: in a window, or whole."""
     seen = window or frame_of(particles, axis)
 
     def made() -> Density:
@@ -50,7 +50,7 @@ def density_of(particles: Particles, axis: int, window: Window | None, most: int
 
 
 def shown_axes(particles: Particles, axis: int) -> list[int]:
-    """The axes across and up, when looking along this one; of two axes, both.
+    """The horizontal and the vertical axis of a view along this axis; of two axes, both.
 
     >>> shown_axes(Particles([[0.0, 0.0, 0.0]]), 1)
     [0, 2]

@@ -1,7 +1,7 @@
-"""One halo or one link from close by: its particles before and after, how far each may go, and the links that hold it.
+"""The close-up of one halo or link: its particles before and after, the error bound of each, and the links.
 
-Places are relative to the middle, by nearest image, so that a halo across a face of the box is whole, and so that nothing
-is lost when tiny distances lie far from the origin.
+Places are relative to the middle, by nearest image, so that a halo across a face of the box is whole, and so that no
+precision is lost for tiny distances far from the origin.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from workbench.lab.description import Marks, Picture, Window
 from workbench.lab.projection import Projection, density_bytes, density_range, grid_of
 from workbench.lab.remembered import remembered
 
-MOST_POINTS = 2500   # particles drawn one by one: of more, a sample, over their density
-MOST_LINES = 5000    # links of each kind: of more, those nearest to breaking, or of the largest groups
-ROOM = 1.3           # around what is looked at
+MOST_POINTS = 2500   # particles drawn one by one; beyond, a sample over their density
+MOST_LINES = 5000    # links of each kind; beyond, those nearest to breaking, or of the largest groups
+ROOM = 1.3           # around the chosen halo or link
 
 LINKED, FAINT = "#8a97b5", "#56607a"
 EMPTY = np.zeros((64, 64), np.uint8)
@@ -33,7 +33,7 @@ EMPTY = np.zeros((64, 64), np.uint8)
 
 @dataclass(frozen=True)
 class Sight:
-    """The cube that is looked at."""
+    """The visible cube."""
 
     middle: tuple[float, ...]
     reach: float
@@ -41,19 +41,19 @@ class Sight:
 
     @property
     def window(self) -> Window:
-        """What the picture covers, relative to the middle."""
+        """The window of the picture, relative to the middle."""
         return -self.reach, self.reach, -self.reach, self.reach
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbourhood:
-    """The particles of the original in a cube (rising indices), relative to its middle."""
+    """The particles of the original in a cube (ascending indices), relative to its middle."""
 
     index: np.ndarray
     places: np.ndarray
 
     def locally(self, links: Links) -> tuple[np.ndarray, np.ndarray]:
-        """The links with both ends here, as numbers among the particles here, and their rows."""
+        """The links with both ends in the cube, as numbers of particles in it, and their rows."""
         if not len(self.index):
             return np.empty((0, 2), np.intp), np.empty(0, np.intp)
         found = np.minimum(np.searchsorted(self.index, links.pairs), len(self.index) - 1)
@@ -63,7 +63,7 @@ class Neighbourhood:
 
 @dataclass(frozen=True, eq=False)
 class Aftermath:
-    """What became of the particles of a neighbourhood: where they are, which links there are, and which broke."""
+    """The decoded particles of a neighbourhood: their places, their links, and the broken links."""
 
     places: np.ndarray
     links: np.ndarray     # whole ones, the longest first
@@ -73,12 +73,12 @@ class Aftermath:
 
     @property
     def ends(self) -> np.ndarray:
-        """The particles at the ends of broken links (rising)."""
+        """The particles at the ends of broken links (ascending)."""
         return np.unique(np.concatenate([self.missing.ravel(), self.false.ravel()]))
 
 
 def detail(particles: Particles, state: ClustersState, halos: Halos, outcome: Outcome | None) -> tuple[Picture, str]:
-    """The picture of what is chosen, and a sentence about what is not drawn."""
+    """The picture of the chosen halo or link, and a sentence about what is not drawn."""
     assert state.chosen is not None
     sight = sight_of(particles, halos, state.chosen)
     near = _neighbourhood(particles, sight)
@@ -93,15 +93,15 @@ def detail(particles: Particles, state: ClustersState, halos: Halos, outcome: Ou
     if len(drawn) == len(near.index):
         return picture, ""
     return picture, (
-        f"Of {len(near.index):,} particles around what is chosen, {len(drawn):,} are drawn one by one, with broken links "
-        "only: choose a link to see all around it."
+        f"Of {len(near.index):,} particles in the close-up, {len(drawn):,} are drawn one by one, with broken links only: "
+        "choose a link to see all around it."
     )
 
 
 def sight_of(particles: Particles, halos: Halos, chosen: Chosen) -> Sight:
-    """Where to look, and how far around, whatever the bound; a halo is found by any of its members."""
+    """The cube to show, independent of the bound; a halo is found by any of its members."""
     if max(chosen.particles) >= len(particles):
-        raise WorkbenchError(f"what is chosen must be among {len(particles):,} particles; got {chosen.particles}")
+        raise WorkbenchError(f"the chosen halo or link must be among {len(particles):,} particles; got {chosen.particles}")
     length = halos.groups.linking_length
     positions = particles.positions[list(chosen.particles)].astype(np.float64)
     if chosen.kind == "link":
@@ -121,7 +121,7 @@ def sight_of(particles: Particles, halos: Halos, chosen: Chosen) -> Sight:
 
 
 def _neighbourhood(particles: Particles, sight: Sight) -> Neighbourhood:
-    """The particles in sight, axis after axis, which few survive."""
+    """The particles in the cube, selected axis by axis, which soon leaves few."""
 
     def made() -> Neighbourhood:
         index: np.ndarray | None = None
@@ -145,7 +145,7 @@ def _relative(particles: Particles, index: np.ndarray, sight: Sight) -> np.ndarr
 def _aftermath(
     original: Particles, outcome: Outcome | None, near: Neighbourhood, sight: Sight, length: float
 ) -> Aftermath:
-    """What became of the neighbourhood; nothing, as long as there is no outcome."""
+    """The neighbourhood after decoding; without an outcome, the original places and no broken links."""
     decoded = original if outcome is None else outcome.decoded
 
     def made() -> Aftermath:
@@ -160,7 +160,7 @@ def _aftermath(
 
 
 def _links(places: np.ndarray, false: np.ndarray, length: float) -> np.ndarray:
-    """All friends here but for those that are to be told apart; the longest first, as they are the next to break."""
+    """All links here except false ones; the longest first, as they are the next to break."""
     here = Particles(places)
     pairs = discords(SortedCells.of(here, length), np.arange(len(places), dtype=np.int32), length)
     if len(false):
@@ -170,7 +170,7 @@ def _links(places: np.ndarray, false: np.ndarray, length: float) -> np.ndarray:
 
 
 def _drawn(count: int, ends: np.ndarray) -> np.ndarray:
-    """The particles that are drawn one by one: all or, of too many, the ends of broken links and some in between."""
+    """The particles drawn one by one: all or, if too many, the ends of broken links and a sample of the others."""
     if count <= MOST_POINTS:
         return np.arange(count)
     first = ends[:: -(-len(ends) // (MOST_POINTS // 2))] if len(ends) else ends
@@ -179,7 +179,7 @@ def _drawn(count: int, ends: np.ndarray) -> np.ndarray:
 
 
 def _marks(before: np.ndarray, places: np.ndarray, after: Aftermath, drawn: np.ndarray, bound: float) -> list[Marks]:
-    """Everything about the particles: `before` and now they are at these places across and up."""
+    """All marks of the particles, from their places in the picture `before` and now (`places`)."""
     before, now = before[drawn], places[drawn]
     boxes = np.column_stack([before[:, 0] - bound, before[:, 0] + bound, before[:, 1] - bound, before[:, 1] + bound])
     whole, missing, false = (
@@ -197,14 +197,14 @@ def _marks(before: np.ndarray, places: np.ndarray, after: Aftermath, drawn: np.n
 
 
 def _chosen_link(near: Neighbourhood, after: Aftermath, axes: list[int], chosen: Chosen) -> list[Marks]:
-    """A ring around either end of a link that was chosen, which may have become whole since."""
+    """A ring around each end of the chosen link, which may be intact at the present bound."""
     ends = np.searchsorted(near.index, chosen.particles if chosen.kind == "link" else ())
     places = after.places[ends][:, axes]
     return [Marks("circles", np.column_stack([places, np.zeros(len(ends))]), AFTER, "chosen", 1.6)]
 
 
 def _background(places: np.ndarray, sight: Sight) -> tuple[np.ndarray, float, float]:
-    """The density of so many particles that they cannot be drawn one by one; nothing for fewer."""
+    """The density of the particles if they are too many to draw one by one; otherwise empty."""
     if len(places) <= MOST_POINTS:
         return EMPTY, 0.5, 1.0
     across, up = np.ascontiguousarray(places.T)

@@ -1,4 +1,4 @@
-"""What the clusters panel shows: a fast, pure function of the state and of what was computed for it."""
+"""Everything the clusters panel shows, as a fast, pure function of state and results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def draw(
     kept: Kept | None = None,
     trace: Trace | None = None,
 ) -> Shown:
-    """Everything that is shown; `trace` is that of halos being kept right now, if they are."""
+    """Everything that is shown; `trace` has the steps while halos are being kept."""
     outcome = shown_outcome(state, breakage, kept)
     pictures, note = panes(particles, state, halos, outcome, _title(outcome, kept))
     closeup: Picture | None = None
@@ -60,7 +60,7 @@ def draw(
 
 
 def shown_outcome(state: ClustersState, breakage: Breakage | None, kept: Kept | None) -> Outcome | None:
-    """What the second picture shows: what was asked for, if it is there."""
+    """The outcome that the second picture shows: the chosen one, if available."""
     if state.shows == "kept" and kept is not None:
         return kept.outcome
     return None if breakage is None else breakage.outcome
@@ -71,7 +71,7 @@ def _title(outcome: Outcome | None, kept: Kept | None) -> str:
 
 
 def _frame(sight: Sight, axes: list[int]) -> Marks:
-    """Where the detail is."""
+    """The frame of the detail in the large pictures."""
     across, up = (sight.middle[axis] for axis in axes)
     reach = sight.reach
     return Marks("boxes", np.array([[across - reach, across + reach, up - reach, up + reach]]), AFTER, "looked at", 1.2)
@@ -107,8 +107,8 @@ def _breakage_facts(outcome: Outcome, count: int) -> list[Fact]:
     figures = {
         "broken": (broken, "halos that lost members"),
         "merged": (merged, "halos that lost none, but were joined by others"),
-        "missing merges": (len(outcome.missing), "fewest lost links whose return would join every torn group"),
-        "false links": (len(outcome.false), "pairs from different groups that are friends now; of piles, 64 for two cells"),
+        "missing merges": (len(outcome.missing), "the fewest lost links that would rejoin every split group"),
+        "false links": (len(outcome.false), "friends from different groups; in dense regions, at most 64 for two cells"),
     }
     return [Fact(name, f"{number:,}", "bad" if number else "good", meaning) for name, (number, meaning) in figures.items()]
 
@@ -117,11 +117,11 @@ def _kept_facts(particles: Particles, state: ClustersState, kept: Kept) -> list[
     bits = kept.archive.bits_per_particle
     least = f"all of at least {state.keep_members} members" if state.keep_members > 1 else "all of them"
     return [
-        Fact("overhead", f"+{kept.overhead:.3f} bits", "", "what keeping groups takes for each particle"),
+        Fact("overhead", f"+{kept.overhead:.3f} bits", "", "the cost of keeping groups, per particle"),
         Fact("with halos kept", f"{bits:.3f} bits, {_ratio(particles, bits):.1f}x", "", "per particle, positions alone"),
         Fact(
             "groups verified", "equal" if kept.verified else "different", "good" if kept.verified else "bad",
-            f"a new search of the groups in what was decoded, {least}, held against the original",
+            f"groups found again in the decoded particles, {least}, compared with the original",
         ),
     ]
 
@@ -131,7 +131,7 @@ def _ratio(particles: Particles, bits: float) -> float:
 
 
 def _halo_table(particles: Particles, state: ClustersState, halos: Halos, outcome: Outcome | None) -> Table:
-    """The largest halos, and what became of them."""
+    """The largest halos, and their status."""
     columns = ("halo", "members", "radius", "what became of it")
     count, chosen, rows = min(halos.count(state.min_members), LARGEST_HALOS), None, []
     label = None
@@ -146,7 +146,7 @@ def _halo_table(particles: Particles, state: ClustersState, halos: Halos, outcom
 
 
 def _certificate(kept: Kept | None) -> Table:
-    """What the archive says about the groups that it keeps, row by row."""
+    """The certificate of the archive about the groups that it keeps."""
     columns = ("figure", "value")
     if kept is None:
         return Table(columns)

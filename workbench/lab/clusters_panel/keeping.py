@@ -1,4 +1,4 @@
-"""Pressing *preserve*: the archive whose halos are those of the original, and the way there as it happens."""
+"""The work of *preserve*: an archive with the halos of the original, and its progress step by step."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class Trace:
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes, about."""
+        """Its approximate memory."""
         return 200 * len(self.steps)
 
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """An archive that promises halos, and what came back.
+    """An archive that promises halos, and the decoded particles.
 
-    `certificate` is what it says about clusters. `verified` is whether a search of the groups of what was decoded, as
-    anybody would do it, finds those of the original.
+    `certificate` is its statement about clusters. `verified`: the public finder, applied to the decoded particles, finds
+    the groups of the original.
     """
 
     archive: Archive
@@ -48,19 +48,19 @@ class Kept:
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes."""
+        """Its memory in bytes."""
         return self.archive.nbytes + self.outcome.nbytes + self.trace.nbytes
 
     @property
     def overhead(self) -> float:
-        """What keeping halos takes, in bits for each particle: the archive is otherwise the same."""
+        """The cost of keeping halos, in bits per particle; the archive is otherwise the same."""
         return 8 * float(self.certificate["bytes"]) / len(self.outcome.decoded)
 
 
 def keep_halos(
     particles: Particles, state: ClustersState, halos: Halos, progress: Progress, trace: Trace | None = None
 ) -> Kept:
-    """Compress positions with the promise about halos, check it, and fill the trace on the way."""
+    """Compress positions with the promise about halos, check it, and fill the trace meanwhile."""
     trace = Trace() if trace is None else trace
     watching = _Watching(progress, trace)
     archive = compress(
@@ -79,20 +79,20 @@ def keep_halos(
 
 @dataclass(eq=False)
 class _Watching:
-    """Takes progress and steps as they come, and hands on how far it is."""
+    """Receives progress and steps, and passes on the overall progress."""
 
     progress: Progress
     trace: Trace
     share: float = 0.0
 
     def __call__(self, share: float, text: str) -> None:
-        is_clusters = text.startswith("clusters")   # positions come before, and the two shares are about different things
+        is_clusters = text.startswith("clusters")   # positions come first; the two shares refer to different tasks
         part = 0.2 + 0.8 * share if is_clusters else 0.2 * share
         self.share = max(self.share, SHARE_OF_KEEPING * part)
         self.progress(self.share, text if is_clusters else f"compressing {text}")
 
     def watch(self, step: Step) -> None:
-        """Another step."""
+        """Receive one step."""
         self.trace.steps.append(step)
         what = "descent, step" if step.phase == "descent" else "moves, round"
         self.progress(self.share, f"{what} {step.number}: {step.violations:,} violations")

@@ -28,8 +28,8 @@ from workbench.lab.jobs import Job
 from workbench.lab.panel import Panel
 from workbench.lab.saving import SaveArchive
 
-SHARES_OF_LENGTH = (1e-3, 1.0)   # between which the slider of the bound moves
-LENGTHS = (0.05, 1.0)            # in mean spacings: between which the slider of the linking length moves
+SHARES_OF_LENGTH = (1e-3, 1.0)   # the ends of the slider of the bound
+LENGTHS = (0.05, 1.0)            # the ends of the slider of the linking length, in mean spacings
 
 
 def clusters(particles: Particles) -> ClustersPanel:
@@ -44,7 +44,7 @@ def clusters(particles: Particles) -> ClustersPanel:
     """
     data = require_data(particles)
     if not isinstance(data, Particles):
-        raise WorkbenchError(f"clusters are those of particles; got {data!r}: for fields there is wb.lab.bounds(...)")
+        raise WorkbenchError(f"the clusters panel needs particles; got {data!r}: use wb.lab.bounds(...) for fields")
     return ClustersPanel(data, name_of(particles, "particles"))
 
 
@@ -64,7 +64,7 @@ class ClustersPanel(Panel[ClustersState]):
         super().__init__(repr(particles), ClustersState.for_(particles), stages)
 
     def rows(self) -> Sequence[Sequence[Any]]:
-        """What is promised above, what is looked at below."""
+        """The promise above, the view below."""
         particles, state = self.particles, self.state
         low, high = (share * state.length(particles) for share in SHARES_OF_LENGTH)
         self._bound = LogSlider("bound", "error bound ξ", low, high)
@@ -102,11 +102,11 @@ class ClustersPanel(Panel[ClustersState]):
         return code(state, self.name, kept=state.shows == "kept")
 
     def ready(self, results: Results) -> bool:
-        """Pictures wait for what was decoded; the original alone is shown once, at the beginning."""
+        """Pictures wait for the decoded particles; the original alone is shown only at the beginning."""
         return "breakage" in results or ("halos" in results and not (self._shown and self._shown.pictures))
 
     def picked(self, label: str, chosen: int) -> None:
-        """Look closely at what was clicked."""
+        """Show the clicked halo or link in the close-up."""
         results = self._engine.results()
         outcome = drawing.shown_outcome(self.state, results.get("breakage"), results.get("kept"))
         mark = chosen_mark(label, chosen, outcome)
@@ -129,7 +129,7 @@ class ClustersPanel(Panel[ClustersState]):
         self.ask("kept", then=lambda: self.change(shows="kept"))
 
     def next_link(self) -> None:
-        """Look at the next pair that broke, missing merges first, those of the largest halos first."""
+        """Show the next broken link: missing merges first, and those of the largest halos first."""
         results = self._engine.results()
         outcome = drawing.shown_outcome(self.state, results.get("breakage"), results.get("kept"))
         pairs = [] if outcome is None else [*outcome.missing.pairs, *outcome.false.pairs]
@@ -138,10 +138,10 @@ class ClustersPanel(Panel[ClustersState]):
             self.change(chosen=Chosen.link(*np.asarray(pairs[self._last_link]).tolist()))
 
     def save_archive(self, path: str | Path) -> Path:
-        """Write the archive of what is shown, with its promise if halos are kept; returns where it is."""
+        """Write the archive that is shown, with its promise if halos are kept; returns its path."""
         results = self.result
         if self.state.shows == "kept" and "kept" not in results:
-            raise WorkbenchError("halos have not been kept at this bound yet: press preserve, or show what was decoded")
+            raise WorkbenchError("halos have not been kept at this bound yet: press preserve, or show decoded particles")
         shown: Kept | Breakage = results["kept" if self.state.shows == "kept" else "breakage"]
         return shown.archive.save(path).resolve()
 
@@ -149,7 +149,7 @@ class ClustersPanel(Panel[ClustersState]):
         unit = 1.0 if self.state.unit == "spacing" else self.particles.spacing
         return LENGTHS[0] * unit, LENGTHS[1] * unit
 
-    # What is computed.
+    # Stages.
 
     def _break(self, state: ClustersState, results: Results, job: Job) -> Breakage:
         return break_halos(self.particles, state, results["halos"], job)

@@ -1,7 +1,7 @@
-"""The two large pictures: the density of the original and of what came back, with halos outlined and broken links marked.
+"""The two large pictures: the density of original and decoded particles, with halos outlined and broken links marked.
 
-Both have one grid and one scale. There can be more halos and links than anyone can look at: the largest in the window are
-drawn, and those of the largest halos, and a sentence says how many there are.
+Both have one grid and one scale. If there are too many halos or links in the window, only the largest halos and their links
+are drawn, and a sentence says how many there are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from workbench.lab.clusters_panel.state import Chosen, ClustersState
 from workbench.lab.description import Marks, Picture, Window
 
 MOST_HALOS, MOST_LINKS = 400, 300   # drawn at once, of each kind
-SHORT = 1 / 100                     # of the window: lines that need a point to be seen
+SHORT = 1 / 100                     # of the window: shorter lines get a point, to be visible
 OUTLINE = 2.0                         # radius of a circle, in root mean square radii of its halo
 
 # On the colours of densities, which run from dark blue over red to yellow; kinds differ in their lines as well.
@@ -27,7 +27,7 @@ MISSING, FALSE = "missing link", "false link"
 
 
 def chosen_mark(label: str, number: int, outcome: Outcome | None) -> Chosen | None:
-    """What was chosen by a click on the mark with this label and this id; None if it is none that can be looked at.
+    """The halo or link of a clicked mark with this label and id; None if the mark is neither.
 
     >>> chosen_mark("broken halo", 7, None)
     Chosen(kind='halo', particles=(7,))
@@ -65,7 +65,7 @@ def panes(
 def _circles(
     state: ClustersState, halos: Halos, outcome: Outcome | None, axes: list[int], window: Window
 ) -> tuple[tuple[Marks, ...], list[str]]:
-    """A circle around each halo, in the manner of what became of it."""
+    """A circle around each halo, in the style of its status."""
     found, count = halos.catalogue, halos.count(state.min_members)
     centres = found.centres[:count][:, axes]
     inside = np.flatnonzero(_within(centres, window))
@@ -82,7 +82,7 @@ def _circles(
 def _link_marks(
     name: str, links: Links, decoded: Particles, axes: list[int], window: Window, colour: str
 ) -> tuple[list[Marks], list[str]]:
-    """A line for each link and, where lines would be no longer than a few pixels, a point in its middle."""
+    """A line for each link, and a point in its middle if the line would be only a few pixels long."""
     inside = np.flatnonzero(_within(links.middles[:, axes], window))
     drawn = inside[:MOST_LINKS]
     one, other = (decoded.positions[links.pairs[drawn, end]].astype(np.float64) for end in (0, 1))

@@ -1,4 +1,4 @@
-"""What the user of the clusters panel has chosen: what is kept, how exactly, and which part of it is looked at."""
+"""The user's choices in the clusters panel: the bound, the groups to keep, and the visible part."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Shows = Literal["decoded", "kept"]
 
 USUAL_LENGTH = 0.2     # of the mean spacing
 USUAL_SHARE = 0.1      # of the linking length
-FEWEST_MEMBERS = 2     # of anything that can be outlined
+FEWEST_MEMBERS = 2     # of a halo that can be outlined
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """What is looked at closely: a halo, named by the label of its group, or a link, named by the particles at its ends."""
+    """The subject of the close-up: a halo, by the label of its group, or a link, by the particles at its ends."""
 
     kind: Literal["halo", "link"]
     particles: tuple[int, ...]
@@ -35,7 +35,7 @@ class Chosen:
     def __post_init__(self) -> None:
         ends = {"halo": 1, "link": 2}.get(self.kind)
         if ends is None or len(self.particles) != ends or min(self.particles) < 0:
-            raise WorkbenchError(f"a halo is chosen by one particle and a link by two; got {self.kind!r}, {self.particles}")
+            raise WorkbenchError(f"a halo needs one particle and a link two; got {self.kind!r}, {self.particles}")
 
     @classmethod
     def halo(cls, label: int) -> Self:
@@ -44,17 +44,17 @@ class Chosen:
 
     @classmethod
     def link(cls, one: int, other: int) -> Self:
-        """The link between two particles, whether it is whole or broken now."""
+        """The link between two particles, intact or broken."""
         return cls("link", (int(one), int(other)))
 
 
 @dataclass(frozen=True)
 class ClustersState:
-    """The choices. `bound` is the largest error of a coordinate, in the unit of the positions, taken as it is given.
+    """The choices. `bound` is the largest error of a coordinate, in the unit of the positions, without rounding.
 
-    `min_members` is what is shown as a halo, and `keep_members` the least size of group that the promise is about. `axis`
-    is the one looked along. `shows` says what the second picture shows: the particles as the codec left them, or with
-    their groups kept.
+    `min_members` is the smallest group shown as a halo, and `keep_members` the smallest group in the promise. `axis` is
+    the line of sight. `shows` chooses the second picture: the particles as decoded by the codec, or with their groups
+    kept.
 
     >>> ClustersState(bound=0.02, solver="auto").promise
     KeepClusters(linking_length=(0.2,), unit='spacing', min_members=1, solver='auto')
@@ -91,7 +91,7 @@ class ClustersState:
 
     @classmethod
     def for_(cls, particles: Particles) -> Self:
-        """Where a panel begins: the usual linking length, and a tenth of it, rounded, as the bound."""
+        """The initial state: the usual linking length, and a tenth of it, rounded, as the bound."""
         unit: Unit = "spacing" if particles.spacing > 0 else "length"
         length = USUAL_LENGTH * (1.0 if unit == "spacing" else _spacing_of_flat(particles))
         absolute = absolute_linking_length(particles, length, unit)
@@ -99,7 +99,7 @@ class ClustersState:
 
     @property
     def promise(self) -> KeepClusters:
-        """What is promised when halos are kept."""
+        """The promise made when halos are kept."""
         return KeepClusters(self.linking_length, self.unit, self.keep_members, self.solver)
 
     def length(self, particles: Particles) -> float:
@@ -111,7 +111,7 @@ class ClustersState:
         return self.bound / self.length(particles)
 
     def with_share(self, particles: Particles, share: float) -> Self:
-        """The same with a bound of this share of the linking length.
+        """The same state with this share of the linking length as the bound.
 
         >>> particles = Particles([[0.5, 0.5, 0.5]], box=10.0)
         >>> ClustersState(1.0, linking_length=4.0, unit="length").with_share(particles, 0.25).bound
@@ -137,7 +137,7 @@ class ClustersState:
 
 
 def _spacing_of_flat(particles: Particles) -> float:
-    """The mean spacing along the axes that particles spread over, where they fill no volume; 1 for a single place."""
+    """The mean spacing of particles that fill no volume, along the axes that they span; 1 if all coincide."""
     sides = [length for length in particles.lengths if length > 0]
     return float(np.prod(sides) / len(particles)) ** (1 / len(sides)) if sides else 1.0
 
@@ -155,4 +155,4 @@ def _require_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
 
 def _require_members(name: str, value: Any, least: int) -> None:
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
-        raise WorkbenchError(f"{name} must be a whole number from {least} on; got {value!r}")
+        raise WorkbenchError(f"{name} must be a whole number, at least {least}; got {value!r}")

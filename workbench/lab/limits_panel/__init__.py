@@ -1,4 +1,4 @@
-"""Limits: how far a codec is from what theory allows for a field like this, and what the distance is made of."""
+"""The limits panel: the distance between a codec's rate and the theoretical bound for a field, and its causes."""
 
 from workbench.lab.limits_panel.code import code
 from workbench.lab.limits_panel.drawing import draw

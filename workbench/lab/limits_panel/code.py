@@ -1,4 +1,4 @@
-"""The Python that tells what the limits panel shows, with the public names alone: to be pasted into a script."""
+"""The Python code that reproduces the figures of the limits panel, with public names only, for a script."""
 
 from __future__ import annotations
 

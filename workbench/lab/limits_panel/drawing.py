@@ -1,4 +1,4 @@
-"""From the state and what was computed to everything the limits panel shows: a pure function, and a fast one."""
+"""Everything the limits panel shows, as a fast, pure function of state and results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from workbench.lab.limits_panel.theory import Figures, FixedLength, Model, News
 from workbench.limits.comparison import row
 from workbench.limits.operating_point import OperatingPoint
 
-COMING = "…"   # what is still being computed
+COMING = "…"   # in place of a figure that is still being computed
 BITS = "bits per value; a bound of the Gaussian model: "
 SHOWN_COLUMNS = {   # of the table of operating points, with the names of `comparison.row`
     "codec": "codec", "error bound": "error bound", "mean square error": "mean square error", "bits": "bits",
@@ -30,7 +30,7 @@ SHOWN_COLUMNS = {   # of the table of operating points, with the names of `compa
 
 
 def draw(field: Field, state: LimitsState, results: Mapping[str, Any], measured: Sequence[Measured] = ()) -> Shown:
-    """What there is to see of a model and of the codecs measured so far; with less, less, in the same form.
+    """The pictures, charts and figures of a model and of measured codecs; missing results leave parts empty.
 
     >>> from workbench.data.synthetic import gaussian_field
     >>> waves = gaussian_field((32, 32), seed=1)
@@ -58,14 +58,14 @@ def _note(field: Field, state: LimitsState, news: News | None, measured: Sequenc
     failed = {each.label: each.error for each in measured if isinstance(each, Run) and each.error}
     parts += [f"{label} failed: {error}" for label, error in failed.items()]
     exact = sorted({each.label for each in measured if isinstance(each, Run) and not each.error})
-    parts += [f"without a place in the charts, as nothing was lost: {', '.join(exact)}"] if exact else []
+    parts += [f"lossless, so not in the charts: {', '.join(exact)}"] if exact else []
     return "; ".join(part for part in parts if part)
 
 
-# Figures beside their names.
+# Figures with their names.
 
 def facts(field: Field, state: LimitsState, results: Mapping[str, Any]) -> tuple[Fact, ...]:
-    """All figures at the error bound, always the same ones; those that are not there yet are dots."""
+    """All figures at the error bound, always the same ones; dots stand for missing results."""
     model, found, fixed, news = (results.get(name) for name in ("model", "figures", "fixed length", "news"))
     return (
         *_of_the_question(field, state),
@@ -78,10 +78,10 @@ def facts(field: Field, state: LimitsState, results: Mapping[str, Any]) -> tuple
 
 def _of_the_question(field: Field, state: LimitsState) -> list[Fact]:
     psnr = 20 * math.log10(size_of(field)) - 10 * math.log10(state.distortion)
-    even = "of errors that are spread evenly within the bound: a third of its square"
+    even = "of errors uniform within the bound: a third of its square"
     return [
         Fact("mean square error", f"{state.distortion:.3g}", meaning=even),
-        Fact("PSNR", f"{psnr:.1f} dB", meaning="the same, beside the range of the values"),
+        Fact("PSNR", f"{psnr:.1f} dB", meaning="the mean square error relative to the range of the values"),
     ]
 
 
@@ -94,11 +94,11 @@ def _of_the_bound(state: LimitsState, found: Figures | None) -> list[Fact]:
     here = "without tiles" if state.tile is None else f"in tiles of {state.tile}"
     return [
         Fact("Gaussian-model bound", rate, meaning=f"{BITS}no code needs less on average"),
-        Fact("95% interval", interval, meaning="of the bound, as far as one field can tell"),
-        Fact(f"bound {here}", tiles, meaning=f"{BITS}for codes that see one tile at a time"),
-        Fact("price of tiles", price, meaning="bits per value that tiles coded apart from each other cost"),
-        Fact("price of one variance", pooled, meaning="bits per value for believing that all regions vary as much"),
-        Fact("borders of regions", borders, meaning="of the bound, bits per value because nothing is known across borders"),
+        Fact("95% interval", interval, meaning="of the bound, estimated from this one field"),
+        Fact(f"bound {here}", tiles, meaning=f"{BITS}for codes that process one tile at a time"),
+        Fact("price of tiles", price, meaning="additional bits per value if tiles are coded independently"),
+        Fact("price of one variance", pooled, meaning="additional bits per value, if one variance for all is assumed"),
+        Fact("borders of regions", borders, meaning="part of the bound, bits per value: regions count as independent"),
     ]
 
 
@@ -108,9 +108,9 @@ def _of_fixed_length(state: LimitsState, fixed: FixedLength | None) -> list[Fact
         converse, achievable, normal = (_bits(bits, 4) for bits in (fixed.converse, fixed.achievable, fixed.normal))
     fails = f"and fails at most {100 * state.eps:.3g}% of the time"
     return [
-        Fact("converse", converse, meaning=f"{BITS}no code of fixed length has less {fails}"),
-        Fact("achievable", achievable, meaning=f"{BITS}some code of fixed length has as little {fails}"),
-        Fact("normal approximation", normal, meaning="about what the best code of fixed length has"),
+        Fact("converse", converse, meaning=f"{BITS}no fixed-length code needs less {fails}"),
+        Fact("achievable", achievable, meaning=f"{BITS}a fixed-length code exists that needs no more {fails}"),
+        Fact("normal approximation", normal, meaning="the approximate rate of the best fixed-length code"),
     ]
 
 
@@ -120,13 +120,13 @@ def _of_pointwise_bounds(
     every = COMING if found is None else _bits(max(found.pointwise, 0.0))
     this = COMING if news is None or model is None else _bits(max(model.limits.instance(state.eb), 0.0))
     return [
-        Fact("every value within", every, meaning=f"{BITS}no code that keeps each value within the error bound has less"),
-        Fact("this very field", this, meaning=f"{BITS}no code keeps this one within it for less, but by luck"),
+        Fact("every value within", every, meaning=f"{BITS}no code that keeps each value within the error bound needs less"),
+        Fact("this very field", this, meaning=f"{BITS}no code keeps this field within it for less, except by chance"),
     ]
 
 
 def _verdict(news: News | None) -> Fact:
-    name, meaning = "Gaussian?", "whether what is new in each value comes as in a Gaussian field"
+    name, meaning = "Gaussian?", "whether the new information in the values is distributed as in a Gaussian field"
     if news is None:
         return Fact(name, COMING, meaning=meaning)
     if news.gaussianity is None:
@@ -160,7 +160,7 @@ def region_table(model: Model | None) -> Table:
 
 
 def point_table(points: Sequence[OperatingPoint], state: LimitsState) -> Table:
-    """A row for each point; emphasised is the smallest of those that the chart of gaps shows."""
+    """A row for each point; the smallest of the points in the gap chart is emphasised."""
     rows = tuple(tuple(_cell(row(point)[name]) for name in SHOWN_COLUMNS) for point in points)
     close = nearest(points, state.distortion)
     best = min(close, key=lambda point: point.gap, default=None)

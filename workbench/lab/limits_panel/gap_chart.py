@@ -1,4 +1,4 @@
-"""The distance between each codec and the bound, and what it is made of, as bars that begin at the bound."""
+"""The gap between each codec and the bound, divided by cause, as bars that begin at the bound."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from workbench.limits.operating_point import OperatingPoint
 CAUSES = ("tiles", "pointwise bound", "documents", "prediction and coding")   # in the order in which bars are stacked
 AXES = ["bits above the bound", "codec"]
 THICK = 0.42        # of a row
-READABLE = 0.08     # of the width: what is narrower has no room for a number
+READABLE = 0.08     # of the width: narrower pieces have no room for a number
 CENTRED = {**SMALL, "text_align": "center"}
 NOTHING = "press “compare codecs”"
 
 
 def gap_chart(points: Sequence[OperatingPoint]) -> Any:
-    """A row for each point, the first at the top; causes have their colours, and always the same order."""
+    """A row for each point, the first at the top; causes have fixed colours and a fixed order."""
     rows = len(points)
     pieces = [piece for row, point in enumerate(points) for piece in _pieces(point, rows - 1 - row)]
     ends = [end for piece in pieces for end in (piece[0], piece[2])]
@@ -49,7 +49,7 @@ def gap_chart(points: Sequence[OperatingPoint]) -> Any:
 
 
 def _pieces(point: OperatingPoint, row: int) -> list[tuple[Any, ...]]:
-    """What is above the bound to the right of it, what is below to the left."""
+    """The pieces of one bar: positive ones to the right of the bound, negative ones to the left."""
     right = left = 0.0
     found, limit = [], f"{float(point.run['limit']):.3g}"
     for number, cause in enumerate(CAUSES):

@@ -1,4 +1,4 @@
-"""A legend as data: one of Bokeh's shows neither marks that differ from point to point nor what appears later."""
+"""A legend drawn as data, because Bokeh's own shows neither marks that vary within an element nor later additions."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Corner = Literal["bottom left", "top right", "beside"]
 Ends = tuple[float, float]
 Entry = tuple[float, float, str, str, str]   # where, the name, its colour and its mark
 STARTS = {"bottom left": 0.03, "top right": 0.7, "beside": 0.74}   # of the width
-BESIDE = 1.4   # times the width, so that there is room for a legend beside what is drawn
+BESIDE = 1.4   # times the width, as room for a legend beside the data
 HEIGHT = 260   # of all charts of this panel, in pixels
 
 
 def rows_from(
     corner: Corner, told: Sequence[tuple[str, str, str]], x: Ends, y: Ends, across_log: bool = False, up_log: bool = False
 ) -> list[Entry]:
-    """A place for each name, its colour and its mark, in rows one below the other.
+    """A place for each name with its colour and mark, in rows from the top down.
 
     >>> rows_from("bottom left", [("zfp", "#d0600f", "square")], (0.0, 10.0), (0.0, 1.0))
     [(0.3, 0.06, 'zfp', '#d0600f', 'square')]
@@ -44,7 +44,7 @@ def names(entries: Sequence[Entry], axes: list[str]) -> tuple[Any, Any]:
 
 
 def widened(ends: Ends, logarithmic: bool = False) -> Ends:
-    """An axis with room for a legend beside what is drawn.
+    """An axis with room for a legend beside the data.
 
     >>> widened((0.0, 10.0))
     (0.0, 14.0)
@@ -53,7 +53,7 @@ def widened(ends: Ends, logarithmic: bool = False) -> Ends:
 
 
 def _between(ends: Ends, share: float, logarithmic: bool) -> float:
-    """The place at a share of the way."""
+    """The place at a share of the way between the ends."""
     low, high = (math.log10(end) for end in ends) if logarithmic else ends
     place = low + share * (high - low)
     return 10.0**place if logarithmic else place

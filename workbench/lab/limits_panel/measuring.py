@@ -1,4 +1,4 @@
-"""Real codecs beside the bound, one run after the other: what the button of the limits panel does."""
+"""The comparison of real codecs with the bound, one run after the other, for the button of the limits panel."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from workbench.limits.comparison import CODECS, STEPS, bare, has_place, place
 from workbench.limits.operating_point import OperatingPoint
 from workbench.limits.result import FieldLimits
 
-Measured = OperatingPoint | Run   # a run without a place failed, or lost nothing
+Measured = OperatingPoint | Run   # a run without an operating point failed or was lossless
 
 
 def codecs_for(field: Field) -> list[Codec]:
-    """The codecs that `compare` runs by default, of those that take this field."""
+    """The default codecs of `compare` that accept this field."""
     return [codec for codec in applicable(field) if codec.id in CODECS]
 
 
 def measure(limits: FieldLimits, field: Field, job: Job) -> Iterator[tuple[str, Measured]]:
-    """Every codec at every bound that `compare` tries, each with a name of its own, as soon as it is there."""
+    """Every codec at every bound of `compare`, each with a unique name, as soon as it is measured."""
     spread = math.sqrt(limits.variance)
     bounds = [Absolute(step * spread) for step in STEPS]
     for run in iter_sweep(bare(field), codecs_for(field), bounds, cancel=job, progress=job):
@@ -37,7 +37,7 @@ def _name(run: Run) -> str:
 
 
 def nearest(points: Sequence[OperatingPoint], distortion: float) -> list[OperatingPoint]:
-    """Of each codec, the point whose distortion is nearest, on a logarithmic scale."""
+    """For each codec, the point of nearest distortion, on a logarithmic scale."""
     found: dict[str, OperatingPoint] = {}
     for point in sorted(points, key=lambda point: abs(math.log(point.distortion / distortion)), reverse=True):
         found[point.run.label] = point

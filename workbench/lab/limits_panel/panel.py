@@ -1,4 +1,4 @@
-"""`wb.lab.limits`: how far a codec is from what theory allows, and why."""
+"""`wb.lab.limits`: the distance between codecs and the theoretical bound, and its causes."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from workbench.lab.limits_panel.tile_slider import TileSlider
 from workbench.lab.panel import Panel
 
 LEAST_EPS, MOST_EPS = 1e-12, 0.5
-REST, BREATH = 0.3, 0.03   # seconds: how long a slider must rest before slow work begins, looking so often
+REST, BREATH = 0.3, 0.03   # seconds: the rest of a slider before slow work begins, and the polling interval
 
 
 def limits(field: Field | np.ndarray) -> LimitsPanel:
-    """A panel that puts codecs beside the bound of a field: its regions, their spectra, rate against distortion, gaps.
+    """A panel that compares codecs with the bound of a field: its regions, their spectra, rate-distortion, gaps.
 
-    All bounds are those of a Gaussian model that is fitted to the field, region by region.
+    All bounds are those of a Gaussian model fitted to each region of the field.
 
     >>> from workbench.data.synthetic import gaussian_field
     >>> panel = limits(gaussian_field((64, 64), seed=1))
@@ -49,14 +49,14 @@ def limits(field: Field | np.ndarray) -> LimitsPanel:
 class LimitsPanel(Panel[LimitsState]):
     """The panel of `wb.lab.limits`; its results are "model", "curves", "tiled", "figures", "news", "fixed length", "band".
 
-    Once codecs were compared, there is "points" as well: operating points, and runs without a place.
+    After a comparison of codecs also "points": operating points, and runs without one.
     """
 
     title = "Limits"
 
     def __init__(self, field: Field, name: str) -> None:
         self.field, self.name = field, name
-        self.measured: dict[Hashable, dict[str, Measured]] = {}   # by the choice of regions, which decides the bound
+        self.measured: dict[Hashable, dict[str, Measured]] = {}   # by the choice of regions, which determines the bound
         stages = [
             Stage("model", _regions, self._fit),
             Stage("curves", _regions, lambda state, results, job: theory.curves(results["model"], job)),
@@ -73,7 +73,7 @@ class LimitsPanel(Panel[LimitsState]):
         """The question above, the view below."""
         low, high = exponents(self.field, "absolute")
         failing = LogSlider("eps", "fails at most (ε)", LEAST_EPS, MOST_EPS)
-        failing.slider.max = math.log10(MOST_EPS)   # and not at the next power of ten, which is no answer
+        failing.slider.max = math.log10(MOST_EPS)   # not the next power of ten, which is invalid
         regions = {"as many as found": "auto", **{f"at most {most}": most for most in range(1, MOST_REGIONS + 1)}}
         ask = [
             LogSlider("eb", "error bound", 10.0**low, 10.0**high),
@@ -95,11 +95,11 @@ class LimitsPanel(Panel[LimitsState]):
         return code(state, self.name, compared=bool(self.measured.get(state.regions)))
 
     def ready(self, results: Results) -> bool:
-        """All waits for the figures; the field alone is shown at the beginning."""
+        """Drawing waits for the figures; the field alone is shown only at the beginning."""
         return "figures" in results
 
     def change(self, **fields: Any) -> bool:
-        """Change fields; another axis shows the whole again, from its middle."""
+        """Change fields; another axis resets the window, and shows the middle slice."""
         if fields.get("axis", self.state.axis) != self.state.axis:
             fields = {"window": None, "index": self._slices(int(fields["axis"])) // 2, **fields}
         changed = super().change(**fields)
@@ -109,7 +109,7 @@ class LimitsPanel(Panel[LimitsState]):
         return changed
 
     def _slice(self) -> list[Any]:
-        """Which slice of the field is looked at."""
+        """The controls that choose the slice of the field."""
         shape = self.field.shape
         self._index = Steps("index", "slice", 0, self._slices(self.state.axis) - 1)
         if len(shape) < 3:
@@ -120,11 +120,11 @@ class LimitsPanel(Panel[LimitsState]):
     def _slices(self, axis: int) -> int:
         return int(self.field.shape[-3:][axis]) if len(self.field.shape) >= 3 and axis < 3 else 1
 
-    # What is computed.
+    # Stages.
 
     def _fit(self, state: LimitsState, results: Results, job: Job) -> Model:
         model = theory.fit_model(self.field, state, job)
-        pictures(self.field, state, model, None)   # which are kept, so that drawing them takes no time
+        pictures(self.field, state, model, None)   # cached, so that drawing takes no time
         return model
 
     def _tile(self, state: LimitsState, results: Results, job: Job) -> theory.Tiled:
@@ -135,7 +135,7 @@ class LimitsPanel(Panel[LimitsState]):
         return theory.figures(results["model"], results["tiled"], state)
 
     def _fixed(self, state: LimitsState, results: Results, job: Job) -> theory.FixedLength:
-        until = time.monotonic() + REST   # what follows cannot be stopped halfway, and a slider would wait for it
+        until = time.monotonic() + REST   # the next step cannot be cancelled, and a slider would wait for it
         while time.monotonic() < until:
             job(0.0, "codes of fixed length")
             time.sleep(BREATH)
@@ -150,7 +150,7 @@ class LimitsPanel(Panel[LimitsState]):
         return theory.band(results["curves"], results["tiled"], state, job)
 
     def _compare(self, state: LimitsState, results: Results, job: Job) -> tuple[Measured, ...]:
-        """Every run is kept as soon as it is there, so that a cancelled comparison shows what it got to."""
+        """Every run is kept as soon as it is measured, so that a cancelled comparison shows its partial results."""
         found = self.measured.setdefault(state.regions, {})
         for name, measured in measure(results["model"].limits, self.field, job):
             found[name] = measured

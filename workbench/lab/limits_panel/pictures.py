@@ -1,6 +1,6 @@
-"""The pictures of the limits panel: the field, which region each value belongs to, and where the bits go.
+"""The pictures of the limits panel: the field, the region of each value, and the bits spent on each value.
 
-A picture is made once for each way of looking, and then the same object, so that a view need not send it again.
+A picture is made once for each view setting; later calls return the same object, so a view need not send it again.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from workbench.lab.limits_panel.theory import Model, News
 from workbench.lab.projection import Cut
 from workbench.lab.remembered import remembered
 
-OUTLIERS = 0.01    # of the values may have more or less new information than the scale shows
+OUTLIERS = 0.01    # the share of values whose new information may lie outside of the scale
 DOT = 7.0          # radius of the mark that gives a region the colour of its curve
 
 
 def pictures(field: Field, state: LimitsState, model: Model | None, news: News | None) -> tuple[Picture, ...]:
-    """The field and, once they are there, its regions and the new information. A line of values is drawn as a chart."""
+    """The field and, once computed, its regions and the new information. A line of values is drawn as a chart."""
     if len(field.shape) == 1:
         return ()
     original = remembered(field, "limits: field", state.cut, lambda: _original(field, state.cut))
@@ -34,12 +34,12 @@ def pictures(field: Field, state: LimitsState, model: Model | None, news: News |
     if news is None:
         return original, regions
     bits = remembered(news, "bits", state.cut, lambda: _bits(field, news.bits, state.cut))
-    shift = float(np.log2(2 * state.eb))   # a bound twice as large needs a bit less: only the scale changes
+    shift = float(np.log2(2 * state.eb))   # doubling the bound saves one bit per value: only the scale changes
     return original, regions, replace(bits, low=bits.low - shift, high=bits.high - shift)
 
 
 def note(field: Field, state: LimitsState) -> str:
-    """What a pixel of the pictures is."""
+    """The meaning of a pixel."""
     if len(field.shape) == 1:
         return ""
     rows, columns = (cells.stop - cells.start for cells in state.cut.cells(field))
@@ -58,7 +58,7 @@ def _original(field: Field, cut: Cut) -> Picture:
 
 
 def _regions(field: Field, labels: np.ndarray, cut: Cut) -> Picture:
-    """The number of each value's region, from 1; a dot in the widest place of each has the colour of its curve."""
+    """The region number of each value, from 1; a dot in the widest part of each region has the colour of its curve."""
     shown = cut.plane(labels)[cut.cells(field)]
     middles = [_middles(count, cut.pixels) for count in shown.shape]
     seen = shown[np.ix_(*middles)][::-1]
@@ -73,13 +73,13 @@ def _regions(field: Field, labels: np.ndarray, cut: Cut) -> Picture:
 
 
 def _middles(count: int, pixels: int) -> np.ndarray:
-    """The places that pixels stand for."""
+    """The indices of the values in the middle of each pixel."""
     shown = min(count, pixels)
     return (2 * np.arange(shown) + 1) * count // (2 * shown)
 
 
 def _dot(region: int, inside: np.ndarray, window: tuple[float, float, float, float]) -> Marks:
-    """A mark in the widest place of a region; none where nothing of the region is seen."""
+    """A mark in the widest part of a region; none if the region is not visible."""
     from scipy.ndimage import distance_transform_edt
 
     places = np.empty((0, 2))

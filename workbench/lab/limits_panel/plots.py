@@ -1,4 +1,4 @@
-"""The charts of the limits panel. Each has the same elements whatever there is to show: a view only changes data."""
+"""The charts of the limits panel. Each always has the same elements, so that a view only changes data."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def charts(
     news: News | None,
     points: Sequence[OperatingPoint],
 ) -> Charts:
-    """All charts by name; a line of values has two more. What did not change is the same object as before."""
+    """All charts by name; a line of values has two more. Unchanged charts are the same objects as before."""
     level = math.inf if known.figures is None else known.figures.level
     spectra = () if model is None else model.spectra
     theory = known.curves, known.tiled, known.band, known.figures
@@ -56,7 +56,7 @@ def charts(
 
 
 def _kept(field: Field, kind: str, parts: tuple[object, ...], more: object, make: Callable[[], Any]) -> Any:
-    """The chart made of the same objects before; they are kept with it, so that none takes the identity of another."""
+    """The cached chart of the same objects; these are kept with it, so that their ids stay valid."""
     return remembered(field, f"limits: {kind} chart", (*map(id, parts), more), lambda: (make(), parts))[0]
 
 

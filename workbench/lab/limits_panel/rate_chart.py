@@ -1,4 +1,4 @@
-"""Rate against distortion: the bound, what tiles and ignorance add to it, the band of finite fields, and real codecs."""
+"""The rate-distortion chart: the bound, the costs of tiles and of one variance, the finite-length band, real codecs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AXES = ["mean square error", "bits"]
 BLUE, ORANGE, GREEN = COLOURS[:3]
 SMALL_LEGEND = {**QUIET_LEGEND, "glyph_height": 12, "label_height": 12}
 HEADROOM = 0.55      # of the height, for the legends where no corner is free
-CODECS_FROM = 3      # the number of the first codec's colour and mark: those before it are of theory
+CODECS_FROM = 3      # the number of the first codec's colour and mark; lower numbers are for theory
 BOUND, BAND, INTERVAL, TILES, POOLED = (
     "Gaussian-model bound", "codes of fixed length", "95% interval", "in tiles", "one variance for all"
 )
@@ -28,7 +28,7 @@ BOUND, BAND, INTERVAL, TILES, POOLED = (
 
 @dataclass(frozen=True, eq=False)
 class Theory:
-    """What is known so far: all of it is drawn as bits, or as bits above the bound."""
+    """The theoretical results so far, drawn as bits or as bits above the bound."""
 
     curves: Curves | None = None
     tiled: Tiled | None = None
@@ -37,7 +37,7 @@ class Theory:
 
 
 def rate_chart(known: Theory, points: Sequence[OperatingPoint], above: bool) -> Any:
-    """Everything in one chart; with `above`, as bits above the bound, where small prices can be seen."""
+    """Everything in one chart; with `above`, as bits above the bound, which shows small costs."""
     lines = _lines(known, above)
     bits = [value for line in lines.values() for side in line[1:] for value in side]
     shown = [_place(point, above) for point in points]
@@ -74,7 +74,7 @@ Line = tuple[np.ndarray, np.ndarray, np.ndarray]   # where, from, to
 
 
 def _lines(known: Theory, above: bool) -> dict[str, Line]:
-    """Curves and bands by name; what is not known yet has no points."""
+    """Curves and bands by name; missing ones have no points."""
     nothing = (np.empty(0),) * 3
     found: dict[str, Line] = dict.fromkeys((BOUND, BAND, INTERVAL, TILES, POOLED), nothing)
     if known.curves is not None:
@@ -93,7 +93,7 @@ def _lines(known: Theory, above: bool) -> dict[str, Line]:
 
 
 def _reaching(found: dict[str, Line], known: Theory, above: bool) -> dict[str, Line]:
-    """Lines drawn on to a distortion that is smaller than all of theirs: there, they are straight."""
+    """Lines extended to a distortion below all of theirs, where they are straight."""
     curves, here = known.curves, known.figures
     if curves is None or here is None or here.distortion >= curves.distortions[0]:
         return found

@@ -1,7 +1,7 @@
-"""The spectra of the regions: what was measured, what was fitted, and the water level that the distortion sets.
+"""The spectra of the regions: measured, fitted, and the water level that the distortion sets.
 
-Reverse water-filling can be read off: waves with more power than the level are described until their error is the level,
-and those below it are left out.
+The chart shows reverse water-filling: components with more power than the level are coded with the level as their error,
+and components below it are left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ AXES = ["frequency", "power"]
 
 
 def spectra_chart(spectra: Sequence[RadialSpectrum], level: float) -> Any:
-    """Marks where it was measured, lines as fitted, a colour and a mark for each region, and the level as a dashed line."""
+    """Measured power as marks, fits as lines, a colour and a mark for each region, and the level as a dashed line."""
     frequencies = np.concatenate([each.frequency for each in spectra] or [np.empty(0)])
     x = widened(limits(frequencies, logarithmic=True), logarithmic=True)
     powers = [power for each in spectra for power in (each.measured, each.fitted)]

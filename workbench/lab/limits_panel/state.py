@@ -1,4 +1,4 @@
-"""What the user of the limits panel has chosen, and what is sensible to begin with."""
+"""The user's choices in the limits panel, and their defaults."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from workbench.lab.description import Window, checked_window
 from workbench.lab.projection import PIXELS, Cut
 from workbench.limits.spectrum import require_excess
 
-FEWEST_VALUES = 64         # with fewer there is no spectrum to speak of
-SHARE_OF_DEVIATION = 0.03  # where the error bound begins, in standard deviations
+FEWEST_VALUES = 64         # fewer do not determine a spectrum
+SHARE_OF_DEVIATION = 0.03  # the initial error bound, in standard deviations
 SMALLEST_TILE, LARGEST_TILE = 4, 256
 MOST_REGIONS = 6           # that can be asked for
 
@@ -27,11 +27,11 @@ RegionChoice = int | Literal["auto"]
 
 @dataclass(frozen=True)
 class LimitsState:
-    """How exact the field must be, what a codec knows of it, and what of it is looked at.
+    """The accuracy of the field, the assumptions about a codec, and the visible part.
 
-    `eb` is the largest error of any value, as in the panel of bounds. Errors that are spread evenly within it have a mean
-    square of eb^2 / 3, which is the distortion that bounds are told for. A codec codes tiles of side `tile` apart from each
-    other, or the field as a whole; one with archives of a fixed size fails with probability `eps`.
+    `eb` is the largest error of any value, as in the bounds panel. Errors uniform within it have a mean square of
+    eb^2 / 3, which is the distortion at which bounds are evaluated. A codec codes tiles of side `tile` independently, or
+    the field as a whole; a fixed-length code exceeds the distortion with probability `eps`.
 
     >>> round(LimitsState(eb=0.3, tile=8).distortion, 12)
     0.03
@@ -64,7 +64,7 @@ class LimitsState:
 
     @classmethod
     def for_(cls, field: Field) -> LimitsState:
-        """Where to begin with this field.
+        """The initial state for this field.
 
         >>> LimitsState.for_(Field(np.linspace(0, 30, 1000))).eb
         0.2
@@ -74,22 +74,22 @@ class LimitsState:
 
     @property
     def distortion(self) -> float:
-        """The mean square of errors that are spread evenly within the bound."""
-        return self.eb * self.eb / 3   # a power would complain where a product is infinite
+        """The mean square of errors that are uniform within the bound."""
+        return self.eb * self.eb / 3   # a power would raise OverflowError where a product is infinite
 
     @property
     def cut(self) -> Cut:
-        """The part of the field that is looked at."""
+        """The visible part of the field."""
         return Cut(self.axis, self.index, self.time, self.window, self.pixels)
 
 
 def valid_values(field: Field) -> np.ndarray:
-    """The values that mean something, as numbers of double precision."""
+    """The finite, unmasked values in double precision."""
     return np.asarray(backend.to_host(field.values)[backend.to_host(field.valid)], np.float64)
 
 
 def tile_sides(field: Field) -> list[int]:
-    """The sides of tiles that make a difference to this field: powers of two.
+    """The sides of tiles that are useful for this field: powers of two.
 
     >>> tile_sides(Field(np.zeros((8, 50))))
     [4, 8, 16, 32]
@@ -99,13 +99,13 @@ def tile_sides(field: Field) -> list[int]:
 
 
 def require_field(data: object) -> Field:
-    """A field that a model can be fitted to; a sentence for everything else.
+    """A field that a model can be fitted to; raises for anything else.
 
     >>> require_field(np.arange(100.0))
     Field(100, float64)
     """
     if isinstance(data, Particles):
-        raise WorkbenchError(f"limits are those of fields; got {data!r}: for particles there is wb.lab.bounds(...)")
+        raise WorkbenchError(f"the limits panel needs a field; got {data!r}: use wb.lab.bounds(...) for particles")
     field = Field(data) if isinstance(data, np.ndarray) else data
     if not isinstance(field, Field):
         got = type(data).__name__
@@ -113,9 +113,9 @@ def require_field(data: object) -> Field:
     values = valid_values(field)
     if values.size < FEWEST_VALUES:
         raise WorkbenchError(
-            f"a field must have at least {FEWEST_VALUES} values that are finite and not masked, or nothing can be said of "
-            f"its spectrum; got {values.size:,}"
+            f"a field must have at least {FEWEST_VALUES} values, finite and not masked, to estimate its spectrum; "
+            f"got {values.size:,}"
         )
     if values.min() == values.max():
-        raise WorkbenchError(f"a field must vary to have a limit; all values are {values[0]:g}, which takes 0 bits each")
+        raise WorkbenchError(f"a field must vary to have a limit; all values are {values[0]:g} and need 0 bits each")
     return field

@@ -1,7 +1,7 @@
-"""What the limits panel computes in the background: a model of the field, and what theory says of it.
+"""The background work of the limits panel: a model of the field, and its theoretical bounds.
 
-Each piece is small and depends on a part of the state alone, so that a slider finds most of them made. The slow ones, the
-fit and what codes of fixed length can do, come to at most a few seconds.
+Each stage is small and depends on a part of the state only, so that most results are reused when a slider moves. The slow
+stages, the fit and the bounds for fixed-length codes, take at most a few seconds.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from workbench.limits.spectrum import Spectrum
 Progress = Callable[[float, str], object]
 
 LEAST = 1e-9     # of the variance: the smallest distortion that curves are drawn for
-STEPS, BAND = 49, 7   # how many distortions a curve has, and the band
+STEPS, BAND = 49, 7   # the numbers of distortions in a curve and in the band
 BINS = 24        # of a spectrum on a chart
 
 
 @dataclass(frozen=True, eq=False)
 class RadialSpectrum:
-    """The power of a region by frequency, in cycles per cell: as measured, and as fitted. White noise has its variance."""
+    """Measured and fitted power of a region by frequency, in cycles per cell. White noise has a power of its variance."""
 
-    region: int   # from 0, as everywhere but on the page
+    region: int   # from 0; only the page counts from 1
     frequency: np.ndarray
     measured: np.ndarray
     fitted: np.ndarray
@@ -38,7 +38,7 @@ class RadialSpectrum:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """The limits of the field as a whole, and what pictures and charts need of its model."""
+    """The limits of the whole field, and the parts of its model for pictures and charts."""
 
     limits: FieldLimits
     spectra: tuple[RadialSpectrum, ...]
@@ -46,14 +46,14 @@ class Model:
 
     @property
     def nbytes(self) -> int:
-        """About the memory it holds."""
+        """Its approximate memory."""
         spectrum = self.limits.spectrum
         return int(spectrum.values.nbytes + spectrum.counts.nbytes + self.limits.source.regions.labels.nbytes) + 2**16
 
 
 @dataclass(frozen=True, eq=False)
 class News:
-    """How many bits of new information are in each value, and whether it comes as it would in a Gaussian field."""
+    """The bits of new information in each value, and whether their distribution is Gaussian."""
 
     bits: np.ndarray   # at an error bound of 1, which need not be positive
     gaussianity: Gaussianity | None
@@ -61,13 +61,13 @@ class News:
 
     @property
     def nbytes(self) -> int:
-        """About the memory it holds, the model's share included."""
+        """Its approximate memory, including the model's share."""
         return 3 * int(self.bits.nbytes)
 
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """The bound against the distortion, the interval in which that of the field's kind is, and one variance for all."""
+    """The bound by distortion, its confidence interval for fields of this kind, and the bound with one common variance."""
 
     distortions: np.ndarray
     rate: np.ndarray
@@ -77,26 +77,26 @@ class Curves:
 
     @property
     def nbytes(self) -> int:
-        """About the memory it holds."""
+        """Its approximate memory."""
         return 5 * int(self.rate.nbytes)
 
 
 @dataclass(frozen=True, eq=False)
 class Tiled:
-    """The limits of codecs that code tiles apart from each other, and their bound at the distortions of the curves."""
+    """The limits of codecs that code tiles independently, and their bound at the distortions of the curves."""
 
     limits: RateDistortion
     rate: np.ndarray
 
     @property
     def nbytes(self) -> int:
-        """About the memory it holds."""
+        """Its approximate memory."""
         return int(self.limits.spectrum.values.nbytes + self.limits.spectrum.counts.nbytes + self.rate.nbytes)
 
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """Between converse and achievability, for codes of fixed length."""
+    """The band between converse and achievability for fixed-length codes."""
 
     distortions: np.ndarray
     rate: np.ndarray   # the bound of the whole field there
@@ -107,23 +107,23 @@ class Band:
 
 @dataclass(frozen=True)
 class Figures:
-    """What there is to say at one error bound, in bits per value."""
+    """The figures at one error bound, in bits per value."""
 
     distortion: float
-    level: float       # of the water: components of the spectrum below it are left out
+    level: float       # the water level: components of the spectrum below it are left out
     rate: float
     low: float
     high: float
     tiled: float
-    pooled: float      # more, for one variance in all regions
-    borders: float     # of the rate, what the borders of regions cost
+    pooled: float      # the additional rate of one variance for all regions
+    borders: float     # the part of the rate that the borders of regions cost
     pointwise: float
     nbytes: int = 2**10
 
 
 @dataclass(frozen=True)
 class FixedLength:
-    """What codes of fixed length can do at one error bound, in bits per value."""
+    """The bounds for fixed-length codes at one error bound, in bits per value."""
 
     converse: float
     achievable: float
@@ -132,7 +132,7 @@ class FixedLength:
 
 
 def fit_model(field: Field, state: LimitsState, progress: Progress) -> Model:
-    """Find regions, and fit each; then the variances of the components that the whole field consists of."""
+    """Find regions and fit each; then find the variances of the components of the whole field."""
     progress(0.05, "finding regions, fitting their spectra")
     source = estimate(field, state.regions)
     limits = FieldLimits(source)
@@ -158,7 +158,7 @@ def radial(region: int, fit: Fit) -> RadialSpectrum:
 
 
 def curves(model: Model, progress: Progress) -> Curves:
-    """The bound from a tiny distortion to the variance."""
+    """The bound, for distortions from very small ones up to the variance."""
     limits = model.limits
     distortions = np.geomspace(LEAST * limits.variance, limits.variance, STEPS)
     rate = rates(limits.spectrum, distortions)
@@ -169,7 +169,7 @@ def curves(model: Model, progress: Progress) -> Curves:
 
 
 def interval(limits: FieldLimits, distortion: float) -> tuple[float, float]:
-    """Between which rates that of the field's kind is; NaN where nothing can be said."""
+    """The confidence interval of the rate for fields of this kind; NaN if it cannot be estimated."""
     low, high = limits.interval(distortion)
     return (low, high) if np.isfinite(high) else (np.nan, np.nan)
 
@@ -180,7 +180,7 @@ def rates(spectrum: Spectrum, distortions: Sequence[float] | np.ndarray) -> np.n
 
 
 def tiled(model: Model, found: Curves, state: LimitsState) -> Tiled:
-    """The limits in tiles; of the whole field, when there are none, those that are known."""
+    """The limits in tiles; without tiles, the known limits of the whole field."""
     if state.tile is None:
         return Tiled(model.limits, found.rate)
     limits = model.limits.tiled(state.tile)
@@ -188,7 +188,7 @@ def tiled(model: Model, found: Curves, state: LimitsState) -> Tiled:
 
 
 def figures(model: Model, in_tiles: Tiled, state: LimitsState) -> Figures:
-    """All that is quickly said at one error bound."""
+    """All figures at one error bound that are quick to compute."""
     limits, distortion = model.limits, state.distortion
     low, high = interval(limits, distortion)
     return Figures(
@@ -199,7 +199,7 @@ def figures(model: Model, in_tiles: Tiled, state: LimitsState) -> Figures:
 
 
 def fixed_length(in_tiles: Tiled, state: LimitsState, progress: Progress) -> FixedLength:
-    """What is said of codes of fixed length at one error bound."""
+    """The bounds for fixed-length codes at one error bound."""
     limits, distortion = in_tiles.limits, state.distortion
     progress(0.1, "codes of fixed length: what none can do")
     converse = limits.converse(distortion, state.eps)
@@ -210,7 +210,7 @@ def fixed_length(in_tiles: Tiled, state: LimitsState, progress: Progress) -> Fix
 
 
 def band(found: Curves, in_tiles: Tiled, state: LimitsState, progress: Progress) -> Band:
-    """The same along the curves, where the bound is not zero."""
+    """The bounds for fixed-length codes along the curves, where the bound is not zero."""
     places = np.arange(0, STEPS - 1, STEPS // BAND)
     below, above = [], []
     for done, place in enumerate(places):
@@ -222,7 +222,7 @@ def band(found: Curves, in_tiles: Tiled, state: LimitsState, progress: Progress)
 
 
 def news(model: Model, progress: Progress) -> News:
-    """What is new in each value, given those before it, and what that says against the model."""
+    """The new information in each value, given the previous ones, and the test of the Gaussian model."""
     progress(0.1, "what is new in each value")
     innovations = model.limits.source.innovations
     progress(0.6, "whether the field is Gaussian")

@@ -1,4 +1,4 @@
-"""A slider over a few sides of tiles, the last of which is none: the field as a whole."""
+"""A slider over a few sides of tiles; the last choice is no tiles, the field as a whole."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WHOLE = "the whole field"
 
 
 class TileSlider(Control):
-    """The side of a tile; to the right, tiles grow until there are none.
+    """The side of a tile; to the right, tiles grow up to the whole field.
 
     >>> slider = TileSlider("tile", "tiles of", [4, 8])
     >>> slider.connect(lambda **fields: print(fields))
@@ -38,4 +38,4 @@ class TileSlider(Control):
 
 
 def _options(sides: Sequence[int]) -> list[tuple[str, int]]:
-    return [*((f"{side}", side) for side in sides), (WHOLE, 0)]   # the widget takes no None for a choice
+    return [*((f"{side}", side) for side in sides), (WHOLE, 0)]   # the widget does not accept None as a choice
