@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -206,7 +207,8 @@ def device_source(source: str) -> str:
 
 @functools.cache
 def _library() -> ctypes.CDLL:
-    path = host_library.LIBRARY
+    # The variable is for `tests/fuzz`, which runs a library that was built with sanitisers; nothing else sets it.
+    path = Path(os.environ.get("LOSSBENCH_HOST_LIBRARY", host_library.LIBRARY))
     if not path.exists():
         raise WorkbenchError(f"the compiled kernels are missing ({path.name}); run `make build`, or reinstall lossbench")
     library = _load(str(path))
