@@ -76,7 +76,7 @@ def documents(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
         value, how = copy.deepcopy(random.choice(STRANGE)), random.choice(["set", "set", "nudge", "remove", "repeat"])
         if path[-1] == "id" and value not in BUILT_IN:
             raise NoForgery   # other people's codecs are asked for by name
-        entries = _resealed(entries, key, lambda node, p=path, v=value, h=how: _replace(node, p, v, h, random))
+        entries = resealed(entries, key, lambda node, p=path, v=value, h=how: _replace(node, p, v, h, random))
     return entries
 
 
@@ -145,7 +145,7 @@ def arrays(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
         raise NoForgery from None
     values = _other_values(np.array(values), random)
     forged_chunk = exact_chunk(values)
-    return _with_checksum_listed({**entries, key: forged_chunk}, key, bytes(unpack(forged_chunk, key).sections[CHECKSUM]))
+    return with_checksum_listed({**entries, key: forged_chunk}, key, bytes(unpack(forged_chunk, key).sections[CHECKSUM]))
 
 
 def transplants(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
@@ -165,7 +165,7 @@ def transplants(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
             changed = {**without, **{k: v for k, v in other.items() if k.split("/")[0] == array}}
             described = document.from_bytes(other[f"{array}/zarr.json"], array)
             seal = described["attributes"][document.SEAL]
-            return _resealed(changed, "zarr.json", lambda root: root["attributes"]["arrays"].__setitem__(array, seal))
+            return resealed(changed, "zarr.json", lambda root: root["attributes"]["arrays"].__setitem__(array, seal))
     return {**entries, "zarr.json": other["zarr.json"]}
 
 
@@ -360,10 +360,10 @@ def _with_chunk(entries: Parts, key: str, shape: tuple[int, ...], found: dict[st
     except WorkbenchError:
         return changed
     found[CHECKSUM] = zlib.crc32(np.ascontiguousarray(values).data).to_bytes(4, "little")
-    return _with_checksum_listed({**entries, key: pack(shape, found)}, key, found[CHECKSUM])
+    return with_checksum_listed({**entries, key: pack(shape, found)}, key, found[CHECKSUM])
 
 
-def _with_checksum_listed(entries: Parts, key: str, checksum: bytes) -> Parts:
+def with_checksum_listed(entries: Parts, key: str, checksum: bytes) -> Parts:
     """The archive whose array lists this as the checksum of a chunk."""
     name = key.split("/")[0]
     layout = ArrayLayout.from_metadata(name, document.from_bytes(entries[f"{name}/zarr.json"], name))
@@ -373,10 +373,10 @@ def _with_checksum_listed(entries: Parts, key: str, checksum: bytes) -> Parts:
         listed = described["attributes"][CHECKSUMS]
         described["attributes"][CHECKSUMS] = listed[: 8 * number] + checksum.hex() + listed[8 * number + 8 :]
 
-    return _resealed(entries, f"{name}/zarr.json", change)
+    return resealed(entries, f"{name}/zarr.json", change)
 
 
-def _resealed(entries: Parts, key: str, change: Any) -> Parts:
+def resealed(entries: Parts, key: str, change: Any) -> Parts:
     try:
         return samples.resealed(entries, key, change)
     except (AttributeError, KeyError, TypeError, IndexError, ValueError, WorkbenchError):
