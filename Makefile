@@ -9,7 +9,7 @@
 .NOTPARALLEL:
 .ONESHELL:
 .SHELLFLAGS := -eu -c
-.PHONY: help demo lab app test check docs bench build lock clean
+.PHONY: help demo lab app test test-long check docs bench build lock clean
 
 ARGS ?=
 ASKED_FOR := $(PYTHON)
@@ -27,7 +27,7 @@ BENCHMARKS = $(filter-out benchmarks/gpu.py,$(sort $(shell grep -l __main__ benc
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(RUN) -m pip
 
 help:    ## this list
-	@sed -n 's/^\([a-z]*\): .*## /  make \1\t/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\): .*## /  make \1\t/p' Makefile | expand -t 18
 
 demo: $(MADE)/core $(LIBRARY)    ## a snapshot, its groups, a table and demo.html; no browser needed
 	@.venv/bin/workbench demo
@@ -40,6 +40,9 @@ app: $(MADE)/lab $(LIBRARY)    ## the panels alone, as pages of this machine in 
 
 test: $(MADE)/test $(MADE)/kdcount $(MADE)/browser $(LIBRARY)    ## all tests
 	@$(RUN) -m pytest $(SIDE_BY_SIDE) $(ARGS)
+
+test-long: $(MADE)/test $(LIBRARY)    ## the tests that take minutes: forged archives against kernels with sanitisers
+	@$(RUN) -m pytest -m long $(ARGS)
 
 check: $(MADE)/test    ## style (ruff) and types (mypy)
 	@$(RUN) -m ruff check
@@ -63,7 +66,7 @@ lock: $(INTERPRETER)    ## constraints.txt from pyproject.toml; ARGS=--upgrade t
 		--no-annotate --no-header --quiet --output-file constraints.txt $(ARGS)
 
 clean:    ## remove everything that make made
-	@rm -rf .venv build dist docs/_build docs/notebooks .mypy_cache .ruff_cache .pytest_cache .hypothesis $(LIBRARY) demo.html
+	@rm -rf .venv build dist docs/_build docs/notebooks .mypy_cache .ruff_cache .pytest_cache .hypothesis $(LIBRARY) workbench/_host_sanitised.so demo.html
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 

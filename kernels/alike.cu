@@ -12,7 +12,8 @@ static const i32 MIXED = -2;   // in place of a cell's label: the cell has sever
 static const i32 END = -3;     // in place of a run's label: no run, but the end of the previous one
 
 // The label of each cell.
-KERNEL(name_cells)(i64 cells, const i32* first, const i32* order, const i32* label, i32* of_cell)
+KERNEL(name_cells)(i64 cells, const i32* first SIZE(cells + 1), const i32* order SIZE(LAST(first)),
+                   const i32* label SIZE(order), i32* of_cell SIZE(cells))
 {
     FOR_EACH(c, cells) {
         i32 common = label[order[first[c]]];
@@ -23,7 +24,8 @@ KERNEL(name_cells)(i64 cells, const i32* first, const i32* order, const i32* lab
 }
 
 // The smallest particle index of each run; particles of mixed cells are sorted by label, no longer by index.
-KERNEL(start_runs)(i64 runs, const i32* run, const i32* first, const i32* order, i32* rank)
+KERNEL(start_runs)(i64 runs, const i32* run SIZE(runs), const i32* first SIZE(>= runs + 1), const i32* order SIZE(>= runs),
+                   i32* rank SIZE(first))
 {
     FOR_EACH(r, runs) {
         i32 least = order[first[run[r]]];
@@ -147,10 +149,13 @@ struct LinkingAlike {
 
 // Unites friends of equal label; counts, for each block, the conflicts within it and with later blocks. With trees, only pairs
 // of open cells are still undecided, and all conflicts have been counted.
-KERNEL(link_alike)(i64 chunks, i64 count, const u64* block_key, const u64* occupied, const i32* first_cell, const i32* first,
-                   const real* sorted, const double* periods, const i64* blocks_along, const i64* block_bits, const u64* reach,
-                   i64 closed, double near_squared, double far_squared, const i32* label, const i32* runs, const i32* order,
-                   i64 most, i64 with_trees, const real* box, i32* open, const i32* rank, i32* parent, i64* found)
+KERNEL(link_alike)(i64 chunks, i64 count, const u64* block_key SIZE(count), const u64* occupied SIZE(count),
+                   const i32* first_cell SIZE(count + 1), const i32* first SIZE(label), const real* sorted SIZE(order * D),
+                   const double* periods SIZE(D), const i64* blocks_along SIZE(D), const i64* block_bits SIZE(D),
+                   const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed, double near_squared, double far_squared,
+                   const i32* label SIZE(>= count), const i32* runs SIZE(>= count), const i32* order SIZE(>= count),
+                   i64 most, i64 with_trees, const real* box SIZE(>= 2 * D if with_trees else 0), i32* open SIZE(label),
+                   const i32* rank SIZE(label), i32* parent SIZE(label), i64* found SIZE(count))
 {
     FOR_EACH_UNEVEN(c, chunks) {
         const Cells cells = {occupied, first_cell, first, sorted, rank, parent, open, with_trees ? box : 0};
@@ -165,10 +170,13 @@ KERNEL(link_alike)(i64 chunks, i64 count, const u64* block_key, const u64* occup
 }
 
 // Writes the counted conflicts of each block that has any, beginning at `start`.
-KERNEL(place_unlike)(i64 hits, const i64* hit, const i64* start, i64 count, const u64* block_key, const u64* occupied,
-                     const i32* first_cell, const i32* first, const real* sorted, const double* periods,
-                     const i64* blocks_along, const i64* block_bits, const u64* reach, i64 closed, double far_squared,
-                     const i32* label, const i32* runs, const i32* order, i64 most, i32* pair)
+KERNEL(place_unlike)(i64 hits, const i64* hit SIZE(hits), const i64* start SIZE(hits), i64 count,
+                     const u64* block_key SIZE(count), const u64* occupied SIZE(count),
+                     const i32* first_cell SIZE(count + 1), const i32* first SIZE(label),
+                     const real* sorted SIZE(order * D), const double* periods SIZE(D), const i64* blocks_along SIZE(D),
+                     const i64* block_bits SIZE(D), const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed,
+                     double far_squared, const i32* label SIZE(>= count), const i32* runs SIZE(>= count),
+                     const i32* order SIZE(>= count), i64 most, i32* pair SIZE(>= 2 * LAST(start)))
 {
     FOR_EACH(h, hits) {
         const Cells cells = {occupied, first_cell, first, sorted, 0, 0, 0, 0};
@@ -181,7 +189,8 @@ KERNEL(place_unlike)(i64 hits, const i64* hit, const i64* start, i64 count, cons
 }
 
 // The part of each particle, named by the smallest particle index in it.
-KERNEL(label_parts)(i64 runs, const i32* first, const i32* order, const i32* label, const i32* rank, i32* parent, i32* part)
+KERNEL(label_parts)(i64 runs, const i32* first SIZE(runs), const i32* order SIZE(part), const i32* label SIZE(runs),
+                    const i32* rank SIZE(runs), i32* parent SIZE(runs), i32* part SIZE(order))
 {
     FOR_EACH(r, runs) {
         if (label[r] == MIXED || label[r] == END) continue;

@@ -150,8 +150,9 @@ DEVICE bool plain_run(const real* original, const real* decoded, double limit, c
 }
 
 // How many values of each chunk break the promise, and the largest error among all of them.
-KERNEL(count_broken)(i64 chunks, i64 n, const real* original, const real* decoded, double limit, i32 relative, i32 axes,
-                     const double* period, i64* counts, double* largest)
+KERNEL(count_broken)(i64 chunks, i64 n, const real* original SIZE(n), const real* decoded SIZE(n), double limit,
+                     i32 relative, i32 axes, const double* period SIZE(axes), i64* counts SIZE(chunks),
+                     double* largest SIZE(chunks))
 {
     FOR_EACH(c, chunks) {
         const i64 begin = chunk_begin(c, chunks, n), end = chunk_begin(c + 1, chunks, n);
@@ -183,8 +184,9 @@ KERNEL(count_broken)(i64 chunks, i64 n, const real* original, const real* decode
     }
 }
 
-KERNEL(place_broken)(i64 chunks, i64 n, const real* original, const real* decoded, double limit, i32 relative, i32 axes,
-                     const double* period, const i64* first, i64* index)
+KERNEL(place_broken)(i64 chunks, i64 n, const real* original SIZE(n), const real* decoded SIZE(n), double limit,
+                     i32 relative, i32 axes, const double* period SIZE(axes), const i64* first SIZE(chunks),
+                     i64* index SIZE(>= LAST(first)))
 {
     FOR_EACH(c, chunks) {
         const i64 begin = chunk_begin(c, chunks, n), end = chunk_begin(c + 1, chunks, n);

@@ -7,11 +7,15 @@
 // come within the linking length. `displaced` are the candidates' displacements so far; other particles stay. A step shares
 // each violation between its two ends and averages over the violations of a candidate, so it needs no tuning and no unit of
 // length; it is then projected onto the bound. Two coincident particles are pushed along the first axis.
-KERNEL(descend)(i64 n, const i32* candidate, const i64* list_start, const i64* list_end, const i32* list, const i64* need_start,
-                const i32* need_partner, const i32* need_kind, const i32* group, i64 lengths, i64 particles,
-                const double* near_squared, const double* far_squared, const double* periods, const real* original,
-                const real* decoded, double bound, i64 relative, const i32* slot, double margin, const double* displaced,
-                double* next, double* loss, i32* missed)
+KERNEL(descend)(i64 n, const i32* candidate SIZE(n), const i64* list_start SIZE(n), const i64* list_end SIZE(n),
+                const i32* list SIZE(>= n), const i64* need_start SIZE(n + 1),
+                const i32* need_partner SIZE(LAST(need_start)), const i32* need_kind SIZE(need_partner),
+                const i32* group SIZE(lengths * particles), i64 lengths, i64 particles,
+                const double* near_squared SIZE(lengths), const double* far_squared SIZE(lengths),
+                const double* periods SIZE(D), const real* original SIZE(particles * D),
+                const real* decoded SIZE(particles * D), double bound, i64 relative, const i32* slot SIZE(particles),
+                double margin, const double* displaced SIZE(n * D), double* next SIZE(n * D), double* loss SIZE(n),
+                i32* missed SIZE(n))
 {
     const Space space = space_of(periods, 0);
     FOR_EACH(c, n) {

@@ -12,20 +12,21 @@ static const i32 MIXED = -2;        // in place of a cell's label: its particles
 
 // A group is split when its members have several of the other labels. A group's own label is its smallest particle index.
 // Race: all threads that write to the same place write the same value.
-KERNEL(find_torn)(i64 n, const i64* label, const i32* other, u8* torn)
+KERNEL(find_torn)(i64 n, const i64* label SIZE(n), const i32* other SIZE(n), u8* torn SIZE(n))
 {
     FOR_EACH(i, n)
         if (other[i] != other[label[i]]) torn[label[i]] = 1;
 }
 
 // The other labels of members of split groups; UNLABELLED for all other particles.
-KERNEL(label_torn)(i64 n, const i64* label, const i32* other, const u8* torn, i32* of_torn)
+KERNEL(label_torn)(i64 n, const i64* label SIZE(n), const i32* other SIZE(n), const u8* torn SIZE(n), i32* of_torn SIZE(n))
 {
     FOR_EACH(i, n) of_torn[i] = torn[label[i]] ? other[i] : UNLABELLED;
 }
 
 // The labels in the order of the cells, and for each cell the common label of its particles, or MIXED.
-KERNEL(label_cells)(i64 cells, const i32* first, const i32* order, const i32* label, i32* sorted_label, i32* cell_label)
+KERNEL(label_cells)(i64 cells, const i32* first SIZE(cells + 1), const i32* order SIZE(LAST(first)),
+                    const i32* label SIZE(order), i32* sorted_label SIZE(order), i32* cell_label SIZE(cells))
 {
     FOR_EACH(c, cells) {
         const i32 common = label[order[first[c]]];
@@ -39,7 +40,8 @@ KERNEL(label_cells)(i64 cells, const i32* first, const i32* order, const i32* la
 }
 
 // The cells of each block with labelled particles, as bits like `occupied`.
-KERNEL(label_blocks)(i64 blocks, const i32* first_cell, const i32* cell_label, const u64* occupied, u64* labelled)
+KERNEL(label_blocks)(i64 blocks, const i32* first_cell SIZE(blocks + 1), const i32* cell_label SIZE(LAST(first_cell)),
+                     const u64* occupied SIZE(blocks), u64* labelled SIZE(blocks))
 {
     FOR_EACH(k, blocks) {
         u64 rest = occupied[k];
@@ -128,10 +130,13 @@ struct CountedDiscords : Discords {
 }
 
 // The number of pairs of each block within itself and with later blocks.
-KERNEL(count_discords)(i64 chunks, i64 count, const u64* block_key, const u64* occupied, const i32* first_cell,
-                       const i32* first, const real* sorted, const double* periods, const i64* blocks_along,
-                       const i64* block_bits, const u64* reach, i64 closed, double length_squared, const i32* order,
-                       const i32* sorted_label, const i32* cell_label, const u64* labelled, i64 most, i64* found)
+KERNEL(count_discords)(i64 chunks, i64 count, const u64* block_key SIZE(count), const u64* occupied SIZE(count),
+                       const i32* first_cell SIZE(count + 1), const i32* first SIZE(LAST(first_cell) + 1),
+                       const real* sorted SIZE(order * D), const double* periods SIZE(D), const i64* blocks_along SIZE(D),
+                       const i64* block_bits SIZE(D), const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed,
+                       double length_squared, const i32* order SIZE(LAST(first)), const i32* sorted_label SIZE(order),
+                       const i32* cell_label SIZE(LAST(first_cell)), const u64* labelled SIZE(count), i64 most,
+                       i64* found SIZE(count))
 {
     FOR_EACH_UNEVEN(c, chunks) {
         const Space space = space_of(periods, length_squared);
@@ -145,11 +150,14 @@ KERNEL(count_discords)(i64 chunks, i64 count, const u64* block_key, const u64* o
 }
 
 // Writes the pairs of each block that has any, beginning at `start`.
-KERNEL(place_discords)(i64 hits, const i64* hit, const i64* start, i64 count, const u64* block_key, const u64* occupied,
-                       const i32* first_cell, const i32* first, const real* sorted, const double* periods,
-                       const i64* blocks_along, const i64* block_bits, const u64* reach, i64 closed, double length_squared,
-                       const i32* order, const i32* sorted_label, const i32* cell_label, const u64* labelled, i64 most,
-                       i32* pair)
+KERNEL(place_discords)(i64 hits, const i64* hit SIZE(hits), const i64* start SIZE(hits), i64 count,
+                       const u64* block_key SIZE(count), const u64* occupied SIZE(count),
+                       const i32* first_cell SIZE(count + 1), const i32* first SIZE(LAST(first_cell) + 1),
+                       const real* sorted SIZE(order * D), const double* periods SIZE(D), const i64* blocks_along SIZE(D),
+                       const i64* block_bits SIZE(D), const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed,
+                       double length_squared, const i32* order SIZE(LAST(first)), const i32* sorted_label SIZE(order),
+                       const i32* cell_label SIZE(LAST(first_cell)), const u64* labelled SIZE(count), i64 most,
+                       i32* pair SIZE(>= 2 * LAST(start)))
 {
     FOR_EACH(h, hits) {
         const Space space = space_of(periods, length_squared);

@@ -3,8 +3,9 @@
 #include "space.cuh"
 #include "moves.cuh"
 
-KERNEL(move_particles)(i64 n, const i32* index, const u16* rank, const u8* forward, const i32* moves, const double* periods,
-                       double step, real* position)
+KERNEL(move_particles)(i64 n, const i32* index SIZE(n), const u16* rank SIZE(n), const u8* forward SIZE(n),
+                       const i32* moves SIZE(33 ** D * D), const double* periods SIZE(D), double step,
+                       real* position SIZE(>= n * D))
 {
     FOR_EACH(e, n) {
         i32 move[DIMENSIONS];
@@ -19,6 +20,7 @@ KERNEL(move_particles)(i64 n, const i32* index, const u16* rank, const u8* forwa
 // What a decoder can tell, without searching, about how likely a particle has been moved, and where to: whether one of the
 // particles beside it in the file is just about a linking length away, and how near the nearest of them is.
 static const i32 BESIDE = 8, RING = 16;
+static const double NOBODY = 1e300;   // the distance to particles that do not exist
 static const i32 STEPS = 5;   // of how far a distance is from a linking length, in bounds, and of its share of the length
 
 // Particles of a chunk of the file, from the first on; `off` is how far from a linking length their distance is.
@@ -31,7 +33,7 @@ DEVICE void look_ahead(const real* position, i64 i, i64 last, const Space& space
 {
     const i64 row = i & (RING - 1);
     for (i32 o = 0; o < BESIDE; ++o) {
-        double squared = 1e300, off = 1e300;
+        double squared = NOBODY, off = NOBODY;
         if (i + 1 + o < last) {
             const real* here = position + i * DIMENSIONS;
             squared = distance_squared<true>(here, here + (1 + o) * DIMENSIONS, space);
@@ -70,8 +72,9 @@ DEVICE i32 steps_up_to(double value, const double* thresholds)
 // How near: the least squared distance, in squares of the largest linking length. How far from one: the least difference of
 // squared distance and squared linking length b, over 2 b times the bound. Both thresholds rise. Particles of several chunks
 // of the file do not see each other.
-KERNEL(surmise)(i64 runs, i64 n, i64 chunk, const real* position, const double* periods, i64 lengths, const double* length,
-                double bound, const double* misses, const double* shares, u8* context, u8* forward)
+KERNEL(surmise)(i64 runs, i64 n, i64 chunk, const real* position SIZE(n * D), const double* periods SIZE(D), i64 lengths,
+                const double* length SIZE(lengths), double bound, const double* misses SIZE(5),
+                const double* shares SIZE(5), u8* context SIZE(n), u8* forward SIZE(n))
 {
     const Space space = space_of(periods, 0);
     const double largest = length[lengths - 1];
@@ -82,7 +85,7 @@ KERNEL(surmise)(i64 runs, i64 n, i64 chunk, const real* position, const double* 
             const i64 first = i / chunk * chunk, last = first + chunk < n ? first + chunk : n;
             look_ahead(position, i, last, space, lengths, length, beside);
             if (i < begin) continue;
-            double squared = 1e300, off = 1e300;
+            double squared = NOBODY, off = NOBODY;
             i32 partner = 0;
             for (i32 o = 0; o < BESIDE; ++o) {
                 const double d = beside.squared[i & (RING - 1)][o], to = beside.off[i & (RING - 1)][o];
@@ -98,7 +101,7 @@ KERNEL(surmise)(i64 runs, i64 n, i64 chunk, const real* position, const double* 
             const i32 far = steps_up_to(off / (2 * bound), misses);
             context[i] = (u8)(far * (STEPS + 1) + steps_up_to(squared / (largest * largest), shares));
             forward[i] = 0;
-            if (far == STEPS) continue;
+            if (far == STEPS || off == NOBODY) continue;
             for (i32 o = BESIDE - 1; o >= 0 && !partner; --o)
                 if (i - 1 - o >= first && beside.off[(i - 1 - o) & (RING - 1)][o] == off) partner = -1 - o;
             for (i32 o = 0; o < BESIDE && !partner; ++o)

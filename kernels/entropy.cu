@@ -75,8 +75,8 @@ DEVICE void follow(Levels* levels, i32 c, i32 components, u64 magnitude)
 // In all kernels `n` counts numbers, and a block is a whole number of items of `components` numbers each.
 
 // code[i] = context * SYMBOLS + symbol, and how many bits below the symbols each block has.
-KERNEL(classify)(i64 blocks, i64 n, i64 block, i32 components, i32 signs, const u64* value, i32 octave, i32 lowest, i32 highest,
-                 u16* code, i64* bits)
+KERNEL(classify)(i64 blocks, i64 n, i64 block, i32 components, i32 signs, const u64* value SIZE(n), i32 octave, i32 lowest,
+                 i32 highest, u16* code SIZE(n), i64* bits SIZE(blocks))
 {
     FOR_EACH(b, blocks) {
         Levels levels = levels_at(octave);
@@ -95,7 +95,7 @@ KERNEL(classify)(i64 blocks, i64 n, i64 block, i32 components, i32 signs, const 
 }
 
 // counts[part * codes + code]: a histogram for each part, to be added up.
-KERNEL(count_codes)(i64 parts, i64 n, const u16* code, i64 codes, u32* counts)
+KERNEL(count_codes)(i64 parts, i64 n, const u16* code SIZE(n), i64 codes, u32* counts SIZE(parts * codes))
 {
     FOR_EACH(p, parts) {
         u32* seen = counts + p * codes;
@@ -105,8 +105,8 @@ KERNEL(count_codes)(i64 parts, i64 n, const u16* code, i64 codes, u32* counts)
 }
 
 // rANS works like a stack: the last symbol goes in first. Each block fills its slot of `room` words from the end.
-KERNEL(encode_symbols)(i64 blocks, i64 n, i64 block, const u16* code, const u32* frequency, const u32* start, i64 room,
-                       u16* words, i64* used)
+KERNEL(encode_symbols)(i64 blocks, i64 n, i64 block, const u16* code SIZE(n), const u32* frequency SIZE(start),
+                       const u32* start SIZE(frequency), i64 room, u16* words SIZE(blocks * room), i64* used SIZE(blocks))
 {
     FOR_EACH(b, blocks) {
         const i64 begin = b * block, end = begin + block < n ? begin + block : n;
@@ -127,7 +127,8 @@ KERNEL(encode_symbols)(i64 blocks, i64 n, i64 block, const u16* code, const u32*
 }
 
 // The words of each block, moved from the end of its slot to where they belong.
-KERNEL(gather_words)(i64 blocks, i64 room, const u16* words, const i64* used, const i64* first, u16* out)
+KERNEL(gather_words)(i64 blocks, i64 room, const u16* words SIZE(blocks * room), const i64* used SIZE(blocks),
+                     const i64* first SIZE(blocks + 1), u16* out SIZE(LAST(first)))
 {
     FOR_EACH(b, blocks) {
         const u16* from = words + (b + 1) * room - used[b];
@@ -136,7 +137,8 @@ KERNEL(gather_words)(i64 blocks, i64 room, const u16* words, const i64* used, co
 }
 
 // The bits below the symbols, one after the other, from `first` 32-bit words on.
-KERNEL(write_bits)(i64 blocks, i64 n, i64 block, i32 signs, const u64* value, const i64* first, u32* out)
+KERNEL(write_bits)(i64 blocks, i64 n, i64 block, i32 signs, const u64* value SIZE(n), const i64* first SIZE(blocks + 1),
+                   u32* out SIZE(LAST(first)))
 {
     FOR_EACH(b, blocks) {
         u32* to = out + first[b];
@@ -165,9 +167,12 @@ KERNEL(write_bits)(i64 blocks, i64 n, i64 block, i32 signs, const u64* value, co
 
 // The numbers of the chosen blocks; with `sums`, running sums of each one's numbers from `base` on. Whatever the input, nothing
 // is read outside what `word_first` and `bits_first` delimit: a damaged stream gives wrong numbers, which checksums catch.
-KERNEL(decode_symbols)(i64 blocks, i32 components, i32 signs, const i64* chosen, const i64* begin, const i64* word_first,
-                       const u16* words, const i64* bits_first, const u32* bits, const u8* symbol_at, const u32* frequency, const u32* start,
-                       i32 octave, i32 lowest, i32 highest, i32 sums, const u64* base, u64* value)
+KERNEL(decode_symbols)(i64 blocks, i32 components, i32 signs, const i64* chosen SIZE(blocks),
+                       const i64* begin SIZE(blocks + 1), const i64* word_first SIZE(bits_first),
+                       const u16* words SIZE(LAST(word_first)), const i64* bits_first SIZE(>= 1),
+                       const u32* bits SIZE(LAST(bits_first)), const u8* symbol_at SIZE(components * 64 * 4096),
+                       const u32* frequency SIZE(components * 64 * 256), const u32* start SIZE(frequency), i32 octave,
+                       i32 lowest, i32 highest, i32 sums, const u64* base SIZE(blocks), u64* value SIZE(LAST(begin)))
 {
     FOR_EACH(b, blocks) {
         const u16 *word = words + word_first[chosen[b]], *last_word = words + word_first[chosen[b] + 1];
@@ -208,8 +213,9 @@ KERNEL(decode_symbols)(i64 blocks, i32 components, i32 signs, const i64* chosen,
 }
 
 // The symbols of all blocks, where the contexts are known beforehand. As above, damaged words give wrong symbols, no more.
-KERNEL(decode_known)(i64 blocks, i64 n, i64 block, const u8* context, i32 symbols, const i64* word_first, const u16* words,
-                     const u32* frequency, const u32* start, u8* symbol)
+KERNEL(decode_known)(i64 blocks, i64 n, i64 block, const u8* context SIZE(n), i32 symbols,
+                     const i64* word_first SIZE(blocks + 1), const u16* words SIZE(LAST(word_first)),
+                     const u32* frequency SIZE(>= symbols), const u32* start SIZE(frequency), u8* symbol SIZE(n))
 {
     FOR_EACH(b, blocks) {
         const u16 *word = words + word_first[b], *last_word = words + word_first[b + 1];

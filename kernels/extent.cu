@@ -2,7 +2,8 @@
 #include "portable.cuh"
 
 // A coordinate that is not finite makes both ends of its axis NaN: nothing else has to look for it again.
-KERNEL(extent)(i64 chunks, i64 n, const real* position, real* lower, real* upper)
+KERNEL(extent)(i64 chunks, i64 n, const real* position SIZE(n * D), real* lower SIZE(chunks * D),
+               real* upper SIZE(chunks * D))
 {
     FOR_EACH(c, chunks) {
         const i64 begin = chunk_begin(c, chunks, n), end = chunk_begin(c + 1, chunks, n);
@@ -21,7 +22,8 @@ KERNEL(extent)(i64 chunks, i64 n, const real* position, real* lower, real* upper
 }
 
 // Which positions lie in lower <= x < upper along each axis; those that were marked before stay so.
-KERNEL(mark_inside)(i64 n, const real* position, const double* lower, const double* upper, u8* inside)
+KERNEL(mark_inside)(i64 n, const real* position SIZE(n * D), const double* lower SIZE(D), const double* upper SIZE(D),
+                    u8* inside SIZE(n))
 {
     FOR_EACH(i, n) {
         bool within = true;

@@ -8,8 +8,9 @@
 #include "linking.cuh"
 
 // block_bits: how many bits the block coordinate takes along each axis; last_cell: the highest cell coordinate.
-KERNEL(cell_keys)(i64 n, const real* position, const double* origin, const double* cells_per_length,
-                  const i64* last_cell, const i64* block_bits, u64* key)
+KERNEL(cell_keys)(i64 n, const real* position SIZE(n * D), const double* origin SIZE(D),
+                  const double* cells_per_length SIZE(D), const i64* last_cell SIZE(D), const i64* block_bits SIZE(D),
+                  u64* key SIZE(n))
 {
     FOR_EACH(i, n) {
         u64 block = 0, within = 0;
@@ -25,7 +26,8 @@ KERNEL(cell_keys)(i64 n, const real* position, const double* origin, const doubl
 }
 
 // A cell's rank is the smallest particle index in it: the first one, as the sort is stable.
-KERNEL(start_cells)(i64 cells, const u64* key, const i32* first, const i32* order, u64* cell_key, i32* rank)
+KERNEL(start_cells)(i64 cells, const u64* key SIZE(LAST(first)), const i32* first SIZE(cells + 1),
+                    const i32* order SIZE(key), u64* cell_key SIZE(cells), i32* rank SIZE(cells))
 {
     FOR_EACH(c, cells) {
         cell_key[c] = key[first[c]];
@@ -33,7 +35,8 @@ KERNEL(start_cells)(i64 cells, const u64* key, const i32* first, const i32* orde
     }
 }
 
-KERNEL(start_blocks)(i64 blocks, const u64* cell_key, const i32* first_cell, u64* block_key, u64* occupied)
+KERNEL(start_blocks)(i64 blocks, const u64* cell_key SIZE(LAST(first_cell)), const i32* first_cell SIZE(blocks + 1),
+                     u64* block_key SIZE(blocks), u64* occupied SIZE(blocks))
 {
     FOR_EACH(k, blocks) {
         u64 bits = 0;
@@ -45,8 +48,9 @@ KERNEL(start_blocks)(i64 blocks, const u64* cell_key, const i32* first_cell, u64
 
 // Keys that put the particles of each dense cell in the order of a space-filling curve through its own bounding box:
 // the number of the dense cell, then `bits` bits an axis, interleaved. `start`: where each dense cell's keys begin.
-KERNEL(dense_keys)(i64 count, const i32* dense, const i64* start, const i32* first, const real* sorted, i64 bits, u64* key,
-                   i32* particle)
+KERNEL(dense_keys)(i64 count, const i32* dense SIZE(count), const i64* start SIZE(count),
+                   const i32* first SIZE(>= count + 1), const real* sorted SIZE(>= particle * D), i64 bits,
+                   u64* key SIZE(>= LAST(start)), i32* particle SIZE(key))
 {
     FOR_EACH_UNEVEN(d, count) {
         Node cell;
@@ -72,14 +76,15 @@ KERNEL(dense_keys)(i64 count, const i32* dense, const i64* start, const i32* fir
 }
 
 // Puts the particles of dense cells back in their new order; `to`: the places that they take up.
-KERNEL(reorder_dense)(i64 n, const i32* to, const real* in_order, real* sorted)
+KERNEL(reorder_dense)(i64 n, const i32* to SIZE(n), const real* in_order SIZE(n * D), real* sorted SIZE(>= n * D))
 {
     FOR_EACH(i, n)
         for (i32 axis = 0; axis < DIMENSIONS; ++axis)
             sorted[(i64)to[i] * DIMENSIONS + axis] = in_order[i * DIMENSIONS + axis];
 }
 
-KERNEL(bound_dense)(i64 count, const i32* dense, const i32* first, const real* sorted, const i32* open, real* box)
+KERNEL(bound_dense)(i64 count, const i32* dense SIZE(count), const i32* first SIZE(>= count + 1),
+                    const real* sorted SIZE(>= D), const i32* open SIZE(>= first - 1), real* box SIZE(>= 4 * D * count))
 {
     FOR_EACH_UNEVEN(d, count) {
         const i32 cell = dense[d];
@@ -142,9 +147,12 @@ struct Linking {
 };
 }
 
-KERNEL(link)(i64 chunks, i64 count, const u64* block_key, const u64* occupied, const i32* first_cell, const i32* first,
-             const real* sorted, const double* periods, const i64* blocks_along, const i64* block_bits, const u64* reach,
-             i64 closed, double b_squared, i64 with_trees, const real* box, i32* open, const i32* rank, i32* parent)
+KERNEL(link)(i64 chunks, i64 count, const u64* block_key SIZE(count), const u64* occupied SIZE(count),
+             const i32* first_cell SIZE(count + 1), const i32* first SIZE(LAST(first_cell) + 1),
+             const real* sorted SIZE(LAST(first) * D), const double* periods SIZE(D), const i64* blocks_along SIZE(D),
+             const i64* block_bits SIZE(D), const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed, double b_squared,
+             i64 with_trees, const real* box SIZE(>= 2 * D if with_trees else 0), i32* open SIZE(first - 1),
+             const i32* rank SIZE(first - 1), i32* parent SIZE(first - 1))
 {
     FOR_EACH_UNEVEN(c, chunks) {
         const Cells cells = {occupied, first_cell, first, sorted, rank, parent, open, with_trees ? box : 0};
@@ -155,7 +163,8 @@ KERNEL(link)(i64 chunks, i64 count, const u64* block_key, const u64* occupied, c
     }
 }
 
-KERNEL(label_particles)(i64 cells, const i32* first, const i32* order, const i32* rank, i32* parent, i64* label)
+KERNEL(label_particles)(i64 cells, const i32* first SIZE(cells + 1), const i32* order SIZE(LAST(first)),
+                        const i32* rank SIZE(cells), i32* parent SIZE(cells), i64* label SIZE(order))
 {
     FOR_EACH(c, cells) {
         const i64 smallest = rank[find(parent, (i32)c)];

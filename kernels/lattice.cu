@@ -61,8 +61,8 @@ DEVICE real middle_of(i64 cell, double origin, double step, double top)
     return (double)rounded > top ? (real)top : rounded;
 }
 
-KERNEL(cells_to_keys)(i64 n, const real* position, const double* origin, double cells_per_length, const i64* last, i32 shift,
-                      u64* key)
+KERNEL(cells_to_keys)(i64 n, const real* position SIZE(n * D), const double* origin SIZE(D), double cells_per_length,
+                      const i64* last SIZE(D), i32 shift, u64* key SIZE(n))
 {
     FOR_EACH(i, n) {
         u64 interleaved = 0;
@@ -75,8 +75,8 @@ KERNEL(cells_to_keys)(i64 n, const real* position, const double* origin, double 
 }
 
 // What a key has no room for: the lowest `shift` bits of every axis, one number each.
-KERNEL(low_bits)(i64 n, const real* position, const double* origin, double cells_per_length, const i64* last, i32 shift,
-                 u64* low)
+KERNEL(low_bits)(i64 n, const real* position SIZE(n * D), const double* origin SIZE(D), double cells_per_length,
+                 const i64* last SIZE(D), i32 shift, u64* low SIZE(n * D))
 {
     FOR_EACH(i, n)
         for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
@@ -85,8 +85,9 @@ KERNEL(low_bits)(i64 n, const real* position, const double* origin, double cells
         }
 }
 
-KERNEL(keys_to_positions)(i64 n, const u64* key, const u64* low, const double* origin, double step, const double* top, i32 shift,
-                          real* position)
+KERNEL(keys_to_positions)(i64 n, const u64* key SIZE(n), const u64* low SIZE(n * D if shift else 0),
+                          const double* origin SIZE(D), double step, const double* top SIZE(D), i32 shift,
+                          real* position SIZE(n * D))
 {
     FOR_EACH(i, n)
         for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
@@ -97,13 +98,13 @@ KERNEL(keys_to_positions)(i64 n, const u64* key, const u64* low, const double* o
 }
 
 // The gap from each key to the one before; the first key of a block starts anew.
-KERNEL(key_gaps)(i64 n, i64 block, const u64* key, u64* gap)
+KERNEL(key_gaps)(i64 n, i64 block, const u64* key SIZE(n), u64* gap SIZE(n))
 {
     FOR_EACH(i, n) gap[i] = i % block ? key[i] - key[i - 1] : 0;
 }
 
 // Whether a chunk of keys is in order already.
-KERNEL(count_descents)(i64 chunks, i64 n, const u64* key, i64* descents)
+KERNEL(count_descents)(i64 chunks, i64 n, const u64* key SIZE(n), i64* descents SIZE(chunks))
 {
     FOR_EACH(c, chunks) {
         i64 found = 0;
@@ -116,7 +117,8 @@ KERNEL(count_descents)(i64 chunks, i64 n, const u64* key, i64* descents)
 // Whether a stretch of the curve, from key to key, comes through a box of cells, given by the keys of its lowest and highest
 // corner. Looks for the first key of the box that is not before the stretch (Tropf and Herzog, 1981): walks down the bits,
 // narrows the box to the half that can still hold it, and remembers the other half when that comes later on the curve.
-KERNEL(reaches_box)(i64 n, const u64* first, const u64* final, const u64* corners, i32 bits, u8* reaches)
+KERNEL(reaches_box)(i64 n, const u64* first SIZE(n), const u64* final SIZE(n), const u64* corners SIZE(2), i32 bits,
+                    u8* reaches SIZE(n))
 {
     FOR_EACH_LIGHT(i, n) {
         u64 least = corners[0], most = corners[1], best = ~0ULL;
@@ -146,8 +148,9 @@ KERNEL(reaches_box)(i64 n, const u64* first, const u64* final, const u64* corner
 
 // In the original order: the steps from cell to cell, the short way round in a periodic box, with the sign in the lowest bit.
 // `period` is the number of cells around, or 0; each block starts anew, from the cells in `first`.
-KERNEL(cell_steps)(i64 n, i64 block, const real* position, const double* origin, double cells_per_length, const i64* last,
-                   const i64* period, u64* steps, i64* first)
+KERNEL(cell_steps)(i64 n, i64 block, const real* position SIZE(n * D), const double* origin SIZE(D),
+                   double cells_per_length, const i64* last SIZE(D), const i64* period SIZE(D), u64* steps SIZE(n * D),
+                   i64* first SIZE(CEIL(n, block) * D))
 {
     FOR_EACH(i, n)
         for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
@@ -164,8 +167,9 @@ KERNEL(cell_steps)(i64 n, i64 block, const real* position, const double* origin,
         }
 }
 
-KERNEL(walk_cells)(i64 blocks, i64 n, i64 block, const u64* steps, const i64* first, const double* origin, double step,
-                   const i64* period, const double* top, real* position)
+KERNEL(walk_cells)(i64 blocks, i64 n, i64 block, const u64* steps SIZE(n * D), const i64* first SIZE(blocks * D),
+                   const double* origin SIZE(D), double step, const i64* period SIZE(D), const double* top SIZE(D),
+                   real* position SIZE(n * D))
 {
     FOR_EACH(b, blocks) {
         const i64 end = (b + 1) * block < n ? (b + 1) * block : n;

@@ -21,7 +21,7 @@ DEVICE i64 corner_index(i32 corner, const i32* low, const i32* high, i64 cells)
 
 // CIC mass assignment. Weights are integers, so the sum does not depend on the order in which threads add, and the weights
 // of one particle add up to exactly 2^(DIMENSIONS * WEIGHT_BITS): no mass is lost to rounding.
-KERNEL(deposit)(i64 n, i64 cells, const real* position, i64* mass)
+KERNEL(deposit)(i64 n, i64 cells, const real* position SIZE(n * D), i64* mass SIZE(cells ** D))
 {
     FOR_EACH(i, n) {
         i32 low[DIMENSIONS], high[DIMENSIONS];
@@ -86,7 +86,8 @@ DEVICE real wrapped(real x, real period)
 }
 
 // One leapfrog step: the gradient of the potential changes the momentum (kick), then the position follows it (drift).
-KERNEL(kick_and_drift)(i64 n, i64 cells, const real* potential, double kick, double drift, real* position, real* momentum)
+KERNEL(kick_and_drift)(i64 n, i64 cells, const real* potential SIZE(cells ** D), double kick, double drift,
+                       real* position SIZE(n * D), real* momentum SIZE(n * D))
 {
     FOR_EACH(i, n) {
         real gradient[DIMENSIONS];

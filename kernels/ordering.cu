@@ -7,7 +7,7 @@
 static const i32 MOST_DIGITS = 1 << 11;   // as many counters as fit the first-level cache
 
 // counts[digit * chunks + chunk]: its running sum is where each chunk places its first key of each digit.
-KERNEL(count_digits)(i64 chunks, i64 n, const u64* key, i32 shift, i32 digits, i64* counts)
+KERNEL(count_digits)(i64 chunks, i64 n, const u64* key SIZE(n), i32 shift, i32 digits, i64* counts SIZE(digits * chunks))
 {
     FOR_EACH(c, chunks) {
         u32 seen[MOST_DIGITS];
@@ -18,8 +18,8 @@ KERNEL(count_digits)(i64 chunks, i64 n, const u64* key, i32 shift, i32 digits, i
     }
 }
 
-KERNEL(place_by_digit)(i64 chunks, i64 n, const u64* key, const i32* value, i32 shift, i32 digits, const i64* first, u64* key_out,
-                       i32* value_out)
+KERNEL(place_by_digit)(i64 chunks, i64 n, const u64* key SIZE(n), const i32* value SIZE(n), i32 shift, i32 digits,
+                       const i64* first SIZE(digits * chunks), u64* key_out SIZE(n), i32* value_out SIZE(n))
 {
     FOR_EACH(c, chunks) {
         u32 next[MOST_DIGITS];   // positions fit: one array holds fewer than 2^31 items
@@ -35,7 +35,7 @@ KERNEL(place_by_digit)(i64 chunks, i64 n, const u64* key, const i32* value, i32 
 
 DEVICE bool starts_run(i64 i, const u64* key, i32 shift) { return i == 0 || key[i] >> shift != key[i - 1] >> shift; }
 
-KERNEL(count_runs)(i64 chunks, i64 n, const u64* key, i32 shift, i64* counts)
+KERNEL(count_runs)(i64 chunks, i64 n, const u64* key SIZE(n), i32 shift, i64* counts SIZE(chunks))
 {
     FOR_EACH(c, chunks) {
         const i64 begin = chunk_begin(c, chunks, n), end = chunk_begin(c + 1, chunks, n);
@@ -45,7 +45,8 @@ KERNEL(count_runs)(i64 chunks, i64 n, const u64* key, i32 shift, i64* counts)
     }
 }
 
-KERNEL(place_runs)(i64 chunks, i64 n, const u64* key, i32 shift, const i64* first, i32* start)
+KERNEL(place_runs)(i64 chunks, i64 n, const u64* key SIZE(n), i32 shift, const i64* first SIZE(chunks),
+                   i32* start SIZE(>= LAST(first)))
 {
     FOR_EACH(c, chunks) {
         i64 to = first[c];
@@ -55,7 +56,7 @@ KERNEL(place_runs)(i64 chunks, i64 n, const u64* key, i32 shift, const i64* firs
     }
 }
 
-KERNEL(gather_rows)(i64 n, const real* table, const i32* order, real* gathered)
+KERNEL(gather_rows)(i64 n, const real* table SIZE(>= 0), const i32* order SIZE(n), real* gathered SIZE(n * D))
 {
     FOR_EACH(i, n)
         for (i32 axis = 0; axis < DIMENSIONS; ++axis) gathered[i * DIMENSIONS + axis] = table[(i64)order[i] * DIMENSIONS + axis];

@@ -3,7 +3,7 @@
 
 static const i32 TOGETHER = 8;   // so that a group of width w fills exactly w bytes
 
-KERNEL(group_widths)(i64 groups, i64 n, const u64* value, u8* width)
+KERNEL(group_widths)(i64 groups, i64 n, const u64* value SIZE(n), u8* width SIZE(groups))
 {
     FOR_EACH(g, groups) {
         u64 all = 0;
@@ -12,7 +12,8 @@ KERNEL(group_widths)(i64 groups, i64 n, const u64* value, u8* width)
     }
 }
 
-KERNEL(pack_groups)(i64 groups, i64 n, const u64* value, const u8* width, const i64* first, u8* out)
+KERNEL(pack_groups)(i64 groups, i64 n, const u64* value SIZE(n), const u8* width SIZE(groups),
+                    const i64* first SIZE(groups + 1), u8* out SIZE(LAST(first)))
 {
     FOR_EACH(g, groups) {
         u8* to = out + first[g];
@@ -31,7 +32,8 @@ KERNEL(pack_groups)(i64 groups, i64 n, const u64* value, const u8* width, const 
     }
 }
 
-KERNEL(unpack_groups)(i64 n, const u8* width, const i64* first, const u8* bytes, u64* value)
+KERNEL(unpack_groups)(i64 n, const u8* width SIZE(CEIL(n, 8)), const i64* first SIZE(width + 1),
+                      const u8* bytes SIZE(LAST(first)), u64* value SIZE(n))
 {
     FOR_EACH(i, n) {
         const i64 g = i / TOGETHER;

@@ -2,9 +2,13 @@
 //
 //   KERNEL(name)(i64 n, ...)   an entry point; `n` counts the work items, and the rest are `i32`, `i64`, `double`
 //                              scalars or pointers. backend.py reads these declarations to check what it is given.
+//   SIZE(elements)             after a pointer: how many elements the array has, `SIZE(>= elements)` at least how many.
+//                              workbench/declarations.py says what the expression may be; the launcher evaluates it and
+//                              refuses any other array. Indices inside arrays (orders, starts) are not checked there:
+//                              what comes from a file is checked where its bytes are decoded.
 //   DEVICE                     a function called by kernels
-//   DEVICE_METHOD              the same inside a struct; the struct then stands in a nameless namespace, or the linker takes
-//                              the methods of one variant for those of another
+//   DEVICE_METHOD              the same inside a struct; the struct then stands in an anonymous namespace, or the linker
+//                              takes the methods of one variant for those of another
 //   FOR_EACH(i, n)             the loop over work items: a grid-stride loop on a GPU, OpenMP slices on a CPU
 //   FOR_EACH_UNEVEN(i, n)      the same for items of very different cost: the CPU hands them out one by one
 //   FOR_EACH_LIGHT(i, n)       the same for work so small that waking another CPU thread would take longer
@@ -26,6 +30,8 @@ typedef int i32;
 typedef unsigned int u32;
 typedef long long i64;
 typedef unsigned long long u64;
+
+#define SIZE(elements)   // for the launcher alone: nothing for the compilers
 
 #define JOIN_NAMES(name, suffix) name##_##suffix
 #define WITH_SUFFIX(name, suffix) JOIN_NAMES(name, suffix)

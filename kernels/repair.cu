@@ -154,12 +154,18 @@ DEVICE void consider(const Scene& scene, const Reachable& reachable, i64 c, i32 
 // The moves tried are those up to `last_rank`; with `target` (a displacement for each candidate), those near it; with
 // `partial`, also moves that only reduce the violation. `score` is 0 if there is none. `cost` is the storage cost of the fact
 // that the candidate moved, and `rank_cost` of the move, both in 1/64 of a bit.
-KERNEL(propose)(i64 n, const i32* active, const i32* candidate, const i64* list_start, const i64* list_end, const i32* list, const i64* need_start,
-                const i32* need_partner, const i32* need_kind, const i32* group, i64 lengths, i64 particles,
-                const double* near_squared, const double* far_squared, const double* periods, const real* original,
-                const real* decoded, const real* current, double bound, i64 relative, double step, const u8* forward,
-                const i32* moves, const i32* ranks, i64 last_rank, i64 refining, i64 with_target, const double* target, i64 partial,
-                const i32* cost, const i32* rank_cost, const i32* rank, i32* proposed, i64* score, u8* pending)
+KERNEL(propose)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n), const i64* list_start SIZE(candidate),
+                const i64* list_end SIZE(candidate), const i32* list SIZE(>= candidate),
+                const i64* need_start SIZE(candidate + 1), const i32* need_partner SIZE(LAST(need_start)),
+                const i32* need_kind SIZE(need_partner), const i32* group SIZE(lengths * particles), i64 lengths,
+                i64 particles, const double* near_squared SIZE(lengths), const double* far_squared SIZE(lengths),
+                const double* periods SIZE(D), const real* original SIZE(particles * D),
+                const real* decoded SIZE(particles * D), const real* current SIZE(particles * D), double bound,
+                i64 relative, double step, const u8* forward SIZE(particles), const i32* moves SIZE(33 ** D * D),
+                const i32* ranks SIZE(33 ** D), i64 last_rank, i64 refining, i64 with_target,
+                const double* target SIZE(candidate * D), i64 partial, const i32* cost SIZE(candidate),
+                const i32* rank_cost SIZE(33 ** D), const i32* rank SIZE(particles), i32* proposed SIZE(candidate),
+                i64* score SIZE(candidate), u8* pending SIZE(candidate))
 {
     const Space space = space_of(periods, 0);
     const Scene scene = {list_start, list_end, list, need_start, need_partner, need_kind, group, lengths, particles,
@@ -204,11 +210,15 @@ KERNEL(propose)(i64 n, const i32* active, const i32* candidate, const i64* list_
 }
 
 // For each candidate that has moved, a simpler move that satisfies as many needs; no move is the simplest.
-KERNEL(relax)(i64 n, const i32* active, const i32* candidate, const i64* list_start, const i64* list_end, const i32* list, const i64* need_start,
-              const i32* need_partner, const i32* need_kind, const i32* group, i64 lengths, i64 particles,
-              const double* near_squared, const double* far_squared, const double* periods, const real* original,
-              const real* decoded, const real* current, double bound, i64 relative, double step, const u8* forward,
-              const i32* moves, i64 last_rank, const i32* rank, i32* proposed, i64* score)
+KERNEL(relax)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n), const i64* list_start SIZE(candidate),
+              const i64* list_end SIZE(candidate), const i32* list SIZE(>= candidate),
+              const i64* need_start SIZE(candidate + 1), const i32* need_partner SIZE(LAST(need_start)),
+              const i32* need_kind SIZE(need_partner), const i32* group SIZE(lengths * particles), i64 lengths,
+              i64 particles, const double* near_squared SIZE(lengths), const double* far_squared SIZE(lengths),
+              const double* periods SIZE(D), const real* original SIZE(particles * D),
+              const real* decoded SIZE(particles * D), const real* current SIZE(particles * D), double bound, i64 relative,
+              double step, const u8* forward SIZE(particles), const i32* moves SIZE(33 ** D * D), i64 last_rank,
+              const i32* rank SIZE(particles), i32* proposed SIZE(candidate), i64* score SIZE(candidate))
 {
     const Space space = space_of(periods, 0);
     const Scene scene = {list_start, list_end, list, need_start, need_partner, need_kind, group, lengths, particles,
@@ -243,8 +253,10 @@ DEVICE bool beats(i64 c, i32 other, const i32* candidate, const i64* score)
 // round. Lists are symmetric unless cut: a list ends at MOST_LISTED (2,048) particles, and own-group neighbours at 256, in
 // scan order. In overdense regions one end of a pair may therefore miss the other, and both may move. Such a round can break
 // a link, but every broken pair is found by the final global check. The result is deterministic in any case.
-KERNEL(accept)(i64 n, const i32* candidate, const i64* list_start, const i64* list_end, const i32* list, const i64* need_start,
-               const i32* need_partner, const i32* slot, const i64* score, u8* accepted)
+KERNEL(accept)(i64 n, const i32* candidate SIZE(n), const i64* list_start SIZE(n), const i64* list_end SIZE(n),
+               const i32* list SIZE(>= n), const i64* need_start SIZE(n + 1),
+               const i32* need_partner SIZE(LAST(need_start)), const i32* slot SIZE(>= n), const i64* score SIZE(n),
+               u8* accepted SIZE(n))
 {
     FOR_EACH(c, n) {
         bool best = score[c] > 0;
@@ -256,8 +268,9 @@ KERNEL(accept)(i64 n, const i32* candidate, const i64* list_start, const i64* li
 }
 
 // The pending candidates to evaluate again: those that moved, or have a neighbour that moved.
-KERNEL(wake)(i64 n, const i64* list_start, const i64* list_end, const i32* list, const i64* need_start,
-             const i32* need_partner, const i32* slot, const u8* accepted, const u8* pending, u8* awake)
+KERNEL(wake)(i64 n, const i64* list_start SIZE(n), const i64* list_end SIZE(n), const i32* list SIZE(>= n),
+             const i64* need_start SIZE(n + 1), const i32* need_partner SIZE(LAST(need_start)), const i32* slot SIZE(>= n),
+             const u8* accepted SIZE(n), const u8* pending SIZE(n), u8* awake SIZE(n))
 {
     FOR_EACH(c, n) {
         bool seen = accepted[c];
@@ -269,8 +282,9 @@ KERNEL(wake)(i64 n, const i64* list_start, const i64* list_end, const i32* list,
     }
 }
 
-KERNEL(carry_out)(i64 n, const i32* candidate, const u8* accepted, const i32* proposed, const u8* forward, const i32* moves,
-                  const real* decoded, const double* periods, double step, real* current, i32* rank)
+KERNEL(carry_out)(i64 n, const i32* candidate SIZE(n), const u8* accepted SIZE(n), const i32* proposed SIZE(n),
+                  const u8* forward SIZE(rank), const i32* moves SIZE(33 ** D * D), const real* decoded SIZE(rank * D),
+                  const double* periods SIZE(D), double step, real* current SIZE(rank * D), i32* rank SIZE(>= n))
 {
     FOR_EACH(c, n) {
         if (!accepted[c]) continue;

@@ -7,7 +7,7 @@ static const i64 MOST_LISTED = 2048;   // limits the lists in overdense regions
 static const i32 UNASKED = -1;         // in place of a group: too small to count, no constraints among such particles
 
 // The place of each particle in sorted order.
-KERNEL(invert)(i64 n, const i32* order, i32* place)
+KERNEL(invert)(i64 n, const i32* order SIZE(n), i32* place SIZE(n))
 {
     FOR_EACH(s, n) place[order[s]] = (i32)s;
 }
@@ -137,11 +137,14 @@ struct Around {
 
 // Each candidate has `room` entries of the list, beginning at `start`. `found` is its number of neighbours; if it exceeds
 // `room`, the list is incomplete and has to be made again with more room.
-KERNEL(list_around)(i64 chunks, i64 n, const i32* candidate, const i32* place, i64 cells, i64 count, const u64* block_key,
-                    const u64* occupied, const i32* first_cell, const i32* first, const real* sorted, const double* periods,
-                    const i64* blocks_along, const i64* block_bits, const u64* reach, i64 closed, double range_squared,
-                    double own_squared, const i32* order, const i32* group, i64 lengths, i64 particles, i64 most,
-                    const i64* start, const i64* room, i64* found, i32* list)
+KERNEL(list_around)(i64 chunks, i64 n, const i32* candidate SIZE(n), const i32* place SIZE(particles), i64 cells, i64 count,
+                    const u64* block_key SIZE(count), const u64* occupied SIZE(count),
+                    const i32* first_cell SIZE(count + 1), const i32* first SIZE(cells + 1),
+                    const real* sorted SIZE(particles * D), const double* periods SIZE(D), const i64* blocks_along SIZE(D),
+                    const i64* block_bits SIZE(D), const u64* reach SIZE(64 * 3 ** D), i64 closed, double range_squared,
+                    double own_squared, const i32* order SIZE(particles), const i32* group SIZE(lengths * particles),
+                    i64 lengths, i64 particles, i64 most, const i64* start SIZE(n), const i64* room SIZE(n),
+                    i64* found SIZE(n), i32* list SIZE(>= LAST(start) + LAST(room)))
 {
     const Space space = space_of(periods, range_squared);
     const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);

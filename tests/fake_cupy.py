@@ -7,13 +7,13 @@ build of the same kernel. It knows only functions that CuPy has; a missing one i
 """
 
 import ctypes
-import re
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from workbench import backend, host_library
+from workbench.declarations import Parameter, declared_kernels
 
 FUNCTIONS = """
     abs all any append arange argmax argmin argsort array_equal bincount broadcast_to ceil clip concatenate cumsum diff
@@ -56,6 +56,7 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):   # noqa: N801 - CuPy's name
     strides = property(lambda self: self._held.strides)
     T = property(lambda self: ndarray(self._held.T))
     flags = property(lambda self: Flags(self._held))
+    data = property(lambda self: SimpleNamespace(ptr=self._held.ctypes.data))
 
     def get(self) -> np.ndarray:
         copied_to_host.append(self.size)
@@ -168,17 +169,13 @@ class RawModule:
     def get_function(self, symbol: str) -> "Function":
         name = symbol.removesuffix("_" + self.defined["VARIANT"])
         assert name != symbol, f"{symbol} is not of the variant that was compiled: {self.defined['VARIANT']}"
-        declaration = re.search(rf"KERNEL\({name}\)\s*\(([^)]*)\)", self.code)
-        assert declaration, f"the source declares no kernel {name}"
-        return Function(symbol, [kind(p, self.defined["REAL"]) for p in declaration[1].split(",")])
+        return Function(symbol, [kind(p, self.defined["REAL"]) for p in declared_kernels(self.code)[name]])
 
 
-def kind(declaration: str, real: str) -> tuple[np.dtype, bool]:
+def kind(parameter: Parameter, real: str) -> tuple[np.dtype, bool]:
     """The type of a parameter, and whether it is a pointer."""
-    words = declaration.replace("*", " * ").split()
-    name = next(word for word in words if word not in {"const", "*"})
     types = {"u8": "u1", "u16": "u2", "i32": "i4", "u32": "u4", "i64": "i8", "u64": "u8", "float": "f4", "double": "f8"}
-    return np.dtype(types[real if name == "real" else name]), "*" in words
+    return np.dtype(types[real if parameter.type == "real" else parameter.type]), parameter.pointer
 
 
 C_TYPES = {np.dtype("i4"): ctypes.c_int, np.dtype("i8"): ctypes.c_longlong, np.dtype("f8"): ctypes.c_double}

@@ -14,7 +14,6 @@ import pytest
 import fake_cupy
 from conftest import ROOT
 from workbench import backend, host_library
-from workbench.backend import Parameter
 from workbench.errors import WorkbenchError
 
 
@@ -81,6 +80,39 @@ def test_a_wrong_array_is_refused(name, value, message):
         runs_kernel()(1, *(good_arguments() | {name: value}).values())
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("key", np.zeros(2, np.uint64), r"place_runs: key must have 3 elements, SIZE\(n\); got 2"),
+        ("key", np.zeros(4, np.uint64), r"key must have 3 elements, SIZE\(n\); got 4"),
+        ("key", np.zeros((3, 2), np.uint64), r"key must have 3 elements, SIZE\(n\); got 6"),
+        ("first", np.zeros(0, np.int64), r"first must have 1 elements, SIZE\(chunks\); got 0"),
+        ("first", np.array([5]), r"start must have at least 5 elements, SIZE\(>= LAST\(first\)\); got 2"),
+    ],
+)
+def test_an_array_of_the_wrong_size_is_refused(name, value, message, on_each_machine):
+    arguments = good_arguments() | {name: value}
+    with pytest.raises(TypeError, match=message):
+        runs_kernel()(1, *on_each_machine(arguments))
+
+
+def test_an_unaligned_array_is_refused(on_each_machine):
+    key = np.zeros(25, np.uint8)[1:].view(np.uint64)
+    with pytest.raises(TypeError, match="place_runs: key must be aligned to 8 bytes: copy it"):
+        runs_kernel()(1, *on_each_machine(good_arguments() | {"key": key}))
+
+
+@pytest.fixture(params=["cpu", "gpu"])
+def on_each_machine(request, stand_in):
+    """Puts the arrays among some arguments on the machine under test, at the same alignment."""
+    def placed(arguments: dict[str, object]) -> list[object]:
+        if request.param == "cpu":
+            return list(arguments.values())
+        return [fake_cupy.ndarray(v) if isinstance(v, np.ndarray) else v for v in arguments.values()]
+
+    return placed
+
+
 def test_a_read_only_output_is_refused_and_a_read_only_input_is_not():
     key, start = np.array([1, 1, 2], np.uint64), np.zeros(2, np.int32)
     key.flags.writeable = start.flags.writeable = False
@@ -104,7 +136,7 @@ def test_arrays_of_two_machines_are_refused():
 
 
 def test_no_work_is_no_call():
-    arguments = good_arguments()
+    arguments = good_arguments() | {"first": np.zeros(0, np.int64)}
     runs_kernel()(0, *arguments.values())
     assert arguments["start"].tolist() == [0, 0]
 
@@ -149,41 +181,28 @@ def test_a_missing_gpu_is_named(monkeypatch):
         backend.gpu()
 
 
-# Declarations.
-
-@pytest.mark.parametrize(
-    ("declaration", "expected"),
-    [
-        ("i64 n", Parameter("n", "i64", pointer=False, writable=False)),
-        ("\n   double b_squared ", Parameter("b_squared", "double", pointer=False, writable=False)),
-        ("const real* position", Parameter("position", "real", pointer=True, writable=False)),
-        ("u64 *key_out", Parameter("key_out", "u64", pointer=True, writable=True)),
-        ("const i32 * order", Parameter("order", "i32", pointer=True, writable=False)),
-    ],
-)
-def test_a_declaration_is_read(declaration, expected):
-    assert backend._parameter(declaration) == expected
-
-
-@pytest.mark.parametrize("declaration", ["", "real", "void", "const real** p", "real x[3]", "unsigned int n", "real& x"])
-def test_a_declaration_that_cannot_be_checked_is_refused(declaration):
-    with pytest.raises(TypeError, match=r"must read `\[const\] type \[\*\] name`"):
-        backend._parameter(declaration)
-
+# Every kernel.
 
 @pytest.mark.parametrize("source", sorted(path.stem for path in host_library.kernel_folder().glob("*.cu")))
 def test_every_kernel_in_the_folder_can_be_called(source):
     """The first parameter counts the work, the launcher knows all types, and every variant is in the library."""
-    kernels = backend._declared(source)
+    kernels = backend.declared(source)
     assert kernels, f"{source}.cu declares no kernel"
-    for real in host_library.REALS:
-        for dimensions in host_library.DIMENSIONS:
-            for name, declared in kernels.items():
-                parameters = declared(real, dimensions).parameters
-                assert (parameters[0].type, parameters[0].pointer) == ("i64", False)
-                assert {p.type for p in parameters if not p.pointer} <= set(backend._SCALARS)
-                assert {p.type for p in parameters if p.pointer} <= {*backend._DTYPES, "real"}
-                assert backend._host_function(f"{name}_{host_library.variant(real, dimensions)}", parameters)
+    for name, parameters in kernels.items():
+        assert (parameters[0].type, parameters[0].pointer) == ("i64", False)
+        assert {p.type for p in parameters if not p.pointer} <= set(backend._SCALARS)
+        assert {p.type for p in parameters if p.pointer} <= {*backend._DTYPES, "real"}
+        for real in (np.float32, np.float64):
+            for dimensions in host_library.DIMENSIONS:
+                kernel = backend.kernel(source, name, real, dimensions)
+                assert kernel._host_function
+                assert kernel._sizes
+
+
+@pytest.mark.parametrize("source", sorted(path.stem for path in host_library.kernel_folder().glob("*.cu")))
+def test_every_array_of_every_kernel_states_its_size(source):
+    for name, parameters in backend.declared(source).items():
+        assert [p.name for p in parameters if p.pointer and not p.size] == [], name
 
 
 def test_the_device_source_stands_alone():
@@ -306,10 +325,10 @@ def test_a_forked_child_can_run_kernels(positions):
 def no_library_yet():
     """The library as before the first kernel; what was loaded for this test is forgotten again."""
     backend._library.cache_clear()
-    backend._host_function.cache_clear()
+    backend._kernel.cache_clear()
     yield
     backend._library.cache_clear()
-    backend._host_function.cache_clear()
+    backend._kernel.cache_clear()
 
 
 @pytest.mark.usefixtures("no_library_yet")

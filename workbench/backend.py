@@ -4,8 +4,9 @@ This is the only module that knows about CuPy and about the host library; everyt
 of the arrays decides: NumPy arrays go to the kernels compiled for the CPU when the package was installed, CuPy arrays
 to the same sources compiled for the GPU when first used. There is no switch to set and no copy behind the caller's back.
 
-The kernels have no fixed signature table: a launcher reads the declaration in the source and checks every argument
-against it (type, contiguity, machine), because a wrong pointer would corrupt memory instead of raising.
+The kernels have no fixed signature table: a launcher reads the declaration in the source (`declarations.py`) and checks
+every argument against it (type, number of elements, contiguity, alignment, machine), because a wrong pointer or a short
+array would corrupt memory instead of raising.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
 
 from workbench import host_library
+from workbench.declarations import Expected, Parameter, declared_kernels, expected_sizes
 from workbench.errors import WorkbenchError
 
 Array = Any   # numpy.ndarray or cupy.ndarray; CuPy has no types to name without importing it
@@ -81,17 +84,7 @@ def read_only(array: Array) -> Array:
     return view
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One declared parameter of a kernel."""
-
-    name: str
-    type: str
-    pointer: bool
-    writable: bool
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Kernel:
     """A kernel in one precision and number of dimensions; call it with the number of work items first."""
 
@@ -107,10 +100,10 @@ class Kernel:
         if len(given) != len(self.parameters):
             names = ", ".join(p.name for p in self.parameters)
             raise TypeError(f"{self.name} takes {len(self.parameters)} arguments ({names}); got {len(given)}")
-        for parameter, value in zip(self.parameters, given, strict=True):
-            if parameter.pointer:
-                self._check(parameter, value)
-        xp = namespace(*(v for p, v in zip(self.parameters, given, strict=True) if p.pointer))
+        for number, expected in self._arrays:
+            self._check(self.parameters[number], given[number], expected)
+        xp = namespace(*(given[number] for number, _ in self._arrays))
+        self._check_sizes(given)
         if count == 0:
             return
         if xp is np:
@@ -118,22 +111,48 @@ class Kernel:
         else:
             self._run_on_device(given)
 
-    def _check(self, parameter: Parameter, value: Array) -> None:
-        expected = np.dtype(self._dtype(parameter.type))
+    @functools.cached_property
+    def _arrays(self) -> list[tuple[int, np.dtype]]:
+        """Which parameters are arrays, and of which type."""
+        return [(number, np.dtype(self._dtype(p.type))) for number, p in enumerate(self.parameters) if p.pointer]
+
+    @functools.cached_property
+    def _sizes(self) -> Expected:
+        """The declared sizes, as a function of all arguments."""
+        return expected_sizes(self.parameters, self.dimensions)
+
+    def _check(self, parameter: Parameter, value: Array, expected: np.dtype) -> None:
         got = value.dtype if isinstance(value, np.ndarray) or on_device(value) else type(value).__name__
         if not isinstance(got, np.dtype) or got != expected:
             raise TypeError(f"{self.name}: {parameter.name} must be a {expected} array; got {got}")
-        if not value.flags.c_contiguous:
+        flags = value.flags
+        if not flags.c_contiguous:
             raise TypeError(f"{self.name}: {parameter.name} must be C-contiguous; got strides {value.strides}")
-        if parameter.writable and not getattr(value.flags, "writeable", True):
+        if not _aligned(value):
+            raise TypeError(f"{self.name}: {parameter.name} must be aligned to {expected.alignment} bytes: copy it")
+        if parameter.writable and not getattr(flags, "writeable", True):
             raise TypeError(f"{self.name}: {parameter.name} is written to; got a read-only array")
+
+    def _check_sizes(self, given: tuple[Any, ...]) -> None:
+        sizes = self._sizes(*given)
+        for number, _ in self._arrays:
+            size, expected, parameter = given[number].size, sizes[number], self.parameters[number]
+            if size != expected and not (parameter.at_least and size > expected):
+                elements = f"{'at least ' if parameter.at_least else ''}{expected} elements"
+                raise TypeError(f"{self.name}: {parameter.name} must have {elements}, SIZE({parameter.size}); got {size}")
 
     def _dtype(self, type_name: str) -> type:
         return _DTYPES[host_library.REALS[self.real] if type_name == "real" else type_name]
 
+    @functools.cached_property
+    def _host_function(self) -> Any:
+        function = getattr(_library(), f"{self.name}_{host_library.variant(self.real, self.dimensions)}")
+        function.restype = None
+        function.argtypes = [ctypes.c_void_p if p.pointer else _SCALARS[p.type] for p in self.parameters]
+        return function
+
     def _run_on_host(self, given: tuple[Any, ...]) -> None:
-        function = _host_function(f"{self.name}_{host_library.variant(self.real, self.dimensions)}", self.parameters)
-        function(*(v.ctypes.data if p.pointer else v for p, v in zip(self.parameters, given, strict=True)))
+        self._host_function(*(v.ctypes.data if p.pointer else v for p, v in zip(self.parameters, given, strict=True)))
 
     def _run_on_device(self, given: tuple[Any, ...]) -> None:
         function = _device_function(self.source, self.name, self.real, self.dimensions)
@@ -142,13 +161,33 @@ class Kernel:
         function((blocks,), (_BLOCK,), tuple(arguments))
 
 
+def _aligned(array: Array) -> bool:
+    """Whether an array begins where its type may: CuPy has no flag for it."""
+    return array.data.ptr % array.dtype.itemsize == 0 if on_device(array) else array.flags.aligned
+
+
 def kernel(source: str, name: str, real: Any = np.float32, dimensions: int = 3) -> Kernel:
     """The kernel `name` of `kernels/<source>.cu` for one floating-point type and number of dimensions.
 
-    >>> kernel("ordering", "count_runs").parameters[0]
-    Parameter(name='chunks', type='i64', pointer=False, writable=False)
+    >>> kernel("ordering", "count_runs").parameters[2]
+    Parameter(name='key', type='u64', pointer=True, writable=False, size='n')
     """
-    return _declared(source)[name](_REAL_NAMES[np.dtype(real)], dimensions)
+    return _kernel(source, name, _REAL_NAMES[np.dtype(real)], dimensions)
+
+
+@functools.cache
+def _kernel(source: str, name: str, real: str, dimensions: int) -> Kernel:
+    return Kernel(source, name, real, dimensions, declared(source)[name])
+
+
+@functools.cache
+def declared(source: str) -> dict[str, tuple[Parameter, ...]]:
+    """The kernels of `kernels/<source>.cu`, with their parameters.
+
+    >>> sorted(declared("packing"))
+    ['group_widths', 'pack_groups', 'unpack_groups']
+    """
+    return declared_kernels((host_library.kernel_folder() / f"{source}.cu").read_text())
 
 
 def device_source(source: str) -> str:
@@ -164,35 +203,12 @@ def device_source(source: str) -> str:
     return re.sub(r'#include "(\w+\.cuh)"', header, (folder / f"{source}.cu").read_text())
 
 
-@functools.cache
-def _declared(source: str) -> dict[str, functools.partial[Kernel]]:
-    """The kernels that a source file declares, with their parameters."""
-    text = (host_library.kernel_folder() / f"{source}.cu").read_text()
-    declarations = re.findall(r"KERNEL\((\w+)\)\s*\(([^)]*)\)", text)
-    kernels = {}
-    for name, parameters in declarations:
-        parsed = tuple(_parameter(p) for p in parameters.split(","))
-        kernels[name] = functools.partial(_kernel, source, name, parsed)
-    return kernels
-
-
-def _kernel(source: str, name: str, parameters: tuple[Parameter, ...], real: str, dimensions: int) -> Kernel:
-    return Kernel(source, name, real, dimensions, parameters)
-
-
-def _parameter(declaration: str) -> Parameter:
-    match = re.fullmatch(r"\s*(const\s+)?(\w+)(\s*\*\s*|\s+)(\w+)\s*", declaration)
-    if match is None:
-        raise TypeError(f"a kernel parameter must read `[const] type [*] name`; got {declaration!r}")
-    const, type_name, separator, name = match.groups()
-    return Parameter(name, type_name, pointer="*" in separator, writable="*" in separator and not const)
-
-
 # The CPU.
 
 @functools.cache
 def _library() -> ctypes.CDLL:
-    path = host_library.LIBRARY
+    # The variable is for `tests/fuzz`, which runs a library that was built with sanitisers; nothing else sets it.
+    path = Path(os.environ.get("LOSSBENCH_HOST_LIBRARY", host_library.LIBRARY))
     if not path.exists():
         raise WorkbenchError(f"the compiled kernels are missing ({path.name}); run `make build`, or reinstall lossbench")
     library = _load(str(path))
@@ -218,14 +234,6 @@ def _load(path: str) -> ctypes.CDLL:
     finally:
         if chosen is None:
             del os.environ["OMP_WAIT_POLICY"]
-
-
-@functools.cache
-def _host_function(symbol: str, parameters: tuple[Parameter, ...]) -> Any:
-    function = getattr(_library(), symbol)
-    function.restype = None
-    function.argtypes = [ctypes.c_void_p if p.pointer else _SCALARS[p.type] for p in parameters]
-    return function
 
 
 def _single_thread_after_fork() -> None:

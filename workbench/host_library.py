@@ -21,6 +21,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
 LIBRARY = PACKAGE / "_host.so"
+SANITISED = PACKAGE / "_host_sanitised.so"   # for `tests/fuzz`: stops at every access outside an array
 
 # Contraction is off here and in `backend.DEVICE_FLAGS`: a fused multiply-add rounds once where the other machine
 # rounds twice, and a pair of particles can sit on exactly that last bit.
@@ -29,6 +30,8 @@ HOST_FLAGS = (
     "-std=c++17", "-O3", "-fopenmp", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra",
     *PROCESSOR_FLAGS.get(platform.machine(), ()),
 )
+
+SANITISED_FLAGS = ("-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 
 # Every kernel file is compiled once per precision and number of dimensions; the suffix becomes part of each kernel's name.
 REALS = {"f32": "float", "f64": "double"}
@@ -64,8 +67,36 @@ def compiler() -> list[str]:
     return shlex.split(os.environ.get("CXX", "c++"))
 
 
-def build(library: Path = LIBRARY) -> Path:
-    """Compile every kernel for the CPU into `library`, replacing it only when all of it compiled."""
+def build_sanitised(library: Path = SANITISED) -> Path:
+    """The library with address sanitiser and undefined behaviour sanitiser, built when it is missing or stale.
+
+    `backend.py` loads it where the environment variable LOSSBENCH_HOST_LIBRARY names it. The process must have been
+    started with `sanitiser_runtime()` in LD_PRELOAD.
+    """
+    if not library.exists() or source_hash(kernel_folder()).encode() not in library.read_bytes():
+        build(library, SANITISED_FLAGS)
+    return library
+
+
+def sanitiser_runtime() -> str:
+    """What must be loaded before Python: the runtime of the sanitiser, and the library whose exceptions it watches."""
+    names = ("libasan.so", "libstdc++.so")
+    found = [_output([*compiler(), f"-print-file-name={name}"]) for name in names]
+    missing = [name for name, path in zip(names, found, strict=True) if not Path(path).is_absolute()]
+    if missing:
+        raise SystemExit(f"{compiler()[0]} has no {' and no '.join(missing)}: the sanitised library needs GCC's sanitisers")
+    return " ".join(found)
+
+
+def _output(command: list[str]) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def build(library: Path = LIBRARY, flags: tuple[str, ...] = ()) -> Path:
+    """Compile every kernel for the CPU into `library`, replacing it only when all of it compiled.
+
+    `flags` are added to the usual ones.
+    """
     folder = kernel_folder()
     with tempfile.TemporaryDirectory() as scratch:
         main = ["-c", str(folder / "host.cpp"), f'-DSOURCE_HASH="{source_hash(folder)}"', "-o", f"{scratch}/host.o"]
@@ -74,9 +105,9 @@ def build(library: Path = LIBRARY) -> Path:
             target = f"{scratch}/{source.stem}_{variant(real, dimensions)}.o"
             objects.append([*definitions(real, dimensions), "-x", "c++", "-c", str(source), "-o", target])
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(_compile, objects))
+            list(pool.map(_compile, [[*flags, *arguments] for arguments in objects]))
         linked = Path(scratch) / library.name
-        _compile(["-shared", *sorted(map(str, Path(scratch).glob("*.o"))), "-o", str(linked)])
+        _compile([*flags, "-shared", *sorted(map(str, Path(scratch).glob("*.o"))), "-o", str(linked)])
         staged = library.with_suffix(f".{os.getpid()}.tmp")
         staged.write_bytes(linked.read_bytes())
         staged.chmod(0o755)

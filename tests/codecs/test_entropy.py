@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from workbench import backend
 from workbench.codecs import CodecFailed
-from workbench.codecs.entropy import CodedIntegers, _checksum
+from workbench.codecs.entropy import CodedIntegers, Layout, _checksum
 from workbench.codecs.packing import PackedIntegers, PcodecIntegers
 
 CODERS = [CodedIntegers, PackedIntegers, PcodecIntegers]
@@ -28,7 +28,7 @@ def sizes_that_wander(count: int, seed: int = 0) -> np.ndarray:
 def test_numbers_come_back(coder, count, components, signs):
     numbers = sizes_that_wander(count * components)
     numbers = numbers if components == 1 else numbers.reshape(count, components)
-    decoded = coder.from_bytes(coder.of(numbers, 64, signs).to_bytes()).decode()
+    decoded = coder.from_bytes(coder.of(numbers, 64, signs).to_bytes(), Layout(count, 64, components)).decode()
     assert decoded.dtype == np.uint64
     assert np.array_equal(decoded, numbers)
 
@@ -37,14 +37,15 @@ def test_numbers_come_back(coder, count, components, signs):
 @pytest.mark.parametrize("signs", [False, True])
 @given(numbers=hnp.arrays(np.uint64, st.integers(1, 300), elements=st.sampled_from(EXTREME.tolist()) | st.integers(0, 50)))
 def test_any_numbers_come_back(coder, signs, numbers):
-    assert np.array_equal(coder.from_bytes(coder.of(numbers, 16, signs).to_bytes()).decode(), numbers)
+    data = coder.of(numbers, 16, signs).to_bytes()
+    assert np.array_equal(coder.from_bytes(data, Layout(len(numbers), 16, 1)).decode(), numbers)
 
 
 @pytest.mark.parametrize("coder", CODERS)
 def test_some_blocks_come_back_alone_and_as_running_sums(coder):
     numbers = sizes_that_wander(1000)
     numbers[::100] = 0   # the first number of a block is what its base stands for
-    coded = coder.from_bytes(coder.of(numbers, 100).to_bytes())
+    coded = coder.from_bytes(coder.of(numbers, 100).to_bytes(), Layout(1000, 100, 1))
     blocks, base = [1, 4, 9], np.array([5, 2**40, 0], np.uint64)
     alone = coded.decode(blocks)
     assert np.array_equal(alone, np.concatenate([numbers[b * 100 : (b + 1) * 100] for b in blocks]))
@@ -80,13 +81,29 @@ def test_damaged_bytes_are_refused_or_decode_to_the_same(coder):
         damaged = bytearray(data)
         damaged[place] ^= 1 << random.integers(8)
         try:
-            decoded = coder.from_bytes(bytes(damaged)).decode()
+            decoded = coder.from_bytes(bytes(damaged), Layout(2000, 256, 1)).decode()
         except CodecFailed:
             continue
         assert np.array_equal(decoded, numbers)
     for size in range(0, len(data), 97):
         with pytest.raises(CodecFailed):
-            coder.from_bytes(data[:size]).decode()
+            coder.from_bytes(data[:size], Layout(2000, 256, 1)).decode()
+
+
+@pytest.mark.parametrize("coder", CODERS)
+@pytest.mark.parametrize("layout", [(999, 64, 2), (1000, 65, 2), (1000, 64, 1), (1000, 64, 3), (2000, 64, 1)])
+def test_numbers_of_another_layout_than_expected_are_refused(coder, layout):
+    data = coder.of(sizes_that_wander(2000).reshape(1000, 2), 64).to_bytes()
+    with pytest.raises(CodecFailed, match=r"must be .* items of \d in blocks of 6\d; their header says 1,000 items of 2"):
+        coder.from_bytes(data, Layout(*layout))
+
+
+@pytest.mark.parametrize("offset", range(8))
+def test_bytes_at_any_address_decode(offset):
+    numbers = sizes_that_wander(2000)
+    data = CodedIntegers.of(numbers, 256).to_bytes()
+    shifted = memoryview(bytes(offset) + data)[offset:]
+    assert np.array_equal(CodedIntegers.from_bytes(shifted, Layout(2000, 256, 1)).decode(), numbers)
 
 
 def test_hostile_words_do_not_read_outside():

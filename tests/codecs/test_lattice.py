@@ -10,6 +10,7 @@ from workbench import backend
 from workbench.codecs import CodecFailed, Tolerance, from_dict, get
 from workbench.codecs.lattice import CODERS, LatticeCodec
 from workbench.codecs.lattice_stream import Stream, Stretches
+from workbench.codecs.packing import PackedIntegers
 from workbench.errors import WorkbenchError
 
 BOTH_ORDERS = pytest.mark.parametrize("order", ["free", "keep"])
@@ -151,6 +152,51 @@ def test_damaged_streams_are_refused(order, coder):
     for size in range(0, len(data), 53):
         with pytest.raises(WorkbenchError):
             codec.decode(data[:size], positions.shape, positions.dtype)
+
+
+@EVERY_CODER
+@pytest.mark.parametrize("components", [1, 2])
+def test_a_stream_whose_numbers_have_too_few_components_is_refused(coder, components):
+    """In kept order the kernel writes three coordinates a particle: with fewer it would write behind the array."""
+    positions = clustered(3000)
+    stream = Stream.of(LatticeCodec(order="keep", coder=coder).encode(positions, Tolerance(absolute=1e-3)), positions.shape)
+    numbers = np.ascontiguousarray(stream.coded.decode()[:, :components])
+    short = CODERS[coder].of(numbers.reshape(-1) if components == 1 else numbers, stream.block, signs=True)
+    forged = replace(stream, coded=short).to_bytes()
+    with pytest.raises(CodecFailed, match=r"must be 3,000 items of 3 in blocks of 65,536; their header says 3,000"):
+        Stream.of(forged, positions.shape)
+    with pytest.raises(TypeError, match="steps must have 9000 elements"):   # the kernel's own declaration
+        stream.lattice.walk(numbers, stream.first, stream.block, positions.dtype)
+
+
+@EVERY_CODER
+def test_gaps_with_several_components_are_refused(coder):
+    positions = clustered(3000)
+    stream = Stream.of(LatticeCodec(coder=coder).encode(positions, Tolerance(absolute=1e-3)), positions.shape)
+    wide = CODERS[coder].of(np.zeros((3000, 3), np.uint64), stream.block)
+    with pytest.raises(CodecFailed, match="must be 3,000 items of 1"):
+        Stream.of(replace(stream, coded=wide).to_bytes(), positions.shape)
+
+
+@pytest.mark.parametrize("layout", [(9000, 1024, 1), (3000, 1024, 3), (9000, 64, 1)])
+def test_low_bits_of_another_layout_are_refused(layout):
+    positions = clustered(3000, 3, np.float64)
+    stream = Stream.of(LatticeCodec().encode(positions, Tolerance(absolute=1e-10)), positions.shape)
+    count, block, components = layout
+    numbers = np.zeros(count if components == 1 else (count, components), np.uint64)
+    forged = replace(stream, low=PackedIntegers.of(numbers, block)).to_bytes()
+    if layout == (9000, 1024, 1):
+        assert Stream.of(forged, positions.shape).low.count == 9000
+        return
+    with pytest.raises(CodecFailed, match="must be 9,000 items of 1 in blocks of 1,024"):
+        Stream.of(forged, positions.shape)
+
+
+def test_a_stream_in_its_own_order_has_no_stretches():
+    positions = clustered(3000)
+    stream = Stream.of(LatticeCodec(order="keep").encode(positions, Tolerance(absolute=1e-3)), positions.shape)
+    with pytest.raises(CodecFailed, match="cannot be read by region"):
+        stream.stretches([((0.2, 0.2, 0.2), (0.4, 0.4, 0.4))])
 
 
 @given(

@@ -206,9 +206,10 @@ class Archive:
 
         Particles are left out when their position, velocity or id is lost. Lost values of a field are NaN and masked.
         """
-        data = {name: stored for name, stored in self.arrays.items() if name not in INDEXES}
+        names = ("positions", "velocities", "ids") if self.kind == "particles" else ("values", "mask")
+        data = {name: self.arrays[name] for name in names if name in self.arrays}
         values, gone, damage = salvage(data, 1 if self.kind == "particles" else len(self.data.layout.shape))
-        damage += [found for name in INDEXES if name in self.arrays for found in self.arrays[name].damage()]
+        damage += [found for name, stored in self.arrays.items() if name not in data for found in stored.damage()]
         if self.kind == "field":
             mask = values.get("mask", gone) | gone
             return self._field(values["values"], mask if "mask" in values or gone.any() else None), damage

@@ -116,7 +116,7 @@ class Lattice:
     def walk(self, steps: Array, first: Array, block: int, dtype: Any) -> Array:
         """The positions that `steps` came from, to within the tolerance."""
         xp = backend.namespace(steps)
-        positions = xp.empty(steps.shape, dtype)
+        positions = xp.empty((len(steps), self.dimensions), dtype)
         origin, top = xp.asarray(self.origin, xp.float64), xp.asarray(self.top, xp.float64)
         kernel = backend.kernel("lattice", "walk_cells", dtype, self.dimensions)
         kernel(len(first), len(positions), block, steps, first, origin, self.step, self._period(xp), top, positions)

@@ -39,6 +39,27 @@ _CHECKSUM = struct.Struct("<I")   # of the header and the tables; every block ha
 
 
 @dataclass(frozen=True)
+class Layout:
+    """How many items coded integers have, how many stand in a block, and how many numbers an item has.
+
+    Whoever reads coded integers states the layout that they must have, because the kernels that use the decoded numbers
+    rely on it.
+    """
+
+    count: int
+    block: int
+    components: int
+
+    def __str__(self) -> str:
+        return f"{self.count:,} items of {self.components} in blocks of {self.block:,}"
+
+    def require(self, found: Layout) -> None:
+        """Refuse coded integers whose header states another layout."""
+        if found != self:
+            raise CodecFailed(f"coded integers must be {self}; their header says {found}")
+
+
+@dataclass(frozen=True)
 class _Model:
     """What both sides must know besides the frequencies."""
 
@@ -57,7 +78,7 @@ class CodedIntegers:
 
     >>> numbers = np.arange(10_000, dtype=np.uint64) % 17
     >>> data = CodedIntegers.of(numbers, block=4096).to_bytes()
-    >>> bool((CodedIntegers.from_bytes(data).decode() == numbers).all()), len(data) < 8_000
+    >>> bool((CodedIntegers.from_bytes(data, Layout(10_000, 4096, 1)).decode() == numbers).all()), len(data) < 8_000
     (True, True)
     """
 
@@ -147,8 +168,8 @@ class CodedIntegers:
         return shaped[:, self.model.lowest : self.model.highest + 1]
 
     @classmethod
-    def from_bytes(cls, data: bytes | memoryview) -> CodedIntegers:
-        """What `to_bytes` wrote; whatever cannot be right is refused before anything is allocated."""
+    def from_bytes(cls, data: bytes | memoryview, expected: Layout) -> CodedIntegers:
+        """What `to_bytes` wrote with this layout; whatever cannot be right is refused before anything is allocated."""
         view, body = memoryview(data), _HEADER.size + _CHECKSUM.size
         if len(view) < body:
             raise CodecFailed(f"coded integers have a header of {body} bytes; got {len(view)}")
@@ -156,21 +177,22 @@ class CodedIntegers:
         known = 1 <= components <= MOST_COMPONENTS and signs <= 1 and lowest <= highest < CONTEXTS
         if not known or octave >= CONTEXTS or block < 1:
             raise CodecFailed(f"coded integers have an impossible header: contexts {lowest}-{highest}, blocks of {block}")
+        expected.require(Layout(count, block, components))
         blocks = -(-count // block)
         words, bits = sizes[3:]
         lengths = [*sizes[:3], 4 * blocks, 2 * words, 4 * bits]
         if sum(lengths) != len(view) - body:
             raise CodecFailed(f"coded integers must have {sum(lengths)} bytes after the header; got {len(view) - body}")
         ends = np.cumsum([body, *lengths]).tolist()
-        expected = zlib.crc32(view[body : ends[4]], zlib.crc32(view[: _HEADER.size]))
-        if expected != _CHECKSUM.unpack_from(view, _HEADER.size)[0]:
+        checksum = zlib.crc32(view[body : ends[4]], zlib.crc32(view[: _HEADER.size]))
+        if checksum != _CHECKSUM.unpack_from(view, _HEADER.size)[0]:
             raise CodecFailed("the tables of coded integers fail their checksum")
         parts = [view[a:b] for a, b in pairwise(ends)]
         first = [_starts(unpack_integers(bytes(p), blocks, np.uint32).astype(np.int64)) for p in parts[1:3]]
         if (first[0][-1], first[1][-1]) != (words, bits):
             raise CodecFailed(f"coded integers promise {first[0][-1]} and {first[1][-1]} words; got {words} and {bits}")
         model = _Model(components, bool(signs), octave, lowest, highest)
-        arrays = [np.frombuffer(p, t) for p, t in zip(parts[3:], ("<u4", "<u2", "<u4"), strict=True)]
+        arrays = [_aligned(p, t) for p, t in zip(parts[3:], ("<u4", "<u2", "<u4"), strict=True)]
         frequency = np.zeros((components * CONTEXTS, SYMBOLS), np.uint32)
         coded = cls(count, block, model, frequency, arrays[1], arrays[2], first[0], first[1], arrays[0])
         own = coded._own_tables()
@@ -179,6 +201,11 @@ class CodedIntegers:
         if ((sums != 0) & (sums != 1 << PRECISION)).any():
             raise CodecFailed("the frequencies of coded integers do not add up")
         return coded
+
+
+def _aligned(data: memoryview, dtype: str) -> np.ndarray:
+    """Bytes that begin anywhere as numbers that kernels may read: a copy where the address is odd."""
+    return np.require(np.frombuffer(data, dtype), requirements="A")
 
 
 def _fitted(numbers: Array, block: int, signs: bool) -> _Model:

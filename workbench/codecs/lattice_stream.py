@@ -17,7 +17,7 @@ import numpy as np
 from workbench.backend import Array
 from workbench.codecs import curve
 from workbench.codecs.codec import CodecFailed
-from workbench.codecs.entropy import CodedIntegers
+from workbench.codecs.entropy import CodedIntegers, Layout
 from workbench.codecs.packing import PackedIntegers, PcodecIntegers
 from workbench.codecs.pcodec import pack_integers, unpack_integers
 
@@ -92,10 +92,8 @@ class Stream:
         else:
             first = unpack_integers(bytes(view[axes_end:]), blocks * dimensions, np.int64).reshape(blocks, dimensions)
         maker = list(CODERS.values())[coder]
-        coded = maker.from_bytes(parts[0])
-        low = PackedIntegers.from_bytes(parts[1]) if free and lattice.shift else None
-        if (coded.count, coded.block) != (count, block) or (low and low.count != count * dimensions):
-            raise CodecFailed("the parts of the lattice stream do not fit together")
+        coded = maker.from_bytes(parts[0], Layout(count, block, 1 if free else dimensions))
+        low = PackedIntegers.from_bytes(parts[1], Layout(count * dimensions, block, 1)) if free and lattice.shift else None
         return cls(ORDERS[order], bool(in_place), lattice, block, count, first, coded, low)
 
     def items(self, blocks: np.ndarray) -> np.ndarray:
@@ -105,6 +103,8 @@ class Stream:
 
     def stretches(self, cuboids: Sequence[tuple[Any, Any]]) -> Stretches:
         """The blocks that may reach into one of these (lower, upper), of positions in free order."""
+        if self.order != "free":
+            raise CodecFailed("positions in their own order cannot be read by region: this stream must be in free order")
         final = np.append(self.first[1:], np.uint64(2**64 - 1))
         near = [self.lattice.stretches_in(self.first, final, lower, upper) for lower, upper in cuboids]
         blocks = np.flatnonzero(np.any(near, axis=0))

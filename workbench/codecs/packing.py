@@ -18,7 +18,7 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.codecs.codec import CodecFailed
-from workbench.codecs.entropy import Blocks
+from workbench.codecs.entropy import Blocks, Layout
 from workbench.codecs.pcodec import pack_integers, unpack_integers
 
 TOGETHER = 8   # as in kernels/packing.cu
@@ -32,7 +32,7 @@ class PackedIntegers:
     """Non-negative integers (uint64), each group of eight in as many bits as its largest needs.
 
     >>> packed = PackedIntegers.of(np.arange(64, dtype=np.uint64), block=64)
-    >>> packed.widths.tolist(), PackedIntegers.from_bytes(packed.to_bytes()).decode()[-3:].tolist()
+    >>> packed.widths.tolist(), PackedIntegers.from_bytes(packed.to_bytes(), Layout(64, 64, 1)).decode()[-3:].tolist()
     ([3, 4, 5, 5, 6, 6, 6, 6], [61, 62, 63])
     """
 
@@ -66,14 +66,14 @@ class PackedIntegers:
         return _with_header(self, backend.to_host(self.widths).tobytes() + backend.to_host(self.packed).tobytes())
 
     @classmethod
-    def from_bytes(cls, data: bytes | memoryview) -> PackedIntegers:
-        """What `to_bytes` wrote; whatever cannot be right is refused before anything is allocated."""
-        count, block, components, body = _checked_body(data)
-        groups = -(-count * components // TOGETHER)
+    def from_bytes(cls, data: bytes | memoryview, expected: Layout) -> PackedIntegers:
+        """What `to_bytes` wrote with this layout; whatever cannot be right is refused before anything is allocated."""
+        body = _checked_body(data, expected)
+        groups = -(-expected.count * expected.components // TOGETHER)
         widths, packed = np.frombuffer(body[:groups], np.uint8), np.frombuffer(body[groups:], np.uint8)
         if len(widths) != groups or widths.max(initial=0) > 64 or widths.sum(dtype=np.int64) != len(packed):
             raise CodecFailed(f"packed integers do not add up: {groups} groups, {len(packed)} bytes")
-        return cls(count, block, components, widths, packed)
+        return cls(expected.count, expected.block, expected.components, widths, packed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,12 +109,12 @@ class PcodecIntegers:
         return _with_header(self, self.coded)
 
     @classmethod
-    def from_bytes(cls, data: bytes | memoryview) -> PcodecIntegers:
-        """What `to_bytes` wrote."""
-        count, block, components, body = _checked_body(data)
+    def from_bytes(cls, data: bytes | memoryview, expected: Layout) -> PcodecIntegers:
+        """What `to_bytes` wrote with this layout."""
+        body = _checked_body(data, expected)
         if not body or body[0] > 1:
             raise CodecFailed("integers coded by pcodec begin with 0 or 1, for signs")
-        return cls(count, block, components, bytes(body))
+        return cls(expected.count, expected.block, expected.components, bytes(body))
 
 
 def _components(numbers: Array) -> int:
@@ -130,7 +130,7 @@ def _with_header(numbers: PackedIntegers | PcodecIntegers, body: bytes) -> bytes
     return head + _CHECKSUM.pack(zlib.crc32(body, zlib.crc32(head))) + body
 
 
-def _checked_body(data: bytes | memoryview) -> tuple[int, int, int, memoryview]:
+def _checked_body(data: bytes | memoryview, layout: Layout) -> memoryview:
     view, size = memoryview(data), _HEADER.size + _CHECKSUM.size
     if len(view) < size:
         raise CodecFailed(f"coded integers have a header of {size} bytes; got {len(view)}")
@@ -138,7 +138,8 @@ def _checked_body(data: bytes | memoryview) -> tuple[int, int, int, memoryview]:
     expected = zlib.crc32(view[size:], zlib.crc32(view[: _HEADER.size]))
     if block < 1 or not 1 <= components <= 3 or expected != _CHECKSUM.unpack_from(view, _HEADER.size)[0]:
         raise CodecFailed("coded integers fail their checksum")
-    return count, block, components, view[size:]
+    layout.require(Layout(count, block, components))
+    return view[size:]
 
 
 def _group_starts(widths: Array) -> Array:

@@ -191,3 +191,25 @@ def test_edits_of_other_dimensions_and_versions_are_refused() -> None:
             apply_edits(decoded, damaged)
     with pytest.raises(wb.WorkbenchError, match="number of dimensions"):
         apply_edits(decoded[:, :2], data)
+
+
+def test_a_particle_alone_has_no_partner_however_long_a_step_is() -> None:
+    # The rows behind the chunk are in memory, and must not be read.
+    rows = np.array([[0.5, 0.5], [0.6, 0.5], [0.5, 0.9]])
+    for step in (1e-3, 1e290, 1e299):
+        surmise = Surmise.of(rows[:1], 8 * step, LENGTHS, None)
+        assert surmise.forward.tolist() == [0], step
+    data = edits_of(np.array([0]), np.array([1]), 2, boxed=False).to_bytes(rows[:1])
+    for step in (1e300, 1.7e308):
+        with pytest.raises(wb.WorkbenchError, match="impossible step"):
+            apply_edits(rows[:1], data[:4] + np.array([step]).tobytes() + data[12:])
+
+
+@pytest.mark.parametrize("columns", [1, 4, 5])
+def test_edits_beside_columns_that_are_no_positions_are_refused(columns: int) -> None:
+    values = np.zeros((20, columns))
+    data = edits_of(np.array([3]), np.array([1]), 2, boxed=False).to_bytes(np.zeros((20, 2)))
+    with pytest.raises(wb.WorkbenchError, match=r"rows of 2 or 3 coordinates; this chunk has the shape \(20, "):
+        apply_edits(values, data[:1] + bytes([columns]) + data[2:])
+    with pytest.raises(wb.WorkbenchError, match="rows of 2 or 3 coordinates"):
+        apply_edits(np.zeros(20), data)

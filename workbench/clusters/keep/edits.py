@@ -29,6 +29,7 @@ MOST_LENGTHS = 64
 
 _HEADER = struct.Struct("<BBBBd")   # version, dimensions, linking lengths, whether there is a box; and the step
 _VERSION = 1
+_MOST = 1e300   # of a step, a length or a box; kernels/edits.cu takes this distance for that to nobody
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,12 +134,14 @@ def _without_moves(view: memoryview, decoded: Array) -> tuple[Edits, memoryview]
         raise WorkbenchError(f"the edits of a chunk have a header of {_HEADER.size} bytes; got {len(view)}")
     version, dimensions, count, boxed, step = _HEADER.unpack_from(view)
     end = _HEADER.size + 8 * (count + dimensions * boxed)
-    if version != _VERSION or (2, dimensions) != (decoded.ndim, decoded.shape[-1]) or not 1 <= count <= MOST_LENGTHS:
+    if decoded.ndim != 2 or decoded.shape[1] not in (2, 3) or not len(decoded):
+        raise WorkbenchError(f"edits move particles, rows of 2 or 3 coordinates; this chunk has the shape {decoded.shape}")
+    if version != _VERSION or dimensions != decoded.shape[1] or not 1 <= count <= MOST_LENGTHS:
         raise WorkbenchError(f"the edits of a chunk must be of version {_VERSION}, for its number of dimensions: damaged?")
     if boxed > 1 or end > len(view):
         raise WorkbenchError("the edits of a chunk are shorter than they say: they are damaged")
     numbers = np.frombuffer(view[_HEADER.size : end], "<f8").tolist()
-    if not (np.isfinite([step, *numbers]).all() and min(step, *numbers) > 0):
+    if not all(0 < number < _MOST for number in (step, *numbers)):   # nor are NaN and infinity
         raise WorkbenchError("the edits of a chunk have an impossible step, length or box: they are damaged")
     box = tuple(numbers[count:]) if boxed else None
     return Edits(np.empty(0, np.int32), np.empty(0, np.uint16), step, tuple(numbers[:count]), box), view[end:]

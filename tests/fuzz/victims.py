@@ -1,0 +1,75 @@
+"""Small archives that have between them every built-in codec, coder, section and kind of document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+import workbench as wb
+from archive import samples
+from workbench.codecs import get
+
+
+@dataclass(frozen=True)
+class Victim:
+    """What was compressed, and the parts of its archive by key."""
+
+    name: str
+    original: wb.Particles | wb.Field
+    entries: dict[str, bytes]
+
+
+def victims(foreign: bool = False) -> list[Victim]:
+    """The archives to forge; with `foreign`, also those whose codecs are other people's libraries."""
+    made = {**_particles(), **_fields(), **(_foreign() if foreign else {})}
+    return [Victim(name, original, samples.parts(archive)) for name, (original, archive) in made.items()]
+
+
+Made = dict[str, tuple[wb.Particles | wb.Field, wb.Archive]]
+
+
+def _particles() -> Made:
+    swarm, flat = samples.particles(150), samples.particles(150, np.float64, 2, None)
+    web = wb.Particles.wrapped(np.random.default_rng(3).normal(5, 1.2, (200, 3)).astype(np.float32), 10.0)
+    plain = wb.Particles(samples.particles(200, np.float64, 3, None).positions)
+    kept = [wb.KeepClusters(0.3), wb.KeepClusters([0.2, 0.3], min_members=3)]
+    made: Made = {
+        "free": (swarm, wb.compress(swarm, wb.Absolute(0.01), order="free", chunk_values=150, store_permutation=True)),
+        "flat": (flat, wb.compress(flat, wb.PointwiseRelative(0.01), order="free", velocities=wb.Absolute(0))),
+        "kept order": (swarm, wb.compress(swarm, wb.Absolute(0.01), chunk_values=150)),
+        "low bits": (plain, wb.compress(plain, wb.Absolute(1e-10), order="free", chunk_values=300)),
+        "single": (plain, wb.compress(wb.Particles(plain.positions[:1]), wb.Absolute(0.1), order="free")),
+        "clusters": (web, wb.compress(web, wb.Absolute(0.2), order="free", keep=kept[:1], chunk_values=300)),
+        "clusters in order": (web, wb.compress(web, wb.Absolute(0.2), keep=kept[1:])),
+        "2-D clusters": (flat, wb.compress(flat, wb.Absolute(0.05), order="free", keep=kept[:1])),
+    }
+    made["single"] = (wb.Particles(plain.positions[:1]), made["single"][1])
+    for coder in ("context", "pcodec", "packed"):
+        for order in ("free", "keep"):
+            codec = get("lattice", coder=coder, block=64)
+            made[f"{coder}, {order}"] = (plain, wb.compress(plain, wb.Absolute(0.01), codec, order=order))
+    return made
+
+
+def _fields() -> Made:
+    values = samples.field((12, 13), np.float64)
+    values[2, 3:8], values[5, 5] = 0, np.nan
+    field = wb.Field(values, 0.5, "t", values > 80, {"units": "K", "a": [1]})
+    plain = wb.Field(samples.field((40,)))
+    return {
+        "field": (field, wb.compress(field, wb.Absolute(0.1), "prequantised", chunk_values=60)),
+        "logarithms": (field, wb.compress(field, wb.PointwiseRelative(0.01), "prequantised", chunk_values=60)),
+        "bit rounding": (plain, wb.compress(plain, wb.Relative(0.01), "bitround")),
+        "exact": (plain, wb.compress(plain, wb.Absolute(0), "pcodec")),
+    }
+
+
+def _foreign() -> Made:
+    swarm, field = samples.particles(150), wb.Field(samples.field((12, 13)))
+    found = [name for name in ("sz3", "zfp", "sperr", "draco", "fpzip", "numcodecs") if name in samples.CODECS]
+    made: Made = {name: (swarm, wb.compress(swarm, wb.Absolute(0.05), name, order="free")) for name in found}
+    for name in found:
+        if name != "draco":
+            made[f"{name}, field"] = (field, wb.compress(field, wb.Absolute(0.1), name))
+    return made
