@@ -28,7 +28,7 @@ from workbench.lab.front_end import front_end
 
 log = logging.getLogger(__name__)
 Rows = Sequence[Sequence[Control | widgets.Widget]]
-BLINK = "show the first two pictures in turn at one place: what changes, jumps; or press b on a picture"
+BLINK = "alternate the first two pictures in one place, which shows their differences; or press b on a picture"
 RESTED = 0.25   # seconds without changes before charts are drawn, one after the other
 BREATH = 0.01   # seconds between two charts, for the events of the user
 

@@ -53,7 +53,7 @@ class Halos:
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Broken links (M, 2), those of the largest groups first, with the middle and the length of each in the decoded set."""
+    """Broken links (M, 2), the largest groups first, with the middle and the length of each in the decoded set."""
 
     pairs: np.ndarray
     middles: np.ndarray

@@ -25,7 +25,7 @@ def _archive(state: ClustersState, name: str, kept: bool) -> list[str]:
         "decoded = archive.decompress()",
     ]
     if state.order == "free":
-        lines.append("original = original.select(archive.permutation(original))   # in the order of what was decoded")
+        lines.append("original = original.select(archive.permutation(original))   # in the decoded order")
     return lines
 
 

@@ -20,7 +20,7 @@ from workbench.limits.spectrum import require_excess
 FEWEST_VALUES = 64         # fewer do not determine a spectrum
 SHARE_OF_DEVIATION = 0.03  # the initial error bound, in standard deviations
 SMALLEST_TILE, LARGEST_TILE = 4, 256
-MOST_REGIONS = 6           # that can be asked for
+MOST_REGIONS = 6           # the largest choice
 
 RegionChoice = int | Literal["auto"]
 

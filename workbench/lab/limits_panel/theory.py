@@ -201,9 +201,9 @@ def figures(model: Model, in_tiles: Tiled, state: LimitsState) -> Figures:
 def fixed_length(in_tiles: Tiled, state: LimitsState, progress: Progress) -> FixedLength:
     """The bounds for fixed-length codes at one error bound."""
     limits, distortion = in_tiles.limits, state.distortion
-    progress(0.1, "codes of fixed length: what none can do")
+    progress(0.1, "fixed-length codes: converse")
     converse = limits.converse(distortion, state.eps)
-    progress(0.4, "codes of fixed length: what some can do")
+    progress(0.4, "fixed-length codes: achievability")
     return FixedLength(
         converse, limits.achievable(distortion, state.eps), limits.normal_approximation(distortion, state.eps)
     )
@@ -214,7 +214,7 @@ def band(found: Curves, in_tiles: Tiled, state: LimitsState, progress: Progress)
     places = np.arange(0, STEPS - 1, STEPS // BAND)
     below, above = [], []
     for done, place in enumerate(places):
-        progress(done / len(places), "codes of fixed length at other distortions")
+        progress(done / len(places), "fixed-length codes at other distortions")
         distortion = float(found.distortions[place])
         below.append(in_tiles.limits.converse(distortion, state.eps))
         above.append(in_tiles.limits.achievable(distortion, state.eps))
@@ -223,7 +223,7 @@ def band(found: Curves, in_tiles: Tiled, state: LimitsState, progress: Progress)
 
 def news(model: Model, progress: Progress) -> News:
     """The new information in each value, given the previous ones, and the test of the Gaussian model."""
-    progress(0.1, "what is new in each value")
+    progress(0.1, "new information in each value")
     innovations = model.limits.source.innovations
     progress(0.6, "whether the field is Gaussian")
     return News(innovations.bits, model.limits.gaussianity, model.limits.warnings)
