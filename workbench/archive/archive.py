@@ -245,7 +245,7 @@ class Archive:
     def _originals(self, original: Any) -> list[tuple[str, Any, tuple[float, ...] | None, Any]]:
         """Each array of the original, in the order of the archive, with its period and mask."""
         if self.kind == "field":
-            field = original if isinstance(original, Field) else Field(original)
+            field = Field.of(original)
             mask = self._optional("mask")   # its own: under it, and under no other, the bits were promised
             found: list[tuple[str, Any, tuple[float, ...] | None, Any]] = [("values", field.values, None, mask)]
             return found if mask is None or field.mask is None else [*found, ("mask", field.mask, None, None)]
@@ -281,11 +281,12 @@ class Archive:
         return np.concatenate(found)   # places rise, so that chunk by chunk is their order
 
     def _particles(self, positions: np.ndarray, velocities: np.ndarray | None, ids: np.ndarray | None) -> Particles:
-        return Particles(positions, self.box, velocities, ids, self.attributes.get("metadata"))
+        handed_over = (None if array is None else backend.read_only(array) for array in (velocities, ids))
+        return Particles(backend.read_only(positions), self.box, *handed_over, self.attributes.get("metadata"))
 
     def _field(self, values: np.ndarray, mask: np.ndarray | None) -> Field:
         spacing, name, metadata = (self.attributes.get(key) for key in ("spacing", "name", "metadata"))
-        return Field(values, spacing, name, mask, metadata)
+        return Field(backend.read_only(values), spacing, name, mask, metadata)
 
     def __repr__(self) -> str:
         layout, inner = self.data.layout, self.codec
