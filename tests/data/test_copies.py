@@ -11,7 +11,7 @@ import workbench as wb
 from workbench.clusters import catalogue
 
 PARTICLES = wb.Particles(
-    np.random.default_rng(0).random((64, 3)), 1.0, np.zeros((64, 3), np.float32), np.arange(64), {"time": 0.5, "deep": {"a": [1]}}
+    np.random.default_rng(0).random((64, 3)), 1.0, np.zeros((64, 3), "f4"), np.arange(64), {"time": 0.5, "deep": {"a": [1]}}
 )
 FIELD = wb.Field(np.ma.masked_less(np.arange(12).reshape(3, 4), 2), 0.5, "T", metadata={"units": "K"})
 GROUPS = wb.friends_of_friends(PARTICLES, 0.8)

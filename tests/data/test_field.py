@@ -58,8 +58,8 @@ def test_later_writes_of_the_caller_change_nothing() -> None:
     masked = np.ma.array(np.ones(4), mask=[True, False, False, False])
     fields = [wb.Field(values, mask=mask), wb.Field(masked)]
     values[0], mask[0], masked[0] = np.nan, True, 5.0
-    assert fields[0].values.tolist() == [1.0] * 4 and not fields[0].mask.any()
-    assert fields[1].values.tolist() == [1.0] * 4 and fields[1].mask.tolist() == [True, False, False, False]
+    assert [field.values.tolist() for field in fields] == [[1.0] * 4] * 2
+    assert [field.mask.tolist() for field in fields] == [[False] * 4, [True, False, False, False]]
 
 
 def test_read_only_arrays_are_taken_without_a_copy() -> None:

@@ -72,6 +72,17 @@ class Field:
             return data
         return cls(backend.read_only(data) if isinstance(data, np.ndarray) else data)
 
+    def require_floats(self, what: str) -> None:
+        """Refuse integers where they would have to be rounded; `what` is what needs floating-point numbers.
+
+        >>> Field([1, 2]).require_floats("a limit")
+        Traceback (most recent call last):
+        workbench.errors.WorkbenchError: a limit needs floating-point values; got Field(2, int64): convert with ...
+        """
+        if self.values.dtype.kind != "f":
+            convert = "wb.Field(field.values.astype('float32'), mask=field.mask)"
+            raise WorkbenchError(f"{what} needs floating-point values; got {self!r}: convert with {convert}")
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of points along each axis."""
