@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from workbench import backend
 from workbench.data.field import Field
 from workbench.data.readers import cf, hdf5
 from workbench.data.readers.arrays import Spacing
@@ -49,11 +50,10 @@ def read(source: Source, *, name: str | None = None, scaled: bool | None = None,
         chosen = chosen_name(name, {key: variable.shape for key, variable in candidates.items()}, "file")
         variable = numeric[chosen]
         attributes = {key: variable.getncattr(key) for key in variable.ncattrs()}
-        stored = variable[...]
-        mask = cf.missing(stored, attributes, _default_fill(variable))
-        metadata = _metadata(dataset, variable, attributes)
-    values = cf.unpacked(stored, attributes, scaled)
-    return Field(values, spacing, chosen.rpartition("/")[2], mask, metadata | {"scaled": values is not stored})
+        found = cf.decoded(variable[...], attributes, scaled, _default_fill(variable))
+        metadata = _metadata(dataset, variable, attributes) | {"scaled": found.scaled}
+    values = backend.read_only(found.values)
+    return Field(values, spacing, chosen.rpartition("/")[2], found.mask, metadata)
 
 
 def _variables(group: Any, path: str = "") -> dict[str, Any]:
