@@ -9,7 +9,7 @@ import h5py
 import netCDF4
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import workbench as wb
@@ -99,7 +99,11 @@ def test_any_packed_variable(scratch, data):
     kept = {name: attributes[name] for name in data.draw(st.sets(st.sampled_from(sorted(attributes))))}
     fill = data.draw(st.none() | number.map(np.dtype(dtype).type))
     path = written(scratch / "any.nc", stored, dtype, fill, **kept)
-    require_same(wb.open(path, name="v"), as_netcdf4(path))
+    try:
+        oracle = as_netcdf4(path)
+    except TypeError:   # netCDF4 cannot make a masked array of unsigned integers whose fill value is negative
+        assume(False)
+    require_same(wb.open(path, name="v"), oracle)
 
 
 def test_scaled_false_gives_the_signed_integers_on_disk(tmp_path):

@@ -11,6 +11,7 @@ from workbench.data.field import Field
 from workbench.data.readers import cf, hdf5
 from workbench.data.readers.arrays import Spacing
 from workbench.data.readers.format import Format
+from workbench.data.readers.leaving import named, noted
 from workbench.data.readers.options import chosen_name
 from workbench.data.readers.source import Source, plain
 
@@ -23,7 +24,8 @@ def read(source: Source, *, name: str | None = None, scaled: bool | None = None,
     Attributes that mask or pack mean what they mean in NetCDF.
     """
     with hdf5.opened(source) as file:
-        chosen = chosen_name(name, _shapes(file), "file")
+        shapes = _shapes(file)
+        chosen = chosen_name(name, shapes, "file")
         dataset = file[chosen]
         hdf5.refuse_missing_sources(dataset, source.path)
         described = {key: dataset.attrs[key] for key in CONVENTIONS if key in dataset.attrs}
@@ -37,6 +39,7 @@ def read(source: Source, *, name: str | None = None, scaled: bool | None = None,
             "file_attributes": _description(file),
         }
         steps = _nyx_spacing(file, dataset.shape) if spacing is None else spacing
+    metadata = noted(metadata, named("data set", shapes.keys() - {chosen}))
     return Field(backend.read_only(found.values), steps, chosen.rpartition("/")[2], found.mask, metadata)
 
 

@@ -15,6 +15,7 @@ from workbench.data.field import Field
 from workbench.data.readers import cf, hdf5
 from workbench.data.readers.arrays import Spacing
 from workbench.data.readers.format import Format
+from workbench.data.readers.leaving import named, noted
 from workbench.data.readers.libraries import library
 from workbench.data.readers.netcdf3_size import check_size
 from workbench.data.readers.options import chosen_name
@@ -52,6 +53,7 @@ def read(source: Source, *, name: str | None = None, scaled: bool | None = None,
         attributes = {key: variable.getncattr(key) for key in variable.ncattrs()}
         found = cf.decoded(variable[...], attributes, scaled, _default_fill(variable))
         metadata = _metadata(dataset, variable, attributes) | {"scaled": found.scaled}
+        metadata = noted(metadata, named("variable", every.keys() - {chosen}))
     values = backend.read_only(found.values)
     return Field(values, spacing, chosen.rpartition("/")[2], found.mask, metadata)
 

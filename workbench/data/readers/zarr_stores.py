@@ -14,6 +14,7 @@ from workbench.data.field import Field
 from workbench.data.readers import cf
 from workbench.data.readers.arrays import Spacing
 from workbench.data.readers.format import Format
+from workbench.data.readers.leaving import named, noted
 from workbench.data.readers.libraries import library
 from workbench.data.readers.options import chosen_name
 from workbench.data.readers.source import Source, plain
@@ -43,6 +44,7 @@ def read(source: Source, *, name: str | None = None, scaled: bool | None = None,
             "store_attributes": plain(dict(node.attrs)),
             "scaled": found.scaled,
         }
+        metadata = noted(metadata, named("array", arrays.keys() - {chosen}))
     title = chosen.rpartition("/")[2] or None
     return Field(backend.read_only(found.values), spacing, title, found.mask, metadata)
 
