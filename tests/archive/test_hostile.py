@@ -219,7 +219,7 @@ def test_attributes_that_contradict_the_arrays_are_refused(name, key, change, sa
         ("free", "extents", {"shape": [3, 2, 2]}, r"extents must be floating-point numbers of shape \(3, 2, 3\)"),
         ("free", "velocities", {"shape": [150, 2]}, r"velocities must be numbers of shape \(150, 3\)"),
         ("field", "mask", {"data_type": "uint8"}, "mask must be boolean"),
-        ("field", "values", {"data_type": "int64"}, "the values of a field are floating-point numbers"),
+        ("field", "values", {"data_type": "bool"}, "the values of a field are numbers of"),
     ],
 )
 def test_arrays_that_do_not_belong_together_are_refused(name, described, change, said):

@@ -12,7 +12,7 @@ def test_shapes_and_types(shape: tuple[int, ...], dtype: str) -> None:
     values = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
     field = wb.Field(values, name="T")
     assert field.shape == shape
-    assert field.values.dtype == (np.float32 if dtype == ">f4" else np.float64)
+    assert field.values.dtype == np.dtype(dtype).newbyteorder("=")
     assert field.spacing == (1.0,) * len(shape)
     np.testing.assert_array_equal(field.values, values)
 
@@ -30,7 +30,10 @@ def test_what_is_not_finite_or_masked_is_not_valid() -> None:
         ({"values": 3.0}, r"values must have 1 to 4 dimensions; got shape \(\)"),
         ({"values": np.zeros((1,) * 5)}, r"values must have 1 to 4 dimensions; got shape \(1, 1, 1, 1, 1\)"),
         ({"values": np.zeros((3, 0))}, r"values must not be empty; got shape \(3, 0\)"),
-        ({"values": np.zeros(3, bool)}, "values must be float32 or float64; got bool"),
+        ({"values": np.zeros(3, bool)}, "values must be float32, float64 or integers of at most 64 bits; got bool"),
+        ({"values": np.zeros(3, "f2")}, "values must be float32, float64 or integers of at most 64 bits; got float16"),
+        ({"values": [[1.0], [1.0, 2.0]]}, "values must be an array of numbers; got"),
+        ({"values": np.zeros(3), "name": 5}, "name must be text or None; got 5"),
         ({"values": np.zeros(3), "spacing": -1}, "spacing must be positive and finite; got -1"),
         ({"values": np.zeros(3), "spacing": [1, 2]}, r"spacing must be one number or 1 of them; got \[1, 2\]"),
         ({"values": np.zeros(3), "mask": np.zeros(3)}, r"mask must be boolean of shape \(3,\); got float64"),
@@ -40,6 +43,37 @@ def test_what_is_not_finite_or_masked_is_not_valid() -> None:
 def test_bad_input_is_refused(arguments: dict, message: str) -> None:
     with pytest.raises(wb.WorkbenchError, match=message):
         wb.Field(**arguments)
+
+
+def test_the_mask_of_a_masked_array_is_taken_over_and_joined_with_another() -> None:
+    values = np.ma.array([1.0, 2.0, 1e20, 4.0], mask=[False, False, True, False])
+    assert wb.Field(values).mask.tolist() == [False, False, True, False]
+    assert wb.Field(values, mask=[True, False, False, False]).mask.tolist() == [True, False, True, False]
+    assert wb.Field(np.ma.array([1.0, 2.0])).mask is None
+    assert wb.Field(np.zeros(2), mask=np.ma.array([False, False], mask=[False, True])).mask.tolist() == [False, True]
+
+
+def test_later_writes_of_the_caller_change_nothing() -> None:
+    values, mask = np.ones(4), np.zeros(4, bool)
+    masked = np.ma.array(np.ones(4), mask=[True, False, False, False])
+    fields = [wb.Field(values, mask=mask), wb.Field(masked)]
+    values[0], mask[0], masked[0] = np.nan, True, 5.0
+    assert [field.values.tolist() for field in fields] == [[1.0] * 4] * 2
+    assert [field.mask.tolist() for field in fields] == [[False] * 4, [True, False, False, False]]
+
+
+def test_read_only_arrays_are_taken_without_a_copy() -> None:
+    values = np.ones(4)
+    values.flags.writeable = False
+    assert np.shares_memory(wb.Field(values).values, values)
+
+
+def test_memory_that_is_not_aligned_is_copied() -> None:
+    values = np.arange(6.0)
+    misaligned = np.frombuffer(b"\0" + values.tobytes(), np.uint8)[1:].view(np.float64)
+    assert not misaligned.flags.aligned
+    assert wb.Field(misaligned).values.flags.aligned
+    np.testing.assert_array_equal(wb.Field(misaligned).values, values)
 
 
 def test_it_says_what_it_is() -> None:

@@ -20,13 +20,40 @@ def test_number_types(dtype: str) -> None:
     np.testing.assert_array_equal(particles.positions, positions)
 
 
-def test_arrays_that_fit_are_not_copied_and_cannot_be_written_to() -> None:
+def test_later_writes_of_the_caller_change_nothing() -> None:
+    given = {"positions": np.full((5, 3), 0.5), "velocities": np.zeros((5, 3)), "ids": np.arange(5)}
+    particles = wb.Particles(**given, box=1.0)
+    for name, array in given.items():
+        before = array.copy()
+        array[...] = 99
+        np.testing.assert_array_equal(getattr(particles, name), before)
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(particles, name)[0] = 7
+
+
+def test_read_only_arrays_are_taken_without_a_copy() -> None:
     positions = np.random.default_rng(0).random((5, 3))
-    particles = wb.Particles(positions)
-    assert np.shares_memory(particles.positions, positions)
-    assert positions.flags.writeable
-    with pytest.raises(ValueError, match="read-only"):
-        particles.positions[0, 0] = 7
+    positions.flags.writeable = False
+    assert np.shares_memory(wb.Particles(positions).positions, positions)
+
+
+def test_masked_positions_are_refused_and_others_taken() -> None:
+    positions = np.random.default_rng(0).random((5, 3))
+    np.testing.assert_array_equal(wb.Particles(np.ma.array(positions)).positions, positions)
+    for name in ("positions", "velocities"):
+        given = {"positions": positions, name: np.ma.masked_less(positions, positions[2, 1] + 1e-9)}
+        with pytest.raises(wb.WorkbenchError, match=rf"{name} must have no masked entries; got \d+ of them: leave those"):
+            wb.Particles(**given)
+
+
+@pytest.mark.parametrize(("largest", "fits"), [(2**53, True), (2**53 + 1, False), (-(2**53) - 1, False)])
+def test_integer_positions_are_converted_where_that_is_exact(largest: int, fits: bool) -> None:
+    positions = np.array([[largest, 0, 1], [5, 6, 7]])
+    if fits:
+        np.testing.assert_array_equal(wb.Particles(positions).positions.astype(np.int64), positions)
+    else:
+        with pytest.raises(wb.WorkbenchError, match=r"integer positions must be at most 2\^53"):
+            wb.Particles(positions)
 
 
 def misaligned(array: np.ndarray) -> np.ndarray:

@@ -293,7 +293,7 @@ def test_arrays_that_are_not_contiguous_are_compared_by_place():
 BAD = [
     (np.zeros(3), np.zeros(4), {}, r"must be float64 of shape \(3,\), as the original .* got float64 of shape \(4,\)"),
     (np.zeros(3), np.zeros(3, np.float32), {}, "must be float64 .* got float32"),
-    (np.zeros(3, int), np.zeros(3, int), {}, "must be float32 or float64; got int64"),
+    (np.zeros(3, complex), np.zeros(3, complex), {}, "must be float32, float64 or integers; got complex128"),
     (np.zeros(3), np.zeros(3), {"period": [1.0]}, r"one positive length for each column of \(3,\) values"),
     (np.zeros((3, 2)), np.zeros((3, 2)), {"period": [1.0, 0.0]}, r"one positive length for each .* got \[1.0, 0.0\]"),
     (np.zeros(3), np.zeros(3), {"mask": np.zeros(3, int)}, r"mask must be boolean of shape \(3,\); got int64"),

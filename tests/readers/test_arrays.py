@@ -24,7 +24,7 @@ def test_npy_points_are_particles_and_grids_are_fields(tmp_path, dtype):
 
 def test_npy_positions_outside_the_box_are_wrapped(tmp_path):
     np.save(tmp_path / "a.npy", np.array([[-1.0, 10.0, 25.0]]))
-    assert open_file(tmp_path / "a.npy", box=10.0).positions.tolist() == [[9.0, 0.0, 5.0]]
+    assert open_file(tmp_path / "a.npy", box=10.0, wrap=True).positions.tolist() == [[9.0, 0.0, 5.0]]
 
 
 def test_npz_particles_with_all_that_rides_along(tmp_path):
@@ -87,7 +87,7 @@ def test_truncated_numpy_files(tmp_path, name, share):
         ({"spacing": 1.0}, "spacing makes no sense for particles"),
         ({"frame": 0}, "frame chooses from a trajectory"),
         ({"shape": (3, 3)}, "'shape' makes no sense for points.npy, which is read as NumPy array"),
-        ({"colour": 1}, "'colour' is not an option of points.npy.* it takes kind, frame, box, spacing"),
+        ({"colour": 1}, "'colour' is not an option of points.npy.* it takes kind, frame, box, wrap, spacing"),
         ({"format": "fits"}, "format must be one of .*gadget.*; got 'fits'"),
     ],
 )

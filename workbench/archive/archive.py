@@ -115,20 +115,27 @@ class Archive:
 
     @property
     def original_nbytes(self) -> int:
-        """The size of what it decodes to."""
-        layouts = [stored.layout for name, stored in self.arrays.items() if name not in INDEXES]
-        return sum(math.prod(layout.shape) * layout.dtype.itemsize for layout in layouts)
+        """The size of the numbers that were given, in their own type; of a field, of its valid values alone.
+
+        Masked and non-finite cells are not counted, nor is the mask: leaving out land is no compression of the ocean.
+        """
+        return sum(count * width for count, width in self._given())
 
     @property
     def ratio(self) -> float:
-        """How many times smaller it is than what it decodes to."""
+        """How many times smaller it is than the numbers that were given (`original_nbytes`): 0 when none is valid."""
         return self.original_nbytes / self.nbytes
 
     @property
     def bits_per_value(self) -> float:
-        """Bits for each number of what it decodes to, everything included."""
-        layouts = [stored.layout for name, stored in self.arrays.items() if name not in INDEXES]
-        return 8 * self.nbytes / sum(math.prod(layout.shape) for layout in layouts)
+        """Bits for each number that was given, everything included; of a field, for each valid value (see `ratio`)."""
+        count = sum(count for count, _ in self._given())
+        return 8 * self.nbytes / count if count else math.inf
+
+    def _given(self) -> list[tuple[int, int]]:
+        """How many numbers count in each array, and the bytes of one."""
+        layouts = [stored.layout for name, stored in self.arrays.items() if name not in (*INDEXES, "mask")]
+        return [(self.certificate[one.name].valid_values(math.prod(one.shape)), one.dtype.itemsize) for one in layouts]
 
     @property
     def bits_per_particle(self) -> float:
@@ -246,7 +253,7 @@ class Archive:
     def _originals(self, original: Any) -> list[tuple[str, Any, tuple[float, ...] | None, Any]]:
         """Each array of the original, in the order of the archive, with its period and mask."""
         if self.kind == "field":
-            field = original if isinstance(original, Field) else Field(original)
+            field = Field.of(original)
             mask = self._optional("mask")   # its own: under it, and under no other, the bits were promised
             found: list[tuple[str, Any, tuple[float, ...] | None, Any]] = [("values", field.values, None, mask)]
             return found if mask is None or field.mask is None else [*found, ("mask", field.mask, None, None)]
@@ -282,11 +289,12 @@ class Archive:
         return np.concatenate(found)   # places rise, so that chunk by chunk is their order
 
     def _particles(self, positions: np.ndarray, velocities: np.ndarray | None, ids: np.ndarray | None) -> Particles:
-        return Particles(positions, self.box, velocities, ids, self.attributes.get("metadata"))
+        handed_over = [array if array is None else backend.read_only(array) for array in (positions, velocities, ids)]
+        return Particles(handed_over[0], self.box, handed_over[1], handed_over[2], self.attributes.get("metadata"))
 
     def _field(self, values: np.ndarray, mask: np.ndarray | None) -> Field:
         spacing, name, metadata = (self.attributes.get(key) for key in ("spacing", "name", "metadata"))
-        return Field(values, spacing, name, mask, metadata)
+        return Field(backend.read_only(values), spacing, name, mask, metadata)
 
     def __repr__(self) -> str:
         layout, inner = self.data.layout, self.codec

@@ -36,6 +36,15 @@ class Promise:
         kept = [f"; kept: {_describe_kept(kind)}" for kind in self.keep]
         return f"{self.array}: {words}{''.join(kept)}"
 
+    def valid_values(self, stored: int) -> int:
+        """How many of so many stored values are finite and not masked, as far as that was counted.
+
+        >>> Promise("values", None, None, figures={"invalid": 3}).valid_values(10)
+        7
+        """
+        invalid = self.figures.get("invalid", 0)
+        return stored - invalid if isinstance(invalid, int) and 0 <= invalid <= stored else stored
+
     def to_dict(self) -> dict[str, Any]:
         """The promise, ready for JSON."""
         return {

@@ -1,7 +1,7 @@
 """One chunk of an array: from values to the bytes of a frame, and back.
 
 Everything that decodes a chunk comes through `decode_chunk`: our reader, plain Zarr, and the check before an archive is
-returned. A chunk of floats holds what `workbench.guarantees` made of it; integers and masks are kept losslessly.
+returned. A chunk of values or positions holds what `workbench.guarantees` made of it; ids and masks are lossless.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from workbench.codecs import Codec, Tolerance
 from workbench.codecs.pcodec import PCodec
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Guarded, decode_guarded
-from workbench.guarantees.sections import ALL, BYTES, CHECKSUM, EDIT, PIN, SAME
+from workbench.guarantees.sections import ALL, BYTES, CHECKSUM, CODE, EDIT, FIX, PIN, SAME
 
 CHECKSUMS = "lossbench:chunks"   # an array's attribute: those of all its chunks, so that none takes another's place
 
@@ -89,8 +89,8 @@ def decode_frame(opened: Frame, codec: Codec, dtype: np.dtype, xp: Any = np) -> 
         return xp.asarray(_from_bytes(opened, dtype))
     sections = {tag: bytes(part) for tag, part in opened.sections.items() if tag != CHECKSUM}
     beside = {tag: sections.pop(tag) for tag in (EDIT, PIN) if tag in sections}
-    if dtype.kind != "f" and set(sections) != {SAME}:
-        raise Damaged(opened.where, f"{dtype} values must be kept exactly; it has {', '.join(sections)}")
+    if dtype.kind != "f" and (beside or not _holds_integers(set(sections), codec, dtype)):
+        raise Damaged(opened.where, f"{dtype} values must be kept exactly or by a codec for integers: {_list(opened)}")
     try:
         values = decode_guarded(codec, sections, opened.shape, dtype, xp)
         return corrected(values, beside)
@@ -98,6 +98,15 @@ def decode_frame(opened: Frame, codec: Codec, dtype: np.dtype, xp: Any = np) -> 
         raise
     except WorkbenchError as error:
         raise Damaged(opened.where, str(error)) from error
+
+
+def _holds_integers(sections: set[str], codec: Codec, dtype: np.dtype) -> bool:
+    """Whether these sections can hold values that are not floats: a codec of floats must never see them."""
+    return sections == {SAME} or (sections in ({CODE}, {CODE, FIX}) and dtype.name in codec.dtypes)
+
+
+def _list(opened: Frame) -> str:
+    return ", ".join(opened.sections)
 
 
 def decodes_as_written(opened: Frame, values: np.ndarray) -> bool:

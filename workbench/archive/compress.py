@@ -37,7 +37,7 @@ def compress(
     stores which is which. `velocities` bounds the error of velocities, which are exact otherwise; ids always are.
     `progress` is called with the share that is done and what is being done, and ends the work by raising. If it has a
     method `watch`, that is called with every step towards clusters that are to be kept: its number, phase, violations and
-    loss. Arrays count as fields.
+    loss. Arrays count as fields; the mask of a NumPy masked array is kept with it.
 
     >>> import workbench as wb
     >>> snapshot = wb.synthetic.cosmic_web(n=16, seed=1)
@@ -52,4 +52,4 @@ def compress(
         return compress_particles(data, request)
     if velocities is not None or store_permutation or order == "free":
         raise WorkbenchError("velocities, store_permutation and order='free' are for particles; got a field")
-    return compress_field(data if isinstance(data, Field) else Field(data), request)
+    return compress_field(Field.of(data), request)

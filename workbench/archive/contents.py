@@ -77,8 +77,8 @@ def _wrong_field(attributes: Mapping[str, Any], layouts: Mapping[str, ArrayLayou
     """What about a field does not fit."""
     values = layouts["values"]
     dimensions, name = len(values.shape), attributes.get("name")
-    if values.dtype.kind != "f" or dimensions > 4:
-        return f"the values of a field are floating-point numbers of 1 to 4 dimensions; got {_described(values)}"
+    if values.dtype.kind not in "fiu" or dimensions > 4:
+        return f"the values of a field are numbers of 1 to 4 dimensions; got {_described(values)}"
     if not _are_lengths(attributes.get("spacing"), dimensions):
         return f"spacing must be {dimensions} positive numbers; got {attributes.get('spacing')!r:.80}"
     if not isinstance(name, str | None):

@@ -93,7 +93,7 @@ def encode_exactly(name: str, values: Array, chunk_shape: Sequence[int]) -> Enco
 
 
 def layout_of(name: str, array: Array, chunk_shape: Sequence[int], codec: Codec, **attributes: Any) -> ArrayLayout:
-    """The layout of a floating-point array that this codec encodes."""
+    """The layout of an array that this codec encodes."""
     return ArrayLayout(name, tuple(array.shape), tuple(chunk_shape), array.dtype, {"codec": codec.to_dict()}, attributes)
 
 

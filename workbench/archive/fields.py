@@ -11,17 +11,20 @@ from workbench.archive import encoding, provenance
 from workbench.archive.archive import Archive
 from workbench.archive.encoding import Task, layout_of
 from workbench.archive.request import Request, archive_of
-from workbench.codecs import ParticleCodec
+from workbench.codecs import Codec, ParticleCodec
 from workbench.data import Field
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Safeguard
+from workbench.guarantees import PointwiseRelative, Safeguard
 
 
 def compress_field(field: Field, request: Request) -> Archive:
     """The archive of a field."""
-    chosen = request.chosen_codec("sz3" if "sz3" in codecs.available() else "prequantised")
+    whole_numbers = field.values.dtype.kind in "iu"
+    chosen = request.chosen_codec("prequantised" if whole_numbers or "sz3" not in codecs.available() else "sz3")
     if isinstance(chosen, ParticleCodec):
         raise WorkbenchError(f"{chosen.id} is for particles; got {field!r}")
+    if whole_numbers:
+        _require_for_integers(field, request, chosen)
     if strangers := [kept for kept in request.keep if not isinstance(kept, Safeguard)]:
         raise WorkbenchError(f"keep of a field takes wb.Safeguard(...); got {strangers[0]!r}")
     whole = any(kept.needs_neighbours for kept in request.keep)
@@ -35,6 +38,19 @@ def compress_field(field: Field, request: Request) -> Archive:
         arrays.append(encoding.encode_exactly("mask", field.mask, shape))
     described: dict[str, Any] = {"kind": "field", "spacing": list(field.spacing), "name": field.name}
     return archive_of(arrays, described, chosen, field.metadata)
+
+
+def _require_for_integers(field: Field, request: Request, codec: Codec) -> None:
+    """Refuse what is for floating-point numbers only."""
+    convert = "or convert with field.values.astype('float32')"
+    if field.values.dtype.name not in codec.dtypes:
+        raise WorkbenchError(
+            f"{codec.id} does not take integers; got {field!r}: use codec='auto', 'prequantised' or 'pcodec', {convert}"
+        )
+    if isinstance(request.bound, PointwiseRelative) and request.bound.eb > 0:
+        raise WorkbenchError(f"the bound of integers must be wb.Absolute or wb.Relative; got {request.bound!r}: {convert}")
+    if request.keep:
+        raise WorkbenchError(f"keep must be empty for integers; got {request.keep[0]!r}: leave it out, {convert}")
 
 
 def _block_shape(shape: tuple[int, ...], most: int) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ MEANINGS: Mapping[str, str] = MappingProxyType({
     "nbytes": "size of the archive in bytes, everything included",
     "chunk_nbytes": "of these, the chunks of the positions, or of the values",
     "ratio": "how many times smaller the archive is than the data",
-    "bits_per_value": "bits of the archive for each number of the data, everything included",
+    "bits_per_value": "bits of the archive for each number of the data that is finite and not masked, everything included",
     "bits_per_particle": "bits for the position of each particle, without companion arrays",
     "corrected": "share of the values outside the bound after the codec, which were corrected",
     "chunks": "chunks of the positions, or of the values",

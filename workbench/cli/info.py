@@ -12,6 +12,7 @@ from workbench.archive import Archive
 from workbench.cli.archives import describe_archive, print_archive
 from workbench.cli.source import KINDS, add_file, open_source, print_result
 from workbench.data import Field, Particles
+from workbench.data.readers import left_out
 
 
 def add(commands: Any) -> None:
@@ -45,6 +46,7 @@ def describe_particles(particles: Particles) -> dict[str, Any]:
         "mean_spacing": particles.spacing,
         "velocities": particles.velocities is not None,
         "ids": particles.ids is not None,
+        "left_out": left_out(particles),
         **_metadata(particles.metadata),
     }
 
@@ -59,13 +61,14 @@ def describe_field(field: Field) -> dict[str, Any]:
         "shape": list(field.shape),
         "dtype": str(field.values.dtype),
         "spacing": list(field.spacing),
-        "minimum": float(values.min()) if values.size else None,
-        "maximum": float(values.max()) if values.size else None,
+        "minimum": values.min().item() if values.size else None,
+        "maximum": values.max().item() if values.size else None,
         "mean": float(values.mean(dtype=np.float64)) if values.size else None,
         "invalid_or_masked": int(valid.size - valid.sum()),
+        "left_out": left_out(field),
         **_metadata(field.metadata),
     }
 
 
 def _metadata(metadata: Any) -> dict[str, Any]:
-    return {f"metadata.{name}": value for name, value in metadata.items()}
+    return {f"metadata.{name}": value for name, value in metadata.items() if name != "left_out"}

@@ -21,6 +21,7 @@ OPTIONS = {
     "format": "read as this format instead of the one recognised",
     "kind": "whether a bare array is particles or a field",
     "box": "box to use instead of the file's own: a length, lengths separated by commas, or `open`",
+    "wrap": "fold positions outside the box into it, as periodic images, instead of refusing them",
     "name": "which variable or data set of the file",
     "shape": "shape of a raw file, comma-separated",
     "dtype": "number type of a raw file: float32 or float64",
@@ -34,7 +35,9 @@ def add_file(parser: argparse.ArgumentParser, metavar: str = "FILE", text: str =
     parser.add_argument("file", metavar=metavar, nargs="?" if optional else None, help=text)
     group = parser.add_argument_group(f"opening {metavar}")
     for option, meaning in OPTIONS.items():
-        group.add_argument(_flag(option), type=_READ.get(option, str), help=meaning)
+        switch = {"action": "store_const", "const": True}
+        how: dict[str, Any] = switch if option == "wrap" else {"type": _READ.get(option, str)}
+        group.add_argument(_flag(option), help=meaning, **how)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

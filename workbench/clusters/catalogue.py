@@ -13,7 +13,7 @@ from workbench.data.periodic import nearest_image
 from workbench.errors import WorkbenchError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Catalogue:
     """One entry per group, the largest first (the smaller label first among equals), in NumPy.
 
@@ -27,6 +27,16 @@ class Catalogue:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def __repr__(self) -> str:
+        """How many groups there are, and how large.
+
+        >>> Catalogue(np.array([4, 0]), np.array([30, 20]), np.zeros((2, 3)), np.ones(2))
+        Catalogue(2 groups of 20 to 30 members)
+        """
+        if not len(self):
+            return "Catalogue(0 groups)"
+        return f"Catalogue({len(self):,} groups of {int(self.members.min()):,} to {int(self.members.max()):,} members)"
 
 
 def catalogue(particles: Particles, groups: Groups, min_members: int = 20) -> Catalogue:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,6 +90,9 @@ class Groups:
         """
         xp = backend.namespace(self.labels, other.labels)
         return len(self.labels) == len(other.labels) and bool(xp.array_equal(self.labels, other.labels))
+
+    def __reduce__(self) -> tuple[Callable[..., Groups], tuple[Any, ...]]:
+        return Groups, (self.labels, self.linking_length)   # what was derived from the labels stays behind
 
     def __repr__(self) -> str:
         return (

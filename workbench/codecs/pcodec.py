@@ -15,7 +15,7 @@ from workbench.codecs.codec import CodecFailed, Tolerance, option
 from workbench.codecs.pieces import InPieces
 from workbench.errors import WorkbenchError
 
-INTEGERS = ("int16", "int32", "int64", "uint16", "uint32", "uint64")
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 LEVEL = 8
 
 
@@ -47,7 +47,7 @@ class PCodec(InPieces):
 
 
 def pack_integers(numbers: np.ndarray, level: int = LEVEL) -> bytes:
-    """Integers of 16, 32 or 64 bits as bytes; how many and of which type is for the caller to keep.
+    """Integers as bytes; how many and of which type is for the caller to keep.
 
     >>> unpack_integers(pack_integers(np.array([3, -1, 4])), 3, np.int64).tolist()
     [3, -1, 4]
@@ -76,7 +76,7 @@ def unpack_integers(data: bytes, count: int, dtype: Any) -> np.ndarray:
 def _packed(numbers: np.ndarray, level: int) -> bytes:
     from pcodec import ChunkConfig, standalone
 
-    return standalone.simple_compress(numbers.reshape(-1), ChunkConfig(compression_level=level))
+    return standalone.simple_compress(numbers.reshape(-1), ChunkConfig(compression_level=level, enable_8_bit=True))
 
 
 def _unpacked(data: bytes, target: np.ndarray) -> np.ndarray:

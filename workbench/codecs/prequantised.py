@@ -1,8 +1,9 @@
-"""Quantise first, then predict: the house codec for fields, from NumPy and pcodec alone.
+"""Quantise first, then predict: the built-in codec for fields, from NumPy and pcodec alone.
 
 Values become numbers of a lattice of twice the tolerance; along each axis where that makes them smaller, numbers are
 replaced by their differences; pcodec codes what remains. Because prediction works on integers that are already quantised,
 it is exactly invertible, has no loop from value to value, and the error is that of the lattice, whatever the data.
+Integers have a lattice of integers (`whole_numbers.py`), so that no value passes through a float.
 """
 
 from __future__ import annotations
@@ -14,15 +15,17 @@ from typing import ClassVar
 import numpy as np
 
 from workbench.codecs.codec import CodecFailed, Tolerance, option
-from workbench.codecs.pcodec import LEVEL, pack_integers, unpack_integers
+from workbench.codecs.differences import differenced, summed
+from workbench.codecs.pcodec import INTEGERS, LEVEL, pack_integers, unpack_integers
 from workbench.codecs.pieces import InPieces
 from workbench.codecs.rounding import before_rounding, largest_magnitude
+from workbench.codecs.whole_numbers import SIZE, IntegerLattice
 from workbench.errors import WorkbenchError
 
 MOST_BITS = 52     # of a lattice number: it is exact in float64
-SAMPLE = 2**16     # numbers looked at to choose the axes
 
 _HEADER = struct.Struct("<BBd")   # bytes of a number, axes that were differenced (a bit each), step
+_WHOLE_HEADER = struct.Struct("<BB")   # of integers: the same without the step, then the lattice
 
 
 @dataclass(frozen=True)
@@ -39,23 +42,43 @@ class Prequantised(InPieces):
     id: ClassVar[str] = "prequantised"
     title: ClassVar[str] = "Prequantised: lattice, differences, pcodec"
     module: ClassVar[str | None] = "pcodec"
+    dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64", *INTEGERS)
 
     level: int = option(LEVEL, "how hard pcodec looks for fewer bits", minimum=0, maximum=12)
 
     def _encode_piece(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
+        if values.dtype.kind != "f":
+            return self._encode_integers(values, tolerance)
         step = lattice_step(tolerance.absolute_for(values), largest_magnitude(values), values.dtype)
-        numbers, axes = _differenced(_numbers(values, step))
+        numbers, axes = differenced(_numbers(values, step))
         return _HEADER.pack(numbers.itemsize, axes, step) + pack_integers(numbers, self.level)
 
     def _decode_piece(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        if dtype.kind != "f":
+            return self._decode_integers(data, shape, dtype)
         size, axes, step = _HEADER.unpack_from(data)
-        if size not in (4, 8) or axes >= 1 << len(shape) or not 0 < step < np.inf:
-            raise CodecFailed(f"prequantised: {size} bytes a number, axes {axes:#b}, step {step} describe no lattice")
-        numbers = unpack_integers(data[_HEADER.size :], int(np.prod(shape)), f"int{8 * size}").reshape(shape)
-        for axis in range(len(shape)):
-            if axes >> axis & 1:
-                np.add.accumulate(numbers, axis=axis, dtype=numbers.dtype, out=numbers)
+        if not 0 < step < np.inf:
+            raise CodecFailed(f"prequantised: a lattice must have a positive step; got {step}")
+        numbers = _unpacked(data[_HEADER.size :], shape, size, axes)
         return np.multiply(numbers, step, dtype=np.float64).astype(dtype, copy=False)
+
+    def _encode_integers(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
+        lattice = IntegerLattice.of(values, tolerance.absolute or 0.0)
+        numbers, axes = differenced(lattice.numbers(values))
+        return _WHOLE_HEADER.pack(numbers.itemsize, axes) + lattice.to_bytes() + pack_integers(numbers, self.level)
+
+    def _decode_integers(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        size, axes = _WHOLE_HEADER.unpack_from(data)
+        start = _WHOLE_HEADER.size
+        lattice = IntegerLattice.from_bytes(data[start : start + SIZE])
+        return lattice.values(_unpacked(data[start + SIZE :], shape, size, axes), dtype)
+
+
+def _unpacked(packed: bytes, shape: tuple[int, ...], size: int, axes: int) -> np.ndarray:
+    """Lattice numbers of so many bytes each, from their differences along these axes."""
+    if size not in (4, 8) or axes >= 1 << len(shape):
+        raise CodecFailed(f"prequantised: {size} bytes a number and the axes {axes:#b} describe no lattice")
+    return summed(unpack_integers(packed, int(np.prod(shape)), f"int{8 * size}").reshape(shape), axes)
 
 
 def lattice_step(tolerance: float, largest: float, dtype: np.dtype) -> float:
@@ -74,31 +97,3 @@ def _numbers(values: np.ndarray, step: float) -> np.ndarray:
     scaled = np.divide(values, step, dtype=np.float64)
     np.rint(scaled, out=scaled)
     return scaled.astype(np.int32 if largest_magnitude(scaled) < 2**31 else np.int64)
-
-
-def _differenced(numbers: np.ndarray) -> tuple[np.ndarray, int]:
-    """The numbers after differences along each axis that makes them smaller, and which axes those were.
-
-    A difference that leaves the range of the integers wraps around, and back again when it is undone.
-    """
-    axes, bits = 0, _typical_bits(numbers)
-    for axis in range(numbers.ndim):
-        fewer = _differences(numbers, axis)
-        if (bits_then := _typical_bits(fewer)) < bits:
-            numbers, bits, axes = fewer, bits_then, axes | 1 << axis
-    return numbers, axes
-
-
-def _differences(numbers: np.ndarray, axis: int) -> np.ndarray:
-    """Each number less the one before it along the axis; the first stays."""
-    result = np.empty_like(numbers)
-    source, target = np.moveaxis(numbers, axis, 0), np.moveaxis(result, axis, 0)
-    target[0] = source[0]
-    np.subtract(source[1:], source[:-1], out=target[1:])
-    return result
-
-
-def _typical_bits(numbers: np.ndarray) -> float:
-    """About how many bits a number takes: the mean logarithm of its size, over a sample."""
-    sample = numbers.reshape(-1)[:: max(numbers.size // SAMPLE, 1)]
-    return float(np.log2(1.0 + abs(sample.astype(np.float64))).mean())

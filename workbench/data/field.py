@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -11,18 +11,28 @@ import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
+from workbench.data.taking import masked_parts, taken
 from workbench.errors import WorkbenchError
+
+INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+DTYPES = ("float32", "float64", *INTEGERS)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Field:
-    """Values on a grid, 1-D to 4-D, in float32 or float64; NaN and infinities are allowed and kept.
+    """Values on a grid, 1-D to 4-D, in float32, float64 or any integer type; NaN and infinities are allowed and kept.
 
     `spacing` is the distance between neighbouring points along each axis (one number, or one per axis; 1 when not
-    given). `mask` is true where a value means nothing: a fill value, or land in an ocean field.
+    given). `mask` is true where a value means nothing: a fill value, or land in an ocean field. The mask of a NumPy
+    masked array is taken over, and joined with `mask` if both are given.
+
+    A writeable NumPy array is copied, so that later writes to it change nothing here. Set `array.flags.writeable = False`
+    to hand over a large one without a copy. CuPy arrays are never copied, and must not be written to afterwards.
 
     >>> Field(np.zeros((64, 32), np.float32), spacing=0.5, name="temperature")
     Field('temperature', 64 x 32, float32)
+    >>> Field(np.ma.masked_equal([1, 2, -999], -999))
+    Field(3, int64, 1 masked)
     """
 
     values: Array
@@ -39,16 +49,39 @@ class Field:
         mask: Any = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        checked = _values(values)
+        plain, hidden = masked_parts(values)
+        checked = _values(plain)
         entries = {
             "values": checked,
             "spacing": _spacing(spacing, checked.ndim),
-            "name": name,
-            "mask": _mask(mask, checked),
+            "name": _name(name),
+            "mask": _mask(mask, hidden, checked),
             "metadata": MappingProxyType(dict(metadata or {})),
         }
         for key, value in entries.items():
             object.__setattr__(self, key, value)
+
+    @classmethod
+    def of(cls, data: Any) -> Field:
+        """The field itself; or the field of an array, read in place: for the time of a call in which nobody writes to it.
+
+        >>> Field.of(np.zeros(3)).shape
+        (3,)
+        """
+        if isinstance(data, cls):
+            return data
+        return cls(backend.read_only(data) if isinstance(data, np.ndarray) else data)
+
+    def require_floats(self, what: str) -> None:
+        """Refuse integers where they would have to be rounded; `what` is what needs floating-point numbers.
+
+        >>> Field([1, 2]).require_floats("a limit")
+        Traceback (most recent call last):
+        workbench.errors.WorkbenchError: a limit needs floating-point values; got Field(2, int64): convert with ...
+        """
+        if self.values.dtype.kind != "f":
+            convert = "wb.Field(field.values.astype('float32'), mask=field.mask)"
+            raise WorkbenchError(f"{what} needs floating-point values; got {self!r}: convert with {convert}")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -57,10 +90,13 @@ class Field:
 
     @property
     def valid(self) -> Array:
-        """Where the values are finite and not masked."""
+        """True where a value is finite and not masked."""
         xp = backend.namespace(self.values)
         finite = xp.isfinite(self.values)
         return finite if self.mask is None else finite & ~self.mask
+
+    def __reduce__(self) -> tuple[Callable[..., Field], tuple[Any, ...]]:
+        return Field, (self.values, self.spacing, self.name, self.mask, dict(self.metadata))
 
     def __repr__(self) -> str:
         name = f"{self.name!r}, " if self.name else ""
@@ -69,18 +105,29 @@ class Field:
 
 
 def _values(given: Any) -> Array:
-    array = given if backend.on_device(given) else np.asarray(given)
-    if array.dtype.kind in "iu":
-        array = array.astype(np.float64)
-    if array.dtype.kind != "f" or array.dtype.itemsize not in (4, 8):
-        raise WorkbenchError(f"values must be float32 or float64; got {array.dtype}: convert with .astype(...)")
+    array = given if backend.on_device(given) else _array(given)
+    if array.dtype.name not in DTYPES:   # of either byte order
+        raise WorkbenchError(
+            f"values must be float32, float64 or integers of at most 64 bits; got {array.dtype}: convert with .astype(...)"
+        )
     if not 1 <= array.ndim <= 4:
         raise WorkbenchError(f"values must have 1 to 4 dimensions; got shape {array.shape}")
     if array.size == 0:
         raise WorkbenchError(f"values must not be empty; got shape {array.shape}")
-    xp = backend.namespace(array)
-    array = xp.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
-    return backend.read_only(array)
+    return taken(array)
+
+
+def _array(given: Any) -> np.ndarray:
+    try:
+        return np.asarray(given)
+    except (ValueError, TypeError) as error:
+        raise WorkbenchError(f"values must be an array of numbers; got {error}") from None
+
+
+def _name(given: Any) -> str | None:
+    if given is not None and not isinstance(given, str):
+        raise WorkbenchError(f"name must be text or None; got {given!r}")
+    return given
 
 
 def _spacing(given: float | Sequence[float] | None, dimensions: int) -> tuple[float, ...]:
@@ -93,11 +140,12 @@ def _spacing(given: float | Sequence[float] | None, dimensions: int) -> tuple[fl
     return tuple(spacing.tolist())
 
 
-def _mask(given: Any, values: Array) -> Array | None:
+def _mask(given: Any, hidden: np.ndarray | None, values: Array) -> Array | None:
+    """The mask given and that of a masked array, joined."""
     if given is None:
-        return None
-    mask = given if backend.on_device(given) else np.asarray(given)
+        return None if hidden is None else taken(hidden)
+    mask = given if backend.on_device(given) else np.ma.filled(np.ma.asarray(given), True)
     backend.namespace(mask, values)
     if mask.dtype != bool or mask.shape != values.shape:
         raise WorkbenchError(f"mask must be boolean of shape {values.shape}; got {mask.dtype} of shape {mask.shape}")
-    return mask
+    return taken(mask) if hidden is None else backend.read_only(mask | hidden)

@@ -1,13 +1,13 @@
 """Particles in an open space or a periodic box: the input of everything that deals with clusters.
 
 A `Particles` that exists is valid: positions are finite, of one floating-point type, contiguous, and inside the box. All
-checks happen here, once, so that no algorithm has to repeat them. The arrays are not copied when they already fit; they
-are marked read-only, because what was checked must stay true.
+checks happen here, once, so that no algorithm has to repeat them. What was checked must stay true: `taking.py` says which
+arrays are copied for that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -17,10 +17,13 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.data.extent import extent
+from workbench.data.taking import taken, unmasked
 from workbench.errors import WorkbenchError
 
 Box = float | Sequence[float] | None
 MOST_PARTICLES = 2**31 - 2   # indices inside the kernels are 32 bits
+MOST_EXACT = 2**53           # integers up to here are exact in float64
+LEAVE_OUT = "leave those particles out, as in positions[~mask]"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,7 +31,10 @@ class Particles:
     """Positions (N, 2) or (N, 3) in float32 or float64, in an open space or a periodic box.
 
     `box` is None (open), one length, or a length per axis (periodic; positions then live in [0, box)).
-    `velocities`, `ids` and `metadata` (whatever the file said about itself) ride along.
+    `velocities`, `ids` and `metadata` (whatever the file said about itself) belong to the particles and stay with them.
+
+    A writeable NumPy array is copied, so that later writes to it change nothing here. Set `array.flags.writeable = False`
+    to hand over a large one without a copy. CuPy arrays are never copied, and must not be written to afterwards.
 
     >>> particles = Particles([[0.1, 0.2, 0.9], [0.4, 0.4, 0.4]], box=1.0)
     >>> particles
@@ -58,10 +64,10 @@ class Particles:
         lower, upper = _extent(checked)
         _check_inside(lower, upper, periods)
         values = {
-            "positions": backend.read_only(checked),
+            "positions": checked,
             "box": periods,
-            "velocities": _rider("velocities", velocities, checked, checked.shape),
-            "ids": _rider("ids", ids, checked, checked.shape[:1]),
+            "velocities": _companion("velocities", velocities, checked, checked.shape),
+            "ids": _companion("ids", ids, checked, checked.shape[:1]),
             "metadata": MappingProxyType(dict(metadata or {})),
             "lower": lower,
             "upper": upper,
@@ -76,7 +82,7 @@ class Particles:
         >>> Particles.wrapped([[-0.25, 1.5]], box=1.0).positions.tolist()
         [[0.75, 0.5]]
         """
-        values = _positions(positions)
+        values = _positions(positions)   # at most one copy: what is made of it below is handed over
         periods = _box(box, values.shape[1])
         if periods is None:
             raise WorkbenchError("wrapping needs a periodic box; got box=None")
@@ -85,7 +91,10 @@ class Particles:
         with np.errstate(invalid="ignore"):   # what is not finite is refused by the constructor, with a sentence
             inside = (values - xp.floor(values / length) * length).astype(values.dtype)
         inside[(inside >= length) | (inside < 0)] = 0   # what rounding left on or beyond a face: both faces are one
-        return cls(inside, box, velocities, ids, metadata)
+        return cls(backend.read_only(inside), box, velocities, ids, metadata)
+
+    def __reduce__(self) -> tuple[Callable[..., Particles], tuple[Any, ...]]:
+        return Particles, (self.positions, self.box, self.velocities, self.ids, dict(self.metadata))
 
     def __len__(self) -> int:
         return int(self.positions.shape[0])
@@ -112,33 +121,27 @@ class Particles:
         return float(root(self.volume / len(self)))
 
     def select(self, chosen: Array) -> Particles:
-        """The particles at these indices, or where this mask is true, with all that rides along.
+        """The particles at these indices, or where this mask is true, with their velocities and ids.
 
         >>> Particles([[0.0, 0.0], [1.0, 1.0]], ids=[7, 8]).select([1]).ids.tolist()
         [8]
         """
         xp = backend.namespace(self.positions)
         index = xp.asarray(chosen)
-        velocities = None if self.velocities is None else self.velocities[index]
-        ids = None if self.ids is None else self.ids[index]
-        return Particles(self.positions[index], self.box, velocities, ids, self.metadata)
+        arrays = (self.positions, self.velocities, self.ids)
+        positions, velocities, ids = (None if a is None else backend.read_only(a[index]) for a in arrays)
+        return Particles(positions, self.box, velocities, ids, self.metadata)
 
     def __repr__(self) -> str:
         where = "open" if self.box is None else "box " + " x ".join(f"{length:g}" for length in self.box)
-        riders = [name for name in ("velocities", "ids") if getattr(self, name) is not None]
-        return f"Particles({len(self):,} in {self.dimensions}-D, {', '.join([str(self.positions.dtype), where, *riders])})"
+        rest = [name for name in ("velocities", "ids") if getattr(self, name) is not None]
+        return f"Particles({len(self):,} in {self.dimensions}-D, {', '.join([str(self.positions.dtype), where, *rest])})"
 
 
 def _positions(given: Any) -> Array:
-    if backend.on_device(given):
-        array = given
-    else:
-        try:
-            array = np.asarray(given)
-        except (ValueError, TypeError) as error:
-            raise WorkbenchError(f"positions must be an array of shape (N, 2) or (N, 3); got {error}") from None
+    array = given if backend.on_device(given) else _array(unmasked("positions", given, LEAVE_OUT))
     if array.dtype.kind in "iu":
-        array = array.astype(np.float64)
+        array = _floats(array)
     if array.dtype.kind != "f" or array.dtype.itemsize not in (4, 8):
         raise WorkbenchError(f"positions must be float32 or float64; got {array.dtype}: convert with .astype(...)")
     if array.ndim != 2 or array.shape[1] not in (2, 3):
@@ -147,26 +150,36 @@ def _positions(given: Any) -> Array:
         raise WorkbenchError("positions must hold at least one particle; got an empty array")
     if len(array) > MOST_PARTICLES:
         raise WorkbenchError(f"one set holds at most {MOST_PARTICLES:,} particles; got {len(array):,}: split it into parts")
-    return _contiguous(array)
+    return taken(array)
 
 
-def _contiguous(array: Array) -> Array:
-    """The array as kernels need it: native byte order, C-contiguous, aligned (which `frombuffer` need not give)."""
-    xp = backend.namespace(array)
-    native = array.dtype.newbyteorder("=")
-    return xp.ascontiguousarray(array, dtype=native) if backend.on_device(array) else np.require(array, native, ["C", "A"])
+def _array(given: Any) -> np.ndarray:
+    try:
+        return np.asarray(given)
+    except (ValueError, TypeError) as error:
+        raise WorkbenchError(f"positions must be an array of shape (N, 2) or (N, 3); got {error}") from None
 
 
-def _rider(name: str, given: Any, positions: Array, shape: tuple[int, ...]) -> Array | None:
+def _floats(integers: Array) -> Array:
+    """Whole coordinates as float64, where that changes none of them."""
+    if integers.size and max(int(integers.max()), -int(integers.min())) > MOST_EXACT:
+        raise WorkbenchError(
+            f"integer positions must be at most 2^53, which float64 holds exactly; got {int(integers.min())} to "
+            f"{int(integers.max())}: shift them towards zero first, or convert with .astype('float64') if rounding is meant"
+        )
+    return backend.read_only(integers.astype(np.float64))
+
+
+def _companion(name: str, given: Any, positions: Array, shape: tuple[int, ...]) -> Array | None:
     if given is None:
         return None
-    array = given if backend.on_device(given) else np.asarray(given)
+    array = given if backend.on_device(given) else np.asarray(unmasked(name, given, LEAVE_OUT))
     backend.namespace(array, positions)
     if array.shape != shape:
         raise WorkbenchError(f"{name} must have shape {shape}, to go with the positions; got {array.shape}")
     if name == "ids" and array.dtype.kind not in "iu":
         raise WorkbenchError(f"ids must be integers; got {array.dtype}")
-    return backend.read_only(_contiguous(array))
+    return taken(array)
 
 
 def _box(given: Box, dimensions: int) -> tuple[float, ...] | None:

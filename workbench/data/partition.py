@@ -8,8 +8,9 @@ particles in the whole, so that results can be put together again.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -66,6 +67,9 @@ class Partition:
             if len(owned):
                 index = backend.namespace(owned).concatenate([owned, borrowed])
                 yield cls(particles.select(index), index, len(owned), lower, upper)
+
+    def __reduce__(self) -> tuple[Callable[..., Partition], tuple[Any, ...]]:
+        return Partition, (self.particles, self.index, self.owned_count, self.lower, self.upper)
 
     def __repr__(self) -> str:
         return f"Partition({self.owned_count:,} owned and {len(self.borrowed):,} borrowed particles)"

@@ -15,6 +15,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -108,6 +109,8 @@ class Relative(Bound):
         """The bound times the range of the valid values, as an absolute limit: zero where all are equal."""
         low, high = _ends(values, valid)
         spread = high - low
+        if isinstance(spread, int):
+            return Limit("absolute", _share(self.eb, spread))
         value = self.eb * spread if math.isfinite(spread) else self.eb * (high / 2 - low / 2) * 2   # 1e308 - -1e308
         return Limit("absolute", min(value, sys.float_info.max))
 
@@ -160,12 +163,21 @@ def _number(name: str, given: Any, most: float) -> float:
     return value
 
 
-def _ends(values: Array, valid: Array | None) -> tuple[float, float]:
-    """The smallest and largest of the finite, valid values; zeros when there is none."""
+def _share(eb: float, spread: int) -> float:
+    """The share of a range of integers as the nearest float that is not larger."""
+    exact = Fraction(eb) * spread
+    share = min(float(exact), sys.float_info.max)
+    return share if share <= exact else math.nextafter(share, 0.0)
+
+
+def _ends(values: Array, valid: Array | None) -> tuple[float, float] | tuple[int, int]:
+    """The smallest and largest of the finite, valid values, whole numbers of integers; zeros when there is none."""
     xp = backend.namespace(values) if valid is None else backend.namespace(values, valid)
     if valid is not None or not xp.isfinite(values).all():
         finite = xp.isfinite(values)
         values = values[finite if valid is None else finite & valid]
     if values.size == 0:
         return 0.0, 0.0
+    if values.dtype.kind != "f":
+        return int(values.min()), int(values.max())
     return float(values.min()), float(values.max())

@@ -4,9 +4,9 @@ The comparison is exact: |x - y| <= eb holds or not as it would in real arithmet
 and at both ends of the range (`kernels/bounds.cu` says how). A check that rounds would let a codec pass that breaks its
 bound by half a bit, or refuse one that does not; and then two checkers could disagree about the same archive.
 
-What has no error has to come back as it was, bit for bit: NaN with its payload, infinities, masked values, and
-everything under a limit of zero. In a periodic box the distance is the shorter way round, and what is decoded must lie in
-the box, as every other program expects.
+Values without an error measure (NaN with its payload, infinities, masked values) must be bit-identical, and so must all
+values under a limit of zero. Integers are compared as integers (`whole_numbers.py`). In a periodic box the distance is the
+shorter way round, and what is decoded must lie in the box, as every other program expects.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.errors import WorkbenchError
+from workbench.guarantees import whole_numbers
 from workbench.guarantees.bounds import Limit
 
 Period = Sequence[float] | None   # the lengths of a periodic box, one for each column of (N, D) positions
@@ -53,6 +54,8 @@ def check(original: Array, decoded: Array, limit: Limit, period: Period = None, 
     lengths = _lengths(period, original.shape)
     xp = backend.namespace(original, decoded)
     original, decoded = (xp.ascontiguousarray(array).reshape(-1) for array in (original, decoded))
+    if original.dtype.kind in "iu":
+        return Check(*whole_numbers.broken(original, decoded, limit, None if mask is None else mask.reshape(-1)))
     periods = xp.asarray(lengths, dtype=xp.float64)
     if mask is None:
         return _compare(original, decoded, limit, periods)
@@ -95,7 +98,7 @@ def largest_error(original: Array, decoded: Array, period: Period = None, relati
 
 
 def bits_of(values: Array) -> Array:
-    """The bits of floating-point values, as unsigned integers of the same width."""
+    """The bits of numbers, as unsigned integers of the same width."""
     return values.view(f"u{values.dtype.itemsize}")
 
 
@@ -114,8 +117,8 @@ def _compare(original: Array, decoded: Array, limit: Limit, periods: Array) -> C
 
 
 def _check_alike(original: Array, decoded: Array, mask: Array | None) -> None:
-    if original.dtype not in (np.float32, np.float64):
-        raise WorkbenchError(f"original values must be float32 or float64; got {original.dtype}")
+    if original.dtype not in (np.float32, np.float64) and original.dtype.kind not in "iu":
+        raise WorkbenchError(f"original values must be float32, float64 or integers; got {original.dtype}")
     if original.shape != decoded.shape or original.dtype != decoded.dtype:
         raise WorkbenchError(
             f"decoded values must be {original.dtype} of shape {tuple(original.shape)}, as the original ones are; "

@@ -24,7 +24,7 @@ from workbench.errors import WorkbenchError
 MOST_VALUES = 2**32 - 1   # in one corrected array: indices are stored in 32 bits
 
 _HEADER = struct.Struct("<6I")   # how many near and far corrections there are, then the length of each of four parts
-_MANTISSA_BITS = {4: 23, 8: 52}
+_MANTISSA_BITS = {1: 4, 2: 8, 4: 23, 8: 52}   # by the bytes of a value; half the bits of short integers
 
 
 def encode_correction(indices: Array, wanted: Array, decoded: Array) -> bytes:

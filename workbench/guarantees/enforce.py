@@ -88,7 +88,7 @@ def encode_guarded(
     if keep and (period is not None or isinstance(codec, ParticleCodec)):
         raise WorkbenchError(f"safeguards are for fields; got particles, and {', '.join(map(repr, keep))}")
     chunk = _Chunk(codec, backend.namespace(values).ascontiguousarray(values), limit, period, mask, tuple(keep))
-    if limit.value == 0 and not codec.lossless:
+    if limit.value == 0 and not _can_keep_all(codec, values):
         return chunk.exactly("the bound is zero")
     try:
         guarded = chunk.with_codec()
@@ -175,7 +175,7 @@ class _Chunk:
         else:
             logs = to_logs(given, self.limit.value, single="float32" in self.codec.dtypes)
             given, tolerance, extra = logs.values, Tolerance(absolute=logs.tolerance), {LOGS: logs.extra}
-        if tolerance.value == 0 and not self.codec.lossless:
+        if tolerance.value == 0 and not _can_keep_all(self.codec, given):
             raise _LeftOut("the bound leaves no room for errors")
         return {CODE: self.codec.encode(backend.read_only(given), tolerance), **extra}
 
@@ -239,6 +239,11 @@ def _check_fits(codec: Codec, values: Array) -> None:
         )
 
 
+def _can_keep_all(codec: Codec, values: Array) -> bool:
+    """Whether a tolerance of zero means something to a codec: of integers, it asks for a lattice of step one."""
+    return codec.lossless or values.dtype.kind in "iu"
+
+
 def _helps(guarded: Guarded, values: Array) -> bool:
     """Whether a codec was of so much use that storing all bits instead need not be tried."""
     return guarded.figures.corrected <= MANY * values.size and guarded.nbytes < values.nbytes
@@ -246,7 +251,7 @@ def _helps(guarded: Guarded, values: Array) -> bool:
 
 def _takes_logs(codec: Codec, limit: Limit) -> bool:
     """Whether a codec gets logarithms: it does not know relative errors itself, and its values are not places in space."""
-    return limit.relative and not (codec.relative or codec.lossless or isinstance(codec, ParticleCodec))
+    return limit.relative and limit.value > 0 and not (codec.relative or codec.lossless or isinstance(codec, ParticleCodec))
 
 
 def _tolerance(codec: Codec, values: Array, limit: Limit) -> Tolerance:

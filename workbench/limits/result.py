@@ -247,6 +247,7 @@ def rate_distortion(
     if isinstance(field_or_model, np.ndarray):
         field_or_model = Field(field_or_model)
     if isinstance(field_or_model, Field):
+        field_or_model.require_floats("a rate-distortion bound")
         return FieldLimits(estimate(field_or_model, regions, seed), tile)
     if not isinstance(field_or_model, Source):
         raise WorkbenchError(f"expected a field, or a model of wb.limits; got {type(field_or_model).__name__}")

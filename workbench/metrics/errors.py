@@ -1,7 +1,7 @@
 """How far values moved, one by one: the largest, the typical and the relative error, and the PSNR.
 
-Differences are taken in float64, whatever the type of the values, because a difference of two float32 values rounded to
-float32 can lie on the other side of a bound. The figures are kept as sums that can be added, so that parts of an array
+Differences are taken in float64, because a difference of two float32 values rounded to float32 can lie on the other side
+of a bound; those of integers are taken exactly. The figures are kept as sums that can be added, so that parts of an array
 can be measured anywhere and in any order of arrival; and chunk by chunk, so that an array of any size needs a few
 megabytes beside it.
 """
@@ -9,13 +9,14 @@ megabytes beside it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
 from workbench.data import Field
+from workbench.guarantees.whole_numbers import differences, distances, most_allowed
 from workbench.metrics.pairs import chunks, field_pair, reshaped, valid_in
 
 
@@ -143,9 +144,27 @@ def _of_chunk(original: Field, decoded: Field, part: slice, bound: float | None)
 
 
 def _summary_of(original: Array, decoded: Array, bound: float | None) -> Errors:
-    reference = original.astype(np.float64)
+    found = summary(original.astype(np.float64), signed_errors(original, decoded), bound)
+    if bound is None or not _alike(original, decoded):
+        return found
+    beyond = distances(original, decoded) > most_allowed(bound)   # integers: counted before any rounding
+    return replace(found, exceeding=int(beyond.sum()))
+
+
+def signed_errors(original: Array, decoded: Array) -> Array:
+    """Decoded minus original in float64; of integers of one type, the exact differences, rounded once where beyond 2^53.
+
+    >>> signed_errors(np.array([2**60]), np.array([2**60 + 1])).tolist()
+    [1.0]
+    """
+    if _alike(original, decoded):
+        return differences(original, decoded)
     with np.errstate(over="ignore"):   # an error beyond the largest number is infinite, and reported so
-        return summary(reference, decoded.astype(np.float64) - reference, bound)
+        return decoded.astype(np.float64) - original.astype(np.float64)
+
+
+def _alike(original: Array, decoded: Array) -> bool:
+    return original.dtype == decoded.dtype and original.dtype.kind in "iu"
 
 
 def summary(reference: Array, error: Array, bound: float | None = None) -> Errors:

@@ -21,19 +21,19 @@ DEVICE_CHUNK_VALUES = 2**22   # a GPU has to be kept busy
 
 
 def field_pair(original: Field | Array, decoded: Field | Array) -> tuple[Field, Field]:
-    """Two fields on one grid; arrays become fields, with the spacing of the other one.
+    """Two fields on one grid; arrays become fields, with their masks and the spacing of the other one.
 
     >>> field_pair(np.zeros(4), Field(np.ones(4), spacing=0.5))[0].spacing
     (0.5,)
     """
-    first, second = (given if isinstance(given, Field) else Field(given) for given in (original, decoded))
+    first, second = (Field.of(given) for given in (original, decoded))
     if first.shape != second.shape:
         raise WorkbenchError(f"both fields must have one shape; got {first.shape} and {second.shape}")
     backend.namespace(first.values, second.values)
     if not isinstance(decoded, Field):
-        return first, Field(second.values, first.spacing)
+        return first, Field(second.values, first.spacing, mask=second.mask)
     if not isinstance(original, Field):
-        return Field(first.values, second.spacing), second
+        return Field(first.values, second.spacing, mask=first.mask), second
     if first.spacing != second.spacing:
         raise WorkbenchError(f"both fields must have one spacing; got {first.spacing} and {second.spacing}")
     return first, second

@@ -75,7 +75,7 @@ def field_spectrum(field: Field | Array) -> Spectrum:
     >>> field_spectrum(np.cos(2 * np.pi * 3 * np.arange(32) / 32)).power.round(3).tolist()[:4]
     [0.0, 0.0, 8.0, 0.0]
     """
-    field = field if isinstance(field, Field) else Field(field)
+    field = Field.of(field)
     require_host("a power spectrum", field.values)
     leads = list(range(field.shape[0])) if len(field.shape) == 4 else [...]
     shape, spacing = field.shape[-3:], field.spacing[-3:]

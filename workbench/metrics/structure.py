@@ -18,7 +18,7 @@ from workbench.backend import Array
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.metrics.displacements import moves
-from workbench.metrics.errors import Errors, pointwise
+from workbench.metrics.errors import Errors, pointwise, signed_errors
 from workbench.metrics.pairs import chunks, field_pair, require_host, reshaped, tiles, valid_in
 
 
@@ -64,7 +64,7 @@ def _errors(original: Any, decoded: Any, order: Any) -> Iterator[Array]:
     require_host("a histogram", first.values)
     for part in chunks(first.values):
         valid = valid_in(first, part) & valid_in(second, part)
-        yield second.values[part][valid].astype(np.float64) - first.values[part][valid]
+        yield signed_errors(first.values[part][valid], second.values[part][valid])
 
 
 def error_autocorrelation(
@@ -114,7 +114,7 @@ def _centred(pair: tuple[Field, Field], place: Any, mean: float, peak: float) ->
         return np.zeros(pair[0].values[place].shape), None
     valid = valid_in(pair[0], place)
     with np.errstate(invalid="ignore"):   # NaN and infinities, which are set to 0 below
-        error = (pair[1].values[place].astype(np.float64) - pair[0].values[place] - mean) / peak
+        error = (signed_errors(pair[0].values[place], pair[1].values[place]) - mean) / peak
     if valid.all():
         return error, None
     error[~valid] = 0

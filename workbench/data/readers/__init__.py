@@ -11,23 +11,27 @@ import os
 from typing import Any
 
 from workbench.data.readers.format import Format
+from workbench.data.readers.leaving import left_out
 from workbench.data.readers.registry import FORMATS, check_options, format_of, register
 from workbench.data.readers.source import Source
 
-__all__ = ["FORMATS", "Format", "open_file", "register"]
+__all__ = ["FORMATS", "Format", "left_out", "open_file", "register"]
 
 
 def open_file(path: str | os.PathLike[str], *, format: str | None = None, **options: Any) -> Any:
-    """Read particles or a field from a file or folder of any supported format.
+    """Read particles or a field from a file or folder of any supported format; this is `wb.open`.
+
+    What the file holds beside them is listed in `.metadata["left_out"]`.
 
     `format` overrules what the content seems to say. The other options depend on the format, and one that makes no
     sense is refused:
 
     - `box`: for particles, None (an open space) or the lengths to use instead of the file's own
+    - `wrap`: True folds positions that lie outside the box into it; else all but rounding at its faces is refused
     - `particle_type`: in snapshots, 0 to 5; dark matter (1) unless told otherwise
     - `frame`: in trajectories, counted from 0
     - `name`: which of several arrays; the error lists them
-    - `scaled`: apply scale factors in NetCDF and Zarr; None does so for packed integers only
+    - `scaled`: apply scale factors in NetCDF, Zarr and HDF5; None does so for packed integers only
     - `shape`, `dtype`: of raw floats; `kind`: whether a bare array is "particles" or a "field"
     - `spacing`: of a field, the distance between grid points
 
@@ -36,11 +40,12 @@ def open_file(path: str | os.PathLike[str], *, format: str | None = None, **opti
     >>> folder = tempfile.TemporaryDirectory()
     >>> path = pathlib.Path(folder.name) / "slice.f32"
     >>> np.linspace(0, 1, 12, dtype=np.float32).tofile(path)
-    >>> open_file(path, shape=(3, 4))
+    >>> import workbench as wb
+    >>> wb.open(path, shape=(3, 4))
     Field(3 x 4, float32)
-    >>> open_file(path, shape=(4, 3), box=1.5)
+    >>> wb.open(path, shape=(4, 3), box=1.5)
     Particles(4 in 3-D, float32, box 1.5 x 1.5 x 1.5)
-    >>> open_file(path, shape=(5, 5))
+    >>> wb.open(path, shape=(5, 5))
     Traceback (most recent call last):
     workbench.errors.WorkbenchError: shape (5, 5) of float32 takes 100 bytes; slice.f32 has 48: ...
     >>> folder.cleanup()

@@ -2,7 +2,8 @@
 
 Positions and velocities come either as floats in the columns `pos` and `vel`, or packed into one 32-bit integer per
 axis, `rvint`: the upper 20 bits are a signed position in millionths of the box, the lower 12 an unsigned velocity from
--6000 km/s up in steps of 6000 / 2048. Positions are counted from the centre of the box and are wrapped into [0, box).
+-6000 km/s up in steps of 6000 / 2048. Positions are counted from the centre of the box and come back in [0, box); those of
+light cones are in an open space.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import numpy as np
 
 from workbench.data.particles import Particles
 from workbench.data.readers.format import Format
+from workbench.data.readers.images import Images
+from workbench.data.readers.leaving import named, noted
 from workbench.data.readers.libraries import library
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, particles
 from workbench.data.readers.source import Source, plain
@@ -34,7 +37,7 @@ NAMES = {   # in the metadata: in the header
 }
 
 
-def read(source: Source, *, box: FileBox = FROM_FILE) -> Particles:
+def read(source: Source, *, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
     """The particles of one file, from `rvint` or from `pos` and `vel`."""
     asdf = library("asdf", "Abacus files")
     with source.read_by("asdf"), asdf.config_context() as config:
@@ -44,10 +47,26 @@ def read(source: Source, *, box: FileBox = FROM_FILE) -> Particles:
             length = _box_length(source, header)
             positions, velocities = _phase_space(source, data, length)
             ids = next((np.array(data[name]) for name in IDS if name in data), None)
+            others = named("column", set(data) - _read_from(data))
             entries = plain(dict(header))
-    named = {ours: entries[theirs] for ours, theirs in NAMES.items() if theirs in entries}
-    metadata = {"format": "Abacus ASDF", **named, "units": "Mpc/h, km/s", "header": entries}
-    return particles(positions, Cell((length,) * 3), box, velocities, ids, metadata)
+    known = {ours: entries[theirs] for ours, theirs in NAMES.items() if theirs in entries}
+    metadata = noted({"format": "Abacus ASDF", **known, "units": "Mpc/h, km/s", "header": entries}, others)
+    if _is_light_cone(source, entries) and box == FROM_FILE:
+        return particles(positions, None, None, velocities, ids, metadata | {"light_cone": True}, wrap=wrap)
+    return particles(positions, Cell((length,) * 3), box, velocities, ids, metadata, images=Images.CENTRE, wrap=wrap)
+
+
+def _is_light_cone(source: Source, header: dict[str, Any]) -> bool:
+    """A light cone lies around an observer, across copies of the box. Abacus says so in names of files and folders."""
+    names = [source.path.name, *(part.name for part in source.path.resolve().parents)]
+    said = str(header.get("OutputType", "")).lower().replace(" ", "")
+    return said == "lightcone" or names[0].startswith(("lc_", "LightCone")) or "halo_light_cones" in names
+
+
+def _read_from(data: Any) -> set[str]:
+    """The columns that are used."""
+    first = {"rvint"} if "rvint" in data else {"pos", "vel"}
+    return first | {next((name for name in IDS if name in data), "")}
 
 
 def unpack_rvint(packed: np.ndarray, length: float) -> tuple[np.ndarray, np.ndarray]:

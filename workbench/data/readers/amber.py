@@ -15,26 +15,35 @@ import numpy as np
 from workbench.data.particles import Particles
 from workbench.data.readers import cf, netcdf
 from workbench.data.readers.format import Format
+from workbench.data.readers.images import Images
+from workbench.data.readers.leaving import named, noted, other_frames
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles, shifted
 from workbench.data.readers.source import Source, plain
 from workbench.errors import WorkbenchError
 
+LABELS = ("spatial", "cell_spatial", "cell_angular")   # names of axes
+READ = {"coordinates", "velocities", "cell_origin", "cell_lengths", "cell_angles", "time", *LABELS}
 
-def read(source: Source, *, frame: int = 0, scaled: bool | None = None, box: FileBox = FROM_FILE) -> Particles:
+
+def read(
+    source: Source, *, frame: int = 0, scaled: bool | None = None, box: FileBox = FROM_FILE, wrap: bool = False
+) -> Particles:
     """One frame; a cell origin is subtracted, and positions are wrapped into the box."""
     with netcdf.opened(source) as dataset:
         frames = len(dataset.dimensions["frame"])
         at = chosen_frame(frame, frames)
         found = {name: _read(dataset, name, at, scaled) for name in ("coordinates", "velocities", "cell_origin")}
         lengths, angles = (_read(dataset, name, at, scaled) for name in ("cell_lengths", "cell_angles"))
-        metadata = _metadata(dataset, at, frames, scaled)
+        others = named("variable", set(dataset.variables) - READ)
+        metadata = noted(_metadata(dataset, at, frames, scaled), other_frames(at, frames), others)
     positions = found["coordinates"]
     if positions is None:
         raise WorkbenchError(f"frame {at} of {source.name} has no coordinates: expected a variable of that name")
     if found["cell_origin"] is not None:
         positions = shifted(positions, found["cell_origin"])
         metadata["origin"] = plain(found["cell_origin"])
-    return particles(positions, _cell(lengths, angles), box, found["velocities"], metadata=metadata)
+    cell, velocities = _cell(lengths, angles), found["velocities"]
+    return particles(positions, cell, box, velocities, metadata=metadata, images=Images.ANY, wrap=wrap)
 
 
 def _read(dataset: Any, name: str, frame: int, scaled: bool | None) -> np.ndarray | None:

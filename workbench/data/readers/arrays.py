@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from workbench import backend
 from workbench.data.field import Field
 from workbench.data.particles import Box, Particles
+from workbench.data.readers.leaving import noted, other_frames
 from workbench.data.readers.options import chosen_frame, particles
 from workbench.errors import WorkbenchError
 
@@ -23,6 +25,7 @@ def particles_or_field(
     spacing: Spacing = None,
     name: str | None = None,
     metadata: Mapping[str, Any] | None = None,
+    wrap: bool = False,
 ) -> Particles | Field:
     """Floats of shape (N, 2) or (N, 3) are particles, all else is a field; `kind` overrules.
 
@@ -40,9 +43,10 @@ def particles_or_field(
     pointlike = array.ndim == 2 and array.shape[1] in (2, 3) and array.dtype.kind == "f"
     if kind == "particles" or (kind is None and pointlike):
         _refuse("particles", "field", spacing=spacing)
-        return particles(_one_frame(array, frame), None, box, metadata=metadata)
-    _refuse("a field", "particles", box=box, frame=frame)
-    return Field(array, spacing, name, metadata=metadata)
+        others = other_frames(frame or 0, len(array)) if array.ndim == 3 else []
+        return particles(_one_frame(array, frame), None, box, metadata=noted(metadata or {}, others), wrap=wrap)
+    _refuse("a field", "particles", box=box, frame=frame, wrap=wrap or None)
+    return Field(backend.read_only(array), spacing, name, metadata=metadata)
 
 
 def _one_frame(array: np.ndarray, frame: int | None) -> np.ndarray:

@@ -3,11 +3,15 @@
 Missing values become a mask and stay in the array as they are on disk. Packing is undone where numbers are stored as
 integers, because there the integers are only a code. Floats with a scale factor are left as they are unless asked
 for: they are what a compressor sees, an error bound is about them, and scaling would double them to float64.
+
+The mask is that of netCDF4, whose rules are those of the conventions: fill values, missing values and the valid range are
+compared with the packed numbers, and what is no number of their type is ignored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,20 +21,52 @@ from workbench.errors import WorkbenchError
 PACKING = ("scale_factor", "add_offset")
 
 
-def missing(values: np.ndarray, attributes: Mapping[str, Any], default_fill: Any = None) -> np.ndarray | None:
-    """True where a value on disk is a fill value or outside the valid range; None when there is no such value.
+@dataclass(frozen=True)
+class Decoded:
+    """What stored numbers mean: the values, where they are missing, and whether packing was undone."""
+
+    values: np.ndarray
+    mask: np.ndarray | None
+    scaled: bool
+
+
+def decoded(stored: np.ndarray, attributes: Mapping[str, Any], scaled: bool | None, default_fill: Any = None) -> Decoded:
+    """The meaning of stored numbers; `scaled` is what `unpacked` takes.
+
+    >>> decoded(np.array([1, -1], np.int8), {"_Unsigned": "true", "_FillValue": np.int8(-1)}, None)
+    Decoded(values=array([  1, 255], dtype=uint8), mask=array([False,  True]), scaled=False)
+    """
+    numbers = stored if scaled is False else with_sign(stored, attributes)
+    values = unpacked(numbers, attributes, scaled)
+    return Decoded(values, missing(numbers, attributes, default_fill, stored.dtype), values is not numbers)
+
+
+def with_sign(stored: np.ndarray, attributes: Mapping[str, Any]) -> np.ndarray:
+    """The same bits as unsigned integers where `_Unsigned` is "true"; NetCDF-3 has no type for them."""
+    said = str(attributes.get("_Unsigned", "")).lower()
+    if said == "true" and stored.dtype.kind == "i":
+        return stored.view(stored.dtype.str.replace("i", "u"))
+    return stored
+
+
+def missing(
+    values: np.ndarray, attributes: Mapping[str, Any], default_fill: Any = None, stored: np.dtype | None = None
+) -> np.ndarray | None:
+    """True where a value is a fill value or outside the valid range; None where there is no such value.
+
+    `stored` is the type on disk, and that of the attributes, where the values have another sign.
 
     >>> missing(np.array([1.0, -999.0]), {"missing_value": -999.0}).tolist()
     [False, True]
     """
-    fills = [attributes.get("_FillValue", default_fill), attributes.get("missing_value")]
+    dtypes = values.dtype, values.dtype if stored is None else stored
     mask = np.zeros(values.shape, bool)
-    for fill in _numbers(values, *fills):
+    for fill in _numbers(dtypes, attributes.get("_FillValue", default_fill), attributes.get("missing_value")):
         mask |= np.isnan(values) if np.isnan(fill) else values == fill
-    low, high = _valid_range(attributes)
-    for limit in _numbers(values, low):
+    low, high = _valid_range(dtypes, attributes)
+    for limit in low:
         mask |= values < limit
-    for limit in _numbers(values, high):
+    for limit in high:
         mask |= values > limit
     return mask if mask.any() else None
 
@@ -55,19 +91,30 @@ def unpacked(values: np.ndarray, attributes: Mapping[str, Any], scaled: bool | N
     return (values * factor + offset).astype(np.float32 if single else np.float64)
 
 
-def _valid_range(attributes: Mapping[str, Any]) -> tuple[Any, Any]:
-    pair = attributes.get("valid_range")
-    if pair is not None and np.size(pair) == 2:
-        return pair[0], pair[1]
-    return attributes.get("valid_min"), attributes.get("valid_max")
+def _valid_range(dtypes: tuple[np.dtype, np.dtype], attributes: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+    """The smallest and the largest valid value, as far as they are given."""
+    pair = _numbers(dtypes, attributes.get("valid_range"))
+    if len(pair) == 2:
+        return pair[:1], pair[1:]
+    return _numbers(dtypes, attributes.get("valid_min")), _numbers(dtypes, attributes.get("valid_max"))
 
 
-def _numbers(values: np.ndarray, *given: Any) -> list[Any]:
-    """Attributes as numbers in the type of the values; what is no number is no fill value either."""
+def _numbers(dtypes: tuple[np.dtype, np.dtype], *given: Any) -> list[Any]:
+    """Attributes in the type of the values; one with a number that is none of this type is no fill value and no limit."""
     found = []
     for entry in given:
         array = np.atleast_1d(np.asarray(entry))
         if entry is not None and array.dtype.kind in "fiu":
-            with np.errstate(over="ignore", invalid="ignore"):
-                found += list(array.astype(values.dtype) if values.dtype.kind == "f" else array)
+            numbers = [number for one in array for number in _as_stored(one, *dtypes)]
+            found += numbers if len(numbers) == array.size else []
     return found
+
+
+def _as_stored(number: Any, dtype: np.dtype, stored: np.dtype) -> list[Any]:
+    """The number in the type of the values, by way of the type on disk; nothing where it is none of that type."""
+    with np.errstate(all="ignore"):
+        rounded = number.astype(stored)
+        if dtype.kind == "f" or rounded == number:
+            return [rounded.view(dtype)]
+        direct = number.astype(dtype)
+        return [direct] if direct == number else []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from workbench.data.particles import Particles
@@ -13,7 +15,7 @@ from workbench.data.readers.source import Source
 INTEGERS, FLOATS = 20, 36   # bytes of the first two records: five int32 (box, count, ...) and nine float32
 
 
-def read(source: Source, *, box: FileBox = FROM_FILE) -> Particles:
+def read(source: Source, *, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
     """Positions from the columns x, y, z; a fourth column of weights stays in the file."""
     order = byte_order(source, (INTEGERS,))
     if order is None:
@@ -24,13 +26,14 @@ def read(source: Source, *, box: FileBox = FROM_FILE) -> Particles:
         got = f"{len(columns)} columns of {count} particles in a box of {length}"
         raise source.damaged(f"expected columns x, y and z in a box of length 0 (open) or more; got {got}")
     positions = np.stack([_column(source, order, column, count) for column in columns[:3]], axis=1)
-    metadata = {
+    metadata: dict[str, Any] = {
         "format": "fast food",
         "redshift": float(redshift.read(source, np.dtype(f"{order}f4"), "redshift")[0]),
         "header": floats.read(source, np.dtype(f"{order}f4"), "header").tolist(),
-        "columns_not_read": len(columns) - 3,
     }
-    return particles(positions, Cell((float(length),) * 3), box, metadata=metadata)
+    if len(columns) > 3:
+        metadata["left_out"] = [f"{len(columns) - 3} columns after x, y and z, such as weights"]
+    return particles(positions, Cell((float(length),) * 3), box, metadata=metadata, wrap=wrap)
 
 
 def _header_and_columns(source: Source, order: str) -> list[Record]:

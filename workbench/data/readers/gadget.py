@@ -15,6 +15,7 @@ from workbench.data.particles import Particles
 from workbench.data.readers.file_sets import members
 from workbench.data.readers.format import Format
 from workbench.data.readers.fortran import Record, byte_order, records
+from workbench.data.readers.leaving import named, noted, other_types
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, particles
 from workbench.data.readers.particle_types import chosen_type
 from workbench.data.readers.source import Source
@@ -68,7 +69,7 @@ class Snapshot:
         return values.reshape(-1, 3) if width == 3 else values
 
 
-def read(source: Source, *, particle_type: int | None = None, box: FileBox = FROM_FILE) -> Particles:
+def read(source: Source, *, particle_type: int | None = None, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
     """The particles of one type, 1 (dark matter) unless told otherwise; of all files when the snapshot has several."""
     first = Snapshot.of(source)
     paths = members(source.path, first.header["files"])
@@ -82,7 +83,9 @@ def read(source: Source, *, particle_type: int | None = None, box: FileBox = FRO
     length = first.header["box"]
     if not (np.isfinite(length) and length >= 0):
         raise source.damaged(f"the box length in the header must be 0 (open) or positive; got {length}")
-    return particles(positions, Cell((length,) * 3), box, velocities, ids, _metadata(first, counts, kind, len(parts)))
+    others = other_types(dict(enumerate(counts)), kind), named("block", first.blocks.keys() - set(LABELS))
+    metadata = noted(_metadata(first, counts, kind, len(parts)), *others)
+    return particles(positions, Cell((length,) * 3), box, velocities, ids, metadata, wrap=wrap)
 
 
 def _header(source: Source, order: str, record: Record) -> dict[str, Any]:
@@ -97,7 +100,8 @@ def _in_order(source: Source, order: str) -> dict[str, Record]:
     found = records(source, order)
     if len(found) < len(LABELS):
         raise source.damaged(f"expected at least the blocks header, positions, velocities, ids; got {len(found)} blocks")
-    return dict(zip(LABELS, found, strict=False))
+    rest = {f"{number} (without a name)": block for number, block in enumerate(found[len(LABELS) :], len(LABELS) + 1)}
+    return dict(zip(LABELS, found, strict=False)) | rest
 
 
 def _labelled(source: Source, order: str) -> dict[str, Record]:

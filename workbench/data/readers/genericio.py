@@ -8,6 +8,7 @@ the machine that ran the simulation, which the first bytes tell. Large runs spli
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from workbench.data.particles import Particles
 from workbench.data.readers.crc64 import crc64
 from workbench.data.readers.format import Format
+from workbench.data.readers.leaving import named, noted
 from workbench.data.readers.libraries import library
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, particles, shifted
 from workbench.data.readers.source import Source
@@ -74,7 +76,12 @@ class Header:
             raise self.source.damaged(f"the header has {len(self.raw):,} bytes; {count:,} entries of {size:,} do not fit")
         return [start + entry * size for entry in range(count)]
 
-    @property
+    @functools.cached_property
+    def ranks(self) -> list[tuple[int, int]]:
+        """How many particles each rank wrote, and where its columns begin."""
+        return [(count, start) for count, start in (self.numbers(entry + 24, 2) for entry in self.table(72))]
+
+    @functools.cached_property
     def variables(self) -> list[Variable]:
         """All columns, in the order in which they stand in the file."""
         return [self._variable(index, at) for index, at in enumerate(self.table(48))]
@@ -87,7 +94,7 @@ class Header:
             raise WorkbenchError(f"{self.source.name}: items of {size} bytes, in the variable {name}, are not supported")
         return Variable(index, name, np.dtype(f"{self.order}{letter}{size}"), flags)
 
-    @property
+    @functools.cached_property
     def compressed(self) -> tuple[int, int] | None:
         """Size and start of the table of blocks, if there is one."""
         if self.numbers(96, 1)[0] < SMALLEST_HEADER + 16:
@@ -96,15 +103,15 @@ class Header:
         return (size, start) if size else None
 
 
-def read(source: Source, *, box: FileBox = FROM_FILE) -> Particles:
+def read(source: Source, *, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
     """The particles of all ranks, checksums verified."""
     header = Header.of(source)
     parts = [header]
     if any(variable.name == "$partition" for variable in header.variables):
         parts = [Header.of(Source.at(path)) for path in _partitions(header)]
-    if not any(part.table(72) for part in parts):
+    if not any(part.ranks for part in parts):
         raise source.damaged("its header lists no ranks, so that there are no particles")
-    groups = [_wanted(part) for part in parts]
+    groups = [{key: _column(part, variable) for key, variable in _wanted(part).items()} for part in parts]
     columns = {key: np.concatenate([column for group in groups for column in group[key]]) for key in groups[0]}
     positions = np.stack([columns.pop(axis) for axis in "xyz"], axis=1)
     origin, scale = parts[0].numbers(104, 3, "f8"), parts[0].numbers(128, 3, "f8")
@@ -114,15 +121,21 @@ def read(source: Source, *, box: FileBox = FROM_FILE) -> Particles:
     metadata = {
         "format": "HACC GenericIO",
         "origin": origin,
-        "ranks": sum(len(part.table(72)) for part in parts),
+        "ranks": sum(len(part.ranks) for part in parts),
         "variables": [variable.name for variable in parts[0].variables],
         "units": "not stated; HACC's convention is comoving Mpc/h and km/s",
     }
-    return particles(positions, Cell(tuple(scale)), box, velocities, columns.get("id"), metadata)
+    metadata = noted(metadata, named("variable", _unread(parts[0])))
+    return particles(positions, Cell(tuple(scale)), box, velocities, columns.get("id"), metadata, wrap=wrap)
 
 
-def _wanted(header: Header) -> dict[str, list[np.ndarray]]:
-    """The columns of a particle, each as one array per rank."""
+def _unread(header: Header) -> set[str]:
+    """The variables that no particle gets."""
+    return {variable.name for variable in header.variables} - {variable.name for variable in _wanted(header).values()}
+
+
+def _wanted(header: Header) -> dict[str, Variable]:
+    """The columns of a particle."""
     named = {variable.name: variable for variable in header.variables}
     flagged = {axis: [v for v in named.values() if v.flags & flag] for flag, axis in zip(AXIS_FLAGS, "xyz", strict=True)}
     chosen = {axis: found[0] for axis, found in flagged.items() if found}
@@ -134,14 +147,13 @@ def _wanted(header: Header) -> dict[str, list[np.ndarray]]:
         chosen |= {name: named[name] for name in ("vx", "vy", "vz")}
     if "id" in named and named["id"].dtype.kind in "iu":
         chosen["id"] = named["id"]
-    return {key: _column(header, variable) for key, variable in chosen.items()}
+    return chosen
 
 
 def _column(header: Header, variable: Variable) -> list[np.ndarray]:
     before = sum(other.dtype.itemsize for other in header.variables[: variable.index])
     parts = []
-    for rank, entry in enumerate(header.table(72)):
-        count, start = header.numbers(entry + 24, 2)
+    for rank, (count, start) in enumerate(header.ranks):
         at = start + count * before + CRC * variable.index
         if header.compressed:
             parts.append(_block(header, variable, rank, count))

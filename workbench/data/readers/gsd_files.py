@@ -6,6 +6,8 @@ import numpy as np
 
 from workbench.data.particles import Particles
 from workbench.data.readers.format import Format
+from workbench.data.readers.images import Images
+from workbench.data.readers.leaving import noted, other_frames
 from workbench.data.readers.libraries import library
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles
 from workbench.data.readers.source import Source
@@ -13,7 +15,7 @@ from workbench.data.readers.source import Source
 MAGIC = (0x65DF65DF65DF65DF).to_bytes(8, "little")
 
 
-def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE) -> Particles:
+def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
     """One frame, wrapped into [0, box); a two-dimensional one keeps two axes."""
     hoomd = library("gsd.hoomd", "GSD files")
     with source.read_by("gsd"), hoomd.open(str(source.path), "r") as frames:
@@ -31,7 +33,9 @@ def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE) -> Particl
     }
     cell = Cell(tuple(lengths[:axes].tolist()), tilted=bool(tilts[: 1 if axes == 2 else 3].any()))
     velocities = np.array(snapshot.particles.velocity)[:, :axes]
-    return particles(np.array(snapshot.particles.position)[:, :axes], cell, box, velocities, metadata=metadata)
+    metadata = noted(metadata, other_frames(at, total), ["types, masses, images and bonds of the particles"])
+    positions = np.array(snapshot.particles.position)[:, :axes]
+    return particles(positions, cell, box, velocities, metadata=metadata, images=Images.CENTRE, wrap=wrap)
 
 
 GSD = Format("gsd", "GSD trajectory (HOOMD)", lambda source: source.starts_with(MAGIC), read)

@@ -12,6 +12,7 @@ from workbench.data.readers.source import Source, plain
 from workbench.errors import WorkbenchError
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
+SCALES = {"_Netcdf4Dimid", "_Netcdf4Coordinates", "DIMENSION_LIST", "REFERENCE_LIST"}
 MOST_ENTRIES = 1000   # of one attribute; longer ones are data, not a description
 
 
@@ -34,10 +35,18 @@ def kind(source: Source) -> str | None:
 
 
 def _is_netcdf(file: Any) -> bool:
-    """NetCDF-4 marks its files, or at least the scales of its dimensions."""
-    if "_NCProperties" in file.attrs or "_nc3_strict" in file.attrs:
+    """Whether a file has the marks of NetCDF-4, names its conventions, or has scales for the dimensions of its arrays.
+
+    Other libraries write NetCDF-4 without the marks of the NetCDF library.
+    """
+    if {"_NCProperties", "_nc3_strict", "Conventions"} & set(file.attrs):
         return True
-    return any("_Netcdf4Dimid" in entry.attrs or "_Netcdf4Coordinates" in entry.attrs for entry in file.values())
+
+    def has_scale(_: str, node: Any) -> bool | None:
+        scale = bytes(node.attrs["CLASS"]) == b"DIMENSION_SCALE" if isinstance(node.attrs.get("CLASS"), bytes) else False
+        return scale or bool(SCALES & set(node.attrs)) or None   # None goes on
+
+    return file.visititems(has_scale) is True
 
 
 def attributes(node: Any) -> dict[str, Any]:

@@ -6,29 +6,47 @@ from typing import Any
 
 import numpy as np
 
+from workbench import backend
 from workbench.data.field import Field
-from workbench.data.readers import hdf5
+from workbench.data.readers import cf, hdf5
 from workbench.data.readers.arrays import Spacing
 from workbench.data.readers.format import Format
+from workbench.data.readers.leaving import named, noted
 from workbench.data.readers.options import chosen_name
-from workbench.data.readers.source import Source
+from workbench.data.readers.source import Source, plain
+
+CONVENTIONS = ("_FillValue", "missing_value", "valid_range", "valid_min", "valid_max", "_Unsigned", *cf.PACKING)
 
 
-def read(source: Source, *, name: str | None = None, spacing: Spacing = None) -> Field:
-    """The array of that name; without one, the only array, or the only one with the most axes."""
+def read(source: Source, *, name: str | None = None, scaled: bool | None = None, spacing: Spacing = None) -> Field:
+    """The array of that name; without one, the only array, or the only one with the most axes.
+
+    Attributes that mask or pack mean what they mean in NetCDF.
+    """
     with hdf5.opened(source) as file:
-        chosen = chosen_name(name, _shapes(file), "file")
+        shapes = _shapes(file)
+        chosen = chosen_name(name, shapes, "file")
         dataset = file[chosen]
         hdf5.refuse_missing_sources(dataset, source.path)
-        values = dataset[()]
+        described = {key: dataset.attrs[key] for key in CONVENTIONS if key in dataset.attrs}
+        found = cf.decoded(dataset[()], {key: _number(value) for key, value in described.items()}, scaled)
         metadata = {
             "format": "HDF5 grid",
             "path": chosen,
+            "units": plain(dataset.attrs.get("units", "not stated")),
+            "scaled": found.scaled,
             "attributes": hdf5.attributes(dataset),
             "file_attributes": _description(file),
         }
-        steps = _nyx_spacing(file, values.shape) if spacing is None else spacing
-    return Field(values, steps, chosen.rpartition("/")[2], metadata=metadata)
+        steps = _nyx_spacing(file, dataset.shape) if spacing is None else spacing
+    metadata = noted(metadata, named("data set", shapes.keys() - {chosen}))
+    return Field(backend.read_only(found.values), steps, chosen.rpartition("/")[2], found.mask, metadata)
+
+
+def _number(given: Any) -> Any:
+    """An attribute as NetCDF has it: one number where HDF5 keeps a row of one; text as text."""
+    value = given.decode("utf-8", "replace") if isinstance(given, bytes) else given
+    return value[0] if isinstance(value, np.ndarray) and value.shape == (1,) else value
 
 
 def _shapes(file: Any) -> dict[str, tuple[int, ...]]:

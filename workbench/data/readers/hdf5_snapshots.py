@@ -15,6 +15,7 @@ from workbench.data.particles import Particles
 from workbench.data.readers import hdf5
 from workbench.data.readers.file_sets import members
 from workbench.data.readers.format import Format
+from workbench.data.readers.leaving import named, noted, other_types
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, particles
 from workbench.data.readers.particle_types import chosen_type
 from workbench.data.readers.source import Source
@@ -39,9 +40,10 @@ class Part:
     positions: np.ndarray
     velocities: np.ndarray | None
     ids: np.ndarray | None
+    others: tuple[str, ...] = ()   # the names of its other columns
 
 
-def read(source: Source, *, particle_type: int | None = None, box: FileBox = FROM_FILE) -> Particles:
+def read(source: Source, *, particle_type: int | None = None, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
     """The particles of one type, 1 (dark matter) unless told otherwise, of all files of the snapshot."""
     with hdf5.opened(source) as file:
         header = hdf5.attributes(file["Header"])
@@ -58,7 +60,9 @@ def read(source: Source, *, particle_type: int | None = None, box: FileBox = FRO
     positions, velocities, ids = (_joined(parts, name) for name in ("positions", "velocities", "ids"))
     cell = Cell(_lengths(header, source)) if periodic else None
     metadata |= {"particle_type": kind, "particle_counts": counts, "files": len(paths)}
-    return particles(positions, cell, box, velocities, ids, metadata)
+    others = {name for part in parts for name in part.others}
+    metadata = noted(metadata, other_types(counts, kind), named(f"PartType{kind}", others))
+    return particles(positions, cell, box, velocities, ids, metadata, wrap=wrap)
 
 
 def _counts(file: Any, header: dict[str, Any], several: bool) -> dict[int, int]:
@@ -77,9 +81,10 @@ def _part(source: Source, kind: int) -> Part | None:
         if POSITIONS not in group or not len(group[POSITIONS]):
             return None
         arrays = {name: _array(group[name], source) for name in (POSITIONS, VELOCITIES, IDS) if name in group}
+        others = tuple(str(name) for name in group if name not in arrays)
     if arrays[POSITIONS].dtype.kind != "f":
         raise WorkbenchError(f"{source.name} stores positions as {arrays[POSITIONS].dtype}; only floats are supported")
-    return Part(arrays[POSITIONS], arrays.get(VELOCITIES), arrays.get(IDS))
+    return Part(arrays[POSITIONS], arrays.get(VELOCITIES), arrays.get(IDS), others)
 
 
 def _array(dataset: Any, source: Source) -> np.ndarray:

@@ -15,6 +15,8 @@ import numpy as np
 
 from workbench.data.particles import Particles
 from workbench.data.readers.format import Format
+from workbench.data.readers.images import Images
+from workbench.data.readers.leaving import named, noted
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles, shifted
 from workbench.data.readers.source import Source
 from workbench.errors import WorkbenchError
@@ -34,12 +36,13 @@ class Frame:
     atoms: list[str]
 
 
-def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE) -> Particles:
+def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
     """One frame, atoms sorted by id where there are ids."""
     wanted = chosen_frame(frame)
     with source.path.open(encoding="utf-8", errors="replace") as lines:
         for number in range(wanted + 1):
             found = _next_frame(source, lines, wanted, number)
+        more = bool(next(lines, "").strip())
     table = _table(source, found)
     low, lengths, tilted = _bounds(source, found)
     spelling = next((names for names in SPELLINGS if set(names) <= table.keys()), None)
@@ -50,17 +53,33 @@ def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE) -> Particl
     positions = positions * lengths if "s" in spelling[0] else shifted(positions, low)
     velocities = np.stack([table[name] for name in VELOCITIES], axis=1) if set(VELOCITIES) <= table.keys() else None
     ids = table["id"].astype(np.int64) if "id" in table else None
-    periodic = [flag == "pp" for flag in found.bounds_title[-3:]]
-    cell = Cell(tuple(np.where(periodic, lengths, 0.0).tolist()), tilted)
+    cell = _cell(source, found, lengths, tilted) if isinstance(box, str) else None
     metadata = {
         "format": "LAMMPS text dump",
         "frame": wanted,
         "step": found.step,
         "origin": low.tolist(),
-        "boundaries": found.bounds_title[-3:],
+        "boundaries": _flags(found),
         "units": "not stated; they are those of the LAMMPS run",
     }
-    return particles(positions, cell, box, velocities, ids, metadata)
+    used = {"id", *spelling, *(VELOCITIES if velocities is not None else ())}
+    others = named("column", set(found.columns) - used), [f"all frames but frame {wanted}"] if more or wanted else []
+    return particles(positions, cell, box, velocities, ids, noted(metadata, *others), images=Images.ANY, wrap=wrap)
+
+
+def _flags(frame: Frame) -> list[str]:
+    """How each pair of faces is: pp for periodic. Old dumps do not say."""
+    return [word for word in frame.bounds_title if re.fullmatch("[pfsm]{2}", word)]
+
+
+def _cell(source: Source, frame: Frame, lengths: np.ndarray, tilted: bool) -> Cell:
+    if len(flags := _flags(frame)) != 3:
+        size = " x ".join(f"{length:g}" for length in lengths)
+        raise WorkbenchError(
+            f"{source.name} does not say which faces of its box ({size}) are periodic, as dumps before 2011 do not: "
+            f"pass box=({', '.join(f'{length:g}' for length in lengths)}) if all are, or box=None for an open space"
+        )
+    return Cell(tuple(np.where([flag == "pp" for flag in flags], lengths, 0.0).tolist()), tilted)
 
 
 def _next_frame(source: Source, lines: Iterator[str], wanted: int, number: int) -> Frame:

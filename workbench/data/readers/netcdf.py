@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from workbench import backend
 from workbench.data.field import Field
 from workbench.data.readers import cf, hdf5
 from workbench.data.readers.arrays import Spacing
 from workbench.data.readers.format import Format
+from workbench.data.readers.leaving import named, noted
 from workbench.data.readers.libraries import library
 from workbench.data.readers.netcdf3_size import check_size
 from workbench.data.readers.options import chosen_name
@@ -49,11 +51,11 @@ def read(source: Source, *, name: str | None = None, scaled: bool | None = None,
         chosen = chosen_name(name, {key: variable.shape for key, variable in candidates.items()}, "file")
         variable = numeric[chosen]
         attributes = {key: variable.getncattr(key) for key in variable.ncattrs()}
-        stored = variable[...]
-        mask = cf.missing(stored, attributes, _default_fill(variable))
-        metadata = _metadata(dataset, variable, attributes)
-    values = cf.unpacked(stored, attributes, scaled)
-    return Field(values, spacing, chosen.rpartition("/")[2], mask, metadata | {"scaled": values is not stored})
+        found = cf.decoded(variable[...], attributes, scaled, _default_fill(variable))
+        metadata = _metadata(dataset, variable, attributes) | {"scaled": found.scaled}
+        metadata = noted(metadata, named("variable", every.keys() - {chosen}))
+    values = backend.read_only(found.values)
+    return Field(values, spacing, chosen.rpartition("/")[2], found.mask, metadata)
 
 
 def _variables(group: Any, path: str = "") -> dict[str, Any]:

@@ -14,20 +14,27 @@ from workbench.data.field import Field
 from workbench.data.particles import Particles
 from workbench.data.readers.arrays import Spacing, particles_or_field
 from workbench.data.readers.format import Format
+from workbench.data.readers.leaving import named, noted
 from workbench.data.readers.options import FROM_FILE, FileBox, chosen_name, particles
 from workbench.data.readers.source import Source, plain
 from workbench.errors import WorkbenchError
 
-RIDERS = ("box", "velocities", "ids")
+COMPANIONS = ("box", "velocities", "ids")
 
 
 def read_npy(
-    source: Source, *, kind: str | None = None, frame: int | None = None, box: Any = None, spacing: Spacing = None
+    source: Source,
+    *,
+    kind: str | None = None,
+    frame: int | None = None,
+    box: Any = None,
+    wrap: bool = False,
+    spacing: Spacing = None,
 ) -> Particles | Field:
     """An `.npy` file. The memory map refuses a file shorter than its header says before anything is allocated."""
     with source.read_by("NumPy"):
         array = np.array(np.lib.format.open_memmap(source.path, mode="r"))
-    return particles_or_field(array, kind, frame, box, spacing, metadata={"format": "NumPy npy"})
+    return particles_or_field(array, kind, frame, box, spacing, metadata={"format": "NumPy npy"}, wrap=wrap)
 
 
 def read_npz(
@@ -37,25 +44,44 @@ def read_npz(
     kind: str | None = None,
     frame: int | None = None,
     box: FileBox = FROM_FILE,
+    wrap: bool = False,
     spacing: Spacing = None,
 ) -> Particles | Field:
     """An `.npz` file: `positions` with `box`, `velocities`, `ids` are particles; otherwise `name` chooses an array."""
     with source.read_by("NumPy"), source.path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
+        shapes = _shapes(source)
         if name is None and "positions" in file.files:
             _refuse_for_particles(kind=kind, frame=frame, spacing=spacing)
-            return _particles(file, box)
-        arrays = {key: array for key in file.files if (array := file[key]).dtype.kind in "fiu" and array.ndim}
-        chosen = chosen_name(name, {key: array.shape for key, array in arrays.items()}, "file")
-    own = None if isinstance(box, str) and box == FROM_FILE else box
-    return particles_or_field(arrays[chosen], kind, frame, own, spacing, chosen, {"format": "NumPy npz"})   # type: ignore[arg-type]
+            return _particles(file, shapes, box, wrap)
+        numeric = {key: shape for key, (shape, dtype) in shapes.items() if shape and dtype.kind in "fiu"}
+        chosen = chosen_name(name, numeric, "file")
+        array = file[chosen]
+    own: Any = None if isinstance(box, str) and box == FROM_FILE else box
+    metadata = noted({"format": "NumPy npz"}, named("array", shapes.keys() - {chosen}))
+    return particles_or_field(array, kind, frame, own, spacing, chosen, metadata, wrap)
 
 
-def _particles(file: Any, box: FileBox) -> Particles:
-    riders = {key: file[key] for key in RIDERS if key in file.files}
-    own = riders.pop("box", None)
-    rest = {key: plain(file[key]) for key in file.files if key not in ("positions", *RIDERS) and file[key].ndim == 0}
+def _shapes(source: Source) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
+    """The shape and type of each array, from the first bytes of each member: nothing is loaded for it."""
+    found = {}
+    with zipfile.ZipFile(source.path) as archive:
+        for member in archive.namelist():
+            with archive.open(member) as file:
+                version = np.lib.format.read_magic(file)
+                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                shape, _, dtype = read(file)
+                found[member.removesuffix(".npy")] = shape, dtype
+    return found
+
+
+def _particles(file: Any, shapes: dict[str, tuple[tuple[int, ...], np.dtype]], box: FileBox, wrap: bool) -> Particles:
+    companions = {key: file[key] for key in COMPANIONS if key in file.files}
+    own = companions.pop("box", None)
+    others = shapes.keys() - {"positions", *COMPANIONS}
+    single = {key: plain(file[key]) for key in others if shapes[key][0] == ()}
+    metadata = noted({"format": "NumPy npz", **single}, named("array", others - single.keys()))
     lengths = own if isinstance(box, str) and box == FROM_FILE else box
-    return particles(file["positions"], None, lengths, metadata={"format": "NumPy npz", **rest}, **riders)
+    return particles(file["positions"], None, lengths, metadata=metadata, wrap=wrap, **companions)
 
 
 def _refuse_for_particles(**options: Any) -> None:

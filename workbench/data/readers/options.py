@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from workbench import backend
 from workbench.data.particles import Box, Particles
+from workbench.data.readers.images import Images, require_box_to_wrap, require_placed
 from workbench.errors import WorkbenchError
 
 FileBox = Box | str
 MOST_AXES = 4
-MOST_BOXES = 1e6
-RIGHT_BOX = "give the right one by box=..."
 FROM_FILE = "file"   # the default of `box=`; None already means an open space
 
 
@@ -55,10 +55,15 @@ def particles(
     velocities: Any = None,
     ids: Any = None,
     metadata: Mapping[str, Any] | None = None,
+    *,
+    images: Images = Images.CORNER,
+    wrap: bool = False,
 ) -> Particles:
-    """Particles in the box that the caller gave or else the file's; positions are wrapped into a periodic one.
+    """Particles in the box that the caller gave or else the file's; `images.py` says which positions are wrapped into it.
 
-    >>> particles([[-1.0, 2.0]], Cell((10.0, 10.0)), FROM_FILE).positions.tolist()
+    The arrays are those of the reader alone, and are handed over. In a box that the caller gave, no image is usual.
+
+    >>> particles([[-1.0, 2.0]], Cell((10.0, 10.0)), FROM_FILE, images=Images.ANY).positions.tolist()
     [[9.0, 2.0]]
     """
     chosen = box
@@ -66,22 +71,21 @@ def particles(
         if box != FROM_FILE:
             raise WorkbenchError(f"box must be None, a length, a length per axis, or {FROM_FILE!r}; got {box!r}")
         chosen = None if cell is None else cell.box
+    elif images is Images.ANY:
+        images = Images.CORNER
+    positions = backend.read_only(np.asarray(positions))
+    velocities, ids = (one if one is None else backend.read_only(np.asarray(one)) for one in (velocities, ids))
     if chosen is None:
+        require_box_to_wrap(wrap)
         return Particles(positions, None, velocities, ids, metadata)
-    _check_scale(np.asarray(positions), chosen)
-    return Particles.wrapped(positions, chosen, velocities, ids, metadata)   # type: ignore[arg-type]
+    told = require_placed(positions, checked_box(chosen, positions), images, wrap)
+    place = Particles.wrapped if told else Particles
+    return place(positions, chosen, velocities, ids, {**(metadata or {}), **told})   # type: ignore[arg-type]
 
 
-def _check_scale(positions: np.ndarray, box: Any) -> None:
-    """A million boxes away, no digits are left for the place inside: box and positions cannot belong together."""
-    if not positions.size or positions.dtype.kind != "f":
-        return
-    farthest = float(max(-positions.min(), positions.max()))
-    shortest, longest = float(np.min(box)), float(np.max(box))
-    if shortest > 0 and MOST_BOXES * shortest < farthest < np.inf:
-        raise WorkbenchError(f"positions reach {farthest:g} and the box is only {shortest:g} long: {RIGHT_BOX}")
-    if float(np.finfo(positions.dtype).max) < longest < np.inf:
-        raise WorkbenchError(f"the box is {longest:g} long, more than {positions.dtype} can hold: {RIGHT_BOX}")
+def checked_box(box: Any, positions: np.ndarray) -> tuple[float, ...]:
+    """A length for each axis of the positions."""
+    return Particles(np.zeros((1, positions.shape[-1] if positions.ndim == 2 else 3)), box).box or ()
 
 
 def shifted(positions: np.ndarray, origin: Sequence[float] | np.ndarray) -> np.ndarray:

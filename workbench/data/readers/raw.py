@@ -25,6 +25,7 @@ def read(
     kind: str | None = None,
     frame: int | None = None,
     box: Box = None,
+    wrap: bool = False,
     spacing: Spacing = None,
 ) -> Particles | Field:
     """Raw floats of a shape, slowest axis first, and a type (">f4" for big-endian)."""
@@ -38,7 +39,7 @@ def read(
             "check shape= and dtype=, or whether the file is complete"
         )
     array = source.array(0, math.prod(axes), floats, "values").reshape(axes)
-    return particles_or_field(array, kind, frame, box, spacing, metadata={"format": f"raw {floats.name}"})
+    return particles_or_field(array, kind, frame, box, spacing, metadata={"format": f"raw {floats.name}"}, wrap=wrap)
 
 
 def float_type(given: Any) -> np.dtype:

@@ -14,6 +14,8 @@ import numpy as np
 
 from workbench.data.particles import Particles
 from workbench.data.readers.format import Format
+from workbench.data.readers.images import Images
+from workbench.data.readers.leaving import noted, other_frames
 from workbench.data.readers.libraries import library
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles
 from workbench.data.readers.source import Source
@@ -32,7 +34,7 @@ def is_dcd(source: Source) -> bool:
     return source.starts_with(b"T\0\0\0CORD", b"\0\0\0TCORD")
 
 
-def read_gro(source: Source, *, box: FileBox = FROM_FILE) -> Particles:
+def read_gro(source: Source, *, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
     """The positions, and velocities where there are any, of a structure."""
     module = library("MDAnalysis.coordinates.GRO", "GRO files")
     with source.read_by("MDAnalysis"), warnings.catch_warnings():
@@ -41,10 +43,11 @@ def read_gro(source: Source, *, box: FileBox = FROM_FILE) -> Particles:
         velocities = np.array(step.velocities) if step.has_velocities else None
         positions, edges = np.array(step.positions), step.dimensions
     metadata = {"format": "GROMACS gro", "units": {"length": "nm", "velocity": "nm/ps"}}
-    return particles(positions, _cell(edges), box, velocities, metadata=metadata)
+    metadata = noted(metadata, ["names of atoms and residues"])
+    return particles(positions, _cell(edges), box, velocities, metadata=metadata, images=Images.ANY, wrap=wrap)
 
 
-def read_dcd(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE) -> Particles:
+def read_dcd(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
     """One frame of a trajectory."""
     module = library("MDAnalysis.lib.formats.libdcd", "DCD files")
     with source.read_by("MDAnalysis"), module.DCDFile(str(source.path)) as frames:
@@ -52,8 +55,11 @@ def read_dcd(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE) -> Par
         frames.seek(wanted)
         found = frames.read()
         positions, (a, gamma, b, beta, alpha, c) = np.array(found.xyz), (float(edge) for edge in found.unitcell)
-        metadata = {"format": "DCD", "frame": wanted, "frames": len(frames), "units": {"length": "angstrom"}}
-    return particles(positions, _cell((a, b, c, alpha, beta, gamma)), box, metadata=metadata)
+        total = len(frames)
+    metadata: dict[str, Any] = {"format": "DCD", "frame": wanted, "frames": total, "units": {"length": "angstrom"}}
+    cell = _cell((a, b, c, alpha, beta, gamma))
+    metadata = noted(metadata, other_frames(wanted, total))
+    return particles(positions, cell, box, metadata=metadata, images=Images.ANY, wrap=wrap)
 
 
 def _cell(edges: Any) -> Cell | None:

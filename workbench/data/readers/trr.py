@@ -12,6 +12,8 @@ import numpy as np
 
 from workbench.data.particles import Particles
 from workbench.data.readers.format import Format
+from workbench.data.readers.images import Images
+from workbench.data.readers.leaving import noted, other_frames
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles
 from workbench.data.readers.source import Source
 from workbench.errors import WorkbenchError
@@ -66,7 +68,7 @@ class Frame:
         return self.source.array(self.data_at + before, count, self.floats, f"block {name}").reshape(-1, 3)
 
 
-def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE) -> Particles:
+def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
     """One frame, in nanometres and nanometres per picosecond, in the precision on disk."""
     wanted = chosen_frame(frame)
     found = Frame.of(source, 0)
@@ -85,7 +87,23 @@ def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE) -> Particl
         "time": found.time,
         "units": {"length": "nm", "time": "ps", "velocity": "nm/ps"},
     }
-    return particles(positions, _cell(found), box, found.block("v"), metadata=metadata)
+    frames, rest = _frames_from(found, wanted)
+    forces = ["the forces of this frame"] if found.sizes["f"] else []
+    metadata = noted({**metadata, "frames": frames}, other_frames(wanted, frames), forces, rest)
+    velocities = found.block("v")
+    return particles(positions, _cell(found), box, velocities, metadata=metadata, images=Images.ANY, wrap=wrap)
+
+
+def _frames_from(frame: Frame, number: int) -> tuple[int, list[str]]:
+    """How many frames there are, given one of them; and what follows the last whole one."""
+    while frame.end < frame.source.size:
+        try:
+            frame = Frame.of(frame.source, frame.end)
+            frame.source.array(frame.end, 0, frame.floats, "the rest of the frame")
+        except WorkbenchError as error:
+            return number + 1, [f"what follows frame {number}, which cannot be read: {error}"]
+        number += 1
+    return number + 1, []
 
 
 def _cell(frame: Frame) -> Cell | None:

@@ -14,18 +14,24 @@ import numpy as np
 
 from workbench.data.particles import Particles
 from workbench.data.readers.format import Format
+from workbench.data.readers.images import Images
+from workbench.data.readers.leaving import noted
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles
 from workbench.data.readers.source import Source
 
 
-def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE) -> Particles:
+def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
     """One frame. Without a lattice in the comment the atoms are in an open space: give `box=` if they are not."""
     wanted = chosen_frame(frame)
     with source.path.open(encoding="utf-8", errors="replace") as lines:
         for number in range(wanted + 1):
             comment, atoms = _next_frame(source, lines, wanted, number)
+        more = bool(next(lines, "").strip())
     metadata = {"format": "XYZ", "frame": wanted, "comment": comment.strip(), "units": "not stated; angstrom by convention"}
-    return particles(_positions(source, comment, atoms), _cell(source, comment), box, metadata=metadata)
+    columns = "the columns other than positions, such as the names of atoms"
+    metadata = noted(metadata, [f"all frames but frame {wanted}"] if more or wanted else [], [columns])
+    positions, cell = _positions(source, comment, atoms), _cell(source, comment)
+    return particles(positions, cell, box, metadata=metadata, images=Images.ANY, wrap=wrap)
 
 
 def _next_frame(source: Source, lines: Iterator[str], wanted: int, number: int) -> tuple[str, list[str]]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import struct
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from workbench import backend
 from workbench.data.field import Field
 from workbench.data.readers import cf
 from workbench.data.readers.arrays import Spacing
 from workbench.data.readers.format import Format
+from workbench.data.readers.leaving import named, noted
 from workbench.data.readers.libraries import library
 from workbench.data.readers.options import chosen_name
 from workbench.data.readers.source import Source, plain
@@ -21,8 +25,8 @@ MARKS = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
 def read(source: Source, *, name: str | None = None, scaled: bool | None = None, spacing: Spacing = None) -> Field:
     """The array of that name; without one, the only array, or the only one with the most axes.
 
-    The fill value of a Zarr array is what stands where nothing was written, usually 0, and masks nothing; a
-    `_FillValue` or `missing_value` among the attributes does, and packing is undone, as in NetCDF.
+    `_FillValue`, `missing_value` and the valid range among the attributes mask, and packing is undone, as in NetCDF. The
+    fill value of Zarr itself stands where nothing was written, usually 0, and masks nothing unless xarray wrote the array.
     """
     with _opened(source) as (zarr, node):
         arrays = {"": node} if isinstance(node, zarr.Array) else _arrays(node)
@@ -30,19 +34,49 @@ def read(source: Source, *, name: str | None = None, scaled: bool | None = None,
         shapes = {key: array.shape for key, array in numeric.items()}
         chosen = "" if "" in numeric else chosen_name(name, shapes, "store")
         array = numeric[chosen]
-        stored = array[...]
         attributes = dict(array.attrs)
+        found = cf.decoded(array[...], attributes | _fill_value(array), scaled)
         metadata = {
             "format": f"Zarr {array.metadata.zarr_format}",
             "units": plain(attributes.get("units", "not stated")),
             "dimensions": plain(getattr(array.metadata, "dimension_names", None) or attributes.get("_ARRAY_DIMENSIONS")),
             "attributes": plain(attributes),
             "store_attributes": plain(dict(node.attrs)),
+            "scaled": found.scaled,
         }
-    values = cf.unpacked(stored, attributes, scaled)
-    mask = cf.missing(stored, attributes)
+        metadata = noted(metadata, named("array", arrays.keys() - {chosen}))
     title = chosen.rpartition("/")[2] or None
-    return Field(values, spacing, title, mask, metadata | {"scaled": values is not stored})
+    return Field(backend.read_only(found.values), spacing, title, found.mask, metadata)
+
+
+def _fill_value(array: Any) -> dict[str, Any]:
+    """What xarray means by a fill value, under the name that NetCDF has for it.
+
+    In format 3 it is an attribute, a float as the base64 of its eight bytes. In format 2 it is Zarr's own fill value, in
+    arrays that xarray wrote: they have `_ARRAY_DIMENSIONS`.
+    """
+    given = array.attrs.get("_FillValue")
+    if isinstance(given, str):
+        return {"_FillValue": _float(given)}
+    if given is None and array.metadata.zarr_format == 2 and "_ARRAY_DIMENSIONS" in array.attrs:
+        return {"_FillValue": array.metadata.fill_value}
+    return {}
+
+
+def _float(text: str) -> float | None:
+    """A float written as base64, as xarray does, or as a word; None where the text is neither.
+
+    >>> _float("AAAAgB2vFUQ="), _float("NaN")
+    (1.0000000200408773e+20, nan)
+    """
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        return float(struct.unpack("<d", base64.standard_b64decode(text))[0])
+    except (ValueError, struct.error):   # binascii.Error is a ValueError
+        return None
 
 
 @contextmanager

@@ -40,7 +40,10 @@ def bounds(data: Particles | Field | np.ndarray) -> BoundsPanel:
     True
     >>> panel.close()
     """
-    return BoundsPanel(require_data(data), name_of(data, "data"))
+    checked = require_data(data)
+    if isinstance(checked, Field):
+        checked.require_floats("wb.lab.bounds")
+    return BoundsPanel(checked, name_of(data, "data"))
 
 
 class BoundsPanel(Panel[BoundsState]):

@@ -110,6 +110,7 @@ def require_field(data: object) -> Field:
     if not isinstance(field, Field):
         got = type(data).__name__
         raise WorkbenchError(f"data must be a Field or a NumPy array; got {got}: open files with wb.open(...)")
+    field.require_floats("wb.lab.limits")
     values = valid_values(field)
     if values.size < FEWEST_VALUES:
         raise WorkbenchError(

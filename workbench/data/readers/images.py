@@ -1,0 +1,90 @@
+"""Where positions may lie in a file with a periodic box, and how they come into [0, box): never in silence.
+
+Most formats keep positions inside the box, up to rounding at its faces. A position farther outside says that box and
+positions do not belong together (another unit, a light cone, somebody else's box), and folding it would quietly change
+every distance. So only what lies outside by at most a thousandth of the mean spacing is wrapped; more is refused, unless
+the caller says `wrap=True` or the format itself keeps images, as trajectories do that keep molecules whole across faces.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench.errors import WorkbenchError
+
+MOST_BOXES = 1e6
+ROUNDING = 1e-3   # of the mean spacing
+RIGHT_BOX = "give the right one by box=..."
+WAYS_OUT = f"{RIGHT_BOX}, read an open space with box=None, or fold positions into the box as images with wrap=True"
+CENTRED = "positions count from the centre of the box in the file, and from its corner here"
+
+
+class Images(enum.Enum):
+    """Where a format keeps positions: inside [0, box), around the centre in [-box/2, box/2), or as any periodic image."""
+
+    CORNER = "from the corner of the box"
+    CENTRE = "from the centre of the box"
+    ANY = "as any periodic image"
+
+
+def require_placed(positions: np.ndarray, box: Sequence[float], images: Images, wrap: bool) -> dict[str, Any]:
+    """Refuse positions that do not belong into this box; else what to tell of those that get wrapped.
+
+    >>> require_placed(np.array([[-1e-6, 0.5], [1.0, 0.5]]), (1.0, 1.0), Images.CORNER, wrap=False)
+    {'wrapped': '2 positions, at most 1e-06 outside the box'}
+    >>> require_placed(np.array([[0.2, 0.5], [7.0, 0.5]]), (1.0, 1.0), Images.CORNER, wrap=False)
+    Traceback (most recent call last):
+    workbench.errors.WorkbenchError: positions reach from 0.2 to 7 on axis 0, outside the box of length 1: give the ...
+    """
+    _require_scale(positions, box)
+    lengths = np.asarray(box, np.float64)
+    start, told = np.zeros_like(lengths), {}
+    if images is Images.CENTRE and len(positions) and positions.min() < 0:
+        start, told = -lengths / 2, {"origin": CENTRED}
+    count, farthest, axis = _outside(positions, start, lengths)
+    if not count:
+        return told
+    if not (wrap or images is Images.ANY) and farthest > _rounding(len(positions), lengths):
+        low, high = (float(end) for end in (positions[:, axis].min(), positions[:, axis].max()))
+        reach = f"positions reach from {low:.6g} to {high:.6g} on axis {axis}"
+        raise WorkbenchError(f"{reach}, outside the box of length {lengths[axis]:.6g}: {WAYS_OUT}")
+    return {**told, "wrapped": f"{count:,} positions, at most {farthest:.3g} outside the box"}
+
+
+def require_box_to_wrap(wrap: bool) -> None:
+    """Refuse to fold positions into a box that there is not."""
+    if wrap:
+        raise WorkbenchError("wrap=True folds positions into a periodic box, and there is none: give one by box=...")
+
+
+def _outside(positions: np.ndarray, start: np.ndarray, lengths: np.ndarray) -> tuple[int, float, int]:
+    """How many positions lie outside, how far the farthest does, and on which axis."""
+    if not positions.size or positions.ndim != 2 or positions.shape[1] != len(lengths):
+        return 0, 0.0, 0   # refused by Particles, with a sentence
+    low, high = (end.astype(np.float64) for end in (positions.min(axis=0), positions.max(axis=0)))
+    if (low >= start).all() and (high < start + lengths).all():
+        return 0, 0.0, 0
+    count = int(((positions < start) | (positions >= start + lengths)).any(axis=1).sum())
+    beyond = np.maximum(start - low, high - (start + lengths))
+    axis = int(np.argmax(beyond))
+    return count, max(float(beyond[axis]), 0.0), axis
+
+
+def _rounding(count: int, lengths: np.ndarray) -> float:
+    return float(ROUNDING * np.prod(lengths) ** (1 / len(lengths)) / count ** (1 / len(lengths)))
+
+
+def _require_scale(positions: np.ndarray, box: Sequence[float]) -> None:
+    """A million boxes away, no digits are left for the place inside: box and positions cannot belong together."""
+    if not positions.size or positions.dtype.kind != "f":
+        return
+    farthest = float(max(-positions.min(), positions.max()))
+    shortest, longest = float(np.min(box)), float(np.max(box))
+    if shortest > 0 and MOST_BOXES * shortest < farthest < np.inf:
+        raise WorkbenchError(f"positions reach {farthest:g} and the box is only {shortest:g} long: {RIGHT_BOX}")
+    if float(np.finfo(positions.dtype).max) < longest < np.inf:
+        raise WorkbenchError(f"the box is {longest:g} long, more than {positions.dtype} can hold: {RIGHT_BOX}")

@@ -1,0 +1,54 @@
+"""Whatever a file holds and a reader does not return: listed, so that nobody takes a part of a file for all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from workbench.data.field import Field
+from workbench.data.particles import Particles
+
+KEY = "left_out"   # in the metadata
+
+
+def left_out(data: Particles | Field) -> list[str]:
+    """What was in the file and is not in the data: other particles, columns, variables, frames.
+
+    >>> left_out(Field([1.0, 2.0], metadata={"left_out": ["the variable area"]}))
+    ['the variable area']
+    """
+    return [str(one) for one in data.metadata.get(KEY, [])]
+
+
+def named(kind: str, names: Iterable[str]) -> list[str]:
+    """One entry for each name, sorted.
+
+    >>> named("variable", ["b", "a"])
+    ['variable a', 'variable b']
+    """
+    return [f"{kind} {name}" for name in sorted(names)]
+
+
+def other_types(counts: Mapping[int, int], kept: int) -> list[str]:
+    """The particles of other types.
+
+    >>> other_types({0: 10, 1: 20, 2: 0}, kept=1)
+    ['particle type 0: 10 particles']
+    """
+    others = {kind: count for kind, count in sorted(counts.items()) if count and kind != kept}
+    return [f"particle type {kind}: {count:,} particles" for kind, count in others.items()]
+
+
+def other_frames(frame: int, frames: int) -> list[str]:
+    """The frames but for the one that was read.
+
+    >>> other_frames(0, 102), other_frames(0, 1)
+    (['101 of 102 frames (this is frame 0)'], [])
+    """
+    return [f"{frames - 1:,} of {frames:,} frames (this is frame {frame})"] if frames > 1 else []
+
+
+def noted(metadata: Mapping[str, Any], *lists: list[str]) -> dict[str, Any]:
+    """The metadata with the list of what was left out, where there is anything."""
+    everything = [entry for one in lists for entry in one]
+    return {**metadata, KEY: everything} if everything else dict(metadata)
