@@ -8,6 +8,7 @@ from typing import Any
 from workbench.archive import Archive
 from workbench.archive.reading import StoredArray
 from workbench.cli.source import print_result
+from workbench.cli.visible import visible_lines
 from workbench.codecs import Codec, Columns
 
 
@@ -54,7 +55,7 @@ def print_archive(described: Mapping[str, Any], archive: Archive, as_json: bool)
     if isinstance(provenance, Mapping):   # the codec stands above
         lines |= {f"made with {name}": value for name, value in provenance.items() if name != "codec"}
     print_result(lines, as_json)
-    print(archive.certificate)
+    print(visible_lines(str(archive.certificate)))
 
 
 def _of_its_kind(archive: Archive) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from workbench.archive import Archive
 from workbench.cli.progress import Progress, add_quiet
-from workbench.cli.source import add_archive, print_result
+from workbench.cli.source import add_archive, open_archive, print_result
 from workbench.cli.target import add_target, new_file, require_free
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     if suffix not in SUFFIXES:
         raise WorkbenchError(f"OUT must end in {' or '.join(SUFFIXES)}; got {options.out}")
     require_free(options.out, options.overwrite)
-    archive = Archive.open(options.archive)
+    archive = open_archive(options)
     with Progress(options.quiet) as progress:
         progress(None, f"decoding {options.archive}")
         start = time.perf_counter()

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from typing import Self, TextIO
 
+from workbench.cli.visible import visible
+
 REDRAW_SECONDS = 0.1
 LOG_SECONDS = 30.0
 BAR = 30   # characters
@@ -52,11 +54,12 @@ class Progress:
         if self._quiet or not self._is_due(what):
             return
         self._what, self._last = what, self._clock()
+        shown = visible(what)
         if self._live:
             columns = shutil.get_terminal_size().columns
-            print(ERASE + _bar(share, what)[: columns - 1], end="", file=self._stream, flush=True)
+            print(ERASE + _bar(share, shown)[: columns - 1], end="", file=self._stream, flush=True)
         else:
-            print(what if share is None else f"{what}: {share:.0%}", file=self._stream, flush=True)
+            print(shown if share is None else f"{shown}: {share:.0%}", file=self._stream, flush=True)
 
     def _is_due(self, what: str) -> bool:
         passed = self._clock() - self._last

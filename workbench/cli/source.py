@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from workbench.archive import Archive
+from workbench.cli.damaged import damage_told_apart
+from workbench.cli.visible import visible
 from workbench.data import Field, Particles
 from workbench.data.readers import open_file
 from workbench.errors import WorkbenchError
@@ -48,7 +50,14 @@ def open_source(options: argparse.Namespace) -> Particles | Field | Archive:
     given = {option: getattr(options, option) for option in given_options(options)}
     if given.get("box") == OPEN:
         given["box"] = None
-    return open_file(options.file, **given)
+    with damage_told_apart(options.file):
+        return open_file(options.file, **given)
+
+
+def open_archive(options: argparse.Namespace) -> Archive:
+    """Open the archive that was named; nothing is decoded yet."""
+    with damage_told_apart(options.archive):
+        return Archive.open(options.archive)
 
 
 def open_data(options: argparse.Namespace) -> Particles | Field:
@@ -75,7 +84,7 @@ def print_result(values: Mapping[str, Any], as_json: bool) -> None:
         return
     width = max(len(name) for name in values)
     for name, value in values.items():
-        print(f"{name.replace('_', ' '):<{width}}  {readable(value)}".rstrip())
+        print(visible(f"{name.replace('_', ' '):<{width}}  {readable(value)}".rstrip()))
 
 
 def readable(value: Any) -> str:
