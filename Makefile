@@ -30,7 +30,7 @@ help:    ## this list
 	@sed -n 's/^\([a-z]*\): .*## /  make \1\t/p' Makefile | expand -t 14
 
 demo: $(MADE)/core $(LIBRARY)    ## a snapshot, its groups, a table and demo.html; no browser needed
-	@.venv/bin/workbench demo
+	@.venv/bin/workbench demo --overwrite
 
 lab: $(MADE)/lab $(LIBRARY)    ## JupyterLab with the notebooks and panels, on this machine only
 	@.venv/bin/workbench lab

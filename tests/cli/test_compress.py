@@ -139,12 +139,13 @@ def test_an_archive_is_replaced_only_when_asked_for(run: Run, field: Path, tmp_p
     assert names(tmp_path) == {"field.npy", name}
 
 
-@pytest.mark.parametrize("target", ["field.npy", "folder", "other.zip"])
+@pytest.mark.parametrize("target", ["notes.npy", "folder", "other.zip"])
 def test_nothing_but_an_archive_is_overwritten(run: Run, field: Path, tmp_path: Path, target: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "thesis.tex").write_text("years")
     np.savez(tmp_path / "other.npz", a=1)
     (tmp_path / "other.npz").rename(tmp_path / "other.zip")
+    np.save(tmp_path / "notes.npy", np.arange(3))
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     refused = run("compress", field, tmp_path / target, "--abs", 0.5, "--overwrite")
     assert refused.status == 2

@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from pathlib import Path
 from typing import Any
 
 from workbench.archive import Archive, compress
 from workbench.archive.layout import is_archive
 from workbench.archive.request import ORDERS
+from workbench.archive.writing import require_suffix
 from workbench.cli.archives import describe_archive, print_archive, sizes
 from workbench.cli.cluster_options import add_clusters, chosen_clusters, require_particles
 from workbench.cli.codec_options import add_codec, chosen_codec
+from workbench.cli.leftovers import clear_leftovers
+from workbench.cli.notes import show_notes
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.source import add_file, open_source
 from workbench.cli.target import add_target, require_free
@@ -36,7 +38,7 @@ def add(commands: Any) -> None:
         description="Compress particles or a field; every value is decoded and checked against the bound first.",
     )
     add_file(parser, "IN")
-    add_target(parser, "archive to write: one file when it ends in .zip, else a folder (call it something.zarr)")
+    add_target(parser, "archive to write: one file if it ends in .zip, a folder if in .zarr or nothing")
     bounds = parser.add_argument_group("the bound (one of these; 0 asks for the same bits)")
     exclusive = bounds.add_mutually_exclusive_group(required=True)
     for name, (_, text) in BOUNDS.items():
@@ -82,9 +84,11 @@ def _bound(options: argparse.Namespace) -> Bound:
 
 def _require_target(options: argparse.Namespace) -> None:
     """Refuse now what could not be written in the end."""
-    target: Path = require_free(options.out, options.overwrite)
+    target = require_free(options.out, options.overwrite, options.file)
     if os.path.lexists(target) and not is_archive(target):
         raise WorkbenchError(f"only an archive is overwritten; {options.out} is none: move it away, or choose another name")
+    require_suffix(target)
+    show_notes(clear_leftovers(target))
 
 
 def _outcome(archive: Archive, seconds: float) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from workbench.archive import Archive
+from workbench.cli.leftovers import clear_leftovers
+from workbench.cli.notes import show_notes
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.source import add_archive, open_archive, print_result
 from workbench.cli.target import add_target, new_file, require_free
@@ -45,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     suffix = Path(options.out).suffix
     if suffix not in SUFFIXES:
         raise WorkbenchError(f"OUT must end in {' or '.join(SUFFIXES)}; got {options.out}")
-    require_free(options.out, options.overwrite)
+    show_notes(clear_leftovers(require_free(options.out, options.overwrite, options.archive)))
     archive = open_archive(options)
     with Progress(options.quiet) as progress:
         progress(None, f"decoding {options.archive}")
@@ -55,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
         arrays = arrays_of(data)
         main, *rest = arrays
         progress(None, f"writing {options.out}")
-        with new_file(options.out, options.overwrite) as file:
+        with new_file(options.out, options.overwrite, options.archive) as file:
             if suffix == ".npz":
                 np.savez(file, **arrays)   # type: ignore[arg-type]
             else:
