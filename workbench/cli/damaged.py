@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from workbench.archive.layout import ROOT, read_group
+from workbench.archive.document import from_bytes, unsealed
+from workbench.archive.layout import ROOT
 from workbench.archive.store import open_store
 from workbench.errors import GuaranteeBroken, WorkbenchError
 
@@ -60,9 +61,12 @@ def _is_small_file(path: Path) -> bool:
 
 
 def _what_is_wrong(path: str) -> str | None:
-    """What keeps its documents from being read; None when they can be."""
+    """What keeps its documents from being read; None when they are whole, whatever they say."""
     try:
-        read_group(open_store(path))
+        store = open_store(path)
+        documents = [key for key in store.keys() if key == ROOT or key.endswith(f"/{ROOT}")]   # noqa: SIM118
+        for key in documents:
+            unsealed(from_bytes(store.read(key), key), key)
     except WorkbenchError as error:
         return str(error)
-    return None
+    return None if ROOT in documents else f"it has no {ROOT}"

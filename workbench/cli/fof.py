@@ -13,7 +13,7 @@ from workbench import backend
 from workbench.cli.leftovers import clear_leftovers
 from workbench.cli.notes import show_notes
 from workbench.cli.progress import Progress, add_quiet
-from workbench.cli.source import KINDS, add_file, open_data, print_result
+from workbench.cli.source import KINDS, add_file, add_trust, open_data, print_result
 from workbench.cli.target import add_overwrite, new_file, require_free
 from workbench.clusters import Groups, friends_of_friends
 from workbench.data import Particles
@@ -28,6 +28,7 @@ def add(commands: Any) -> None:
         description="Find the friends-of-friends groups of a snapshot, exactly.",
     )
     add_file(parser, text=f"{KINDS}; or an archive")
+    add_trust(parser)
     parser.add_argument("-b", "--linking-length", type=float, default=0.2, help="linking length (default 0.2)")
     parser.add_argument("--unit", choices=("spacing", "length"), default="spacing", help="of the linking length")
     parser.add_argument("-m", "--min-members", type=int, default=20, help="smallest group to count (default 20)")

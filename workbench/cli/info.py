@@ -10,7 +10,7 @@ import numpy as np
 from workbench import backend
 from workbench.archive import Archive
 from workbench.cli.archives import describe_archive, print_archive
-from workbench.cli.source import KINDS, add_file, open_source, print_result
+from workbench.cli.source import KINDS, add_file, add_trust, open_source, print_result
 from workbench.data import Field, Particles
 
 
@@ -18,6 +18,7 @@ def add(commands: Any) -> None:
     """Add this command."""
     parser = commands.add_parser("info", help="say what a file holds", description="Say what a file holds.")
     add_file(parser, text=f"{KINDS}; or an archive")
+    add_trust(parser)
     parser.set_defaults(run=run)
 
 

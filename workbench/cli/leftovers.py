@@ -1,8 +1,8 @@
-"""What a killed run leaves beside its target NAME: `.NAME.xxxxxxxx.partial`, or what it was replacing, `.NAME.xxxxxxxx.old`.
+"""What a killed run leaves beside a target NAME: `.NAME.xxxxxxxx.partial`, and what it was replacing, `.NAME.xxxxxxxx.old`.
 
-Ctrl-C and SIGTERM leave nothing, `kill -9` and a power cut do. Whoever writes the same target again gets rid of partial files
-that are the user's own and in which nothing has changed for an hour: until then, another process may be writing. The `.old`
-ones are only named, since they may be the last copy.
+Ctrl-C and SIGTERM leave nothing, `kill -9` and a power cut do. Whoever writes the same target again removes partial files
+that are the user's own and in which nothing has changed for an hour: until then, another process may be writing. The
+`.old` ones are only named, since they may be the last copy.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ VALUE = r"""\([^()]*\)|\.\.\.|'[^']*'|"[^"]*"|[A-Za-z0-9_.+-]*[A-Za-z0-9_]|"""
 ASSIGNED = re.compile(rf"(?<![\w.(\[-])([a-z_]+)=({VALUE})")
 DEMANDED = re.compile(r"^([a-z_]+)(?= must | makes no sense)")
 QUOTED = re.compile(r"'([a-z_]+)'(?= (?:makes no sense|is not an option))")
+PYTHON_ALONE = re.compile(r"open it with damaged=True, or (?=run `workbench salvage`)")
 TAKEN = re.compile(r"(?<=: it takes )[a-z_, ]+$")
 
 
@@ -74,6 +75,7 @@ def in_options(sentence: str, options: Mapping[str, Option]) -> str:
         flags = [options[word].flag for word in found[0].split(", ") if word in options]
         return ", ".join(flags) or "no options"
 
+    sentence = PYTHON_ALONE.sub("", sentence)
     for pattern, translate in ((ASSIGNED, assigned), (DEMANDED, flag), (QUOTED, flag), (TAKEN, taken)):
         sentence = pattern.sub(translate, sentence)
     return sentence
