@@ -34,7 +34,7 @@ def compress_field(field: Field, request: Request) -> Archive:
     if field.mask is not None:
         arrays.append(encoding.encode_exactly("mask", field.mask, shape))
     described: dict[str, Any] = {"kind": "field", "spacing": list(field.spacing), "name": field.name}
-    return archive_of(arrays, described, chosen, field.metadata)
+    return archive_of(arrays, described, chosen, field.metadata, request.notes)
 
 
 def _block_shape(shape: tuple[int, ...], most: int) -> tuple[int, ...]:

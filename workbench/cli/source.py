@@ -32,9 +32,14 @@ OPTIONS = {
 }
 
 
-def add_file(parser: argparse.ArgumentParser, metavar: str = "FILE", text: str = KINDS, optional: bool = False) -> None:
-    """Add FILE, under this name, and its options to a command."""
-    parser.add_argument("file", metavar=metavar, nargs="?" if optional else None, help=text)
+def add_file(
+    parser: argparse.ArgumentParser, metavar: str = "FILE", text: str = KINDS, optional: bool = False, several: bool = False
+) -> None:
+    """Add FILE, under this name, and its options to a command; several are `files`."""
+    if several:
+        parser.add_argument("files", metavar=metavar, nargs="+", help=text)
+    else:
+        parser.add_argument("file", metavar=metavar, nargs="?" if optional else None, help=text)
     group = parser.add_argument_group(f"opening {metavar}")
     for option, meaning in OPTIONS.items():
         group.add_argument(_flag(option), type=_READ.get(option, str), help=meaning)
