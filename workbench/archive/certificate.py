@@ -78,6 +78,7 @@ class Certificate:
 
     promises: tuple[Promise, ...]
     checked: str = CHECKED
+    notes: tuple[str, ...] = ()   # what was unusual about the bound or the linking length
 
     def __getitem__(self, array: str) -> Promise:
         """The promise about an array."""
@@ -89,18 +90,21 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """The certificate, ready for JSON."""
-        return {"checked": self.checked, "promises": [promise.to_dict() for promise in self.promises]}
+        described = {"checked": self.checked, "promises": [promise.to_dict() for promise in self.promises]}
+        return described | ({"notes": list(self.notes)} if self.notes else {})
 
     @classmethod
     def from_dict(cls, described: Any) -> Certificate:
         """The certificate that `to_dict` described."""
         if not isinstance(described, Mapping) or not isinstance(described.get("promises"), list):
             raise WorkbenchError("the archive has no certificate that can be read")
-        return cls(tuple(map(Promise.from_dict, described["promises"])), str(described.get("checked", "")))
+        notes = tuple(str(note) for note in _list(described, "notes"))
+        return cls(tuple(map(Promise.from_dict, described["promises"])), str(described.get("checked", "")), notes)
 
     def __str__(self) -> str:
         lines = [line for promise in self.promises for line in (promise.describe(), *_figure_lines(promise))]
-        return "\n".join(["promised, and checked:", *(f"  {line}" for line in lines), f"  ({self.checked})"])
+        notes = (f"note: {note}" for note in self.notes)
+        return "\n".join(["promised, and checked:", *(f"  {line}" for line in lines), f"  ({self.checked})", *notes])
 
     __repr__ = __str__
 
@@ -110,7 +114,8 @@ class Certificate:
             figures = "; ".join(line.strip() for line in _figure_lines(promise))
             items.append(f"<li>{html.escape(promise.describe())}<br><small>{html.escape(figures)}</small></li>")
         checked = html.escape(self.checked)
-        return f"<div><strong>promised, and checked</strong><ul>{''.join(items)}</ul><small>{checked}</small></div>"
+        notes = "".join(f"<p><strong>note:</strong> {html.escape(note)}</p>" for note in self.notes)
+        return f"<div><strong>promised, and checked</strong><ul>{''.join(items)}</ul><small>{checked}</small>{notes}</div>"
 
 
 def summed(figures: Iterable[Figures]) -> dict[str, Any]:

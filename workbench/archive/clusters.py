@@ -139,6 +139,7 @@ def _details(correction: Correction, added: int) -> dict[str, Any]:
         "margin": correction.margin,
         "partition": [fingerprint(kept_labels(groups, members)) for groups in correction.groups],
         "groups": [groups.count(members) for groups in correction.groups],
+        "largest": [int(groups.sizes.max()) for groups in correction.groups],
         "groups_opened": correction.opened,
         "pairs_set_right": correction.needs,
         "edited": correction.edited,

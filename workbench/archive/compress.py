@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from workbench.archive.archive import Archive
 from workbench.archive.encoding import Progress
 from workbench.archive.fields import compress_field
 from workbench.archive.particles import compress_particles
+from workbench.archive.plausibility import notes_on
 from workbench.archive.request import Request
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
@@ -32,12 +34,14 @@ def compress(
 ) -> Archive:
     """Compress particles or a field so that the bound holds for every value, decoded and checked before this returns.
 
-    `codec` is a name or a codec with options; "auto" takes the house codec for particles and SZ3, if it is installed, for
-    fields. `order="free"` lets particles come back sorted along a curve, which is much smaller; `store_permutation` then
-    stores which is which. `velocities` bounds the error of velocities, which are exact otherwise; ids always are.
-    `progress` is called with the share that is done and what is being done, and ends the work by raising. If it has a
-    method `watch`, that is called with every step towards clusters that are to be kept: its number, phase, violations and
-    loss. Arrays count as fields; the mask of a NumPy masked array is kept with it.
+    A bound or a linking length that looks like one in another unit is named in `archive.certificate.notes`.
+
+    `codec` is a name or a codec with options; "auto" takes the built-in codec for particles, and SZ3, if installed, for
+    fields of floats. `order="free"` lets particles come back sorted along a curve: positions become much smaller, ids that
+    count the rows larger; `store_permutation` then stores which is which. `velocities` bounds the error of velocities, which
+    are exact otherwise; ids always are. `progress` is called with the share that is done and what is being done, and ends the
+    work by raising. If it has a method `watch`, that is called with every step towards clusters that are to be kept: its
+    number, phase, violations and loss. Arrays count as fields; the mask of a NumPy masked array is kept with it.
 
     >>> import workbench as wb
     >>> snapshot = wb.synthetic.cosmic_web(n=16, seed=1)
@@ -49,7 +53,12 @@ def compress(
     """
     request = Request(bound, codec, tuple(keep), order, progress, velocities, store_permutation, chunk_values)
     if isinstance(data, Particles):
-        return compress_particles(data, request)
+        return compress_particles(data, _noted(request, data))
     if velocities is not None or store_permutation or order == "free":
         raise WorkbenchError("velocities, store_permutation and order='free' are for particles; got a field")
-    return compress_field(Field.of(data), request)
+    field = Field.of(data)
+    return compress_field(field, _noted(request, field))
+
+
+def _noted(request: Request, data: Particles | Field) -> Request:
+    return replace(request, notes=notes_on(data, request.bound, request.keep, request.velocities))

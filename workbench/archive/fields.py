@@ -37,7 +37,7 @@ def compress_field(field: Field, request: Request) -> Archive:
     if field.mask is not None:
         arrays.append(encoding.encode_exactly("mask", field.mask, shape))
     described: dict[str, Any] = {"kind": "field", "spacing": list(field.spacing), "name": field.name}
-    return archive_of(arrays, described, chosen, field.metadata)
+    return archive_of(arrays, described, chosen, field.metadata, request.notes)
 
 
 def _require_for_integers(field: Field, request: Request, codec: Codec) -> None:

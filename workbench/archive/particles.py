@@ -54,7 +54,7 @@ def compress_particles(particles: Particles, request: Request) -> Archive:
         arrays += _exact("permutation", np.arange(len(particles), dtype=np.int32) if order is None else order, few)
     sorted_along = None if curve is None else dataclasses.asdict(curve)
     described = {"kind": "particles", "order": request.order, "box": particles.box, "curve": sorted_along}
-    return archive_of(arrays, described, codec, particles.metadata)
+    return archive_of(arrays, described, codec, particles.metadata, request.notes)
 
 
 def _promise_about_clusters(request: Request) -> KeepClusters | None:

@@ -11,6 +11,7 @@ from workbench.archive import document, provenance
 from workbench.archive.archive import Archive
 from workbench.archive.certificate import Certificate
 from workbench.archive.encoding import EncodedArray, Progress
+from workbench.archive.plausibility import notes_on_groups
 from workbench.codecs import Codec
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
@@ -30,6 +31,7 @@ class Request:
     velocities: Bound | None = None
     store_permutation: bool = False
     chunk_values: int | None = None
+    notes: tuple[str, ...] = ()   # what is unusual about it, for these data
 
     def __post_init__(self) -> None:
         for name, bound in (("bound", self.bound), ("velocities", self.velocities)):
@@ -57,10 +59,17 @@ class Request:
 
 
 def archive_of(
-    arrays: Sequence[EncodedArray], described: Mapping[str, Any], codec: Codec, metadata: Mapping[str, Any]
+    arrays: Sequence[EncodedArray],
+    described: Mapping[str, Any],
+    codec: Codec,
+    metadata: Mapping[str, Any],
+    notes: tuple[str, ...] = (),
 ) -> Archive:
     """The archive of these arrays, with its certificate and its history."""
-    certificate = Certificate(tuple(a.promise for a in arrays if a.promise is not None and a.layout.name != "extents"))
+    promises = tuple(a.promise for a in arrays if a.promise is not None and a.layout.name != "extents")
+    count = arrays[0].layout.shape[0]
+    groups = (note for promise in promises for kept in promise.keep for note in notes_on_groups(kept, count))
+    certificate = Certificate(promises, notes=(*notes, *groups))
     attributes = {
         **described,
         "certificate": certificate.to_dict(),

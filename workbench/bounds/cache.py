@@ -1,7 +1,8 @@
 """Runs that were measured before, by what they depend on: the content of the data, and all that was asked about them.
 
-Names of files or variables play no part, so that a cache cannot be out of date: other data, another option or another
-version of a codec is another key. Runs that failed are not kept; whatever was missing may be there next time.
+Names of files or variables play no part, so that a cache cannot be out of date: other data, another option, another version
+of a library or other code, of this package or of a codec from elsewhere, is another key. Runs that failed are not kept;
+whatever was missing may be there next time.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from workbench.archive import provenance
+from workbench.bounds.code import code_of
 from workbench.bounds.run import Question, Run
 from workbench.errors import WorkbenchError
 
 MOST_RUNS = 4096   # in memory; one takes a few kilobytes
-FORMAT = 1
+FORMAT = 2
 
 Where = str | os.PathLike[str] | bool | None
 
@@ -40,7 +42,7 @@ def key_of(digest: str, question: Question) -> str:
     """The key of a run: of the data (their digest) and of everything else that its figures depend on."""
     asked = question.to_dict()
     made_by = provenance.of(question.codec)   # the codec, the versions of what takes part, the kind of machine
-    return _hash(json.dumps([FORMAT, digest, asked, made_by], sort_keys=True))
+    return _hash(json.dumps([FORMAT, digest, asked, made_by, code_of(question.codec)], sort_keys=True))
 
 
 def cache_at(where: Where) -> Cache | None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from workbench.archive import Archive
 from workbench.archive.reading import StoredArray
+from workbench.cli.notes import show_notes
 from workbench.cli.source import print_result
+from workbench.cli.visible import visible_lines
 from workbench.codecs import Codec, Columns
 
 
@@ -43,18 +47,23 @@ def sizes(archive: Archive) -> dict[str, Any]:
     return {**found, "bits_per_particle": archive.bits_per_particle} if archive.kind == "particles" else found
 
 
-def print_archive(described: Mapping[str, Any], archive: Archive, as_json: bool) -> None:
-    """Print a description: for people, each array takes a line, and the certificate stands below in words."""
-    if as_json:
-        print_result(described, as_json)
+def print_archive(described: Mapping[str, Any], archive: Archive, options: argparse.Namespace) -> None:
+    """Print a description: for people, each array takes a line, and the certificate stands below in words.
+
+    What was unusual about the bound goes to standard error, where it is seen whatever becomes of the rest.
+    """
+    certificate = archive.certificate
+    show_notes(certificate.notes, options.parser)
+    if options.json:
+        print_result(described, True)
         return
     arrays, provenance = described.get("arrays", {}), described.get("provenance")
     lines = {name: value for name, value in described.items() if name not in ("arrays", "certificate", "provenance")}
     lines |= {f"array {name}": _in_words(array) for name, array in arrays.items()}
     if isinstance(provenance, Mapping):   # the codec stands above
         lines |= {f"made with {name}": value for name, value in provenance.items() if name != "codec"}
-    print_result(lines, as_json)
-    print(archive.certificate)
+    print_result(lines, False)
+    print(visible_lines(str(replace(certificate, notes=()))))
 
 
 def _of_its_kind(archive: Archive) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import get_args
 from workbench.clusters import KeepClusters
 from workbench.clusters.friends import Unit
 from workbench.clusters.keep.promise import Solver
-from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 
 LENGTHS = "--keep-clusters"
@@ -37,12 +36,6 @@ def chosen_clusters(options: argparse.Namespace) -> tuple[KeepClusters, ...]:
         if getattr(options, option) is not None:
             raise WorkbenchError(f"--{option.replace('_', '-')} needs {LENGTHS} B, to say at which linking length")
     return ()
-
-
-def require_particles(keep: tuple[KeepClusters, ...], data: Particles | Field, file: str) -> None:
-    """Refuse to keep the clusters of a field, which has none."""
-    if keep and not isinstance(data, Particles):
-        raise WorkbenchError(f"{LENGTHS} is for particles; {file} holds a field: leave it out")
 
 
 def _lengths(text: str) -> tuple[float, ...]:

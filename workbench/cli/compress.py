@@ -5,23 +5,29 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from pathlib import Path
 from typing import Any
 
 from workbench.archive import Archive, compress
 from workbench.archive.layout import is_archive
 from workbench.archive.request import ORDERS
+from workbench.archive.writing import require_suffix
 from workbench.cli.archives import describe_archive, print_archive, sizes
-from workbench.cli.cluster_options import add_clusters, chosen_clusters, require_particles
+from workbench.cli.cluster_options import add_clusters, chosen_clusters
 from workbench.cli.codec_options import add_codec, chosen_codec
+from workbench.cli.leftovers import clear_leftovers
+from workbench.cli.notes import show_notes
 from workbench.cli.progress import Progress, add_quiet
+from workbench.cli.safeguard_options import add_safeguards, chosen_safeguards, require_fitting
+from workbench.cli.scale import in_words, scale_of
 from workbench.cli.source import add_file, open_source
 from workbench.cli.target import add_target, require_free
+from workbench.clusters import KeepClusters
+from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Absolute, Bound, PointwiseRelative, Relative
+from workbench.guarantees import Absolute, Bound, PointwiseRelative, Relative, Safeguard
 
 BOUNDS: dict[str, tuple[type[Bound], str]] = {
-    "abs": (Absolute, "every value stays within EB of the original, in its own unit"),
+    "abs": (Absolute, "every value stays within EB of the original, in the unit that `workbench info` shows"),
     "rel": (Relative, "every value stays within EB times the range of all values"),
     "pointwise": (PointwiseRelative, "every value stays within EB times its own size"),
 }
@@ -36,34 +42,39 @@ def add(commands: Any) -> None:
         description="Compress particles or a field; every value is decoded and checked against the bound first.",
     )
     add_file(parser, "IN")
-    add_target(parser, "archive to write: one file when it ends in .zip, else a folder (call it something.zarr)")
+    add_target(parser, "archive to write: one file if it ends in .zip, a folder if in .zarr or nothing")
     bounds = parser.add_argument_group("the bound (one of these; 0 asks for the same bits)")
     exclusive = bounds.add_mutually_exclusive_group(required=True)
     for name, (_, text) in BOUNDS.items():
         exclusive.add_argument(f"--{name}", type=float, metavar="EB", help=text)
     add_codec(parser)
-    text = "whether particles keep their order, or may come back sorted along a curve, which is smaller (default keep)"
+    text = "keep the order of particles (default), or free: along a curve, which is smaller unless ids count the rows"
     parser.add_argument("--order", choices=ORDERS, default="keep", help=text)
+    velocities = parser.add_mutually_exclusive_group()
     text = "error bound of velocities, in their own unit (default: exact)"
-    parser.add_argument("--velocities-abs", type=float, metavar="EB", help=text)
+    velocities.add_argument("--velocities-abs", type=float, metavar="EB", help=text)
+    text = "the same, as a share of the range of all velocities"
+    velocities.add_argument("--velocities-rel", type=float, metavar="EB", help=text)
     text = "store which particle is which; without it, that follows from the original"
     parser.add_argument("--store-permutation", action="store_true", help=text)
     add_clusters(parser)
+    add_safeguards(parser)
     add_quiet(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Open the file, compress it, write the archive, print what came out."""
-    bound, codec, keep = _bound(options), chosen_codec(options), chosen_clusters(options)
-    velocities = None if options.velocities_abs is None else Absolute(options.velocities_abs)
+    bound, velocities, codec = _bound(options), _velocities(options), chosen_codec(options)
+    keep: tuple[KeepClusters | Safeguard, ...] = (*chosen_clusters(options), *chosen_safeguards(options))
     _require_target(options)
     with Progress(options.quiet) as progress:
         progress(None, f"reading {options.file}")
-        data = open_source(options)
-        if isinstance(data, Archive):
-            raise WorkbenchError(f"{options.file} is an archive: compress the original it was made from")
-        require_particles(keep, data, options.file)
+        data = _data(options)
+        require_fitting(keep, data, options.file)
+        scale = scale_of(data, bound)
+        if not (options.quiet or options.json):
+            progress.say(in_words(scale, bound))
         start = time.perf_counter()
         archive = compress(
             data, bound, codec, keep, options.order, progress, velocities=velocities,
@@ -72,8 +83,29 @@ def run(options: argparse.Namespace) -> int:
         seconds = time.perf_counter() - start
         progress(None, f"writing {options.out}")
         archive.save(options.out, options.overwrite)
-    print_archive({"file": options.file, "out": options.out, **_outcome(archive, seconds)}, archive, options.json)
+    outcome = {"file": options.file, "out": options.out, **_outcome(archive, seconds), **scale}
+    print_archive(outcome | {"left_out": _left_out(data, options)}, archive, options)
     return 0
+
+
+def _data(options: argparse.Namespace) -> Particles | Field:
+    data = open_source(options)
+    if isinstance(data, Archive):
+        raise WorkbenchError(f"{options.file} is an archive: compress the original it was made from")
+    return data
+
+
+def _left_out(data: Particles | Field, options: argparse.Namespace) -> list[str]:
+    """What the reader left behind in the file, by its own account."""
+    left_out = [str(sentence) for sentence in data.metadata.get("left_out", ())]
+    show_notes((f"left out: {sentence}" for sentence in left_out), options.parser)
+    return left_out
+
+
+def _velocities(options: argparse.Namespace) -> Bound | None:
+    if options.velocities_rel is not None:
+        return Relative(options.velocities_rel)
+    return None if options.velocities_abs is None else Absolute(options.velocities_abs)
 
 
 def _bound(options: argparse.Namespace) -> Bound:
@@ -82,9 +114,11 @@ def _bound(options: argparse.Namespace) -> Bound:
 
 def _require_target(options: argparse.Namespace) -> None:
     """Refuse now what could not be written in the end."""
-    target: Path = require_free(options.out, options.overwrite)
+    target = require_free(options.out, options.overwrite, options.file)
     if os.path.lexists(target) and not is_archive(target):
         raise WorkbenchError(f"only an archive is overwritten; {options.out} is none: move it away, or choose another name")
+    require_suffix(target)
+    show_notes(clear_leftovers(target))
 
 
 def _outcome(archive: Archive, seconds: float) -> dict[str, Any]:

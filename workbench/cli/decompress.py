@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 
 from workbench.archive import Archive
+from workbench.cli.numpy_files import add_numpy_target, main_array, require_numpy_target, write_arrays
 from workbench.cli.progress import Progress, add_quiet
-from workbench.cli.source import add_archive, print_result
-from workbench.cli.target import add_target, new_file, require_free
-from workbench.data import Field, Particles
+from workbench.cli.source import add_archive, open_archive, print_result
 from workbench.errors import WorkbenchError
 
-SUFFIXES = (".npy", ".npz")
 Region = tuple[tuple[float | None, float | None], ...]
 
 
@@ -28,8 +26,7 @@ def add(commands: Any) -> None:
         description="Decode an archive, or a region of it, and write it for NumPy.",
     )
     add_archive(parser, "IN")
-    text = "file to write: .npy for the positions or values alone, .npz for all that belongs to them"
-    add_target(parser, text)
+    add_numpy_target(parser)
     text = (
         "only this region, lower <= x < upper: of space for particles, of grid points for a field, where an end may be "
         "left out; write --region=-1:1,... when it begins with a minus sign"
@@ -42,41 +39,17 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Open the archive, decode it, write the file, print what is in it."""
-    suffix = Path(options.out).suffix
-    if suffix not in SUFFIXES:
-        raise WorkbenchError(f"OUT must end in {' or '.join(SUFFIXES)}; got {options.out}")
-    require_free(options.out, options.overwrite)
-    archive = Archive.open(options.archive)
+    require_numpy_target(options)
+    archive = open_archive(options)
     with Progress(options.quiet) as progress:
         progress(None, f"decoding {options.archive}")
         start = time.perf_counter()
         data = archive.decompress() if options.region is None else archive.read(_in_kind(archive, options.region))
         seconds = time.perf_counter() - start
-        arrays = arrays_of(data)
-        main, *rest = arrays
         progress(None, f"writing {options.out}")
-        with new_file(options.out, options.overwrite) as file:
-            if suffix == ".npz":
-                np.savez(file, **arrays)   # type: ignore[arg-type]
-            else:
-                np.save(file, arrays[main])
-    written, left_out = ([main], rest) if suffix == ".npy" else (list(arrays), [])
-    outcome = _outcome(options, archive, arrays[main], seconds)
-    print_result({**outcome, "arrays": written, "left_out": left_out}, options.json)
+        written = write_arrays(data, options)
+    print_result({**_outcome(options, archive, main_array(data), seconds), **written}, options.json)
     return 0
-
-
-def arrays_of(data: Particles | Field) -> dict[str, np.ndarray]:
-    """All that belongs together, by name, the positions or values first.
-
-    >>> list(arrays_of(Particles([[0.0, 0.5]], box=1.0, ids=[7])))
-    ['positions', 'ids', 'box']
-    """
-    if isinstance(data, Particles):
-        found = {"positions": data.positions, "velocities": data.velocities, "ids": data.ids, "box": data.box}
-    else:
-        found = {"values": data.values, "mask": data.mask, "spacing": data.spacing}
-    return {name: np.asarray(array) for name, array in found.items() if array is not None}
 
 
 def _outcome(options: argparse.Namespace, archive: Archive, decoded: np.ndarray, seconds: float) -> dict[str, Any]:

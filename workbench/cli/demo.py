@@ -6,14 +6,16 @@ import argparse
 import statistics
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from workbench.cli.demo_comparison import HEADER, SHARE, Comparison, compare_ways
 from workbench.cli.demo_page import page
+from workbench.cli.leftovers import clear_leftovers
+from workbench.cli.notes import show_notes
+from workbench.cli.target import add_overwrite, new_file, require_free
+from workbench.cli.visible import visible
 from workbench.clusters import Catalogue, Groups, catalogue, friends_of_friends
 from workbench.data import Particles, synthetic
-from workbench.errors import WorkbenchError
 
 LINKING_LENGTH = 0.2
 MIN_MEMBERS = 20
@@ -29,14 +31,13 @@ def add(commands: Any) -> None:
     parser.add_argument("-n", type=int, default=64, help="particles per axis (default 64)")
     parser.add_argument("--seed", type=int, default=0, help="which universe (default 0)")
     parser.add_argument("-o", "--out", default="demo.html", help="page to write (default demo.html)")
+    add_overwrite(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Simulate, find groups, compress, print two tables, write the page."""
-    target = Path(options.out)
-    if not target.resolve().parent.is_dir():
-        raise WorkbenchError(f"the folder {target.parent} does not exist; got --out {options.out}")
+    show_notes(clear_leftovers(require_free(options.out, options.overwrite)))
     _say(f"simulating {options.n}^3 particles ...")
     start = time.perf_counter()
     particles = synthetic.cosmic_web(n=options.n, seed=options.seed)
@@ -48,8 +49,9 @@ def run(options: argparse.Namespace) -> int:
     _say("compressing, with and without the clusters kept ...")
     comparison = compare_ways(particles, groups, MIN_MEMBERS)
     print(_comparison_table(comparison))
-    target.write_text(page(particles, groups, halos, searched, comparison), encoding="utf-8")
-    _say(f"wrote {target}: open it in a browser")
+    with new_file(options.out, options.overwrite) as file:
+        file.write(page(particles, groups, halos, searched, comparison).encode())
+    _say(f"wrote {visible(options.out)}: open it in a browser")
     return 0
 
 

@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 
 from workbench import backend
-from workbench.cli.source import KINDS, add_file, open_data, print_result
+from workbench.cli.leftovers import clear_leftovers
+from workbench.cli.notes import show_notes
+from workbench.cli.progress import Progress, add_quiet
+from workbench.cli.source import KINDS, add_file, add_trust, open_data, print_result
+from workbench.cli.target import add_overwrite, new_file, require_free
 from workbench.clusters import Groups, friends_of_friends
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
@@ -24,23 +28,30 @@ def add(commands: Any) -> None:
         description="Find the friends-of-friends groups of a snapshot, exactly.",
     )
     add_file(parser, text=f"{KINDS}; or an archive")
+    add_trust(parser)
     parser.add_argument("-b", "--linking-length", type=float, default=0.2, help="linking length (default 0.2)")
     parser.add_argument("--unit", choices=("spacing", "length"), default="spacing", help="of the linking length")
     parser.add_argument("-m", "--min-members", type=int, default=20, help="smallest group to count (default 20)")
     parser.add_argument("-o", "--out", metavar="NPZ", help="write labels, group sizes and the linking length to this file")
+    add_overwrite(parser)
+    add_quiet(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Open the file, find groups, print what they are."""
-    particles = open_data(options)
-    if not isinstance(particles, Particles):
-        raise WorkbenchError(f"friends of friends needs particles; {options.file} holds a field: {particles}")
-    start = time.perf_counter()
-    groups = friends_of_friends(particles, options.linking_length, options.unit)
-    elapsed = time.perf_counter() - start
-    if options.out:
-        save(groups, options.out)
+    _require_target(options)
+    with Progress(options.quiet) as progress:
+        progress(None, f"reading {options.file}")
+        particles = open_data(options)
+        if not isinstance(particles, Particles):
+            raise WorkbenchError(f"friends of friends needs particles; {options.file} holds a field: {particles}")
+        progress(None, "finding groups")
+        start = time.perf_counter()
+        groups = friends_of_friends(particles, options.linking_length, options.unit)
+        elapsed = time.perf_counter() - start
+        if options.out is not None:
+            _save(groups, options)
     found = {"file": options.file, **summary(particles, groups, options.min_members), "seconds": round(elapsed, 4)}
     print_result(found, options.json)
     return 0
@@ -61,12 +72,20 @@ def summary(particles: Particles, groups: Groups, min_members: int) -> dict[str,
     }
 
 
-def save(groups: Groups, path: str) -> None:
+def _require_target(options: argparse.Namespace) -> None:
+    """Refuse now what could not be written in the end."""
+    if options.out is None:
+        if options.overwrite:
+            raise WorkbenchError("--overwrite needs --out NPZ, to say what is replaced")
+        return
+    target = require_free(options.out, options.overwrite, options.file)
+    if Path(options.out).suffix != ".npz":
+        raise WorkbenchError(f"the result is written as .npz; got --out {options.out}")
+    show_notes(clear_leftovers(target))
+
+
+def _save(groups: Groups, options: argparse.Namespace) -> None:
     """Write the result where NumPy can read it back."""
-    target = Path(path)
-    if target.suffix != ".npz":
-        raise WorkbenchError(f"the result is written as .npz; got --out {path}")
-    if not target.parent.is_dir():
-        raise WorkbenchError(f"the folder {target.parent} does not exist")
     labels, ids, sizes = (backend.to_host(array) for array in (groups.labels, groups.ids, groups.sizes))
-    np.savez(target, labels=labels, ids=ids, sizes=sizes, linking_length=groups.linking_length)
+    with new_file(options.out, options.overwrite, options.file) as file:
+        np.savez(file, labels=labels, ids=ids, sizes=sizes, linking_length=groups.linking_length)

@@ -10,27 +10,66 @@ import numpy as np
 from workbench import backend
 from workbench.archive import Archive
 from workbench.cli.archives import describe_archive, print_archive
-from workbench.cli.source import KINDS, add_file, open_source, print_result
+from workbench.cli.failure import failed, status_of
+from workbench.cli.source import KINDS, add_file, add_trust, open_source, print_result
 from workbench.data import Field, Particles
 from workbench.data.readers import left_out
+from workbench.errors import WorkbenchError
 
 
 def add(commands: Any) -> None:
     """Add this command."""
     parser = commands.add_parser("info", help="say what a file holds", description="Say what a file holds.")
-    add_file(parser, text=f"{KINDS}; or an archive")
+    add_file(parser, text=f"{KINDS}; or an archive; several are described one after the other", several=True)
+    add_trust(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Open the file and describe it; what is in an archive is not decoded for that."""
+    """Open each file and describe it; what is in an archive is not decoded for that."""
+    if len(options.files) == 1:
+        options.file = options.files[0]
+        described, archive = _described(options)
+        _print(described, archive, options)
+        return 0
+    return _several(options)
+
+
+def _several(options: argparse.Namespace) -> int:
+    """The same for several: what is wrong with one does not keep the others from being described."""
+    found: list[dict[str, Any]] = []
+    status = 0
+    for file in options.files:
+        options.file = file
+        try:
+            described, archive = _described(options)
+        except WorkbenchError as error:
+            quiet = argparse.Namespace(**{**vars(options), "json": False})
+            status = status or failed(error, quiet)
+            found.append({"file": file, "error": str(error), "status": status_of(error)})
+            continue
+        found.append(described)
+        if not options.json:
+            _print(described, archive, options)
+            print()
+    if options.json:
+        print_result({"files": found, "status": status}, True)
+    return status
+
+
+def _described(options: argparse.Namespace) -> tuple[dict[str, Any], Archive | None]:
     data = open_source(options)
     if isinstance(data, Archive):
-        print_archive({"file": options.file, **describe_archive(data)}, data, options.json)
-        return 0
+        return {"file": options.file, **describe_archive(data)}, data
     described = describe_particles(data) if isinstance(data, Particles) else describe_field(data)
-    print_result({"file": options.file, **described}, options.json)
-    return 0
+    return {"file": options.file, **described}, None
+
+
+def _print(described: dict[str, Any], archive: Archive | None, options: argparse.Namespace) -> None:
+    if archive is not None:
+        print_archive(described, archive, options)
+    else:
+        print_result(described, options.json)
 
 
 def describe_particles(particles: Particles) -> dict[str, Any]:

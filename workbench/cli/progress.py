@@ -13,8 +13,11 @@ import time
 from collections.abc import Callable
 from typing import Self, TextIO
 
+from workbench.cli.visible import visible
+
 REDRAW_SECONDS = 0.1
 LOG_SECONDS = 30.0
+SOON = 2.0   # seconds before which nobody asks how long it takes
 BAR = 30   # characters
 ERASE = "\r\x1b[K"
 
@@ -37,30 +40,53 @@ class Progress:
         self._stream = sys.stderr if stream is None else stream
         self._live = self._stream.isatty()
         self._quiet, self._clock = quiet, clock
-        self._what = ""
-        self._last = clock()
+        self._shown = self._what = ""
+        self._last = self._began = clock()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._live and not self._quiet and self._what:
+        if self._live and not self._quiet and self._shown:
             print(ERASE, end="", file=self._stream, flush=True)
 
     def __call__(self, share: float | None, what: str) -> None:
         """Show how far it is, unless that was shown a moment ago."""
-        if self._quiet or not self._is_due(what):
+        now = self._clock()
+        if what != self._what:
+            self._what, self._began = what, now
+        if self._quiet or not self._is_due(now):
             return
-        self._what, self._last = what, self._clock()
+        left = _left(share, now - self._began)
+        self._shown, self._last = what, now
+        shown = visible(what)
         if self._live:
             columns = shutil.get_terminal_size().columns
-            print(ERASE + _bar(share, what)[: columns - 1], end="", file=self._stream, flush=True)
+            print(ERASE + (_bar(share, shown) + left)[: columns - 1], end="", file=self._stream, flush=True)
         else:
-            print(what if share is None else f"{what}: {share:.0%}", file=self._stream, flush=True)
+            print(shown if share is None else f"{shown}: {share:.0%}{left}", file=self._stream, flush=True)
 
-    def _is_due(self, what: str) -> bool:
-        passed = self._clock() - self._last
-        return what != self._what or passed >= REDRAW_SECONDS if self._live else passed >= LOG_SECONDS
+    def say(self, text: str) -> None:
+        """Print a line that stays."""
+        if not self._quiet:
+            print((ERASE if self._live else "") + visible(text), file=self._stream, flush=True)
+
+    def _is_due(self, now: float) -> bool:
+        passed = now - self._last
+        return self._what != self._shown or passed >= REDRAW_SECONDS if self._live else passed >= LOG_SECONDS
+
+
+def _left(share: float | None, passed: float) -> str:
+    """How long the rest will take at the pace so far, once that can be told.
+
+    >>> _left(0.25, 30.0), _left(0.5, 7200.0), _left(0.9, 0.2), _left(None, 10.0)
+    (', 1:30 left', ', 2:00:00 left', '', '')
+    """
+    if not share or share >= 1 or passed < SOON:
+        return ""
+    minutes, seconds = divmod(round(passed * (1 - share) / share), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f", {hours}:{minutes:02}:{seconds:02} left" if hours else f", {minutes}:{seconds:02} left"
 
 
 def _bar(share: float | None, what: str) -> str:

@@ -10,9 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from workbench.archive import Archive
+from workbench.archive import ARCHIVE, Archive
+from workbench.cli.damaged import damage_told_apart
+from workbench.cli.visible import visible
 from workbench.data import Field, Particles
 from workbench.data.readers import open_file
+from workbench.data.readers.source import Source
 from workbench.errors import WorkbenchError
 
 KINDS = "a snapshot, field or trajectory, recognised by its content"
@@ -30,9 +33,14 @@ OPTIONS = {
 }
 
 
-def add_file(parser: argparse.ArgumentParser, metavar: str = "FILE", text: str = KINDS, optional: bool = False) -> None:
-    """Add FILE, under this name, and its options to a command."""
-    parser.add_argument("file", metavar=metavar, nargs="?" if optional else None, help=text)
+def add_file(
+    parser: argparse.ArgumentParser, metavar: str = "FILE", text: str = KINDS, optional: bool = False, several: bool = False
+) -> None:
+    """Add FILE, under this name, and its options to a command; several are `files`."""
+    if several:
+        parser.add_argument("files", metavar=metavar, nargs="+", help=text)
+    else:
+        parser.add_argument("file", metavar=metavar, nargs="?" if optional else None, help=text)
     group = parser.add_argument_group(f"opening {metavar}")
     for option, meaning in OPTIONS.items():
         switch = {"action": "store_const", "const": True}
@@ -44,14 +52,40 @@ def add_file(parser: argparse.ArgumentParser, metavar: str = "FILE", text: str =
 def add_archive(parser: argparse.ArgumentParser, metavar: str) -> None:
     """Add the archive, under this name, that a command works on."""
     parser.add_argument("archive", metavar=metavar, help="what `workbench compress` wrote: a zip file or a folder")
+    add_trust(parser)
+
+
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """Add how far an archive from elsewhere is trusted."""
+    group = parser.add_argument_group("archives from elsewhere")
+    text = "only these codecs may decode it, besides the built-in ones; names separated by commas"
+    group.add_argument("--codecs", type=_names, metavar="A[,B...]", help=text)
+    group.add_argument("--most-bytes", type=_count, metavar="N", help="decode at most so many bytes")
+    text = "decode in this process, which is faster, what a made-up archive could crash it with"
+    group.add_argument("--no-isolation", dest="isolate", action="store_false", default=None, help=text)
+
+
+def given_trust(options: argparse.Namespace) -> dict[str, Any]:
+    """Which of these were given; an archive that was made here needs none."""
+    names = ("codecs", "most_bytes", "isolate")
+    return {name: value for name in names if (value := getattr(options, name, None)) is not None}
 
 
 def open_source(options: argparse.Namespace) -> Particles | Field | Archive:
     """Open FILE with the options that were given; of an archive, nothing is decoded yet."""
     given = {option: getattr(options, option) for option in given_options(options)}
+    if "archive" not in options or ARCHIVE.recognises(Source.at(options.file)):   # `verify`: ORIGINAL may be no archive
+        given |= given_trust(options)
     if given.get("box") == OPEN:
         given["box"] = None
-    return open_file(options.file, **given)
+    with damage_told_apart(options.file):
+        return open_file(options.file, **given)
+
+
+def open_archive(options: argparse.Namespace, **more: bool) -> Archive:
+    """Open the archive that was named, trusting it as far as the options say; nothing is decoded yet."""
+    with damage_told_apart(options.archive):
+        return Archive.open(options.archive, **given_trust(options), **more)
 
 
 def open_data(options: argparse.Namespace) -> Particles | Field:
@@ -78,7 +112,7 @@ def print_result(values: Mapping[str, Any], as_json: bool) -> None:
         return
     width = max(len(name) for name in values)
     for name, value in values.items():
-        print(f"{name.replace('_', ' '):<{width}}  {readable(value)}".rstrip())
+        print(visible(f"{name.replace('_', ' '):<{width}}  {readable(value)}".rstrip()))
 
 
 def readable(value: Any) -> str:
@@ -133,6 +167,18 @@ def _lengths(text: str) -> float | tuple[float, ...] | str:
         expected = f"a length, lengths separated by commas, or {OPEN}"
         raise argparse.ArgumentTypeError(f"expected {expected}; got {text!r}") from None
     return lengths[0] if len(lengths) == 1 else lengths
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _count(text: str) -> int:
+    """A whole number from 1 on, as 1000000 or 1e6."""
+    value = float(text)
+    if not (value.is_integer() and 1 <= value < 2**63):
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on; got {text!r}")
+    return int(value)
 
 
 def _shape(text: str) -> tuple[int, ...]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from workbench.archive import Archive, Damaged
 from workbench.archive.clusters import promised
+from workbench.cli.failure import failed
 from workbench.cli.progress import Progress, add_quiet
-from workbench.cli.source import add_archive, add_file, open_data, print_result, require_file
+from workbench.cli.source import add_archive, add_file, open_archive, open_data, print_result, require_file
+from workbench.cli.visible import visible, visible_lines
+from workbench.data import Field, Particles
 from workbench.errors import GuaranteeBroken
 from workbench.metrics import Report
 
@@ -20,8 +24,9 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "verify",
         help="check an archive against its checksums and its original",
-        description="Decode everything and hold it against the checksums and, when it is given, against the original. "
-        "The exit status is 0 when all is well, 1 when something is damaged or a promise is broken.",
+        description="Decode everything and check it against the checksums and, when it is given, against the original. "
+        "The exit status is 0 when all is well, and 1 when something is damaged, a promise is broken or ORIGINAL is "
+        "another one.",
     )
     add_archive(parser, "ARCHIVE")
     add_file(parser, ORIGINAL, "what the archive was made from", optional=True)
@@ -30,47 +35,63 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Verify, and print the outcome whatever it is; what is wrong is raised afterwards."""
+    """Verify, and print the outcome whatever it is."""
     require_file(options, ORIGINAL)
-    archive = Archive.open(options.archive)
+    archive = None
     try:
+        archive = open_archive(options)
         with Progress(options.quiet) as progress:
-            original = None
-            if options.file is not None:
-                progress(None, f"reading {options.file}")
-                original = open_data(options)
-            progress(None, f"verifying {options.archive}")
-            report = archive.verify(original)
+            report = _report(archive, options, progress)
     except GuaranteeBroken as error:
-        _print_failure(options, error, archive.damage())
-        raise
+        return _failed(options, error, archive.damage() if archive else [])
     if options.json:
         kept = promised(archive.certificate["positions"]) if archive.kind == "particles" else []
         print_result({**_outcome(options, report), "kept_clusters": kept}, True)
     else:
-        print(report)
+        print(visible_lines(str(report)))
     return 0
 
 
-def _print_failure(options: argparse.Namespace, error: GuaranteeBroken, damaged: list[Damaged]) -> None:
+def _report(archive: Archive, options: argparse.Namespace, progress: Progress) -> Report:
+    original = None
+    if options.file is not None:
+        progress(None, f"reading {options.file}")
+        original = open_data(options)
+        _require_alike(archive, original, options.file)
+    progress(None, f"verifying {options.archive}")
+    return archive.verify(original)
+
+
+def _require_alike(archive: Archive, original: Particles | Field, file: str) -> None:
+    """Data of another kind, shape or type are not what the archive was made from: a failed check, not wrong input."""
+    kind, values = ("particles", original.positions) if isinstance(original, Particles) else ("field", original.values)
+    given, layout = (kind, tuple(values.shape), values.dtype), archive.data.layout
+    if given != (archive.kind, layout.shape, layout.dtype):
+        held = _in_words(archive.kind, layout.shape, layout.dtype)
+        raise GuaranteeBroken(f"{file} is another original: the archive was made from {held}; it holds {_in_words(*given)}")
+
+
+def _in_words(kind: str, shape: tuple[int, ...], dtype: object) -> str:
+    return f"{'particles' if kind == 'particles' else 'a field'}, {' x '.join(map(str, shape))} {dtype}"
+
+
+def _failed(options: argparse.Namespace, error: GuaranteeBroken, damaged: list[Damaged]) -> int:
     """Name every damaged chunk; the sentence itself goes where errors go."""
-    if options.json:
-        print_result(_outcome(options, None, str(error), damaged), True)
     for found in [] if options.json else damaged:
-        print(f"damaged  {found.where}  {found.reason}")
+        print(visible(f"damaged  {found.where}  {found.reason}"))
+    return failed(error, options, _outcome(options, None, damaged))
 
 
-def _outcome(
-    options: argparse.Namespace, report: Report | None, error: str | None = None, damaged: list[Damaged] | None = None
-) -> dict[str, Any]:
+def _outcome(options: argparse.Namespace, report: Report | None, damaged: Sequence[Damaged] = ()) -> dict[str, Any]:
     """The same names whatever the outcome."""
     found = report.to_dict() if report is not None else {}
     return {
         "file": options.archive,
         "original": options.file,
-        "ok": error is None,
-        "error": error,
-        "damaged": [{"chunk": chunk.where, "reason": chunk.reason} for chunk in damaged or []],
+        "ok": report is not None,
+        "error": None,
+        "status": 0,
+        "damaged": [{"chunk": chunk.where, "reason": chunk.reason} for chunk in damaged],
         "figures": found.get("figures", {}),
         "checks": found.get("checks", []),
         "notes": found.get("notes", []),

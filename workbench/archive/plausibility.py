@@ -1,0 +1,142 @@
+"""Whether a bound or a linking length can be what the user means: notes for the certificate, never refusals.
+
+A bound in another unit than the data is kept and checked like any other, and may leave nothing of them: 0.01 for rain in
+metres per second. Only a comparison with the data shows it. The same holds for linking lengths: 2.8, meant in ångström and
+given in mean spacings, puts all particles into one group, which is then kept. Unusual requests may be intended, so they are
+noted and carried out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workbench import backend
+from workbench.backend import Array
+from workbench.clusters.keep import KeepClusters
+from workbench.data import Field, Particles
+from workbench.guarantees import Bound
+
+_PART = 2**20   # values that are looked at together
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The smallest and largest of some values, and their standard deviation."""
+
+    lower: float
+    upper: float
+    deviation: float
+
+    @property
+    def range(self) -> float:
+        """The largest less the smallest value."""
+        return self.upper - self.lower
+
+
+def spread_of(values: Array, mask: Array | None = None) -> Spread | None:
+    """The spread of all values that are finite and not masked; None when there are none.
+
+    >>> spread_of(np.array([1.0, 3.0, np.nan]))
+    Spread(lower=1.0, upper=3.0, deviation=1.0)
+    """
+    count, mean, squares, lower, upper = 0, 0.0, 0.0, math.inf, -math.inf
+    with np.errstate(over="ignore", invalid="ignore"):   # an overflow makes the deviation infinite or nan: nothing to note
+        for part in _parts(values, mask):
+            size, middle = int(part.size), float(part.mean())
+            change = middle - mean
+            squares += float(((part - middle) ** 2).sum()) + change * change * count * size / (count + size)
+            mean += change * size / (count + size)
+            count += size
+            lower, upper = min(lower, float(part.min())), max(upper, float(part.max()))
+    return Spread(lower, upper, math.sqrt(squares / count) if math.isfinite(squares) else math.inf) if count else None
+
+
+def notes_on(
+    data: Particles | Field, bound: Bound, keep: Sequence[Any] = (), velocities: Bound | None = None
+) -> tuple[str, ...]:
+    """What is unusual about this bound, the one for velocities and the linking lengths, for these data.
+
+    >>> from workbench.guarantees import Absolute
+    >>> notes_on(Field([1e-7, 2e-7, 4e-7]), Absolute(0.01))
+    ('the bound of values, 0.01, is larger than half their range, 3e-07: a single number for all of them would keep it',)
+    """
+    if isinstance(data, Field):
+        return tuple(_on_values("values", data.values, bound, data.mask))
+    notes = [*_on_positions(data, bound), *(note for kept in keep for note in _on_lengths(data, kept))]
+    if velocities is not None and data.velocities is not None:
+        notes += _on_values("velocities", data.velocities, velocities)
+    return tuple(notes)
+
+
+def notes_on_groups(kept: Mapping[str, Any], particles: int) -> tuple[str, ...]:
+    """What is unusual about groups that were kept, by the entry of the certificate.
+
+    >>> notes_on_groups({"lengths": [8.9], "largest": [990]}, 1000)
+    ('at linking length 8.9, 990 of 1,000 particles are one group: is this length meant?',)
+    """
+    return tuple(
+        f"at linking length {length:g}, {largest:,} of {particles:,} particles are one group: is this length meant?"
+        for length, largest in zip(kept.get("lengths", ()), kept.get("largest", ()), strict=False)
+        if largest > particles / 2
+    )
+
+
+def _on_values(name: str, values: Array, bound: Bound, mask: Array | None = None) -> Iterator[str]:
+    if _is_exact_or_relative(bound) or (spread := spread_of(values, mask)) is None or not spread.range > 0:
+        return
+    limit = bound.limit(np.array([spread.lower, spread.upper])).value
+    if limit > spread.range / 2:
+        yield (
+            f"the bound of {name}, {limit:g}, is larger than half their range, {spread.range:g}: a single number for "
+            "all of them would keep it"
+        )
+    elif limit > spread.deviation:
+        yield (
+            f"the bound of {name}, {limit:g}, is larger than their standard deviation, {spread.deviation:g}: most of "
+            "their variation may be lost"
+        )
+
+
+def _on_positions(particles: Particles, bound: Bound) -> Iterator[str]:
+    if _is_exact_or_relative(bound) or not particles.spacing > 0:
+        return
+    limit = bound.limit(np.array([*particles.lower.tolist(), *particles.upper.tolist()])).value
+    if limit > particles.spacing:
+        yield (
+            f"the bound of positions, {limit:g}, is larger than the mean spacing of particles, {particles.spacing:g}: "
+            "structure below that may be lost"
+        )
+
+
+def _is_exact_or_relative(bound: Bound) -> bool:
+    """Whether the bound needs no comparison with the spread of the data."""
+    return bound.eb == 0 or bound.limit(np.ones(1)).relative
+
+
+def _on_lengths(particles: Particles, kept: Any) -> Iterator[str]:
+    if not isinstance(kept, KeepClusters) or not particles.spacing > 0 or len(particles) < 2:
+        return
+    for length in kept.lengths(particles):
+        if length > particles.spacing:
+            unit = "; if it was meant in the unit of positions, say unit='length'" if kept.unit == "spacing" else ""
+            yield (
+                f"the linking length is {length / particles.spacing:.3g} mean spacings, {length:g} in the unit of "
+                f"positions: beyond 1, most particles are usually one group{unit}"
+            )
+
+
+def _parts(values: Array, mask: Array | None) -> Iterator[Array]:
+    """The valid values in float64, a part at a time."""
+    xp = backend.namespace(values)
+    flat, hidden = values.reshape(-1), None if mask is None else mask.reshape(-1)
+    for start in range(0, flat.size, _PART):
+        part = flat[start : start + _PART].astype(xp.float64)
+        valid = xp.isfinite(part)
+        part = part[valid if hidden is None else valid & ~hidden[start : start + _PART]]
+        if part.size:
+            yield part

@@ -1,0 +1,72 @@
+"""Whether something that cannot be opened was an archive once: damage (status 1) rather than wrong input (status 2).
+
+A cut zip file or a torn root document does not say any more that it is an archive, so opening it ends as it does for any
+foreign file. Whoever runs `verify` over a tape of archives must be able to tell the two apart.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from workbench.archive.document import from_bytes, unsealed
+from workbench.archive.layout import ROOT
+from workbench.archive.store import open_store
+from workbench.errors import GuaranteeBroken, WorkbenchError
+
+_HEADER = struct.Struct("<4s22xHH")   # of the first member of a zip file
+_MEMBER = re.compile(rb"[a-z]+/(c/[0-9/]+|zarr\.json)|zarr\.json")
+_OURS = b"lossbench"
+_MOST_BYTES = 2**24
+
+
+@contextmanager
+def damage_told_apart(path: str) -> Iterator[None]:
+    """Turn an error about opening what was an archive, and cannot be opened any more, into the damage behind it."""
+    try:
+        yield
+    except WorkbenchError as error:
+        if not isinstance(error, GuaranteeBroken) and was_archive(Path(path)) and (reason := _what_is_wrong(path)):
+            raise GuaranteeBroken(f"{path} is a damaged archive: {reason}") from error
+        raise
+
+
+def was_archive(path: Path) -> bool:
+    """Whether a file begins, or a folder is laid out, as Lossbench's archives are."""
+    try:
+        return _has_our_documents(path) if path.is_dir() else _begins_like_ours(path)
+    except (OSError, ValueError):
+        return False
+
+
+def _begins_like_ours(path: Path) -> bool:
+    with path.open("rb") as file:
+        header = file.read(_HEADER.size)
+        if len(header) < _HEADER.size or not header.startswith(b"PK\x03\x04"):
+            return False
+        name = file.read(_HEADER.unpack(header)[1])
+    return _MEMBER.fullmatch(name) is not None
+
+
+def _has_our_documents(folder: Path) -> bool:
+    documents = [folder / ROOT, *folder.glob(f"*/{ROOT}")]
+    return any(_OURS in document.read_bytes() for document in documents if _is_small_file(document))
+
+
+def _is_small_file(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size <= _MOST_BYTES
+
+
+def _what_is_wrong(path: str) -> str | None:
+    """What keeps its documents from being read; None when they are whole, whatever they say."""
+    try:
+        store = open_store(path)
+        documents = [key for key in store.keys() if key == ROOT or key.endswith(f"/{ROOT}")]   # noqa: SIM118
+        for key in documents:
+            unsealed(from_bytes(store.read(key), key), key)
+    except WorkbenchError as error:
+        return str(error)
+    return None if ROOT in documents else f"it has no {ROOT}"

@@ -1,0 +1,80 @@
+"""How a command fails: an exit status, one sentence on standard error and, with `--json`, one object on standard output."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import traceback
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from workbench.cli.ending import Ended
+from workbench.cli.visible import visible
+from workbench.cli.words import in_options, options_of
+from workbench.errors import GuaranteeBroken, WorkbenchError
+
+DONE, BROKEN, WRONG, UNEXPECTED, INTERRUPTED, UNHEARD = 0, 1, 2, 70, 130, 141
+SIGNALLED = 128   # and the number of the signal, as shells count
+DEBUG = "LOSSBENCH_DEBUG"
+
+
+class WrongUsage(WorkbenchError):
+    """Arguments that no command takes."""
+
+    def __init__(self, message: str, usage: str) -> None:
+        super().__init__(message)
+        self.usage = usage
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that leaves it to `failed` to say what is wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing and exiting."""
+        raise WrongUsage(message, self.format_usage())
+
+
+def failed(error: BaseException, options: argparse.Namespace, described: Mapping[str, Any] | None = None) -> int:
+    """Say why a command failed; its exit status is returned. `described` is what else belongs to the JSON object."""
+    status, reason = status_of(error), reason_for(error)
+    if "parser" in options:
+        reason = in_options(reason, options_of(options.parser))
+    if isinstance(error, WrongUsage):
+        print(error.usage, end="", file=sys.stderr)
+    if getattr(options, "debug", False) or os.environ.get(DEBUG):
+        traceback.print_exception(error, file=sys.stderr)
+    print(f"workbench: {visible(reason)}", file=sys.stderr)
+    if getattr(options, "json", False):
+        print(json.dumps({**(described or {}), "error": reason, "status": status}, allow_nan=False), flush=True)
+    return status
+
+
+def status_of(error: BaseException) -> int:
+    """The exit status that says what kind of failure this is.
+
+    >>> status_of(GuaranteeBroken()), status_of(WorkbenchError()), status_of(KeyError()), status_of(KeyboardInterrupt())
+    (1, 2, 70, 130)
+    """
+    if isinstance(error, Ended):
+        return SIGNALLED + error.number
+    kinds = ((GuaranteeBroken, BROKEN), ((WorkbenchError, MemoryError, OSError), WRONG), (KeyboardInterrupt, INTERRUPTED))
+    return next((status for kind, status in kinds if isinstance(error, kind)), UNEXPECTED)
+
+
+def reason_for(error: BaseException) -> str:
+    """The failure in one sentence.
+
+    >>> reason_for(KeyError("x"))
+    "an unexpected error, KeyError: 'x'; --debug shows where: please report it"
+    """
+    if isinstance(error, WorkbenchError | Ended):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory ({str(error) or 'no more could be had'})"
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    if isinstance(error, OSError):
+        return f"the system refuses: {error}"
+    return f"an unexpected error, {type(error).__name__}: {error}; --debug shows where: please report it"

@@ -1,0 +1,85 @@
+"""`workbench salvage IN OUT`: what is undamaged in an archive, for NumPy, and a list of what is lost.
+
+The exit status is 0 when nothing was lost, and 1 when something was, though OUT is written then, too: a script over many
+archives must see which of them are not whole.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from workbench.archive import Archive, Damaged
+from workbench.cli.failure import BROKEN, DONE
+from workbench.cli.numpy_files import add_numpy_target, main_array, require_numpy_target, write_arrays
+from workbench.cli.progress import Progress, add_quiet
+from workbench.cli.source import add_archive, open_archive, print_result
+from workbench.cli.visible import visible
+from workbench.data import Field, Particles
+from workbench.errors import GuaranteeBroken
+
+
+def add(commands: Any) -> None:
+    """Add this command."""
+    parser = commands.add_parser(
+        "salvage",
+        help="save what is undamaged in a damaged archive",
+        description="Decode whatever is undamaged, write it for NumPy, and list what is lost. Damaged particles are left "
+        "out; lost values of a field are NaN and masked. The exit status is 1 when something was lost.",
+    )
+    add_archive(parser, "IN")
+    add_numpy_target(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_quiet(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Open as much of the archive as there is, write what is whole, list the rest."""
+    require_numpy_target(options)
+    archive = _opened(options)
+    with Progress(options.quiet) as progress:
+        progress(None, f"decoding {options.archive}")
+        data, damage = archive.salvage()
+        progress(None, f"writing {options.out}")
+        written = write_arrays(data, options)
+    lost = _lost(archive, data) if damage else 0
+    outcome = {**_outcome(options, archive, data), **written, "lost": lost}
+    if options.json:
+        print_result({**outcome, "status": BROKEN if damage else DONE, "damaged": _listed(damage)}, True)
+    else:
+        print_result(outcome, False)
+        for found in damage:
+            print(visible(f"damaged  {found.where}  {found.reason}"))
+    return BROKEN if damage else DONE
+
+
+def _opened(options: argparse.Namespace) -> Archive:
+    try:
+        return open_archive(options)
+    except GuaranteeBroken:   # its documents are damaged, or the zip file is cut
+        return open_archive(options, damaged=True)
+
+
+def _outcome(options: argparse.Namespace, archive: Archive, data: Particles | Field) -> dict[str, Any]:
+    main = main_array(data)
+    return {
+        "file": options.archive,
+        "out": options.out,
+        "holds": archive.kind,
+        "shape": list(main.shape),
+        "dtype": str(main.dtype),
+    }
+
+
+def _lost(archive: Archive, data: Particles | Field) -> int:
+    """How many particles are gone or, of a field, how many values: those that are NaN and masked."""
+    if isinstance(data, Particles):
+        return len(archive) - len(data)
+    return 0 if data.mask is None else int(np.count_nonzero(np.isnan(data.values) & data.mask))
+
+
+def _listed(damage: list[Damaged]) -> list[dict[str, str]]:
+    return [{"chunk": found.where, "reason": found.reason} for found in damage]

@@ -1,0 +1,44 @@
+"""How large a bound is beside the data, shown before they are compressed: a bound in another unit is seen at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from workbench.archive.plausibility import spread_of
+from workbench.cli.source import readable
+from workbench.data import Field, Particles
+from workbench.guarantees import Bound
+
+
+def scale_of(data: Particles | Field, bound: Bound) -> dict[str, Any]:
+    """The range of a field, or the mean spacing and extent of particles, and the number that the bound comes to.
+
+    >>> from workbench.guarantees import Relative
+    >>> scale_of(Field([1.0, 2.0, 5.0], metadata={"units": "K"}), Relative(0.01))
+    {'range': 4.0, 'lower': 1.0, 'upper': 5.0, 'units': 'K', 'limit': 0.04}
+    """
+    if isinstance(data, Particles):
+        ends = np.array([*data.lower.tolist(), *data.upper.tolist()])
+        found: dict[str, Any] = {"mean_spacing": data.spacing, "extent": list(data.lengths)}
+    else:
+        spread = spread_of(data.values, data.mask)
+        ends = np.array([spread.lower, spread.upper] if spread else [0.0])
+        found = {"range": spread.range, "lower": spread.lower, "upper": spread.upper} if spread else {"range": None}
+        if (units := data.metadata.get("units")) is not None:
+            found["units"] = str(units)
+    limit = bound.limit(ends)
+    return {**found, "limit": None if limit.relative else limit.value}
+
+
+def in_words(scale: dict[str, Any], bound: Bound) -> str:
+    """The same in a line.
+
+    >>> from workbench.guarantees import Absolute
+    >>> in_words({"range": 3.2e-7, "limit": 0.01}, Absolute(0.01))
+    'range 3.2e-07, bound 0.01'
+    """
+    parts = [f"{name.replace('_', ' ')} {readable(value)}" for name, value in scale.items() if name != "limit"]
+    limit = scale["limit"]
+    return ", ".join([*parts, f"bound {bound.eb:g} of each value" if limit is None else f"bound {limit:g}"])
