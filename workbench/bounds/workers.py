@@ -1,9 +1,7 @@
 """Runs in processes of their own: several codecs hold Python's lock, and any of them may crash.
 
-Each process is a fresh interpreter, not a fork, after which OpenMP hangs; and it is started by its own command instead of
-by `multiprocessing`, which would import the caller's script again, and so sweep again. Questions and answers are lines of
-JSON; the data are in a file that all of them map. A process whose questions end, because its parent has gone, ends
-after the run that it is at.
+Each process is a fresh interpreter (`workbench.children`). Questions and answers are lines of JSON; the data are in a file
+that all of them map. A process whose questions end, because its parent has gone, ends after the run that it is at.
 
 Every process has one thread, so that the times of runs that share a machine can be compared.
 """
@@ -14,14 +12,13 @@ import contextlib
 import json
 import os
 import selectors
-import signal
 import subprocess
-import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
+from workbench import children
 from workbench.bounds.parts import shared
 from workbench.bounds.run import Question, Run
 from workbench.data import Field, Particles
@@ -29,13 +26,8 @@ from workbench.errors import WorkbenchError
 
 POLL_SECONDS = 0.05   # how often to ask whether it was cancelled
 LAST_WORDS = 4096     # bytes of what a process said before it died
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
-# An interrupt from the keyboard goes to all processes of a terminal; only the parent should answer it.
 PROGRAM = """
-import json, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-sys.path[:] = json.loads(sys.argv[2])
 from workbench.bounds.worker import main
 main(int(sys.argv[1]))
 """
@@ -72,10 +64,8 @@ class _Worker:
         self.alive = True
         self._asked: tuple[int, Question] | None = None
         self._log = tempfile.TemporaryFile(prefix="lossbench-")   # noqa: SIM115 - closed by `end`
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", PROGRAM, str(file), json.dumps(sys.path)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, pass_fds=[file], text=True,
-            env={**os.environ, **ONE_THREAD},
+        self._process = children.start(
+            PROGRAM, file, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -113,8 +103,7 @@ class _Worker:
 
     def _end_of_it(self) -> str:
         """What ended it, and its last words."""
-        status = self._process.wait()
-        how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+        how = children.how_it_ended(self._process)
         self._log.seek(max(self._log.seek(0, os.SEEK_END) - LAST_WORDS, 0))
         words = self._log.read().decode("utf-8", "replace").split("\n")
         last = next((line.strip() for line in reversed(words) if line.strip()), "")

@@ -80,7 +80,8 @@ class Codec(ABC):
 
     `relative` codecs understand a relative tolerance; the others get the logarithms of the values instead. `lossless`
     ones ignore the tolerance. `finite` ones cannot take NaN or infinities. `dimensions` and `dtypes` are what `_encode`
-    can take, and `most_values` how many at once; larger arrays come in pieces.
+    can take, and `most_values` how many at once; larger arrays come in pieces. `contained` ones decode any bytes, even
+    forged ones, without harm and in about the memory of the result; files with others are decoded in another process.
     """
 
     id: ClassVar[str]
@@ -92,6 +93,7 @@ class Codec(ABC):
     finite: ClassVar[bool] = True
     holds_gil: ClassVar[bool] = False     # threads do not help
     on_device: ClassVar[bool] = False     # takes CuPy arrays too
+    contained: ClassVar[bool] = False     # decoding forged bytes is harmless
     dimensions: ClassVar[tuple[int, ...]] = (1, 2, 3, 4)
     dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64")
     most_values: ClassVar[int] = 2**28

@@ -39,6 +39,7 @@ class Prequantised(InPieces):
     id: ClassVar[str] = "prequantised"
     title: ClassVar[str] = "Prequantised: lattice, differences, pcodec"
     module: ClassVar[str | None] = "pcodec"
+    contained: ClassVar[bool] = True
 
     level: int = option(LEVEL, "how hard pcodec looks for fewer bits", minimum=0, maximum=12)
 
