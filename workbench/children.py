@@ -25,11 +25,11 @@ sys.path[:] = json.loads(sys.argv[2])
 
 
 def start(program: str, file: int, **streams: Any) -> subprocess.Popen:
-    """A process that imports what this one can import and runs `program`, with the number of a file in `sys.argv[1]`.
+    r"""A process that imports what this one can import and runs `program`, with the number of a file in `sys.argv[1]`.
 
     >>> process = start("print(sys.argv[1])", 2, stdout=subprocess.PIPE, text=True)
     >>> process.communicate()[0]
-    '2\\n'
+    '2\n'
     """
     command: Sequence[str] = [sys.executable, "-P", "-c", PREPARE + program, str(file), json.dumps(sys.path)]
     return subprocess.Popen(command, pass_fds=[file], env={**os.environ, **ONE_THREAD}, **streams)

@@ -30,6 +30,10 @@ class CodecFailed(WorkbenchError):
     """A codec raised, or returned something that cannot be what was asked for."""
 
 
+class EncoderRaised(CodecFailed):
+    """A codec raised while it encoded, and did not say what it expects: wrong options, or a mistake in it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tolerance:
     """The largest error to aim at: in the unit of the values, or relative to each value. Zero asks for all bits.
@@ -120,7 +124,8 @@ class Codec(ABC):
         except WorkbenchError:
             raise
         except Exception as error:
-            raise CodecFailed(f"{self.id} could not encode {_describe(values)}: {type(error).__name__}: {error}") from error
+            reason = f"{self.id} could not encode {_describe(values)}: {type(error).__name__}: {error}"
+            raise EncoderRaised(reason) from error
 
     def _decode_on(self, xp: Any, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> Array:
         """The array in the memory of this namespace; a codec that can decode on a GPU overrides it."""

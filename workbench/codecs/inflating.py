@@ -1,8 +1,8 @@
 """Decompression into an array of known size.
 
 A few bytes can inflate to gigabytes, and numcodecs decodes all of them before anybody can see how many there are. Here the
-compressors that can be stopped are stopped: at one byte more than is due, which shows that the data are wrong. Decompression
-does not depend on the options that the data were compressed with.
+compressors that can be stopped are stopped, at one byte more than is due: then the data are wrong. Decompression does not
+depend on the options that the data were compressed with.
 """
 
 from __future__ import annotations
