@@ -42,7 +42,7 @@ def compared(recorded: Any, codec: Codec) -> str:
     here = versions(codec)
     if not isinstance(recorded, Mapping):
         return f"it was written with unknown versions; {_listed(here)} are installed"
-    before = {name: f"{recorded.get(name, 'unknown')!s:.40}" for name in here}
+    before = {name: _printable(recorded.get(name, "unknown")) for name in here}
     other = [name for name in here if before[name] != here[name]]
     if not other:
         return f"it was written with {_listed(here)}, which are installed"
@@ -72,6 +72,11 @@ def _plain(value: Any) -> Any:
         return value
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
     return text[:LONGEST]
+
+
+def _printable(recorded: Any) -> str:
+    """What a file says, short and without control characters."""
+    return "".join(letter if letter.isprintable() else "?" for letter in str(recorded)[:40])
 
 
 def _listed(found: Mapping[str, str]) -> str:

@@ -1,6 +1,8 @@
 """The processes that decode: started when first needed, kept for the next request, ended with this process.
 
-As many as there are processors may work at once, each for one thread. One that dies is replaced.
+As many as there are processors may work at once, each for one thread. One that dies is replaced. Before it dies, a library
+may have spoilt the memory that it shares with whatever is decoded next. So a decoder is not used again after a failure, and
+where one that was used before crashes, another attempt is made by a fresh one.
 """
 
 from __future__ import annotations
@@ -11,8 +13,7 @@ import os
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 from workbench import children
@@ -39,10 +40,15 @@ class TookTooLong(CodecFailed):
     """A decoder used up its time."""
 
 
+class Crashed(CodecFailed):
+    """A decoder ended without an answer."""
+
+
 class Decoder:
     """One process that decodes."""
 
     def __init__(self) -> None:
+        self.requests = 0
         self._link, theirs = socket.socketpair()
         with theirs:
             quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
@@ -61,6 +67,7 @@ class Decoder:
 
     def answer(self, request: Mapping[str, Any], file: SharedFile, limits: Limits) -> dict[str, Any]:
         """What it says to a request; an error that says how it ended when it does that instead."""
+        self.requests += 1
         try:
             with contextlib.suppress(OSError):   # it has died: that it says nothing will tell
                 send(self._link, request, file)
@@ -73,7 +80,7 @@ class Decoder:
         how = self._end_of_it()
         if how in _TOO_LONG:
             raise TookTooLong(f"its decoder took more than {_TOO_LONG[how].format(**vars(limits))}")
-        raise CodecFailed(f"its decoder ended with {how}")
+        raise Crashed(f"its decoder ended with {how}")
 
     def end(self) -> None:
         """End it at once: it has nothing to lose."""
@@ -112,16 +119,22 @@ class _Pool:
         self.room = threading.BoundedSemaphore(max(os.cpu_count() or 1, 1))
         self.idle: list[Decoder] = []
 
-    @contextmanager
-    def decoder(self) -> Iterator[Decoder]:
-        """A decoder that nobody else uses."""
+    def answer(self, request: Mapping[str, Any], file: SharedFile, limits: Limits) -> dict[str, Any]:
+        """What a decoder that nobody else uses says to a request."""
         with self.room:
             decoder = self._taken() or Decoder()
             try:
-                yield decoder
-            finally:
-                if decoder.alive:
-                    self.idle.append(decoder)
+                answer = decoder.answer(request, file, limits)
+            except Crashed:
+                if decoder.requests == 1:
+                    raise
+                decoder = Decoder()
+                answer = decoder.answer(request, file, limits)
+            if "found" in answer:
+                self.idle.append(decoder)
+            else:
+                decoder.end()
+            return answer
 
     def _taken(self) -> Decoder | None:
         while self.idle:
@@ -148,8 +161,7 @@ def ask(request: Mapping[str, Any], file: SharedFile, limits: Limits) -> Any:
     """What some decoder finds. `CodecFailed` when it fails or dies; `CannotIsolate` when the codec is not known there."""
     if os.name != "posix":
         raise CannotIsolate(f"decoding in another process with limits needs Linux or another POSIX system: {_ADVICE}")
-    with _pool.decoder() as decoder:
-        answer = decoder.answer({**request, "limits": vars(limits)}, file, limits)
+    answer = _pool.answer({**request, "limits": vars(limits)}, file, limits)
     if "unknown" in answer:
         raise CannotIsolate(f"another process cannot make the codec ({answer['unknown']}): {_ADVICE}")
     if "failed" in answer:
