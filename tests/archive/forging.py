@@ -21,7 +21,7 @@ def with_payload(archive: wb.Archive, number: int, payload: bytes, path: Path) -
     layout, entries = archive.data.layout, parts(archive)
     key = [layout.chunk_key(index) for index in layout.chunk_indices()][number]
     opened = unpack(entries[key], key)
-    sections = {tag: bytes(part) for tag, part in opened.sections.items()}
+    sections = {"dcrc": bytes(opened.section("dcrc"))}
     sections["code"] = pieces.join(archive.codec.id, [payload], opened.shape, layout.dtype, 2**30)
     return write(path, {**entries, key: pack(opened.shape, sections)}.items(), overwrite=True), key
 

@@ -30,7 +30,7 @@ def path(tmp_path):
 
 @needs_sz3
 def test_a_codec_that_is_not_allowed_is_refused_by_name(path):
-    with pytest.raises(WorkbenchError, match="velocities in some.zip needs the codec 'sz3', and codecs= allows 'zfp': add"):
+    with pytest.raises(WorkbenchError, match=r"velocities in some.zip needs the codec 'sz3', and codecs= allows 'zfp'"):
         wb.open(path, codecs=["zfp"])
     with pytest.raises(WorkbenchError, match="and codecs= allows built-in ones only: add it there"):
         Archive.open(path, codecs=[])
@@ -47,7 +47,7 @@ def test_built_in_codecs_are_always_allowed(codec, tmp_path):
 
 def test_the_codec_inside_columns_counts(tmp_path):
     saved = wb.compress(samples.particles(100), wb.Absolute(0.1), "zfp").save(tmp_path / "some.zip")
-    with pytest.raises(WorkbenchError, match="positions in some.zip needs the codec 'zfp'"):
+    with pytest.raises(WorkbenchError, match=r"positions in some.zip needs the codec 'zfp'"):
         wb.open(saved, codecs=["sz3"])
     assert len(wb.open(saved, codecs=["zfp"]).decompress()) == 100
 
@@ -72,8 +72,9 @@ def test_no_call_decodes_to_more_bytes_than_allowed(tmp_path):
     made = wb.compress(values, wb.Absolute(0.1), "pcodec", chunk_values=32**3)
     saved, whole = made.save(tmp_path / "some.zip"), values.nbytes
     opened = wb.open(saved, most_bytes=whole - 1)
+    said = f"takes {whole:,} bytes once decoded, and most_bytes= allows {whole - 1:,}"
     for use in (opened.decompress, opened.salvage, opened.data.values):
-        with pytest.raises(WorkbenchError, match=f"takes {whole:,} bytes once decoded, and most_bytes= allows {whole - 1:,}"):
+        with pytest.raises(WorkbenchError, match=said):
             use()
     assert opened.read([(0, 64), (0, 64), (0, 63)]).values.shape == (64, 64, 63)
     small = wb.open(saved, most_bytes=whole // 8)
@@ -146,8 +147,7 @@ def test_what_is_decoded_here_does_nothing_harmful_whatever_it_gets(tmp_path):
     made = wb.compress(samples.particles(), wb.Absolute(0.1), order="free")
     opened = wb.open(made.save(tmp_path / "some.zip"))
     assert {name: type(stored.decoder).__name__ for name, stored in opened.arrays.items()} == {
-        "positions": "LatticeCodec", "extents": "PCodec", "velocities": "Isolated" if "sz3" in CODECS else "Columns",
-        "ids": "PCodec",
+        "positions": "LatticeCodec", "extents": "PCodec", "velocities": "Columns", "ids": "PCodec",
     }
 
 
