@@ -1,6 +1,8 @@
 """Archives of fields as wholes: any shape, any codec, with gaps, masks and promises beyond a bound."""
 
 import importlib.util
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -10,13 +12,15 @@ from hypothesis import strategies as st
 import workbench as wb
 from archive import samples
 from archive.samples import CODECS, assert_equal, assert_same_bits, assert_within, parts, registered, reopened
-from guarantees.some_codecs import MISBEHAVING, Misbehaving, Sorting
+from guarantees.some_codecs import MISBEHAVING, Misbehaving, RaisesInEncode, Rounding, Sorting, WritesToItsInput
 from workbench import backend
+from workbench.codecs import CodecFailed
 from workbench.data.readers import open_file
 from workbench.errors import WorkbenchError
 
 FOR_FIELDS = [name for name in CODECS if name not in ("lattice", "draco")]
 BOUNDS = [wb.Absolute(0.05), wb.Relative(1e-3), wb.PointwiseRelative(1e-2)]
+ALWAYS_RAISE = [RaisesInEncode, WritesToItsInput]
 SHAPES = [(301,), (1, 40), (23, 17), (9, 8, 11), (3, 5, 7, 4)]
 
 
@@ -177,11 +181,48 @@ def test_the_same_field_makes_the_same_archive_whatever_the_threads(codec):
     assert made[0] == made[1]
 
 
-@pytest.mark.parametrize("bad", MISBEHAVING, ids=Misbehaving.name.__func__)
+@pytest.mark.parametrize("bad", [bad for bad in MISBEHAVING if bad not in ALWAYS_RAISE], ids=Misbehaving.name.__func__)
 def test_whatever_a_codec_does_the_bound_holds(bad):
     with registered(bad):
         for bound in BOUNDS:
             check(with_gaps((12, 13), np.float32), bound, bad(), chunk_values=50)
+
+
+@pytest.mark.parametrize("bad", ALWAYS_RAISE, ids=Misbehaving.name.__func__)
+def test_a_codec_that_raises_for_any_values_is_an_error(bad):
+    with registered(bad), pytest.raises(CodecFailed, match=r"misbehaving could not encode .* all 4 chunks of val"):
+        wb.compress(samples.field((12, 13)), wb.Absolute(0.1), bad(), chunk_values=50)
+
+
+def test_wrong_options_of_a_codec_are_an_error_and_no_lossless_archive():
+    pytest.importorskip("numcodecs")
+    wrong = wb.codecs.get("numcodecs", options={"a": 1})
+    for data in (samples.field(), samples.particles(100)):
+        with pytest.raises(CodecFailed, match=r"numcodecs could not encode .*TypeError.*'a'.*: check its options"):
+            wb.compress(data, wb.Absolute(0.1), wrong)
+
+
+@dataclass(frozen=True)
+class RaisesForLarge(Rounding):
+    """Cannot take every value."""
+
+    id: ClassVar[str] = "raises-for-large"
+
+    def _encode(self, values, tolerance):
+        if values.max() > 1e8:
+            raise OverflowError("too large")
+        return super()._encode(values, tolerance)
+
+
+def test_a_codec_that_raises_for_some_chunks_is_left_out_there():
+    values = samples.field((12, 13))
+    values[0, 0] = 1e9
+    with registered(RaisesForLarge):
+        archive = wb.compress(values, wb.Absolute(0.1), RaisesForLarge(), chunk_values=50)
+        assert sum(archive.certificate["values"].figures["chunks_stored_exactly"].values()) == 1
+        assert archive.verify(wb.Field(values)).passed
+        only = wb.compress(values[:2, :2], wb.Absolute(0.1), RaisesForLarge())
+        assert sum(only.certificate["values"].figures["chunks_stored_exactly"].values()) == 1
 
 
 # Promises beyond a bound.

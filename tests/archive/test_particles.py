@@ -20,6 +20,7 @@ from guarantees.some_codecs import (
     ForgetsAPoint,
     LosesPoints,
     Misbehaving,
+    RaisesInEncode,
     ReturnsZeros,
     Rounding,
     SaysTheWrongPlaces,
@@ -262,7 +263,7 @@ def test_real_galaxies_keep_the_bound(shared_data):
 # Codecs that do what they like.
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("bad", MISBEHAVING, ids=Misbehaving.name.__func__)
+@pytest.mark.parametrize("bad", [bad for bad in MISBEHAVING if bad is not RaisesInEncode], ids=Misbehaving.name.__func__)
 def test_whatever_a_codec_does_the_bound_holds(bad, order, tmp_path):
     original = samples.particles(200)
     with registered(bad), warnings.catch_warnings():
@@ -357,8 +358,9 @@ class Fickle(Rounding):
 def test_a_codec_that_decodes_differently_later_is_found_out():
     with registered(Fickle):
         archive = wb.compress(samples.particles(200), wb.Absolute(0.1), Fickle())
-        with pytest.raises(wb.GuaranteeBroken, match="positions/c/0/0: it decodes to other values than when it was made"):
-            archive.verify()
+        for use in (archive.verify, archive.decompress):
+            with pytest.raises(wb.GuaranteeBroken, match=r"positions/c/0/0.* fickle decodes it to other values than when"):
+                use()
 
 
 def test_a_codec_whose_bytes_differ_from_time_to_time_is_still_right():

@@ -10,7 +10,7 @@ import functools
 import html
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from workbench.archive.layout import ROOT, group_metadata, read_group, require_p
 from workbench.archive.reading import StoredArray
 from workbench.archive.salvage import salvage
 from workbench.archive.store import MemoryStore, Store, open_store
+from workbench.archive.trust import DEFAULT, Trust
 from workbench.archive.writing import write
 from workbench.backend import Array
 from workbench.codecs import Codec, Columns
@@ -51,13 +52,14 @@ class Archive:
     True
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, trust: Trust = DEFAULT) -> None:
         self.store = store
         self.attributes, layouts = read_group(store)
         for layout in layouts.values():
             require_plausible(layout, store)
         require_consistent(self.attributes, layouts, store.name)
-        self.arrays = {name: StoredArray(store, layout) for name, layout in layouts.items()}
+        self._trust = trust
+        self.arrays = {name: StoredArray(store, layout, self._trust) for name, layout in layouts.items()}
 
     @classmethod
     def of(cls, arrays: Sequence[EncodedArray], attributes: dict[str, Any]) -> Archive:
@@ -67,9 +69,20 @@ class Archive:
         return cls(MemoryStore({ROOT: document.to_bytes(root), **entries}))
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> Archive:
-        """The archive at a path. `wb.open` does the same for a path that may be anything."""
-        return cls(open_store(path))
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        codecs: Collection[str] | None = None,
+        most_bytes: int | None = None,
+        isolate: bool = True,
+    ) -> Archive:
+        """The archive at a path. `wb.open` does the same for a path that may be anything.
+
+        `codecs` are the only ones that may decode it, besides the built-in ones; `most_bytes` is the most that one call may
+        decode; `isolate=False` decodes in this process what a file from elsewhere could crash.
+        """
+        return cls(open_store(path), Trust(codecs, most_bytes, isolate))
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
         """Write one file, `x.zip`, or a directory, `x.zarr` or `x`: entirely, or not at all."""
@@ -151,6 +164,7 @@ class Archive:
 
     def decompress(self) -> Particles | Field:
         """Everything, as it was given: particles or a field."""
+        self._trust.require_room(self.original_nbytes, self.store.name)
         if self.kind == "field":
             return self._field(self.data.values(), self._optional("mask"))
         positions = self.data.values()
@@ -199,7 +213,7 @@ class Archive:
         for index in self.data.layout.chunk_indices():
             rows = self.data.layout.chunk_slices(index)[0]
             sections = {tag: bytes(part) for tag, part in self.data.frame(index).sections.items()}
-            within = decoded_permutation(self.codec, sections, positions[order[rows]], limit)
+            within = decoded_permutation(self.data.decoder, sections, positions[order[rows]], limit)
             if within is not None:
                 order[rows] = order[rows][within]
         return order

@@ -1,7 +1,9 @@
 """One chunk of an array: from values to the bytes of a frame, and back.
 
-Everything that decodes a chunk comes through `decode_chunk`: our reader, plain Zarr, and the check before an archive is
-returned. A chunk of values or positions holds what `workbench.guarantees` made of it; ids and masks are lossless.
+Our reader and plain Zarr return values only after `require_as_written`: they are those that came out when the chunk was
+written, bit for bit, or there is an error. The bound was checked for those values and no others, and a new version of a
+codec's library may decode the same bytes otherwise. A chunk of values or positions holds what `workbench.guarantees` made
+of it; ids and masks are kept losslessly.
 """
 
 from __future__ import annotations
@@ -15,17 +17,19 @@ from typing import Any
 import numpy as np
 
 from workbench import codecs
-from workbench.archive import frame
+from workbench.archive import frame, provenance
 from workbench.archive.frame import Damaged, Frame
 from workbench.archive.layout import ArrayLayout
 from workbench.backend import Array
 from workbench.clusters.keep.correction import corrected
-from workbench.codecs import Codec, Tolerance
+from workbench.codecs import Codec, Columns, Tolerance
+from workbench.codecs.isolation import CannotIsolate, isolated
 from workbench.codecs.pcodec import PCodec
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Guarded, decode_guarded
 from workbench.guarantees.sections import ALL, BYTES, CHECKSUM, CODE, EDIT, FIX, PIN, SAME
 
+VERSIONS = "versions"            # in the configuration of an array: of the packages that its values depend on
 CHECKSUMS = "lossbench:chunks"   # an array's attribute: those of all its chunks, so that none takes another's place
 
 
@@ -77,13 +81,21 @@ def codec_of(configuration: Mapping[str, Any], where: str) -> Codec:
         raise WorkbenchError(f"{where} cannot be decoded here: {error}") from error
 
 
-def decode_chunk(data: bytes, configuration: Mapping[str, Any], dtype: np.dtype, where: str) -> np.ndarray:
-    """The values of a chunk; `where` is its key, for messages."""
-    return decode_frame(frame.unpack(data, where), codec_of(configuration, where), dtype)
+def decode_chunk(
+    data: bytes, configuration: Mapping[str, Any], dtype: np.dtype, where: str, isolate: bool = True
+) -> np.ndarray:
+    """The values of a chunk, as they were when it was written; `where` is its key, for messages.
+
+    `isolate` decodes in another process what could harm this one.
+    """
+    opened, codec = frame.unpack(data, where), codec_of(configuration, where)
+    values = decode_frame(opened, isolated(codec) if isolate else codec, dtype)
+    require_as_written(opened, values, codec, configuration)
+    return values
 
 
 def decode_frame(opened: Frame, codec: Codec, dtype: np.dtype, xp: Any = np) -> Array:
-    """The values of a chunk that was taken apart, as an array of `xp`: numpy or cupy."""
+    """What a chunk that was taken apart decodes to here, as an array of `xp`: numpy or cupy. It is not compared yet."""
     codec.require()
     if BYTES in opened.sections:
         return xp.asarray(_from_bytes(opened, dtype))
@@ -94,7 +106,7 @@ def decode_frame(opened: Frame, codec: Codec, dtype: np.dtype, xp: Any = np) -> 
     try:
         values = decode_guarded(codec, sections, opened.shape, dtype, xp)
         return corrected(values, beside)
-    except Damaged:
+    except (Damaged, CannotIsolate):
         raise
     except WorkbenchError as error:
         raise Damaged(opened.where, str(error)) from error
@@ -109,9 +121,14 @@ def _list(opened: Frame) -> str:
     return ", ".join(opened.sections)
 
 
-def decodes_as_written(opened: Frame, values: np.ndarray) -> bool:
-    """Whether these are the values that came out when the chunk was written, bit for bit."""
-    return _checksum(values) == bytes(opened.section(CHECKSUM))
+def require_as_written(opened: Frame, values: np.ndarray, codec: Codec, configuration: Mapping[str, Any]) -> None:
+    """Refuse values that are not, bit for bit, those that came out when the chunk was written."""
+    if _checksum(values) == bytes(opened.section(CHECKSUM)):
+        return
+    inner = codec.codec if isinstance(codec, Columns) else codec
+    decoder = "pcodec" if SAME in opened.sections else "zlib" if BYTES in opened.sections else inner.id
+    versions = provenance.compared(configuration.get(VERSIONS), codec)
+    raise Damaged(opened.where, f"{decoder} decodes it to other values than when it was made ({versions})")
 
 
 def _checksum(values: np.ndarray) -> bytes:

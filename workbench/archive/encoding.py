@@ -6,6 +6,7 @@ Codecs that let other threads run get several chunks at once. No result depends 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,13 +14,16 @@ from typing import Any
 import numpy as np
 
 from workbench import backend
-from workbench.archive import document
+from workbench.archive import document, provenance
 from workbench.archive.certificate import Promise, summed
-from workbench.archive.chunk import exact_chunk, guarded_chunk, with_checksums
+from workbench.archive.chunk import VERSIONS, exact_chunk, guarded_chunk, with_checksums
 from workbench.archive.layout import ROOT, ArrayLayout
 from workbench.backend import Array
-from workbench.codecs import Codec
+from workbench.codecs import Codec, CodecFailed, Tolerance
+from workbench.codecs.codec import EncoderRaised
+from workbench.codecs.pcodec import PCodec
 from workbench.data.extent import extent
+from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound, Limit, Safeguard, encode_guarded
 from workbench.guarantees.check import Period
 from workbench.guarantees.enforce import Figures
@@ -77,6 +81,7 @@ class _Chunk:
 def encode(task: Task, progress: Progress | None = None) -> EncodedArray:
     """All chunks of an array, each decoded and checked."""
     chunks = list(_reported(_chunks(task), task.layout, progress))
+    _require_encoder(task, chunks)
     kept, figures = tuple(kept.to_dict() for kept in task.keep), summed(chunk.figures for chunk in chunks)
     promise = Promise(task.layout.name, task.bound, task.limit, kept, figures)
     data, orders, ends = ([getattr(chunk, name) for chunk in chunks] for name in ("data", "order", "ends"))
@@ -87,14 +92,15 @@ def encode(task: Task, progress: Progress | None = None) -> EncodedArray:
 def encode_exactly(name: str, values: Array, chunk_shape: Sequence[int]) -> EncodedArray:
     """An array that is kept bit for bit."""
     values = backend.to_host(values)
-    layout = ArrayLayout(name, values.shape, tuple(chunk_shape), values.dtype, {"codec": {"id": "pcodec", "level": 8}})
+    layout = layout_of(name, values, chunk_shape, PCodec())
     chunks = [exact_chunk(values[layout.chunk_slices(index)]) for index in layout.chunk_indices()]
     return EncodedArray(with_checksums(layout, chunks), chunks, Promise(name, None, None))
 
 
 def layout_of(name: str, array: Array, chunk_shape: Sequence[int], codec: Codec, **attributes: Any) -> ArrayLayout:
     """The layout of an array that this codec encodes."""
-    return ArrayLayout(name, tuple(array.shape), tuple(chunk_shape), array.dtype, {"codec": codec.to_dict()}, attributes)
+    configuration = {"codec": codec.to_dict(), VERSIONS: provenance.versions(codec)}
+    return ArrayLayout(name, tuple(array.shape), tuple(chunk_shape), array.dtype, configuration, attributes)
 
 
 def even_chunks(size: int, most: int) -> int:
@@ -104,6 +110,21 @@ def even_chunks(size: int, most: int) -> int:
     (4, 10)
     """
     return -(-size // -(-size // max(most, 1)))
+
+
+def _require_encoder(task: Task, chunks: Sequence[_Chunk]) -> None:
+    """Refuse a codec that raised for every chunk, and raises for plain values too: it has wrong options, or is broken."""
+    if not all(chunk.figures.encoder_raised for chunk in chunks):
+        return
+    shape = [min(size, 8) for size in task.layout.shape]
+    plain = np.linspace(0, 1, math.prod(shape)).astype(task.layout.dtype).reshape(shape)
+    try:
+        task.codec.encode(backend.read_only(plain), Tolerance(absolute=0.1))
+    except EncoderRaised as error:
+        every = f"all {len(chunks):,} chunks of {task.layout.name}"
+        raise CodecFailed(f"{error} (as for {every}): check its options") from error
+    except WorkbenchError:   # plain values are not for this codec, and say nothing about it
+        return
 
 
 def _chunks(task: Task) -> Iterator[_Chunk]:

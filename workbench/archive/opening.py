@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from workbench.archive.archive import Archive
 from workbench.archive.layout import is_archive
 from workbench.data.readers.format import Format
 from workbench.data.readers.source import Source
 
 
-def read(source: Source) -> Archive:
+def read(
+    source: Source, *, codecs: Collection[str] | None = None, most_bytes: int | None = None, isolate: bool = True
+) -> Archive:
     """The archive, nothing of it decoded yet."""
-    return Archive.open(source.path)
+    return Archive.open(source.path, codecs=codecs, most_bytes=most_bytes, isolate=isolate)
 
 
 ARCHIVE = Format("archive", "Lossbench archive (folder or zip)", lambda source: is_archive(source.path), read)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import platform
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -16,13 +17,37 @@ LONGEST = 1000   # characters of a value that JSON cannot hold
 
 def of(codec: Codec) -> dict[str, Any]:
     """The codec with its options, and the versions of what took part."""
+    return {"codec": codec.to_dict(), "versions": versions(codec), "machine": platform.machine()}
+
+
+def versions(codec: Codec) -> dict[str, str]:
+    """The packages that the decoded values depend on, and their versions here.
+
+    >>> from workbench.codecs import get
+    >>> sorted(versions(get("prequantised")))
+    ['lossbench', 'numpy', 'pcodec']
+    """
     inner = codec.codec if isinstance(codec, Columns) else codec
     names = [name for name in ("lossbench", "numpy", "pcodec", inner.module) if name]
-    return {
-        "codec": codec.to_dict(),
-        "versions": {name: _version(name) for name in dict.fromkeys(names)},
-        "machine": platform.machine(),
-    }
+    return {name: _version(name) for name in dict.fromkeys(names)}
+
+
+def compared(recorded: Any, codec: Codec) -> str:
+    """How the versions that wrote a chunk differ from those here, for messages.
+
+    >>> from workbench.codecs import get
+    >>> compared({**versions(get("pcodec")), "pcodec": "0.1"}, get("pcodec"))
+    'it was written with pcodec 0.1; pcodec ... is installed'
+    """
+    here = versions(codec)
+    if not isinstance(recorded, Mapping):
+        return f"it was written with unknown versions; {_listed(here)} are installed"
+    before = {name: _printable(recorded.get(name, "unknown")) for name in here}
+    other = [name for name in here if before[name] != here[name]]
+    if not other:
+        return f"it was written with {_listed(here)}, which are installed"
+    written, installed = (_listed({name: found[name] for name in other}) for found in (before, here))
+    return f"it was written with {written}; {installed} {'is' if len(other) == 1 else 'are'} installed"
 
 
 def plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,6 +74,16 @@ def _plain(value: Any) -> Any:
     return text[:LONGEST]
 
 
+def _printable(recorded: Any) -> str:
+    """What a file says, short and without control characters."""
+    return "".join(letter if letter.isprintable() else "?" for letter in str(recorded)[:40])
+
+
+def _listed(found: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in found.items())
+
+
+@functools.cache
 def _version(name: str) -> str:
     try:
         return version(name)

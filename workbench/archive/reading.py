@@ -1,7 +1,11 @@
-"""From the parts of an archive to arrays: whole, or as much of them as is undamaged."""
+"""From the parts of an archive to arrays: whole, or as much of them as is undamaged.
+
+No chunk leaves this module before its values were compared with the checksum of those that the archive was made with.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -9,11 +13,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from workbench import backend
-from workbench.archive import frame
-from workbench.archive.chunk import checksums_of, codec_of, decode_frame, decodes_as_written
+from workbench.archive import frame, provenance
+from workbench.archive.chunk import VERSIONS, checksums_of, codec_of, decode_frame, require_as_written
 from workbench.archive.frame import Damaged, Frame
 from workbench.archive.layout import ArrayLayout, read_chunk
 from workbench.archive.store import Store
+from workbench.archive.trust import DEFAULT, Trust
 from workbench.codecs import Codec
 from workbench.guarantees.sections import CHECKSUM
 
@@ -24,22 +29,37 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class StoredArray:
-    """An array in a store."""
+    """An array in a store; `trust` says what it may make its reader do."""
 
     store: Store
     layout: ArrayLayout
+    trust: Trust = DEFAULT
     codec: Codec = field(init=False)
+    decoder: Codec = field(init=False, repr=False)   # the codec, or one that decodes as it does in another process
     opened: dict[Index, Any] = field(init=False, default_factory=dict, compare=False, repr=False)   # for reading by region
     checksums: list[bytes] = field(init=False, repr=False)   # of what each chunk decodes to, in order
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "codec", codec_of(self.layout.configuration, self.layout.name))
+        layout = self.layout
+        self.trust.require_codec(layout.configuration.get("codec"), f"{layout.name} in {self.store.name}")
+        self.trust.require_room(self.nbytes_of(layout.chunk_shape), f"a chunk of {layout.name}")
+        object.__setattr__(self, "codec", codec_of(layout.configuration, layout.name))
+        object.__setattr__(self, "decoder", self.trust.decoder(self.codec, self.store))
         object.__setattr__(self, "checksums", checksums_of(self.layout))
 
     @property
     def nbytes(self) -> int:
         """The size of its chunks."""
         return sum(self.store.size(self.layout.chunk_key(index)) for index in self.layout.chunk_indices())
+
+    def nbytes_of(self, shape: Iterable[int]) -> int:
+        """The size of decoded values of this shape; an array has no more of them than its own shape allows."""
+        return math.prod(map(min, shape, self.layout.shape)) * self.layout.dtype.itemsize
+
+    @property
+    def same_versions(self) -> bool:
+        """Whether the packages that its values depend on have the versions that they had when it was written."""
+        return self.layout.configuration.get(VERSIONS) == provenance.versions(self.codec)
 
     def frame(self, index: Index, lazy: tuple[str, ...] = ()) -> Frame:
         """A chunk taken apart; sections named by `lazy` are not checked yet."""
@@ -49,12 +69,11 @@ class StoredArray:
             raise Damaged(opened.where, "it is whole, but not the one that was written here: was it moved, or replaced?")
         return opened
 
-    def chunk(self, index: Index, as_written: bool = False) -> np.ndarray:
-        """The values of one chunk; `as_written` demands that they are, bit for bit, what they were when it was made."""
+    def chunk(self, index: Index) -> np.ndarray:
+        """The values of one chunk: bit for bit those that it was made with."""
         opened = self.frame(index)
-        values = decode_frame(opened, self.codec, self.layout.dtype)
-        if as_written and not decodes_as_written(opened, values):
-            raise Damaged(opened.where, "it decodes to other values than when it was made: another version of the codec?")
+        values = decode_frame(opened, self.decoder, self.layout.dtype)
+        require_as_written(opened, values, self.codec, self.layout.configuration)
         return values
 
     def chunks(self, indices: Iterable[Index] | None = None) -> Iterator[tuple[Index, np.ndarray]]:
@@ -63,7 +82,8 @@ class StoredArray:
         return zip(wanted, self._side_by_side(self.chunk, wanted), strict=True)
 
     def values(self) -> np.ndarray:
-        """The whole array. Memory for it is taken when the first chunk has proved to be what it should."""
+        """The whole array. It is allocated after the first chunk was decoded correctly."""
+        self.trust.require_room(self.nbytes_of(self.layout.shape), self.layout.name)
         whole: np.ndarray | None = None
         for index, values in self.chunks():
             if values.shape == self.layout.shape:
@@ -84,6 +104,7 @@ class StoredArray:
 
     def salvaged(self) -> tuple[np.ndarray | None, list[tuple[Slices, Damaged]]]:
         """The array, NaN or zero where it is lost (None when all is); and every place that is lost, with the reason."""
+        self.trust.require_room(self.nbytes_of(self.layout.shape), self.layout.name)
         whole: np.ndarray | None = None
         lost = []
         indices = list(self.layout.chunk_indices())
@@ -99,9 +120,9 @@ class StoredArray:
 
     def _values_or_damage(self, index: Index) -> np.ndarray | Damaged:
         try:
-            return self.chunk(index, as_written=True)
+            return self.chunk(index)
         except Damaged as damage:
             return damage
 
     def _side_by_side(self, work: Callable[[Index], Result], indices: list[Index]) -> Iterator[Result]:
-        return map(work, indices) if self.codec.holds_gil else backend.side_by_side(work, indices)
+        return map(work, indices) if self.decoder.holds_gil else backend.side_by_side(work, indices)

@@ -1,8 +1,7 @@
 """Runs in separate processes, because several codecs hold Python's global lock and any of them may crash.
 
-Each process is a fresh interpreter: OpenMP hangs after a fork. It is not started by `multiprocessing`, which would import
-the caller's script again and so repeat the sweep. Questions and answers are lines of JSON; the data are in a file that all
-processes map. If the parent dies, the questions end, and each process ends after its current run.
+Each process is a fresh interpreter (`workbench.children`). Questions and answers are lines of JSON; the data are in a file
+that all processes map. If the parent dies, the questions end, and each process ends after its current run.
 
 Every process has one thread, so that the times of concurrent runs can be compared.
 """
@@ -13,14 +12,13 @@ import contextlib
 import json
 import os
 import selectors
-import signal
 import subprocess
-import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
+from workbench import children
 from workbench.bounds.parts import shared
 from workbench.bounds.run import Question, Run
 from workbench.data import Field, Particles
@@ -28,13 +26,8 @@ from workbench.errors import WorkbenchError
 
 POLL_SECONDS = 0.05   # interval of checks for cancellation
 LAST_WORDS = 4096     # bytes of the last output of a process that died
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
-# A keyboard interrupt goes to all processes of a terminal; only the parent should handle it.
 PROGRAM = """
-import json, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-sys.path[:] = json.loads(sys.argv[2])
 from workbench.bounds.worker import main
 main(int(sys.argv[1]))
 """
@@ -71,10 +64,8 @@ class _Worker:
         self.alive = True
         self._asked: tuple[int, Question] | None = None
         self._log = tempfile.TemporaryFile(prefix="lossbench-")   # noqa: SIM115 - closed by `end`
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", PROGRAM, str(file), json.dumps(sys.path)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, pass_fds=[file], text=True,
-            env={**os.environ, **ONE_THREAD},
+        self._process = children.start(
+            PROGRAM, file, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -112,8 +103,7 @@ class _Worker:
 
     def _end_of_it(self) -> str:
         """The exit status or signal of the process, and the last line of its output."""
-        status = self._process.wait()
-        how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+        how = children.how_it_ended(self._process)
         self._log.seek(max(self._log.seek(0, os.SEEK_END) - LAST_WORDS, 0))
         words = self._log.read().decode("utf-8", "replace").split("\n")
         last = next((line.strip() for line in reversed(words) if line.strip()), "")

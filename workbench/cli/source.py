@@ -82,7 +82,7 @@ def open_source(options: argparse.Namespace) -> Particles | Field | Archive:
         return open_file(options.file, **given)
 
 
-def open_archive(options: argparse.Namespace, **more: bool) -> Archive:
+def open_archive(options: argparse.Namespace, **more: Any) -> Archive:
     """Open the archive that was named, trusting it as far as the options say; nothing is decoded yet."""
     with damage_told_apart(options.archive):
         return Archive.open(options.archive, **given_trust(options), **more)

@@ -32,6 +32,7 @@ class BitRound(InPieces):
     module: ClassVar[str | None] = "numcodecs"
     relative: ClassVar[bool] = True
     finite: ClassVar[bool] = False
+    contained: ClassVar[bool] = True
     most_values: ClassVar[int] = 2**27
 
     keepbits: int | None = option(None, "bits of the mantissa kept (none: as the tolerance needs)", minimum=0, maximum=52)

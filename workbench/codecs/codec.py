@@ -30,6 +30,10 @@ class CodecFailed(WorkbenchError):
     """A codec raised, or returned something that cannot be what was asked for."""
 
 
+class EncoderRaised(CodecFailed):
+    """A codec raised while it encoded, and did not say what it expects: wrong options, or a mistake in it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tolerance:
     """The largest error to aim at: in the unit of the values, or relative to each value. Zero asks for all bits.
@@ -80,7 +84,8 @@ class Codec(ABC):
 
     `relative` codecs understand a relative tolerance; the others get the logarithms of the values instead. `lossless`
     ones ignore the tolerance. `finite` ones cannot take NaN or infinities. `dimensions` and `dtypes` are what `_encode`
-    can take, and `most_values` how many at once; larger arrays come in pieces.
+    can take, and `most_values` how many at once; larger arrays come in pieces. `contained` ones decode any bytes, even
+    forged ones, without harm and in about the memory of the result; files with others are decoded in another process.
     """
 
     id: ClassVar[str]
@@ -92,6 +97,7 @@ class Codec(ABC):
     finite: ClassVar[bool] = True
     holds_gil: ClassVar[bool] = False     # threads do not help
     on_device: ClassVar[bool] = False     # takes CuPy arrays too
+    contained: ClassVar[bool] = False     # decoding forged bytes is harmless
     dimensions: ClassVar[tuple[int, ...]] = (1, 2, 3, 4)
     dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64")
     most_values: ClassVar[int] = 2**28
@@ -118,7 +124,8 @@ class Codec(ABC):
         except WorkbenchError:
             raise
         except Exception as error:
-            raise CodecFailed(f"{self.id} could not encode {_describe(values)}: {type(error).__name__}: {error}") from error
+            reason = f"{self.id} could not encode {_describe(values)}: {type(error).__name__}: {error}"
+            raise EncoderRaised(reason) from error
 
     def _decode_on(self, xp: Any, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> Array:
         """The array in the memory of this namespace; a codec that can decode on a GPU overrides it."""

@@ -43,6 +43,7 @@ class Columns(Codec):
     finite = property(lambda self: self.codec.finite)
     holds_gil = property(lambda self: self.codec.holds_gil)
     on_device = property(lambda self: self.codec.on_device)
+    contained = property(lambda self: self.codec.contained)
     dtypes = property(lambda self: self.codec.dtypes)
     chunk_values = property(lambda self: self.codec.chunk_values)
 

@@ -44,6 +44,7 @@ class LatticeCodec(ParticleCodec):
     id: ClassVar[str] = "lattice"
     title: ClassVar[str] = "Lattice: the house codec for particles"
     on_device: ClassVar[bool] = True
+    contained: ClassVar[bool] = True
 
     order: str = option("free", "whether particles may come back sorted along the curve", choices=ORDERS)
     coder: str = option("auto", "how the gaps or steps are coded", choices=("auto", *CODERS))

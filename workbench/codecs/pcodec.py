@@ -6,6 +6,7 @@ must not change at all: corrections, ids, permutations (`pack_integers`).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from workbench.errors import WorkbenchError
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 LEVEL = 8
+MOST_NUMBERS_PER_BYTE = 2**21   # a chunk of pcodec has at most 2^24 numbers and at least 8 bytes
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class PCodec(InPieces):
     lossless: ClassVar[bool] = True
     relative: ClassVar[bool] = True
     finite: ClassVar[bool] = False
+    contained: ClassVar[bool] = True
     dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64", *INTEGERS)
 
     level: int = option(LEVEL, "how hard to look for fewer bits", minimum=0, maximum=12)
@@ -43,7 +46,10 @@ class PCodec(InPieces):
         return _packed(values, self.level)
 
     def _decode_piece(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        return _unpacked(data, np.empty(shape, dtype))
+        _require_room(data, math.prod(shape))
+        values = np.empty(shape, dtype)
+        unpack_into(data, values)
+        return values
 
 
 def pack_integers(numbers: np.ndarray, level: int = LEVEL) -> bytes:
@@ -66,11 +72,13 @@ def unpack_integers(data: bytes, count: int, dtype: Any) -> np.ndarray:
         return np.empty(0, kind)
     if count < 1 or not data:
         raise CodecFailed(f"{len(data)} bytes cannot be {count} packed numbers: they are damaged or truncated")
+    _require_room(data, count)
     try:
         numbers = np.empty(count, kind)
     except (MemoryError, ValueError):
         raise CodecFailed(f"{count} packed numbers of {kind} do not fit into memory: their count is damaged") from None
-    return _unpacked(data, numbers)
+    unpack_into(data, numbers)
+    return numbers
 
 
 def _packed(numbers: np.ndarray, level: int) -> bytes:
@@ -79,8 +87,8 @@ def _packed(numbers: np.ndarray, level: int) -> bytes:
     return standalone.simple_compress(numbers.reshape(-1), ChunkConfig(compression_level=level, enable_8_bit=True))
 
 
-def _unpacked(data: bytes, target: np.ndarray) -> np.ndarray:
-    """The target, filled; nothing is allocated by what the data say."""
+def unpack_into(data: bytes, target: np.ndarray) -> None:
+    """Fill an array with packed numbers; nothing is allocated by what the data say, and another number is an error."""
     from pcodec import standalone
 
     try:
@@ -89,4 +97,9 @@ def _unpacked(data: bytes, target: np.ndarray) -> np.ndarray:
         raise CodecFailed(f"pcodec could not decode {target.size} numbers of {target.dtype}: {error}") from error
     if progress.n_processed != target.size or not progress.finished:
         raise CodecFailed(f"pcodec must decode to {target.size} numbers; got {progress.n_processed}: the bytes are damaged")
-    return target
+
+
+def _require_room(data: bytes, count: int) -> None:
+    """Refuse a count that so few bytes cannot hold, before memory is taken for it."""
+    if count > len(data) * MOST_NUMBERS_PER_BYTE:
+        raise CodecFailed(f"{len(data)} bytes cannot hold {count} packed numbers: their count is damaged")

@@ -43,6 +43,7 @@ class Prequantised(InPieces):
     title: ClassVar[str] = "Prequantised: lattice, differences, pcodec"
     module: ClassVar[str | None] = "pcodec"
     dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64", *INTEGERS)
+    contained: ClassVar[bool] = True
 
     level: int = option(LEVEL, "how hard pcodec looks for fewer bits", minimum=0, maximum=12)
 

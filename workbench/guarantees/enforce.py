@@ -10,6 +10,7 @@ What a chunk consists of is a dict of byte strings by tags of four letters: `sec
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import zlib
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
-from workbench.codecs.codec import Codec, CodecFailed, ParticleCodec, Tolerance
+from workbench.codecs.codec import Codec, CodecFailed, EncoderRaised, ParticleCodec, Tolerance
 from workbench.codecs.pcodec import PCodec
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees.bounds import Limit
@@ -45,7 +46,8 @@ class Figures:
     corrected: int               # others that the codec, or a safeguard, needed changed
     largest_error: float
     stored_exactly: str | None   # why the codec was left out
-    crc: int                     # of the decoded bytes: a decoder that returns other ones is found out
+    crc: int                     # of the decoded bytes: no reader returns other ones
+    encoder_raised: bool = False   # where the codec was left out: whether that was because it raised
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +95,7 @@ def encode_guarded(
     try:
         guarded = chunk.with_codec()
     except _LeftOut as reason:
-        return chunk.exactly(str(reason))
+        return chunk.exactly(str(reason), isinstance(reason.__cause__, EncoderRaised))
     if _helps(guarded, values):
         return guarded
     exact = chunk.exactly(f"all bits take less room than {codec.id} with {guarded.figures.corrected:,} corrections")
@@ -158,7 +160,7 @@ class _Chunk:
             raise _LeftOut(str(error)) from error
         return self._guarded(sections, decoded, permutation)
 
-    def exactly(self, reason: str) -> Guarded:
+    def exactly(self, reason: str, encoder_raised: bool = False) -> Guarded:
         """The chunk with all of its bits."""
         host = np.ascontiguousarray(backend.to_host(self.values))
         code = PCodec().encode(host, Tolerance(absolute=0.0))
@@ -166,7 +168,8 @@ class _Chunk:
         if (bits_of(decoded) != bits_of(host)).any():
             raise GuaranteeBroken("a chunk that was stored losslessly came back with other bits: please report this")
         decoded = backend.namespace(self.values).asarray(decoded)
-        return Guarded({SAME: code}, decoded, self._figures(decoded, 0, 0.0, reason))
+        figures = dataclasses.replace(self._figures(decoded, 0, 0.0, reason), encoder_raised=encoder_raised)
+        return Guarded({SAME: code}, decoded, figures)
 
     def _encode(self) -> dict[str, bytes]:
         given = self._without_gaps()
@@ -223,7 +226,7 @@ class _Chunk:
 
     def _figures(self, decoded: Array, corrected: int, largest_error: float, stored_exactly: str | None) -> Figures:
         invalid = self.values.size - int(self.valid.sum())
-        crc = zlib.crc32(backend.to_host(decoded).tobytes())
+        crc = zlib.crc32(np.ascontiguousarray(backend.to_host(decoded)).data)
         return Figures(self.values.size, invalid, corrected, largest_error, stored_exactly, crc)
 
 

@@ -1,0 +1,178 @@
+"""What an archive from a file may make its reader do: which codecs decode it, and to how many bytes."""
+
+import inspect
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from archive import samples
+from archive.forging import with_configuration
+from archive.samples import CODECS, assert_equal, from_parts, parts, resealed
+from workbench.archive import Archive
+from workbench.archive.trust import BUILT_IN, Trust
+from workbench.archive.writing import write
+from workbench.codecs.isolation import Isolated
+from workbench.errors import WorkbenchError
+
+needs_sz3 = pytest.mark.skipif("sz3" not in CODECS, reason="sz3 is not installed")
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Particles by a built-in codec, with velocities by SZ3."""
+    return wb.compress(samples.particles(), wb.Absolute(0.1), velocities=wb.Absolute(1)).save(tmp_path / "some.zip")
+
+
+# Codecs.
+
+@needs_sz3
+def test_a_codec_that_is_not_allowed_is_refused_by_name(path):
+    with pytest.raises(WorkbenchError, match=r"velocities in some.zip needs the codec 'sz3', and codecs= allows 'zfp'"):
+        wb.open(path, codecs=["zfp"])
+    with pytest.raises(WorkbenchError, match="and codecs= allows built-in ones only: add it there"):
+        Archive.open(path, codecs=[])
+    for allowed in ("sz3", ["zfp", "sz3"], {"sz3"}):
+        assert_equal(wb.open(path, codecs=allowed).decompress(), wb.open(path).decompress())
+
+
+@pytest.mark.parametrize("codec", BUILT_IN)
+def test_built_in_codecs_are_always_allowed(codec, tmp_path):
+    data = samples.particles(100) if codec == "lattice" else samples.field()
+    saved = wb.compress(data, wb.Absolute(0.1), codec).save(tmp_path / "some.zip")
+    assert wb.open(saved, codecs=[]).verify(data).passed
+
+
+def test_the_codec_inside_columns_counts(tmp_path):
+    saved = wb.compress(samples.particles(100), wb.Absolute(0.1), "zfp").save(tmp_path / "some.zip")
+    with pytest.raises(WorkbenchError, match=r"positions in some.zip needs the codec 'zfp'"):
+        wb.open(saved, codecs=["sz3"])
+    assert len(wb.open(saved, codecs=["zfp"]).decompress()) == 100
+
+
+def test_nothing_of_a_codec_that_is_not_allowed_is_imported(tmp_path):
+    made = wb.compress(samples.field(), wb.Absolute(0.1), "pcodec")
+    changed = with_configuration(made, "values", codec={"id": "sperr"})
+    program = (
+        "import sys\nimport workbench as wb\ntry: wb.open(sys.argv[1], codecs=[])\n"
+        "except wb.WorkbenchError as error: print(error)\nprint('workbench.codecs.sperr' in sys.modules)"
+    )
+    saved = write(tmp_path / "some.zip", changed.items())
+    done = subprocess.run([sys.executable, "-c", program, saved], capture_output=True, text=True, check=True)
+    assert "needs the codec 'sperr'" in done.stdout
+    assert done.stdout.endswith("False\n")
+
+
+# Bytes.
+
+def test_no_call_decodes_to_more_bytes_than_allowed(tmp_path):
+    values = np.zeros((64, 64, 64), np.float32)
+    made = wb.compress(values, wb.Absolute(0.1), "pcodec", chunk_values=32**3)
+    saved, whole = made.save(tmp_path / "some.zip"), values.nbytes
+    opened = wb.open(saved, most_bytes=whole - 1)
+    said = f"takes {whole:,} bytes once decoded, and most_bytes= allows {whole - 1:,}"
+    for use in (opened.decompress, opened.salvage, opened.data.values):
+        with pytest.raises(WorkbenchError, match=said):
+            use()
+    assert opened.read([(0, 64), (0, 64), (0, 63)]).values.shape == (64, 64, 63)
+    small = wb.open(saved, most_bytes=whole // 8)
+    assert small.read([(8, 40)] * 3).values.shape == (32, 32, 32)
+    with pytest.raises(WorkbenchError, match="the region takes"):
+        small.read([(8, 40), (8, 40), (8, 41)])
+    assert small.verify().figures["chunks"] == 8   # one chunk after the other
+    with pytest.raises(WorkbenchError, match="a chunk of values takes 131,072 bytes"):
+        wb.open(saved, most_bytes=whole // 8 - 1)
+    assert wb.open(saved, most_bytes=whole).verify(wb.Field(values)).passed
+
+
+@pytest.mark.parametrize("codec", ["lattice", "pcodec"])
+def test_regions_of_particles_count_what_they_hold(codec, tmp_path):
+    made = wb.compress(samples.particles(4000), wb.Absolute(0.01), codec, order="free", chunk_values=1500)
+    opened = wb.open(made.save(tmp_path / "some.zip"), most_bytes=16_000)
+    with pytest.raises(WorkbenchError, match=r"takes .* bytes once decoded"):
+        opened.decompress()
+    with pytest.raises(WorkbenchError, match="the region takes"):
+        opened.read([(0, 10)] * 3)
+    assert len(opened.read([(0, 1), (0, 4), (0, 4)])) > 0
+
+
+PROGRAM = """
+import resource, sys
+import numpy as np
+import workbench as wb
+opened = wb.open(sys.argv[1], most_bytes=2**20)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for use in (opened.decompress, opened.salvage, lambda: opened.read([(0, 2**28)]), opened.data.values):
+    try:
+        use()
+    except wb.WorkbenchError as error:
+        print("refused" if "once decoded" in str(error) else error)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_memory_is_not_taken_before_the_refusal(tmp_path):
+    """A gigabyte of zeros in a few kilobytes, legitimately."""
+    made = wb.compress(np.zeros(2**20, np.float32), wb.Absolute(0.1), "pcodec", chunk_values=2**16)
+    entries, count = parts(made), 2**12
+    chunk = entries["values/c/0"]
+    entries |= {f"values/c/{k}": chunk for k in range(count)}
+
+    def many(document):
+        document.update(shape=[count * 2**16])
+        document["attributes"]["lossbench:chunks"] = document["attributes"]["lossbench:chunks"][:8] * count
+
+    saved = from_parts(resealed(entries, "values/zarr.json", many)).save(tmp_path / "some.zip")
+    done = subprocess.run([sys.executable, "-c", PROGRAM, saved], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[:-1] == ["refused"] * 4
+    assert int(done.stdout.split()[-1]) < 50_000   # kilobytes
+
+
+# Where.
+
+def test_files_are_decoded_in_another_process_and_what_was_just_made_is_not(tmp_path):
+    made = wb.compress(samples.field(), wb.Absolute(0.1), "zfp")
+    saved = made.save(tmp_path / "some.zip")
+    assert isinstance(wb.open(saved).data.decoder, Isolated)
+    assert made.data.decoder is made.codec
+    assert wb.open(saved, isolate=False).data.decoder == made.codec
+    assert wb.open(saved).codec == made.codec
+    for opened in (wb.open(saved), wb.open(saved, isolate=False), Archive.open(saved)):
+        assert_equal(opened.decompress(), made.decompress())
+
+
+def test_what_is_decoded_here_does_nothing_harmful_whatever_it_gets(tmp_path):
+    made = wb.compress(samples.particles(), wb.Absolute(0.1), order="free")
+    opened = wb.open(made.save(tmp_path / "some.zip"))
+    assert {name: type(stored.decoder).__name__ for name, stored in opened.arrays.items()} == {
+        "positions": "LatticeCodec", "extents": "PCodec", "velocities": "Columns", "ids": "PCodec",
+    }
+
+
+def test_where_points_went_is_found_in_another_process(tmp_path, monkeypatch):
+    pytest.importorskip("DracoPy")
+    original = samples.particles()
+    made = wb.compress(original, wb.Absolute(0.1), "draco", order="free")
+    opened = wb.open(made.save(tmp_path / "some.zip"))
+    expected = made.permutation(original)
+    monkeypatch.setattr(type(made.codec), "permutation", lambda *_: pytest.fail("it was decoded here"))
+    np.testing.assert_array_equal(opened.permutation(original), expected)
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    ({"codecs": [3]}, "codecs must be names of codecs, such as 'sz3'; got 3"),
+    ({"most_bytes": 0}, "most_bytes must be a whole number, at least 1; got 0"),
+    ({"most_bytes": 1.5}, "most_bytes must be a whole number"),
+    ({"isolate": "no"}, "isolate must be True or False; got 'no'"),
+    ({"frame": 3}, "'frame' makes no sense for some.zip.*: it takes codecs, most_bytes, isolate"),
+])
+def test_options_that_make_no_sense_are_refused(path, options, said):
+    with pytest.raises(WorkbenchError, match=said):
+        wb.open(path, **options)
+
+
+def test_both_ways_to_open_take_the_same():
+    taken = set(inspect.signature(Archive.open).parameters) - {"path"}
+    assert taken == {"codecs", "most_bytes", "isolate"} == set(Trust.__dataclass_fields__)

@@ -1,0 +1,75 @@
+"""How far the bytes of an archive are trusted: which codecs may decode them, where, and how much memory they may ask for.
+
+An archive from elsewhere chooses the library that decodes it and the size that it decodes to. Both are for the caller to
+limit. `docs/compression.md` says what is contained by default and what is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.archive.store import MemoryStore, Store
+from workbench.arguments import whole_number
+from workbench.codecs import Codec, Columns
+from workbench.codecs.isolation import isolated
+from workbench.errors import WorkbenchError
+
+BUILT_IN = ("lattice", "pcodec", "prequantised")   # they need nothing that is not always installed
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What an archive may make its reader do.
+
+    `codecs` names the codecs that may decode, besides the built-in ones (None: any). `most_bytes` is the most that one call
+    may decode to (None: as much as the archive says). `isolate` decodes in another process what could harm this one.
+
+    >>> Trust(codecs=["sz3"], most_bytes=10**9)
+    Trust(codecs=('sz3',), most_bytes=1000000000, isolate=True)
+    """
+
+    codecs: Collection[str] | None = None
+    most_bytes: int | None = None
+    isolate: bool = True
+
+    def __post_init__(self) -> None:
+        if self.codecs is not None:
+            given = [self.codecs] if isinstance(self.codecs, str) else list(self.codecs)
+            if strangers := [name for name in given if not isinstance(name, str)]:
+                raise WorkbenchError(f"codecs must be names of codecs, such as 'sz3'; got {strangers[0]!r}")
+            object.__setattr__(self, "codecs", tuple(given))
+        if self.most_bytes is not None:
+            whole_number("most_bytes", self.most_bytes, least=1)
+        if not isinstance(self.isolate, bool):
+            raise WorkbenchError(f"isolate must be True or False; got {self.isolate!r}")
+
+    def require_codec(self, described: Any, where: str) -> None:
+        """Refuse a codec that may not decode, before anything of it is imported."""
+        if self.codecs is None or not isinstance(described, Mapping):
+            return
+        name = described.get("id")
+        if name == Columns.id:
+            self.require_codec(described.get("codec"), where)
+        elif name not in (*BUILT_IN, *self.codecs):
+            allowed = ", ".join(map(repr, self.codecs)) or "built-in ones only"
+            raise WorkbenchError(
+                f"{where} needs the codec {name!r:.80}, and codecs= allows {allowed}: add it there if its library may "
+                "decode this archive"
+            )
+
+    def require_room(self, nbytes: int, what: str) -> None:
+        """Refuse to decode so many bytes, before memory is taken for them."""
+        if self.most_bytes is not None and nbytes > self.most_bytes:
+            raise WorkbenchError(
+                f"{what} takes {nbytes:,} bytes once decoded, and most_bytes= allows {self.most_bytes:,}: read a part, or "
+                "allow more"
+            )
+
+    def decoder(self, codec: Codec, store: Store) -> Codec:
+        """What decodes the chunks of a store. What is in memory was made here, and decoded when it was made."""
+        return isolated(codec) if self.isolate and not isinstance(store, MemoryStore) else codec
+
+
+DEFAULT = Trust()

@@ -1,0 +1,81 @@
+"""Decompression into an array of known size.
+
+A few bytes can inflate to gigabytes, and numcodecs decodes all of them before anybody can see how many there are. Here the
+compressors that can be stopped are stopped, at one byte more than is due: then the data are wrong. Decompression does not
+depend on the options that the data were compressed with.
+"""
+
+from __future__ import annotations
+
+import bz2
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from workbench.codecs.codec import CodecFailed
+from workbench.codecs.pcodec import unpack_into
+
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_GZIP = 16 + zlib.MAX_WBITS   # what zlib calls a gzip header
+
+
+def _streamed(name: str, decompressor: Callable[[], Any]) -> Callable[[bytes, np.ndarray], None]:
+    """Fills an array by a decompressor of the standard library, which stops where it is told to."""
+
+    def fill(data: bytes, target: np.ndarray) -> None:
+        found = decompressor().decompress(data, target.nbytes + 1)
+        _require_size(name, len(found), target)
+        target.reshape(-1).view(np.uint8)[:] = np.frombuffer(found, np.uint8)
+
+    return fill
+
+
+def _zstd(data: bytes, target: np.ndarray) -> None:
+    from numcodecs import zstd
+
+    stated = zstd_content_size(data)
+    _require_size("zstd", target.nbytes if stated is None else stated, target)
+    zstd.decompress(data, target.reshape(-1).view(np.uint8))   # an error where it is another number after all
+
+
+def _lz4(data: bytes, target: np.ndarray) -> None:
+    from numcodecs import lz4
+
+    _require_size("lz4", int.from_bytes(data[:4], "little"), target)
+    lz4.decompress(data, target.reshape(-1).view(np.uint8))
+
+
+def zstd_content_size(data: bytes) -> int | None:
+    """How many bytes a Zstandard frame says that it holds; None where it does not say.
+
+    >>> zstd_content_size(bytes.fromhex("28b52ffd2003190000616263"))
+    3
+    """
+    if data[:4] != _ZSTD_MAGIC or len(data) < 5:
+        raise CodecFailed("zstd data must begin with a frame header: they are damaged")
+    flags = data[4]
+    single_segment, width = flags >> 5 & 1, flags >> 6
+    size = (single_segment, 2, 4, 8)[width]
+    start = 5 + (not single_segment) + (0, 1, 2, 4)[flags & 3]
+    if size == 0:
+        return None
+    return int.from_bytes(data[start : start + size], "little") + (256 if size == 2 else 0)
+
+
+def _require_size(name: str, size: int, target: np.ndarray) -> None:
+    if size != target.nbytes:
+        more = "more than " if size == target.nbytes + 1 else ""
+        got = f"{more}{size - bool(more)}"
+        raise CodecFailed(f"{name} must decode to {target.size} values of {target.dtype}; got {got} bytes")
+
+
+BOUNDED: Mapping[str, Callable[[bytes, np.ndarray], None]] = {
+    "bz2": _streamed("bz2", bz2.BZ2Decompressor),
+    "gzip": _streamed("gzip", lambda: zlib.decompressobj(_GZIP)),
+    "lz4": _lz4,
+    "pcodec": unpack_into,
+    "zlib": _streamed("zlib", zlib.decompressobj),
+    "zstd": _zstd,
+}

@@ -1,0 +1,187 @@
+"""The processes that decode: started when first needed, kept for the next request, ended with this process.
+
+As many as there are processors may work at once, each for one thread. One that dies is replaced. Before it dies, a library
+may have spoilt the memory that it shares with whatever is decoded next. So a decoder is not used again after a failure, and
+where one that was used before crashes, another attempt is made by a fresh one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import socket
+import subprocess
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from workbench import children
+from workbench.codecs.codec import CodecFailed
+from workbench.codecs.isolation.exchange import SharedFile, receive, send
+from workbench.codecs.isolation.limits import Limits
+from workbench.errors import WorkbenchError
+
+PROGRAM = """
+from workbench.codecs.isolation.process import main
+main(int(sys.argv[1]))
+"""
+START_SECONDS = 60
+GRACE_SECONDS = 30   # after which a process that should have ended itself is ended
+
+_TOO_LONG = {"signal SIGALRM": "{clock} s", "signal SIGXCPU": "{processor} s of processor time"}
+
+
+class CannotIsolate(WorkbenchError):
+    """Nothing can be decoded in another process here; that says nothing about the data."""
+
+
+class TookTooLong(CodecFailed):
+    """A decoder used up its time."""
+
+
+class Crashed(CodecFailed):
+    """A decoder ended without an answer."""
+
+
+class Decoder:
+    """One process that decodes."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self._link, theirs = socket.socketpair()
+        with theirs:
+            quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+            try:
+                self._process = children.start(PROGRAM, theirs.fileno(), **quiet)
+            except OSError as error:
+                self._link.close()
+                raise CannotIsolate(f"no process could be started to decode in ({error}): {_ADVICE}") from None
+        if self._heard(START_SECONDS) is None:
+            raise CannotIsolate(f"the process to decode in ended with {self._end_of_it()} before it began: {_ADVICE}")
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can take a request."""
+        return self._process.poll() is None
+
+    def answer(self, request: Mapping[str, Any], file: SharedFile, limits: Limits) -> dict[str, Any]:
+        """What it says to a request; an error that says how it ended when it does that instead."""
+        self.requests += 1
+        try:
+            with contextlib.suppress(OSError):   # it has died: that it says nothing will tell
+                send(self._link, request, file)
+            heard = self._heard(limits.clock + GRACE_SECONDS)
+        except BaseException:   # an interrupt: the answer, which may still come, would be taken for the next one
+            self.end()
+            raise
+        if heard is not None:
+            return heard
+        how = self._end_of_it()
+        if how in _TOO_LONG:
+            raise TookTooLong(f"its decoder took more than {_TOO_LONG[how].format(**vars(limits))}")
+        raise Crashed(f"its decoder ended with {how}")
+
+    def end(self) -> None:
+        """End it at once: it has nothing to lose."""
+        self._process.kill()
+        self._process.wait()
+        self._link.close()
+
+    def forget(self) -> None:
+        """Leave it to the process that this one is a copy of."""
+        self._process.returncode = 0
+        self._link.close()
+
+    def _heard(self, seconds: float) -> dict[str, Any] | None:
+        """Its next message; None when it has ended, or does not speak in time."""
+        self._link.settimeout(seconds)
+        try:
+            received = receive(self._link)
+        except (OSError, ValueError):
+            return None
+        return None if received is None else received[0]
+
+    def _end_of_it(self) -> str:
+        """What ended it; it is ended here when it does not end by itself."""
+        self._link.close()
+        try:
+            self._process.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        return children.how_it_ended(self._process)
+
+
+class _Pool:
+    """All decoders of this process: those that wait for work, and room for as many as there are processors."""
+
+    def __init__(self) -> None:
+        self.room = threading.BoundedSemaphore(max(os.cpu_count() or 1, 1))
+        self.idle: list[Decoder] = []
+
+    def answer(self, request: Mapping[str, Any], file: SharedFile, limits: Limits) -> dict[str, Any]:
+        """What a decoder that nobody else uses says to a request."""
+        with self.room:
+            decoder = self._taken() or Decoder()
+            try:
+                answer = decoder.answer(request, file, limits)
+            except Crashed:
+                if decoder.requests == 1:
+                    raise
+                decoder = Decoder()
+                answer = decoder.answer(request, file, limits)
+            if "found" in answer:
+                self.idle.append(decoder)
+            else:
+                decoder.end()
+            return answer
+
+    def _taken(self) -> Decoder | None:
+        while self.idle:
+            try:
+                decoder = self.idle.pop()
+            except IndexError:   # another thread took the last one
+                return None
+            if decoder.alive:
+                return decoder
+            decoder.end()
+        return None
+
+    def end(self) -> None:
+        """End all that wait."""
+        while self.idle:
+            self.idle.pop().end()
+
+
+_ADVICE = "open the archive with isolate=False if you trust where it comes from"
+_pool = _Pool()
+
+
+def ask(request: Mapping[str, Any], file: SharedFile, limits: Limits) -> Any:
+    """What some decoder finds. `CodecFailed` when it fails or dies; `CannotIsolate` when the codec is not known there."""
+    if os.name != "posix":
+        raise CannotIsolate(f"decoding in another process with limits needs Linux or another POSIX system: {_ADVICE}")
+    answer = _pool.answer({**request, "limits": vars(limits)}, file, limits)
+    if "unknown" in answer:
+        raise CannotIsolate(f"another process cannot make the codec ({answer['unknown']}): {_ADVICE}")
+    if "failed" in answer:
+        raise CodecFailed(str(answer["failed"]))
+    return answer.get("found")
+
+
+def end_all() -> None:
+    """End the decoders that wait for work; the next request starts others."""
+    _pool.end()
+
+
+def _after_fork() -> None:
+    """A copy of this process must not share its decoders: two askers would take each other's answers."""
+    global _pool
+    for decoder in _pool.idle:
+        decoder.forget()
+    _pool = _Pool()
+
+
+atexit.register(end_all)
+if os.name == "posix":
+    os.register_at_fork(after_in_child=_after_fork)

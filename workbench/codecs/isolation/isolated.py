@@ -1,0 +1,104 @@
+"""A codec that does as another one does, in another process."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from workbench.backend import Array
+from workbench.codecs.codec import Codec, CodecFailed, ParticleCodec, Tolerance
+from workbench.codecs.isolation.decoders import CannotIsolate, TookTooLong, ask
+from workbench.codecs.isolation.exchange import SharedFile, aligned
+from workbench.codecs.isolation.limits import Limits
+
+MOST_OVERRUNS = 3   # of the time for one array; then no more are tried, or a file could take as much time as it has chunks
+
+__all__ = ["CannotIsolate", "Isolated", "isolated"]
+
+
+def isolated(codec: Codec) -> Codec:
+    """The codec itself if it decodes any bytes without harm, and otherwise one that decodes in another process.
+
+    >>> from workbench.codecs import get
+    >>> isolated(get("pcodec"))
+    PCodec(level=8)
+    """
+    return codec if codec.contained else Isolated(codec)
+
+
+@dataclass(frozen=True)
+class Isolated(ParticleCodec):
+    """Another codec, decoding in another process with limits. It does not encode: whoever encodes has the data already.
+
+    >>> from workbench.codecs import get
+    >>> values, codec = np.linspace(0, 1, 100), get("pcodec")
+    >>> data = codec.encode(values, Tolerance(absolute=0.0))
+    >>> bool((Isolated(codec).decode(data, values.shape, values.dtype) == values).all())
+    True
+    """
+
+    id: ClassVar[str] = "isolated"
+    title: ClassVar[str] = "Another codec, in another process"
+
+    codec: Codec
+    overruns: list[str] = field(default_factory=list, init=False, compare=False, repr=False)
+
+    # The traits of the other codec hold here too.
+    lossless = property(lambda self: self.codec.lossless)
+    relative = property(lambda self: self.codec.relative)
+    dimensions = property(lambda self: self.codec.dimensions)
+    dtypes = property(lambda self: self.codec.dtypes)
+
+    @property
+    def reorders(self) -> bool:
+        """Whether decoded points come back in another order."""
+        return isinstance(self.codec, ParticleCodec) and self.codec.reorders
+
+    def require(self) -> None:
+        """Refuse, in one sentence, when the other codec cannot run here."""
+        self.codec.require()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The configuration of the other codec."""
+        return self.codec.to_dict()
+
+    def permutation(self, positions: Array, tolerance: Tolerance, data: bytes) -> Array | None:
+        """Which point each decoded one is; None when all stay in place."""
+        given = np.ascontiguousarray(positions)
+        request = {"work": "permutation", "tolerance": dataclasses.asdict(tolerance)}
+        request |= {"shape": given.shape, "dtype": given.dtype.name}
+        return self._asked(request, [memoryview(data), given.data], (len(given),), np.dtype(np.int64))
+
+    def _encode(self, values: Array, tolerance: Tolerance) -> NoReturn:
+        raise CodecFailed(f"{self.codec.id} only decodes in another process: encode with the codec itself")
+
+    def _decode(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+        return self._asked({"work": "decode", "shape": shape, "dtype": dtype.name}, [memoryview(data)], shape, dtype)
+
+    def _asked(
+        self, request: Mapping[str, Any], given: Sequence[memoryview], shape: tuple[int, ...], dtype: np.dtype
+    ) -> Array | None:
+        """The array that a decoder makes of what is given; None when it says that there is none."""
+        if len(self.overruns) >= MOST_OVERRUNS:
+            raise CodecFailed(f"it was not tried, since the decoder took too long for {MOST_OVERRUNS} chunks before")
+        sizes = [part.nbytes for part in given]
+        *places, end = itertools.accumulate(map(aligned, sizes), initial=0)
+        nbytes = math.prod(shape) * dtype.itemsize
+        file = SharedFile.of_size(end + nbytes)
+        try:
+            for place, part in zip(places, given, strict=True):
+                file.write(place, part)
+            where = {"given": list(zip(places, sizes, strict=True)), "result": end}
+            found = ask({"codec": self.codec.to_dict(), **request, **where}, file, Limits.for_size(nbytes))
+            return file.array(end, shape, dtype) if found else None
+        except TookTooLong as overrun:
+            self.overruns.append(str(overrun))
+            raise
+        finally:
+            file.close()

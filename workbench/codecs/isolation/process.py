@@ -1,0 +1,76 @@
+"""What runs in the other process: it answers each request to decode until there are no more, or nobody to ask.
+
+The program that starts it is in `decoders.py`.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from workbench.codecs import registry
+from workbench.codecs.codec import Codec, CodecFailed, ParticleCodec, Tolerance
+from workbench.codecs.isolation.exchange import SharedFile, receive, send
+from workbench.codecs.isolation.limits import Limits, write_no_files
+from workbench.errors import WorkbenchError
+
+
+def main(descriptor: int) -> None:
+    """Answer requests on this socket."""
+    write_no_files()
+    with socket.socket(fileno=descriptor) as link:
+        send(link, {"ready": True})
+        while (received := receive(link)) is not None:
+            request, file = received
+            assert file is not None   # every request comes with one
+            send(link, _answer(request, file))
+            file.close()
+
+
+def _answer(request: Mapping[str, Any], file: SharedFile) -> dict[str, Any]:
+    limits = Limits(**request["limits"])
+    try:
+        codec = registry.from_dict(request["codec"])
+        codec.require()
+    except Exception as error:   # whatever the package of the codec raises
+        return {"unknown": f"{type(error).__name__}: {error}"}
+    try:
+        with limits.kept():
+            return {"found": WORK[request["work"]](codec, request, file)}
+    except MemoryError:
+        return {"failed": _too_large(codec, limits)}
+    except WorkbenchError as error:
+        out_of_memory = isinstance(error.__cause__, MemoryError)
+        return {"failed": _too_large(codec, limits) if out_of_memory else str(error)}
+
+
+def _too_large(codec: Codec, limits: Limits) -> str:
+    return f"the decoder of {codec.id} asked for more than {limits.memory:,} bytes of memory"
+
+
+def _decode(codec: Codec, request: Mapping[str, Any], file: SharedFile) -> bool:
+    """Put the decoded array into its place."""
+    shape, dtype = tuple(request["shape"]), np.dtype(request["dtype"])
+    place = file.array(request["result"], shape, dtype)
+    place[...] = codec.decode(file.read(*request["given"][0]), shape, dtype)
+    return True
+
+
+def _permutation(codec: Codec, request: Mapping[str, Any], file: SharedFile) -> bool:
+    """Put the permutation into its place, if there is one."""
+    if not isinstance(codec, ParticleCodec):
+        raise CodecFailed(f"{codec.id} has no permutation: it is no codec for particles")
+    positions = file.array(request["given"][1][0], tuple(request["shape"]), np.dtype(request["dtype"]))
+    found = codec.permutation(positions, Tolerance(**request["tolerance"]), file.read(*request["given"][0]))
+    if found is None:
+        return False
+    if found.shape != positions.shape[:1] or found.dtype.kind not in "iu":
+        raise CodecFailed(f"{codec.id} must say where each of {len(positions):,} points went; got no permutation")
+    file.array(request["result"], found.shape, np.dtype(np.int64))[...] = found
+    return True
+
+
+WORK = {"decode": _decode, "permutation": _permutation}
