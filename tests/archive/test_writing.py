@@ -10,7 +10,8 @@ import zipfile
 import pytest
 
 from workbench.archive import document, writing
-from workbench.archive.layout import ROOT, group_metadata, read_group
+from workbench.archive.layout import ROOT
+from workbench.archive.root import group_metadata, read_root
 from workbench.archive.store import open_store
 from workbench.archive.writing import write
 from workbench.errors import WorkbenchError
@@ -41,7 +42,7 @@ def test_what_is_written_is_read(tmp_path, name):
     assert (tmp_path / name).is_file() == name.endswith(".zip")
     assert content(tmp_path / name) == ENTRIES
     assert beside(tmp_path / name) == []
-    assert read_group(open_store(tmp_path / name))[0] == {"kind": "test"}
+    assert read_root(open_store(tmp_path / name)).attributes == {"kind": "test"}
 
 
 def test_the_same_parts_make_the_same_bytes(tmp_path, monkeypatch):
@@ -260,7 +261,7 @@ def test_a_first_archive_whose_last_step_fails_leaves_nothing(target, monkeypatc
 KILLED = """
 import sys, time
 from workbench.archive import document
-from workbench.archive.layout import group_metadata
+from workbench.archive.root import group_metadata
 from workbench.archive.writing import write
 
 def entries():
@@ -286,7 +287,7 @@ def test_a_writer_that_is_killed_leaves_what_was_there_and_nothing_that_opens(ta
     assert left.startswith(f".{target.name}.")
     assert left.endswith(".partial")
     with pytest.raises(WorkbenchError):
-        read_group(open_store(target.parent / left))
+        read_root(open_store(target.parent / left))
     write(target, ENTRIES.items(), overwrite=True)
     assert content(target) == ENTRIES
 

@@ -21,8 +21,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from workbench.archive.layout import ROOT, is_archive
-from workbench.archive.store import require_key
+from workbench.archive.key import require_key
+from workbench.archive.layout import ROOT
+from workbench.archive.recognition import is_archive
 from workbench.errors import WorkbenchError
 
 _FIRST_DATE = (1980, 1, 1, 0, 0, 0)   # the earliest that a zip file knows

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.archive import Archive, compress
-from workbench.archive.layout import is_archive
+from workbench.archive.recognition import is_archive
 from workbench.archive.request import ORDERS
 from workbench.cli.archives import describe_archive, print_archive, sizes
 from workbench.cli.cluster_options import add_clusters, chosen_clusters, require_particles
