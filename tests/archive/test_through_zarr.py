@@ -100,7 +100,8 @@ def test_zarr_finds_nothing_to_object_to_in_the_documents(tmp_path):
 
 
 def test_axes_have_names_and_fields_their_units(tmp_path):
-    path = wb.compress(samples.particles(50), wb.Absolute(0.1), order="free", store_permutation=True).save(tmp_path / "a.zarr")
+    archive = wb.compress(samples.particles(50), wb.Absolute(0.1), order="free", store_permutation=True)
+    path = archive.save(tmp_path / "a.zarr")
     names = {name: array.metadata.dimension_names for name, array in opened(path).arrays()}
     assert names == {
         "positions": ("particle", "axis"), "velocities": ("particle", "axis"), "ids": ("particle",),
