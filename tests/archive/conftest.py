@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from workbench.archive import document
 from workbench.archive.frame import pack, unpack
-from workbench.archive.layout import ROOT, ArrayLayout, group_metadata
+from workbench.archive.layout import ArrayLayout
+from workbench.archive.root import documents_of
 
 
 class Parts:
@@ -22,9 +22,8 @@ class Parts:
 
     @staticmethod
     def entries(layouts: list[tuple[ArrayLayout, np.ndarray]], attributes: Any = None) -> Iterator[tuple[str, bytes]]:
-        yield ROOT, document.to_bytes(group_metadata(attributes or {"kind": "test"}))
+        yield from documents_of(attributes or {"kind": "test"}, [layout for layout, _ in layouts]).items()
         for layout, values in layouts:
-            yield f"{layout.name}/{ROOT}", document.to_bytes(layout.metadata())
             for index in layout.chunk_indices():
                 yield layout.chunk_key(index), Parts.chunk(values[layout.chunk_slices(index)])
 

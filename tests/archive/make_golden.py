@@ -19,7 +19,9 @@ import workbench as wb
 from archive import samples
 from workbench.archive import Archive
 
-FOLDER = Path(__file__).with_name("golden")
+FOLDER = Path(__file__).with_name("golden")   # of format 1; those of later formats stand in folders below it
+FORMAT_2 = FOLDER / "format-2"                # of the same recipes, so that they decode to the same values
+AGAIN = ("lattice-free", "lattice-keep", "prequantised")
 FINE, COARSE = wb.Absolute(0.01), wb.Absolute(0.5)
 
 
@@ -80,15 +82,16 @@ def arrays(archive: Archive) -> dict[str, np.ndarray]:
     return {name: stored.values() for name, stored in archive.arrays.items()}
 
 
-def make(name: str) -> None:
-    """One archive and what it decodes to, unless they are there."""
+def make(name: str, folder: Path = FOLDER) -> Path:
+    """One archive, and what it decodes to, unless they are there."""
     archive = MADE[name]()
-    archive.save(FOLDER / f"{name}.zip")
-    np.savez_compressed(FOLDER / f"{name}.npz", **arrays(archive))
+    path = archive.save(folder / f"{name}.zip")
+    if not (FOLDER / f"{name}.npz").exists():
+        np.savez_compressed(FOLDER / f"{name}.npz", **arrays(archive))
+    return path
 
 
 if __name__ == "__main__":
-    FOLDER.mkdir(exist_ok=True)
-    for wanted in sys.argv[1:] or [name for name in MADE if not (FOLDER / f"{name}.zip").exists()]:
-        make(wanted)
-        print(f"{wanted}: {(FOLDER / f'{wanted}.zip').stat().st_size:,} bytes")
+    FORMAT_2.mkdir(exist_ok=True, parents=True)
+    for wanted in sys.argv[1:] or [name for name in AGAIN if not (FORMAT_2 / f"{name}.zip").exists()]:
+        print(f"{wanted}: {make(wanted, FORMAT_2).stat().st_size:,} bytes")

@@ -14,6 +14,7 @@ import pytest
 import workbench as wb
 from workbench.archive import Archive, document
 from workbench.archive.layout import ROOT
+from workbench.archive.root import CONSOLIDATED, COPY
 from workbench.archive.store import MemoryStore
 from workbench.codecs import registry
 from workbench.data.readers import open_file
@@ -113,15 +114,16 @@ def from_parts(entries: dict[str, bytes]) -> Archive:
 
 
 def resealed(entries: dict[str, bytes], key: str, change: Any) -> dict[str, bytes]:
-    """The parts with one document changed by someone who knows about checksums, in that of the root, too."""
+    """The parts with one document changed by someone who knows about checksums, in both roots, too."""
     described = document.unsealed(document.from_bytes(entries[key], key), key)
     change(described)
     changed = document.sealed(described)
-    found = {**entries, key: document.to_bytes(changed)}
     if key == ROOT:
-        return found
-    array, seal = key.split("/")[0], changed["attributes"][document.SEAL]
-    return resealed(found, ROOT, lambda root: root["attributes"]["arrays"].__setitem__(array, seal))
+        copies = [name for name in entries if name.endswith(f"/{COPY}")]
+        return {**entries, **{name: document.to_bytes(changed) for name in (key, *copies)}}
+    found = {**entries, key: document.to_bytes(changed)}
+    array = key.split("/")[0]
+    return resealed(found, ROOT, lambda root: root[CONSOLIDATED]["metadata"].__setitem__(array, changed))
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from workbench.archive import Archive, Damaged, document
 from workbench.archive.chunk import decode_chunk
 from workbench.archive.contents import DATA
 from workbench.archive.frame import pack, unpack
-from workbench.archive.layout import is_archive
+from workbench.archive.recognition import is_archive
 from workbench.archive.store import MemoryStore
 from workbench.errors import WorkbenchError
 
@@ -194,10 +194,13 @@ def test_documents_made_up_by_someone_who_knows_the_checksums_are_a_sentence(dat
         ("free", "box", "10", "box must be"),
         ("free", "order", "sorted", "order must be 'keep' or 'free'; got 'sorted'"),
         ("free", "kind", "field", "has no values, though it says that it holds field"),
-        ("free", "kind", ["particles"], "must be an archive of format 1"),
-        ("free", "format", 2, "got format 2, 'particles': a newer lossbench may read it"),
+        ("free", "kind", ["particles"], "must be an archive of format 2"),
+        ("free", "format", 1, "got format 1, 'particles': a newer lossbench may read it"),
+        ("free", "format", True, "got format True, 'particles': a newer lossbench may read it"),
+        ("free", "format", 3, "got format 3, 'particles': a newer lossbench may read it"),
         ("free", "metadata", [1], "metadata must map names to values"),
-        ("free", "arrays", None, "does not say which arrays it has"),
+        ("free", "lossbench:copy", "ids/c/0", "must say where its copy is"),
+        ("free", "lossbench:copy", None, "must say where its copy is"),
         ("field", "spacing", [1.0], "spacing must be 2 positive numbers"),
         ("field", "spacing", [1.0, 10**400], "spacing must be 2 positive numbers"),
         ("field", "name", 3, "the name of a field must be text"),
@@ -228,6 +231,7 @@ def test_arrays_that_do_not_belong_together_are_refused(name, described, change,
         shape = content["shape"]
         if len(shape) != len(content["chunk_grid"]["configuration"]["chunk_shape"]):
             content["chunk_grid"]["configuration"]["chunk_shape"] = shape
+            content["dimension_names"] = content["dimension_names"][: len(shape)]
         content["fill_value"] = {"f": 0.0, "b": False}.get(content["data_type"][0], 0)
 
     entries = resealed(parts(victims()[name][1]), f"{described}/zarr.json", make_up)
@@ -320,7 +324,7 @@ def test_a_chunk_that_claims_much_allocates_nothing_before_it_is_found_out():
         entries, "extents/zarr.json",
         lambda d: (d.update(shape=[1, 2, 3]), d["attributes"].update({"lossbench:chunks": "00" * 4})),
     )
-    entries = resealed(entries, "zarr.json", lambda d: [d["attributes"]["arrays"].pop(n) for n in ("velocities", "ids")])
+    entries = resealed(entries, "zarr.json", lambda d: [arrays_of(d).pop(name) for name in ("velocities", "ids")])
     archive = from_parts(entries)
     tracemalloc.start()
     for use in (archive.decompress, archive.verify, archive.salvage, lambda: archive.read([(0, 1)] * 3)):
@@ -329,6 +333,10 @@ def test_a_chunk_that_claims_much_allocates_nothing_before_it_is_found_out():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2**24
+
+
+def arrays_of(root):
+    return root["consolidated_metadata"]["metadata"]
 
 
 def test_foreign_files_and_folders_are_no_archives(tmp_path):

@@ -11,16 +11,9 @@ from hypothesis import strategies as st
 
 from workbench.archive import document
 from workbench.archive.frame import Damaged, pack
-from workbench.archive.layout import (
-    DTYPES,
-    ROOT,
-    ArrayLayout,
-    group_metadata,
-    is_archive,
-    read_chunk,
-    read_group,
-    require_plausible,
-)
+from workbench.archive.layout import DTYPES, ROOT, ArrayLayout, read_chunk, require_plausible
+from workbench.archive.recognition import is_archive
+from workbench.archive.root import group_metadata, read_root
 from workbench.archive.store import DirectoryStore, MemoryStore
 from workbench.errors import GuaranteeBroken, WorkbenchError
 
@@ -46,8 +39,13 @@ def through_json(value):
     return document.from_bytes(document.to_bytes(value), "zarr.json")
 
 
+def old_root(attributes):
+    """The root of format 1, which does not carry its arrays."""
+    return document.sealed({"zarr_format": 3, "node_type": "group", "attributes": document.plain(attributes, "attributes")})
+
+
 def store_of(layout, root=None, **documents):
-    parts = {ROOT: root or group_metadata({}), f"{layout.name}/{ROOT}": layout.metadata()}
+    parts = {ROOT: root or old_root({}), f"{layout.name}/{ROOT}": layout.metadata()}
     return MemoryStore({key: document.to_bytes(part) for key, part in parts.items()} | documents)
 
 
@@ -95,7 +93,8 @@ def test_a_layout_comes_back_from_its_document(layout):
 
 @given(st.dictionaries(st.text(max_size=8), JSON, max_size=4))
 def test_attributes_come_back_from_the_root(attributes):
-    read, arrays = read_group(store_of(LAYOUT, group_metadata(attributes)))
+    described = read_root(store_of(LAYOUT, old_root(attributes)))
+    read, arrays = described.attributes, described.layouts
     assert read == attributes
     assert arrays == {"density": LAYOUT}
 
@@ -103,7 +102,7 @@ def test_attributes_come_back_from_the_root(attributes):
 def test_several_arrays_and_strange_neighbours():
     other = ArrayLayout("ids", (9,), (4,), np.dtype("uint64"))
     more = {f"ids/{ROOT}": document.to_bytes(other.metadata()), "ids/c/0": b"", "README": b"", f"a/b/{ROOT}": b"not JSON"}
-    assert read_group(store_of(LAYOUT, **more))[1] == {"density": LAYOUT, "ids": other}
+    assert read_root(store_of(LAYOUT, **more)).layouts == {"density": LAYOUT, "ids": other}
 
 
 @given(layouts())
@@ -136,29 +135,29 @@ def prototype():
 
 def test_every_changed_byte_of_a_document_is_refused_or_means_the_same():
     for key in (ROOT, f"density/{ROOT}"):
-        store = store_of(LAYOUT, group_metadata({"bound": 0.1}))
-        whole, expected = store.read(key), read_group(store)
+        store = store_of(LAYOUT, old_root({"bound": 0.1}))
+        whole, expected = store.read(key), read_root(store)
         for place in range(len(whole)):
             for change in (1, 2, 4, 8, 16, 32, 64, 128):
                 data = bytearray(whole)
                 data[place] ^= change
                 parts = {name: store.read(name) for name in store.keys()} | {key: bytes(data)}   # noqa: SIM118
                 try:
-                    assert read_group(MemoryStore(parts)) == expected
+                    assert read_root(MemoryStore(parts)) == expected
                 except WorkbenchError:
                     continue
 
 
 def test_a_promise_that_was_edited_is_noticed():
-    edited = group_metadata({"bound": 0.1})
+    edited = old_root({"bound": 0.1})
     edited["attributes"]["bound"] = 0.5
     with pytest.raises(GuaranteeBroken, match=r"^zarr\.json fails its checksum: it was damaged, or changed after"):
-        read_group(store_of(LAYOUT, edited))
+        read_root(store_of(LAYOUT, edited))
 
 
 def test_the_layout_of_a_document_does_not_matter():
     shuffled = json.dumps(dict(reversed(LAYOUT.metadata().items())), indent=7).encode()
-    assert read_group(store_of(LAYOUT, **{f"density/{ROOT}": shuffled}))[1] == {"density": LAYOUT}
+    assert read_root(store_of(LAYOUT, **{f"density/{ROOT}": shuffled})).layouts == {"density": LAYOUT}
 
 
 # hostile documents
@@ -216,7 +215,11 @@ HOSTILE = [
     ({"zarr_format": 2}, "zarr_format must be 3; got 2"),
     ({"zarr_format": None}, "zarr_format must be 3; got None"),
     ({"node_type": "group"}, "node_type must be 'array'; got 'group'"),
-    ({"dimension_names": ["x", "y"]}, "dimension_names must be None"),
+    ({"dimension_names": ["x"]}, "dimension_names must be 2 different names"),
+    ({"dimension_names": ["x", "x"]}, "dimension_names must be 2 different names"),
+    ({"dimension_names": ["x", 3]}, "dimension_names must be 2 different names"),
+    ({"dimension_names": "xy"}, "dimension_names must be 2 different names; got 'xy'"),
+    ({"attributes": {"lossbench:role": "weights"}}, "the role of an array must be one of data, index, model"),
 ]
 
 
@@ -226,7 +229,7 @@ def test_a_hostile_array_document_is_refused_and_allocates_nothing(changes, comp
     tracemalloc.start()
     try:
         with pytest.raises(WorkbenchError, match=complaint) as caught:
-            read_group(store_of(LAYOUT, **parts))
+            read_root(store_of(LAYOUT, **parts))
         assert tracemalloc.get_traced_memory()[1] < 2**20
     finally:
         tracemalloc.stop()
@@ -239,9 +242,9 @@ def test_any_json_object_is_refused_by_our_errors_only(found):
     with pytest.raises(WorkbenchError):
         ArrayLayout.from_metadata("density", found)
     for attributes in (found, None, [found]):
-        root = {**group_metadata({}), "attributes": attributes}
+        root = {**old_root({}), "attributes": attributes}
         with pytest.raises(WorkbenchError):
-            read_group(MemoryStore({ROOT: document.to_bytes(root)}))
+            read_root(MemoryStore({ROOT: document.to_bytes(root)}))
 
 
 @given(st.sampled_from(sorted(set(LAYOUT.metadata()) - {"attributes"})), JSON)
@@ -256,7 +259,7 @@ def test_any_json_in_any_place_is_refused_or_is_what_was_there(key, value):
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode) | JSON.map(json.dumps).map(str.encode))
 def test_arbitrary_bytes_are_refused_as_documents(data):
     with pytest.raises(WorkbenchError, match=r"zarr\.json"):
-        read_group(MemoryStore({ROOT: data}))
+        read_root(MemoryStore({ROOT: data}))
 
 
 DEEP = 10**5
@@ -284,7 +287,7 @@ TEXTS = [
 @pytest.mark.parametrize(("data", "complaint"), TEXTS, ids=[text[:12] for text, _ in TEXTS])
 def test_hostile_text_is_refused(data, complaint):
     with pytest.raises(WorkbenchError, match=rf"^zarr\.json .*({complaint})"):
-        read_group(MemoryStore({ROOT: data}))
+        read_root(MemoryStore({ROOT: data}))
 
 
 def test_a_document_that_is_too_large_is_not_read(tmp_path):
@@ -293,7 +296,7 @@ def test_a_document_that_is_too_large_is_not_read(tmp_path):
     tracemalloc.start()
     try:
         with pytest.raises(WorkbenchError, match=r"zarr\.json must have at most 16,777,216 bytes; it has 1,099,511,6"):
-            read_group(DirectoryStore(tmp_path))
+            read_root(DirectoryStore(tmp_path))
         assert tracemalloc.get_traced_memory()[1] < 2**20
     finally:
         tracemalloc.stop()
@@ -302,11 +305,11 @@ def test_a_document_that_is_too_large_is_not_read(tmp_path):
 def test_a_zarr_group_of_others_is_not_an_archive():
     theirs = {"zarr_format": 3, "node_type": "group", "attributes": {}}
     with pytest.raises(WorkbenchError, match=r"zarr\.json was not written by lossbench"):
-        read_group(MemoryStore({ROOT: document.to_bytes(theirs)}))
+        read_root(MemoryStore({ROOT: document.to_bytes(theirs)}))
     with pytest.raises(WorkbenchError, match=r"is not an archive: it has no zarr\.json"):
-        read_group(MemoryStore({"notes": b""}))
+        read_root(MemoryStore({"notes": b""}))
     with pytest.raises(WorkbenchError, match=r"zarr\.json must describe a group"):
-        read_group(MemoryStore({ROOT: document.to_bytes(LAYOUT.metadata())}))
+        read_root(MemoryStore({ROOT: document.to_bytes(LAYOUT.metadata())}))
 
 
 def files_at(path, root):
@@ -335,9 +338,9 @@ def test_what_is_no_zip_file_is_not_taken_for_an_archive(tmp_path, content):
 
 
 def test_an_archive_is_recognised_whole_or_damaged(tmp_path):
-    edited = group_metadata({"bound": 0.1})
+    edited = old_root({"bound": 0.1})
     edited["attributes"]["bound"] = 0.5
-    for number, root in enumerate([group_metadata({}), edited]):
+    for number, root in enumerate([old_root({}), edited]):
         (tmp_path / str(number)).mkdir()
         for path in files_at(tmp_path / str(number), document.to_bytes(root)):
             assert is_archive(path)

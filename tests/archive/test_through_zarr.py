@@ -97,3 +97,52 @@ def test_zarr_finds_nothing_to_object_to_in_the_documents(tmp_path):
         assert array.metadata.to_dict()["shape"] == tuple(described["shape"])
         assert array.metadata.to_dict()["data_type"] == described["data_type"]
     assert sorted(name for name, _ in group.arrays()) == ["extents", "ids", "positions", "velocities"]
+
+
+def test_axes_have_names_and_fields_their_units(tmp_path):
+    archive = wb.compress(samples.particles(50), wb.Absolute(0.1), order="free", store_permutation=True)
+    path = archive.save(tmp_path / "a.zarr")
+    names = {name: array.metadata.dimension_names for name, array in opened(path).arrays()}
+    assert names == {
+        "positions": ("particle", "axis"), "velocities": ("particle", "axis"), "ids": ("particle",),
+        "permutation": ("particle",), "extents": ("chunk", "end", "axis"),
+    }
+    described = {"units": "K", "standard_name": "air_temperature", "long_name": "Temperature", "other": 3}
+    metadata = {"units": "K", "dimensions": ["lat", "lon"], "attributes": described}
+    field = wb.Field(samples.field(), mask=samples.field() > 60, metadata=metadata)
+    group = opened(wb.compress(field, wb.Absolute(0.1)).save(tmp_path / "b.zarr"))
+    assert {name: array.metadata.dimension_names for name, array in group.arrays()} == dict.fromkeys(
+        ("values", "mask"), ("lat", "lon")
+    )
+    shown = dict(group["values"].attrs)
+    assert {name: shown.get(name) for name in described} == {**described, "other": None}
+
+
+@pytest.mark.parametrize("dimensions", [None, ["x"], ["x", "x"], ["x", 3], "xy", 7])
+def test_axes_that_a_file_did_not_name_well_are_numbered(tmp_path, dimensions):
+    field = wb.Field(samples.field(), metadata={"dimensions": dimensions})
+    group = opened(wb.compress(field, wb.Absolute(0.1)).save(tmp_path / "some.zarr"))
+    assert group["values"].metadata.dimension_names == ("axis_0", "axis_1")
+
+
+def test_zarr_takes_the_documents_from_the_root_and_warns_of_nothing(tmp_path):
+    path = wb.compress(samples.particles(50), wb.Absolute(0.1)).save(tmp_path / "some.zarr")
+    (path / "ids" / "zarr.json").write_bytes(b"damaged")
+    group = opened(path)
+    assert group.metadata.consolidated_metadata is not None
+    assert sorted(name for name, _ in group.members()) == ["extents", "ids", "positions", "velocities"]
+    assert len(group["ids"][:]) == 50
+
+
+def test_without_the_documents_in_the_root_zarr_sees_the_same_arrays(tmp_path):
+    path = wb.compress(samples.particles(50), wb.Absolute(0.1)).save(tmp_path / "some.zarr")
+    group = zarr.open_group(path, mode="r", use_consolidated=False)   # warnings, as of files it does not know, are errors
+    assert sorted(name for name, _ in group.members()) == ["extents", "ids", "positions", "velocities"]
+
+
+def test_xarray_opens_an_archive(tmp_path):
+    xarray = pytest.importorskip("xarray")
+    archive = wb.compress(wb.Field(samples.field(), mask=samples.field() > 60), wb.Absolute(0.1))
+    with xarray.open_zarr(archive.save(tmp_path / "some.zarr")) as dataset:
+        assert dataset["values"].dims == ("axis_0", "axis_1")
+        assert_same_bits(dataset["values"].values, archive.decompress().values)

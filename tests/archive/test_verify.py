@@ -40,12 +40,15 @@ def test_the_original_passes_and_so_does_the_archive_alone(codec, order):
     report = archive.verify(original)
     assert report.passed
     assert report["chunks"] == 6 * 4 + 1
-    assert [check.name for check in report.checks] == ["positions_max_error", "velocities_max_error"]
+    assert [check.name for check in report.checks] == [
+        "damaged_chunks", "positions_max_error", "velocities_max_error", "ids_differing",
+    ]
     decoded, places = archive.decompress(), archive.permutation()
     apart = np.abs(decoded.positions.astype(float) - original.positions[places].astype(float))
     assert report["positions_max_error"] == np.minimum(apart, 10 - apart).max()
-    assert archive.verify().passed is None
-    assert "held against its checksums only" in str(archive.verify())
+    assert archive.verify().passed
+    assert [check.name for check in archive.verify().checks] == ["damaged_chunks"]
+    assert "checked against its checksums only; the bound itself was not checked" in str(archive.verify())
 
 
 def test_a_value_that_is_the_last_bit_too_far_away_is_found():
@@ -114,7 +117,7 @@ def test_what_cannot_be_the_original_is_refused_in_a_sentence(other, said, order
         (samples.field((20, 31)), r"the original values must be float32 of shape \(20, 30\).*; got .* shape \(20, 31\)"),
         (samples.field(dtype=np.float64), "got float64"),
         (samples.particles(20), "values must be float32, float64 or integers"),
-        (None, "held against its checksums only"),
+        (None, "checked against its checksums only"),
     ],
 )
 def test_what_cannot_be_the_original_field_is_refused_in_a_sentence(other, said):
@@ -126,12 +129,12 @@ def test_what_cannot_be_the_original_field_is_refused_in_a_sentence(other, said)
         archive.verify(other)
 
 
-def test_a_field_is_held_against_the_original_under_its_own_mask():
+def test_a_field_is_checked_against_the_original_under_its_own_mask():
     field, archive = masked_field()
     assert archive.verify(field).passed
     report = archive.verify(field.values)   # without a mask
     assert report.passed
-    assert "mask: held against checksums only, as the original has none" in report.notes
+    assert "mask: checked against checksums only, as the original has none" in report.notes
     filled = np.where(field.mask, np.float32(1e35), field.values)   # of which a relative bound must know nothing
     assert wb.compress(wb.Field(filled, mask=field.mask), wb.Relative(1e-3)).verify(filled).passed
     values, mask = field.values.copy(), field.mask.copy()
@@ -149,8 +152,8 @@ def test_what_the_original_lacks_is_told():
     report = archive.verify(wb.Particles(original.positions, 10.0))
     assert report.passed
     assert [note for note in report.notes if "the original has none" in note] == [
-        "ids: held against checksums only, as the original has none",
-        "velocities: held against checksums only, as the original has none",
+        "velocities: checked against checksums only, as the original has none",
+        "ids: checked against checksums only, as the original has none",
     ]
 
 
@@ -322,26 +325,44 @@ def test_a_chunk_of_another_archive_is_noticed():
 def test_an_array_of_another_archive_is_noticed():
     other = wb.compress(samples.particles(600, seed=1), BOUND, chunk_values=300)
     entries = parts(snapshot("keep")[1])
-    mixed = {**entries, **{key: data for key, data in parts(other).items() if key.startswith("velocities/")}}
-    with pytest.raises(GuaranteeBroken, match="holds arrays that were not written with it: velocities"):
-        from_parts(mixed)
-    added = {"extra/zarr.json": document.to_bytes(other.arrays["ids"].layout.metadata())}
-    with pytest.raises(GuaranteeBroken, match="not written with it: extra"):
-        from_parts({**entries, **added})
+    theirs = {key: data for key, data in parts(other).items() if key.startswith("velocities/")}
+    mixed = from_parts({**entries, **theirs})
+    assert sorted(found.where for found in mixed.damage()) == sorted(theirs)
+    with pytest.raises(GuaranteeBroken, match=r"6 of 25 chunks are damaged and 1 documents .*velocities/zarr\.json"):
+        mixed.verify()
+    assert_same_bits(mixed.data.values(), from_parts(entries).data.values())
+
+
+def test_an_array_that_was_added_is_no_part_of_the_archive():
+    archive = snapshot("keep")[1]
+    added = {"extra/zarr.json": document.to_bytes(archive.arrays["ids"].layout.metadata()), "extra/c/0": b"LBC1"}
+    again = from_parts({**parts(archive), **added})
+    assert again.nbytes == archive.nbytes
+    assert "extra" not in again.arrays
+    assert again.verify().passed
 
 
 def test_a_missing_array_is_noticed():
-    entries = {key: data for key, data in parts(snapshot()[1]).items() if not key.startswith("velocities/")}
-    with pytest.raises(GuaranteeBroken, match="missing: velocities"):
-        from_parts(entries)
+    whole = snapshot()[1]
+    entries = {key: data for key, data in parts(whole).items() if not key.startswith("velocities/")}
+    archive = from_parts(entries)
+    assert len(archive.damage()) == 7
+    with pytest.raises(GuaranteeBroken, match=r"velocities/zarr\.json: it is missing"):
+        archive.verify()
+    rest, _ = archive.salvage()
+    assert rest.velocities is None
+    assert_same_bits(rest.positions, whole.decompress().positions)
 
 
 def test_two_archives_copied_over_each_other_are_noticed(tmp_path):
     other = wb.compress(samples.particles(600, seed=1), BOUND, order="free", chunk_values=300)
     paths = snapshot()[1].save(tmp_path / "a.zarr"), other.save(tmp_path / "b.zarr")
     shutil.copytree(paths[1] / "positions", paths[0] / "positions", dirs_exist_ok=True)
-    with pytest.raises(GuaranteeBroken, match="not written with it: positions"):
-        open_file(paths[0])
+    mixed = open_file(paths[0])
+    assert {found.where.split("/")[0] for found in mixed.damage()} == {"positions"}
+    assert len(mixed.damage()) == 8
+    with pytest.raises(Damaged, match="not the one that was written here"):
+        mixed.decompress()
 
 
 def test_values_that_were_made_to_fit_the_frame_are_found_by_their_checksum():
@@ -376,8 +397,11 @@ def test_a_permutation_that_is_none_is_refused():
 def test_a_certificate_that_was_edited_is_refused(tmp_path):
     path = snapshot()[1].save(tmp_path / "some.zarr")
     text = (path / "zarr.json").read_text()
-    assert '"eb": 0.01' in text
-    (path / "zarr.json").write_text(text.replace('"eb": 0.01', '"eb": 0.001'))
+    assert '"eb":0.01' in text
+    for name in ("zarr.json", "positions/root.json"):
+        (path / name).write_text(text.replace('"eb":0.01', '"eb":0.001'))
+        archive = open_file(path) if name == "zarr.json" else None
+        assert archive is None or archive.certificate["positions"].bound == BOUND   # by the copy
     with pytest.raises(GuaranteeBroken, match=r"zarr\.json fails its checksum: it was damaged, or changed"):
         open_file(path)
 

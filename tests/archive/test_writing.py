@@ -1,5 +1,8 @@
 import errno
+import multiprocessing
 import os
+import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -9,10 +12,11 @@ import zipfile
 
 import pytest
 
-from workbench.archive import document, writing
-from workbench.archive.layout import ROOT, group_metadata, read_group
+from workbench.archive import document, placing
+from workbench.archive.layout import ROOT
+from workbench.archive.root import group_metadata, read_root
 from workbench.archive.store import open_store
-from workbench.archive.writing import write
+from workbench.archive.writing import Draft, write
 from workbench.errors import WorkbenchError
 
 OURS = document.to_bytes(group_metadata({"kind": "test"}))
@@ -41,7 +45,7 @@ def test_what_is_written_is_read(tmp_path, name):
     assert (tmp_path / name).is_file() == name.endswith(".zip")
     assert content(tmp_path / name) == ENTRIES
     assert beside(tmp_path / name) == []
-    assert read_group(open_store(tmp_path / name))[0] == {"kind": "test"}
+    assert read_root(open_store(tmp_path / name)).attributes == {"kind": "test"}
 
 
 def test_the_same_parts_make_the_same_bytes(tmp_path, monkeypatch):
@@ -109,20 +113,21 @@ def test_the_root_is_written_last(tmp_path):
 
 def test_everything_is_on_the_disk_before_it_gets_its_name(target, monkeypatch):
     events = []
-    real_fsync, real_replace = os.fsync, type(target).replace
+    real = {name: getattr(os, name) for name in ("fsync", "link", "rename")}
 
     def fsync(descriptor):
         events.append(os.readlink(f"/proc/self/fd/{descriptor}"))
-        real_fsync(descriptor)
+        real["fsync"](descriptor)
 
-    def replace(self, other):
-        events.append("named")
-        return real_replace(self, other)
+    def named(step):
+        return lambda *given: events.append("named") or real[step](*given)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    monkeypatch.setattr(type(target), "replace", replace)
+    for step in ("link", "rename"):
+        monkeypatch.setattr(os, step, named(step))
     write(target, ENTRIES.items())
     named = events.index("named")
+    events = [re.sub(r"/\.([^/]*)\.[0-9a-f]{8}$", r"/\1", event) for event in events]   # parts get their names when whole
     (partial,) = {event for event in events[:named] if event.endswith(".partial")}
     parts = {path.relative_to(target) for path in target.rglob("*")} if target.is_dir() else set()
     assert set(events[:named]) == {partial, *(f"{partial}/{part}" for part in parts)}
@@ -200,7 +205,7 @@ def test_a_disk_that_does_not_take_more_is_named_and_nothing_left(target):
     assert beside(target) == []
 
 
-@pytest.mark.parametrize("call", ["fsync", "mkdir", "open"])
+@pytest.mark.parametrize("call", ["fsync", "mkdir", "open", "link", "rename", "replace"])
 @pytest.mark.parametrize("failing", [0, 1, 2, 3, 4, 5, 6])
 def test_a_disk_that_fails_at_any_moment_keeps_what_was_there(target, monkeypatch, call, failing):
     write(target, ENTRIES.items())
@@ -224,43 +229,50 @@ def test_a_disk_that_fails_at_any_moment_keeps_what_was_there(target, monkeypatc
     assert all("is written, but of the one before it" in complaint and left in complaint for left in beside(target))
 
 
-@pytest.mark.parametrize("call", ["rename", "replace"])
-def test_a_last_step_that_fails_keeps_what_was_there(target, monkeypatch, call):
-    write(target, ENTRIES.items())
-    real = getattr(type(target), call)
+@pytest.mark.parametrize("existed", [False, True])
+def test_a_last_step_that_fails_keeps_what_was_there(target, monkeypatch, existed):
+    if existed:
+        write(target, ENTRIES.items())
 
-    def fails(self, other):
-        if self.name.endswith(".partial"):
-            raise OSError(errno.EXDEV, "Invalid cross-device link")
-        return real(self, other)
+    def failing(real):
+        def fails(one, other):
+            if str(one).endswith(".partial"):
+                raise OSError(errno.EXDEV, "Invalid cross-device link")
+            return real(one, other)
 
-    monkeypatch.setattr(type(target), call, fails)
-    used = "rename" if target.suffix == ".zarr" else "replace"
-    if call == used:
-        with pytest.raises(WorkbenchError, match="Invalid cross-device link"):
-            write(target, [(ROOT, OURS)], overwrite=True)
-        assert content(target) == ENTRIES
-    else:
+        return fails
+
+    for step in ("link", "rename", "replace"):
+        monkeypatch.setattr(os, step, failing(getattr(os, step)))
+    with pytest.raises(WorkbenchError, match=r"cannot write .*: Invalid cross-device link"):
         write(target, [(ROOT, OURS)], overwrite=True)
-        assert content(target) == {ROOT: OURS}
+    assert target.exists() == existed
+    assert not existed or content(target) == ENTRIES
     assert beside(target) == []
 
 
-def test_a_first_archive_whose_last_step_fails_leaves_nothing(target, monkeypatch):
-    def fails(self, other):
-        raise OSError(errno.EXDEV, "Invalid cross-device link")
+def test_a_file_system_without_second_names_takes_archives_too(tmp_path, monkeypatch):
+    def fails(*given):
+        raise OSError(errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(type(target), "replace", fails)
-    with pytest.raises(WorkbenchError, match=r"cannot write .*: Invalid cross-device link"):
-        write(target, ENTRIES.items())
-    assert not target.exists()
+    monkeypatch.setattr(os, "link", fails)
+    target = write(tmp_path / "some.zip", ENTRIES.items())
+    assert content(target) == ENTRIES
+    assert beside(target) == []
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_what_an_interrupted_writer_left_empty_counts_as_absent(target, folder):
+    target.mkdir() if folder else target.touch()
+    write(target, ENTRIES.items())
+    assert content(target) == ENTRIES
     assert beside(target) == []
 
 
 KILLED = """
 import sys, time
 from workbench.archive import document
-from workbench.archive.layout import group_metadata
+from workbench.archive.root import group_metadata
 from workbench.archive.writing import write
 
 def entries():
@@ -286,7 +298,7 @@ def test_a_writer_that_is_killed_leaves_what_was_there_and_nothing_that_opens(ta
     assert left.startswith(f".{target.name}.")
     assert left.endswith(".partial")
     with pytest.raises(WorkbenchError):
-        read_group(open_store(target.parent / left))
+        read_root(open_store(target.parent / left))
     write(target, ENTRIES.items(), overwrite=True)
     assert content(target) == ENTRIES
 
@@ -327,19 +339,20 @@ def folder_with_broken_root(path):
     (path / ROOT).write_bytes(b"{")
 
 
-def empty_folder(path):
-    path.mkdir()
+def photos(path):
+    with zipfile.ZipFile(path, "w") as opened:
+        opened.writestr("beach.jpg", b"pixels")
 
 
 def text_file(path):
     path.write_text("ten years of work")
 
 
-@pytest.mark.parametrize("make", [folder_of_others, zarr_of_others, folder_with_broken_root, empty_folder, text_file])
+@pytest.mark.parametrize("make", [folder_of_others, zarr_of_others, folder_with_broken_root, text_file, photos])
 def test_what_is_not_an_archive_is_never_replaced(target, make):
     make(target)
     before = sorted(target.rglob("*")) if target.is_dir() else target.read_bytes()
-    with pytest.raises(WorkbenchError, match=r"only (a zip file|an archive written by \w+) is overwritten; .* is not"):
+    with pytest.raises(WorkbenchError, match=r"only an archive written by lossbench is overwritten; .* is not"):
         write(target, ENTRIES.items(), overwrite=True)
     assert before == (sorted(target.rglob("*")) if target.is_dir() else target.read_bytes())
     assert beside(target) == []
@@ -374,13 +387,13 @@ def test_behind_a_link_the_archive_is_replaced_and_not_the_link(target):
 
 def test_of_two_writers_one_is_told(target, monkeypatch):
     meet = threading.Barrier(2, timeout=30)
-    real = writing._claim
+    real = placing._claim
 
     def claim(partial, target):
         meet.wait()   # both have found that there is nothing yet
         real(partial, target)
 
-    monkeypatch.setattr(writing, "_claim", claim)
+    monkeypatch.setattr(placing, "_claim", claim)
     outcomes = {}
 
     def run(name):
@@ -424,3 +437,64 @@ def test_a_place_that_cannot_be_is_refused(tmp_path, path, complaint):
     with pytest.raises(WorkbenchError, match=complaint):
         write(path if path == "/" else f"{tmp_path}/{path}", ENTRIES.items())
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+# Drafts.
+
+
+def put_one(given):
+    draft, key, data = given
+    draft.put(key, data)
+
+
+def test_parts_come_from_any_process(target):
+    draft = Draft(target)
+    chunks = {key: data for key, data in ENTRIES.items() if key != ROOT}
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        pool.map(put_one, [(draft, key, data) for key, data in chunks.items()])
+    assert not target.exists()
+    assert pickle.loads(pickle.dumps(draft)).commit(OURS) == target
+    assert content(target) == ENTRIES
+    assert beside(target) == []
+
+
+def test_a_draft_makes_the_same_bytes_whatever_the_order_of_its_parts(tmp_path):
+    for name, order in (("one.zip", sorted(ENTRIES)), ("two.zip", sorted(ENTRIES, reverse=True))):
+        draft = Draft(tmp_path / name)
+        for key in order:
+            if key != ROOT:
+                draft.put(key, ENTRIES[key])
+        draft.commit(OURS)
+    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
+
+
+def test_a_part_that_is_put_again_replaces_the_first_and_remains_of_killed_writers_go(target):
+    draft = Draft(target)
+    draft.put("a/c/0/0", b"half")
+    (draft.partial / "a/c/0/.1.0123abcd").write_bytes(b"of a worker that was killed")
+    for key, data in ENTRIES.items():
+        draft.put(key, data)
+    draft.commit(OURS)
+    assert content(target) == ENTRIES
+    assert target.suffix == ".zip" or not list(target.rglob(".*"))
+
+
+def test_a_draft_that_is_given_up_leaves_nothing(target):
+    draft = Draft(target)
+    draft.put("a/c/0/0", b"something")
+    draft.discard()
+    assert beside(target) == []
+    assert not target.exists()
+
+
+def test_a_draft_refuses_what_write_refuses(target):
+    draft = Draft(target)
+    with pytest.raises(WorkbenchError, match="a key must be names of"):
+        draft.put("../outside", b"")
+    write(target, ENTRIES.items())
+    with pytest.raises(WorkbenchError, match="exists: choose another name"):
+        draft.commit(OURS)
+    assert content(target) == ENTRIES
+    assert beside(target) == []
+    with pytest.raises(WorkbenchError, match="exists: choose another name"):
+        Draft(target)

@@ -6,7 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from workbench.archive.frame import Damaged, pack
-from workbench.archive.layout import DTYPES, ROOT, read_chunk, read_group
+from workbench.archive.layout import DTYPES, ROOT, read_chunk
+from workbench.archive.root import read_root
 from workbench.archive.store import open_store
 from workbench.archive.writing import write
 from workbench.errors import WorkbenchError
@@ -100,7 +101,8 @@ def test_zarr_and_we_see_the_same_keys_and_bytes(tmp_path, parts, suffix):
     entries, layout, _ = parts.small()
     store = open_store(write(tmp_path / f"some{suffix}", entries.items()))
     group = opened(store.path)
-    read, arrays = read_group(store)
+    described = read_root(store)
+    read, arrays = described.attributes, described.layouts
     assert read == {name: value for name, value in group.attrs.items() if name in read}
     assert arrays == {"density": layout}
     array = group["density"]
@@ -124,7 +126,7 @@ def test_an_archive_that_zarr_copied_chunk_by_chunk_is_still_an_archive(tmp_path
     with theirs:
         zarr.core.sync.sync(copy())
     store = open_store(tmp_path / "copied.zip")
-    assert read_group(store)[1] == {"density": layout}
+    assert read_root(store).layouts == {"density": layout}
     assert read_chunk(store, layout, (0, 0)) == parts.chunk(values[:2, :4])
 
 
@@ -203,10 +205,13 @@ def test_a_codec_is_what_its_document_says():
         codec.compute_encoded_size(100, None)
 
 
-def test_an_edited_document_still_opens_in_zarr_but_not_here(tmp_path, parts):
+def test_an_edited_root_is_known_to_zarr_and_damage_here(tmp_path, parts):
     entries, _, _ = parts.small()
     path = write(tmp_path / "some.zarr", entries.items())
     zarr.open_group(path, mode="r+").attrs["note"] = "changed"
     assert zarr.open_group(path, mode="r").attrs["note"] == "changed"
-    with pytest.raises(WorkbenchError, match=rf"{ROOT} fails its checksum: it was damaged, or changed after"):
-        read_group(open_store(path))
+    store = open_store(path)
+    described = read_root(store)
+    assert described.attributes == {"kind": "test"}   # the copy says so
+    assert [damaged.where for damaged in described.checked(store)] == [ROOT]
+    assert "fails its checksum: it was damaged, or changed after" in str(described.checked(store)[0])

@@ -17,15 +17,16 @@ from typing import Any
 import numpy as np
 
 from workbench import backend, ordering
-from workbench.archive import clusters, document
+from workbench.archive import clusters
 from workbench.archive import region as regions
 from workbench.archive import verify as verification
 from workbench.archive.certificate import Certificate
-from workbench.archive.contents import ARRAYS, DATA, FORMAT, curve_from, named, require_consistent
+from workbench.archive.contents import DATA, DATA_ARRAYS, FORMAT, curve_from, missing_arrays, require_consistent
 from workbench.archive.encoding import EncodedArray
 from workbench.archive.frame import Damaged
-from workbench.archive.layout import ROOT, group_metadata, read_group, require_plausible
+from workbench.archive.layout import ROOT, require_plausible
 from workbench.archive.reading import StoredArray
+from workbench.archive.root import documents_of, read_root
 from workbench.archive.salvage import salvage
 from workbench.archive.store import MemoryStore, Store, open_store
 from workbench.archive.trust import DEFAULT, Trust
@@ -35,9 +36,7 @@ from workbench.codecs import Codec, Columns
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import decoded_permutation
-from workbench.metrics.report import Check, Report
-
-INDEXES = ("extents", "permutation")   # arrays that are not data
+from workbench.metrics.report import Report
 
 
 class Archive:
@@ -52,21 +51,21 @@ class Archive:
     True
     """
 
-    def __init__(self, store: Store, trust: Trust = DEFAULT) -> None:
+    def __init__(self, store: Store, trust: Trust = DEFAULT, damaged: bool = False) -> None:
         self.store = store
-        self.attributes, layouts = read_group(store)
+        self._described = read_root(store, damaged)
+        self.attributes, layouts = self._described.attributes, self._described.layouts
         for layout in layouts.values():
-            require_plausible(layout, store)
-        require_consistent(self.attributes, layouts, store.name)
+            require_plausible(layout, store, damaged)
+        require_consistent(self._described, store.name, damaged)
         self._trust = trust
         self.arrays = {name: StoredArray(store, layout, self._trust) for name, layout in layouts.items()}
 
     @classmethod
     def of(cls, arrays: Sequence[EncodedArray], attributes: dict[str, Any]) -> Archive:
         """The archive of these arrays, in memory."""
-        entries = {key: data for array in arrays for key, data in array.entries()}
-        root = group_metadata({"format": FORMAT, **attributes, ARRAYS: named(array.layout for array in arrays)})
-        return cls(MemoryStore({ROOT: document.to_bytes(root), **entries}))
+        documents = documents_of({"format": FORMAT, **attributes}, [array.layout for array in arrays])
+        return cls(MemoryStore({**documents, **{key: data for array in arrays for key, data in array.entries()}}))
 
     @classmethod
     def open(
@@ -76,17 +75,32 @@ class Archive:
         codecs: Collection[str] | None = None,
         most_bytes: int | None = None,
         isolate: bool = True,
+        damaged: bool = False,
     ) -> Archive:
         """The archive at a path. `wb.open` does the same for a path that may be anything.
 
         `codecs` are the only ones that may decode it, besides the built-in ones; `most_bytes` is the most that one call may
-        decode; `isolate=False` decodes in this process what a file from elsewhere could crash.
+        decode; `isolate=False` decodes in this process, which a hostile file could crash.
+        `damaged=True` opens what is left of an archive that cannot be opened otherwise: a zip file that was cut off, a
+        folder that lacks files. `damage()` then names what is lost, and `salvage()` returns the rest.
         """
-        return cls(open_store(path), Trust(codecs, most_bytes, isolate))
+        return cls(open_store(path, damaged), Trust(codecs, most_bytes, isolate), damaged)
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-        """Write one file, `x.zip`, or a directory, `x.zarr` or `x`: entirely, or not at all."""
-        return write(path, ((key, self.store.read(key)) for key in self.store.keys()), overwrite)   # noqa: SIM118
+        """Write one file, `x.zip`, or a directory, `x.zarr` or `x`: entirely, or not at all.
+
+        Only the parts of the archive are written, its documents as they should be: damaged ones are mended by that.
+        """
+        documents = self._described.documents
+        parts = ((key, documents[key] if key in documents else self.store.read(key)) for key in self._keys)
+        return write(path, parts, overwrite)
+
+    @functools.cached_property
+    def _keys(self) -> list[str]:
+        """The keys of all parts: documents first, then chunks. Whatever else lies in a folder is no part."""
+        documents = self._described.documents or [*(f"{name}/{ROOT}" for name in self.arrays), ROOT]
+        chunks = (stored.layout.chunk_key(i) for stored in self.arrays.values() for i in stored.layout.chunk_indices())
+        return [*documents, *chunks]
 
     # What it is.
 
@@ -121,10 +135,11 @@ class Archive:
         """Whether particles come back in another order than they were given in."""
         return self.attributes.get("order") == "free"
 
-    @property
+    @functools.cached_property
     def nbytes(self) -> int:
-        """The size of everything together."""
-        return self.store.nbytes
+        """The size of all parts together."""
+        there = set(self.store.keys())
+        return sum(self.store.size(key) for key in self._keys if key in there)
 
     @property
     def original_nbytes(self) -> int:
@@ -147,12 +162,18 @@ class Archive:
 
     def _given(self) -> list[tuple[int, int]]:
         """How many numbers count in each array, and the bytes of one."""
-        layouts = [stored.layout for name, stored in self.arrays.items() if name not in (*INDEXES, "mask")]
+        layouts = [stored.layout for name, stored in self._data_arrays.items() if name != "mask"]
         return [(self.certificate[one.name].valid_values(math.prod(one.shape)), one.dtype.itemsize) for one in layouts]
 
     @property
+    def _data_arrays(self) -> dict[str, StoredArray]:
+        """The arrays that hold data, the positions or values first: no indexes of them, and no models that codecs share."""
+        names = [name for name in DATA_ARRAYS[self.kind] if name in self.arrays]
+        return {name: self.arrays[name] for name in names if self.arrays[name].layout.role == "data"}
+
+    @property
     def bits_per_particle(self) -> float:
-        """Bits for the position of each particle: its chunks alone, without what rides along."""
+        """Bits for the position of each particle: the chunks of the positions alone, without companion arrays."""
         if self.kind != "particles":
             raise WorkbenchError("bits_per_particle is for particles; this archive holds a field: use bits_per_value")
         return 8 * self.data.nbytes / len(self)
@@ -189,12 +210,15 @@ class Archive:
     @functools.cached_property
     def _extents(self) -> np.ndarray:
         """How far the decoded positions of each chunk reach."""
+        if "extents" not in self.arrays:
+            raise WorkbenchError("the extents of the chunks are lost, without which no region is found: use salvage()")
         return self.arrays["extents"].values()
 
     def permutation(self, original: Particles | None = None) -> Array:
         """Which particle of the original each decoded one is: decoded[i] is original[permutation[i]].
 
-        It follows from the original alone, so it need not be stored; when it was (`store_permutation`), none is needed.
+        It follows from the original, so it need not be stored; when it was stored (`store_permutation`), `original` may be
+        left out. Another set of particles than the original is refused.
         """
         if self.kind != "particles":
             raise WorkbenchError("only particles have a permutation; this archive holds a field")
@@ -205,11 +229,17 @@ class Archive:
         if original is None or not self.reordered:
             return np.arange(len(self), dtype=np.int32)
         self._require_like(original)
-        curve = curve_from(self.attributes.get("curve"), original.dimensions)
-        positions = original.positions
+        order = self._order_of(original.positions)
+        verification.require_same_order(self.attributes.get("permutation"), order)
+        return order
+
+    def _order_of(self, positions: Array) -> Array:
+        """The order in which these positions are decoded, if they are those of the original."""
+        curve = curve_from(self.attributes.get("curve"), self.data.layout.shape[1])
         order = ordering.sort_by_key(curve.keys(positions), curve.key_bits)
         limit = self.certificate["positions"].limit
-        assert limit is not None
+        if limit is None:
+            raise WorkbenchError("the certificate states no bound of the positions, without which no permutation follows")
         for index in self.data.layout.chunk_indices():
             rows = self.data.layout.chunk_slices(index)[0]
             sections = {tag: bytes(part) for tag, part in self.data.frame(index).sections.items()}
@@ -219,18 +249,25 @@ class Archive:
         return order
 
     def damage(self) -> list[Damaged]:
-        """Every damaged chunk, each with what is wrong with it; empty when all is well."""
-        return [found for stored in self.arrays.values() for found in stored.damage()]
+        """Every damaged document and chunk, each with what is wrong with it; empty when all is well."""
+        return [*self._damaged_documents(), *(found for stored in self.arrays.values() for found in stored.damage())]
+
+    def _damaged_documents(self) -> list[Damaged]:
+        missing = [f"{name}/{ROOT}" for name in missing_arrays(self._described)]
+        found = self._described.checked(self.store)
+        known = {damaged.where for damaged in found}
+        return [*found, *(Damaged(key, "it is missing") for key in missing if key not in known)]
 
     def salvage(self) -> tuple[Particles | Field, list[Damaged]]:
-        """What is undamaged, and what is not.
+        """The undamaged values, and the damage.
 
-        Particles are left out when their position, velocity or id is lost. Lost values of a field are NaN and masked.
+        Particles are left out when their position, velocity or id is lost; velocities or ids of which nothing is left are
+        left out instead. Lost values of a field are NaN and masked.
         """
-        names = ("positions", "velocities", "ids") if self.kind == "particles" else ("values", "mask")
-        data = {name: self.arrays[name] for name in names if name in self.arrays}
-        values, gone, damage = salvage(data, 1 if self.kind == "particles" else len(self.data.layout.shape))
-        damage += [found for name, stored in self.arrays.items() if name not in data for found in stored.damage()]
+        axes = 1 if self.kind == "particles" else len(self.data.layout.shape)
+        values, gone, damage = salvage(self._data_arrays, axes, DATA[self.kind])
+        others = [stored for name, stored in self.arrays.items() if name not in self._data_arrays]
+        damage = [*self._damaged_documents(), *damage, *(found for stored in others for found in stored.damage())]
         if self.kind == "field":
             mask = values.get("mask", gone) | gone
             return self._field(values["values"], mask if "mask" in values or gone.any() else None), damage
@@ -240,47 +277,60 @@ class Archive:
     def verify(self, original: Particles | Field | np.ndarray | None = None) -> Report:
         """Decode everything and check it: against its checksums and, when given, against the original.
 
-        Raises `wb.GuaranteeBroken`, which says what is wrong, when the promise does not hold.
+        Raises `wb.GuaranteeBroken`, which says what is wrong, when the promise does not hold. Without the original the
+        bound itself cannot be checked; the notes of the report say so.
         """
-        figures = verification.undamaged(self.arrays)
-        checks: list[Check] = []
-        notes = [promise.describe() for promise in self.certificate.promises]
-        kept = clusters.promised(self.certificate[DATA[self.kind]]) if self.kind == "particles" else []
-        for promise in kept:
-            figures |= clusters.require_fingerprint(promise, Particles(self.data.values(), self.box))
-        if original is None:
-            checked = "checksums and the fingerprint of its groups" if kept else "checksums"
-            notes.append(f"held against its {checked} only; give the original to hold it against the bound")
-            return verification.report("the archive", figures, checks, notes)
-        originals = self._originals(original)
-        unseen = set(self.arrays) - set(INDEXES) - {name for name, *_ in originals}
-        notes += [f"{name}: held against checksums only, as the original has none" for name in sorted(unseen)]
-        for name, values, period, mask in originals:
-            found, held = verification.kept(self.certificate[name], self.arrays[name], values, period, mask)
-            figures |= found
-            checks += [held] if held else []
-            for promise in kept if name == "positions" else ():
-                pair = (Particles(positions, self.box) for positions in (values, self.data.values()))
-                clusters.require_same_groups(promise, *pair)
-        return verification.report("the archive and its original", figures, checks, notes)
+        promised = clusters.promised(self.certificate[DATA[self.kind]]) if self.kind == "particles" else []
+        documents = self._damaged_documents()
+        if original is not None:
+            self._require_fitting(original)
+        try:
+            originals = {} if original is None else self._originals(original)
+        except Damaged:   # the permutation follows from chunks, too
+            verification.require_undamaged(self.damage(), self.arrays)
+            raise
+        certificate = self.certificate
+        found = {
+            name: verification.inspected(
+                stored, originals.get(name), certificate[name] if name in originals else None,
+                keep=bool(promised) and name == "positions",
+            )
+            for name, stored in self.arrays.items()
+        }
+        damage = [*documents, *(damaged for one in found.values() for damaged in one.damage)]
+        verification.require_undamaged(damage, self.arrays)
+        outcome = verification.outcome(certificate, found, originals)
+        figures: dict[str, Any] = {}
+        for promise in promised:
+            decoded = Particles(found["positions"].values(), self.box)
+            figures |= clusters.require_fingerprint(promise, decoded)
+            if "positions" in originals:
+                clusters.require_same_groups(promise, Particles(originals["positions"].values, self.box), decoded)
+        return verification.report(outcome, originals, figures, certificate)
 
-    def _originals(self, original: Any) -> list[tuple[str, Any, tuple[float, ...] | None, Any]]:
-        """Each array of the original, in the order of the archive, with its period and mask."""
+    def _require_fitting(self, original: Any) -> None:
+        """Refuse what cannot be the original, before anything is decoded."""
+        if self.kind == "particles" and not isinstance(original, Particles):
+            raise WorkbenchError(f"this archive holds particles; got {type(original).__name__} as its original")
+        if self.kind == "particles":
+            self._require_like(original)
+
+    def _originals(self, original: Any) -> dict[str, verification.Original]:
+        """Each array of the original in the order of the archive, by name."""
         if self.kind == "field":
             field = Field.of(original)
             mask = self._optional("mask")   # its own: under it, and under no other, the bits were promised
-            found: list[tuple[str, Any, tuple[float, ...] | None, Any]] = [("values", field.values, None, mask)]
-            return found if mask is None or field.mask is None else [*found, ("mask", field.mask, None, None)]
-        if not isinstance(original, Particles):
-            raise WorkbenchError(f"this archive holds particles; got {type(original).__name__} as its original")
-        self._require_like(original)
+            values = verification.Original(backend.to_host(field.values), mask=mask)
+            if mask is None or field.mask is None:
+                return {"values": values}
+            return {"values": values, "mask": verification.Original(backend.to_host(field.mask))}
         order = backend.to_host(self.permutation(original))
-        riders = {"positions": original.positions, "velocities": original.velocities, "ids": original.ids}
-        return [
-            (name, backend.to_host(values)[order], self.box if name == "positions" else None, None)
-            for name, values in riders.items()
+        arrays = {"positions": original.positions, "velocities": original.velocities, "ids": original.ids}
+        return {
+            name: verification.Original(backend.to_host(values)[order], self.box if name == "positions" else None)
+            for name, values in arrays.items()
             if name in self.arrays and values is not None
-        ]
+        }
 
     def _require_like(self, original: Any) -> None:
         expected = (self.data.layout.shape, self.box)

@@ -1,9 +1,9 @@
-"""What an archive says about itself, held against the arrays in it before any of them is decoded.
+"""The description of an archive, checked against its arrays before any of them is decoded.
 
-Each document is known to be whole, and each array to be no larger than its bytes allow. But parts of two archives in one
-folder, after a copy that was cut short, would pass for a third one: so the root names its arrays with the checksum of each.
-And because anyone can write such documents, nothing that is decoded later may depend on numbers that were not looked at
-here: a box of two lengths around points in space would let a kernel read beyond its memory.
+Each document is known to be whole, and each array to be no larger than its bytes allow. In format 1 parts of two archives
+in one folder could pass for a third archive, so its root names the arrays with the checksum of each; from format 2 on the
+root carries their documents. Anyone can write such documents, so every number that is used in decoding is checked here: a
+box of two lengths around points in space would let a kernel read beyond its memory.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from workbench.archive.document import SEAL
+from workbench.archive.frame import HINT
 from workbench.archive.layout import ArrayLayout
+from workbench.archive.root import ARRAYS, Description
 from workbench.codecs.curve import MOST_CELL_BITS, Lattice
 from workbench.errors import GuaranteeBroken, WorkbenchError
 
-FORMAT = 1   # raised when older versions could not read what is written
+FORMAT = 2   # raised when older versions could not read what is written
+FORMATS = (1, FORMAT)
 DATA = {"particles": "positions", "field": "values"}
-ARRAYS = "arrays"   # the attribute that names them
+DATA_ARRAYS = {"particles": ("positions", "velocities", "ids"), "field": ("values", "mask")}
 
 
 def named(layouts: Iterable[ArrayLayout]) -> dict[str, str]:
@@ -27,18 +30,26 @@ def named(layouts: Iterable[ArrayLayout]) -> dict[str, str]:
     return {layout.name: layout.metadata()["attributes"][SEAL] for layout in layouts}
 
 
-def require_consistent(attributes: Mapping[str, Any], layouts: Mapping[str, ArrayLayout], name: str) -> None:
-    """Refuse an archive (`name`, for messages) whose description and arrays do not belong together."""
+def require_consistent(described: Description, name: str, damaged: bool = False) -> None:
+    """Refuse an archive (`name`, for messages) whose description and arrays do not belong together.
+
+    When `damaged`, arrays other than the data may be missing.
+    """
+    attributes, layouts = described.attributes, described.layouts
     known, kind = attributes.get("format"), attributes.get("kind")
-    if known != FORMAT or kind not in list(DATA):
+    fits = type(known) is int and known in FORMATS and isinstance(kind, str) and kind in DATA
+    if not fits or described.consolidated != (known != 1):
         raise WorkbenchError(
-            f"{name} must be an archive of format {FORMAT} with particles or a field; got format {known!r:.40}, "
+            f"{name} must be an archive of format {FORMAT} (or 1) with particles or a field; got format {known!r:.40}, "
             f"{kind!r:.40}: a newer lossbench may read it"
         )
-    _require_arrays(attributes.get(ARRAYS), named(layouts.values()), name)
-    if DATA[kind] not in layouts:
-        raise WorkbenchError(f"{name} has no {DATA[kind]}, though it says that it holds {kind}")
+    if not described.consolidated:
+        _require_arrays(attributes.get(ARRAYS), named(layouts.values()), name, damaged)
+    if DATA[str(kind)] not in layouts:
+        raise WorkbenchError(f"{name} has no {DATA[str(kind)]}, though it says that it holds {kind}")
     wrong = _wrong_metadata(attributes) or (_wrong_particles if kind == "particles" else _wrong_field)(attributes, layouts)
+    if not wrong and kind == "particles" and "extents" not in layouts and not damaged:
+        wrong = "there are positions, but no extents"
     if wrong:
         raise WorkbenchError(f"{name} contradicts itself: {wrong}")
 
@@ -59,11 +70,17 @@ def curve_from(described: Any, dimensions: int) -> Lattice:
     return Lattice(ends[0], float(given["step"]), last, ends[1], bool(given.get("periodic")))
 
 
-def _require_arrays(stated: Any, found: Mapping[str, str], name: str) -> None:
+def missing_arrays(described: Description) -> list[str]:
+    """The arrays that the root of an archive of format 1 names and that are not there."""
+    stated = described.attributes.get(ARRAYS) if not described.consolidated else None
+    return sorted(set(stated) - set(described.layouts)) if isinstance(stated, Mapping) else []
+
+
+def _require_arrays(stated: Any, found: Mapping[str, str], name: str, damaged: bool) -> None:
     if not isinstance(stated, Mapping):
         raise WorkbenchError(f"{name} does not say which arrays it has")
-    if missing := sorted(set(stated) - set(found)):
-        raise GuaranteeBroken(f"{name} must hold the arrays {', '.join(stated)}; missing: {', '.join(missing)}")
+    if (missing := sorted(set(stated) - set(found))) and not damaged:
+        raise GuaranteeBroken(f"{name} must hold the arrays {', '.join(stated)}; missing: {', '.join(missing)}; {HINT}")
     if strangers := sorted(array for array, seal in found.items() if stated.get(array) != seal):
         raise GuaranteeBroken(f"{name} holds arrays that were not written with it: {', '.join(strangers)}")
 
@@ -97,14 +114,12 @@ def _wrong_particles(attributes: Mapping[str, Any], layouts: Mapping[str, ArrayL
         return f"box must be null or {dimensions} positive lengths; got {box!r:.80}"
     if order not in ("keep", "free"):
         return f"order must be 'keep' or 'free'; got {order!r:.80}"
-    if "extents" not in layouts:
-        return "there are positions, but no extents"
     split = [name for name in ("positions", "velocities") if name in layouts and layouts[name].chunk_grid[1:] != (1,)]
     return (
         _wrong_array(layouts.get("velocities"), positions.shape, "fiu")
         or _wrong_array(layouts.get("ids"), (count,), "iu")
         or _wrong_array(layouts.get("permutation"), (count,), "iu")
-        or _wrong_array(layouts["extents"], (positions.chunk_grid[0], 2, dimensions), "f")
+        or _wrong_array(layouts.get("extents"), (positions.chunk_grid[0], 2, dimensions), "f")
         or (f"a chunk of {split[0]} must hold all coordinates of its particles" if split else None)
     )
 

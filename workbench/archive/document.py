@@ -68,7 +68,7 @@ def to_bytes(document: Mapping[str, Any]) -> bytes:
     >>> from_bytes(to_bytes({"zarr_format": 3}), "zarr.json")
     {'zarr_format': 3}
     """
-    data = json.dumps(document, indent=1, allow_nan=False).encode()
+    data = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
     _require_shallow(document, "the metadata of an archive")
     if len(data) > MOST_BYTES:
         raise WorkbenchError(f"the metadata of an archive must fit into {MOST_BYTES:,} bytes; got {len(data):,}")

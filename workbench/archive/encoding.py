@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from workbench import backend
-from workbench.archive import document, provenance
+from workbench.archive import provenance
 from workbench.archive.certificate import Promise, summed
 from workbench.archive.chunk import VERSIONS, exact_chunk, guarded_chunk, with_checksums
-from workbench.archive.layout import ROOT, ArrayLayout
+from workbench.archive.layout import ArrayLayout
 from workbench.backend import Array
 from workbench.codecs import Codec, CodecFailed, Tolerance
 from workbench.codecs.codec import EncoderRaised
@@ -44,8 +44,7 @@ class EncodedArray:
     decoded: Sequence[Array] = ()                    # what each chunk decodes to, if it was asked for
 
     def entries(self) -> Iterator[tuple[str, bytes]]:
-        """The parts by key."""
-        yield f"{self.layout.name}/{ROOT}", document.to_bytes(self.layout.metadata())
+        """The chunks by key."""
         for index, chunk in zip(self.layout.chunk_indices(), self.chunks, strict=True):
             yield self.layout.chunk_key(index), chunk
 

@@ -5,7 +5,7 @@ it. So a frame states the shape it decodes to, the name, length and CRC-32 of ev
 statements; the lengths must add up to the last byte. A reader learns everything from the first few dozen bytes, allocates
 nothing for what is not there, and can name the damaged chunk while the others stay readable.
 
-Sections are views into the bytes that were read. One that is used in part only may be left unchecked (`lazy`).
+Sections are views into the bytes that were read. The sections named by `lazy` are not checked when a chunk is taken apart.
 
     offset         content, little-endian
     0              magic LBC1
@@ -31,13 +31,15 @@ MOST_DIMENSIONS = 5
 MOST_SECTIONS = 16
 MOST_VALUES = 2**31   # in one chunk
 
+HINT = "open it with damaged=True, or run `workbench salvage`, to get what is undamaged"
+
 _START = struct.Struct("<4sBB")
 _SECTION = struct.Struct("<4sQI")
 _CHECKSUM = struct.Struct("<I")
 
 
 class Damaged(GuaranteeBroken):
-    """One chunk cannot be trusted; `where` is its key in the archive, `reason` what gave it away.
+    """A chunk or a document cannot be trusted; `where` is its key in the archive, `reason` what was found.
 
     >>> raise Damaged("positions/c/3/0", "its code section fails its checksum")
     Traceback (most recent call last):
@@ -51,6 +53,8 @@ class Damaged(GuaranteeBroken):
         self.reason = reason
 
     def __str__(self) -> str:
+        if self.where.endswith(".json"):
+            return f"document {self.where} is damaged: {self.reason} (what does not depend on it can still be read)"
         return f"chunk {self.where} is damaged: {self.reason} (the other chunks can still be read)"
 
 
@@ -70,7 +74,7 @@ class Frame:
         return self.sections[tag]
 
     def check(self, tag: str) -> None:
-        """Hold one section against its checksum."""
+        """Compare one section with its checksum."""
         if zlib.crc32(self.section(tag)) != self.checksums[tag]:
             raise Damaged(self.where, f"its {tag} section fails its checksum")
 

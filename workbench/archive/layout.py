@@ -3,27 +3,28 @@
 An archive is a Zarr group (format 3) that any Zarr library can open, so its documents are Zarr's. They are read here and
 not by a Zarr library because an archive states very little: one kind of grid, one codec, a handful of types. Everything
 else in a document is refused, and so is every number that the bytes in the archive cannot justify: a short file must not
-make anyone allocate a large array.
+cause the allocation of a large array.
 """
 
 from __future__ import annotations
 
 import math
 import re
-import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from workbench.archive import document as json_document
-from workbench.archive.frame import MOST_DIMENSIONS, MOST_VALUES, Damaged, shape_of
+from workbench.archive.frame import HINT, MOST_DIMENSIONS, MOST_VALUES, Damaged, shape_of
 from workbench.archive.store import Store
 from workbench.errors import WorkbenchError
 
 ROOT = "zarr.json"
+ROLE = "lossbench:role"   # the attribute of an array that says what it is for
+ROLES = ("data", "index", "model")
+INDEXES = ("extents", "permutation")   # the arrays of format 1 that are not data; it states no roles
 CODEC = "lossbench"   # the name by which Zarr libraries find our codec
 DTYPES = (
     *("float32", "float64", "bool"),
@@ -59,6 +60,7 @@ class ArrayLayout:
     dtype: np.dtype
     configuration: Mapping[str, Any] = field(default_factory=dict)
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    dimension_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and _NAME.fullmatch(self.name)):
@@ -72,11 +74,24 @@ class ArrayLayout:
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+        if self.role not in ROLES:
+            raise WorkbenchError(f"the role of an array must be one of {', '.join(ROLES)}; got {_short(self.role)}")
+        object.__setattr__(self, "dimension_names", _names(self.dimension_names, len(self.shape)))
         if len(self.shape) != len(self.chunk_shape):
             raise WorkbenchError(f"shape and chunk shape must have as many axes; got {self.shape} and {self.chunk_shape}")
         if math.prod(self.shape) > MOST_VALUES_OF_ARRAY or math.prod(self.chunk_shape) > MOST_VALUES:
             sizes = _short((self.shape, self.chunk_shape))
             raise WorkbenchError(f"an array must have at most 2^62 values and a chunk 2^31; got these shapes: {sizes}")
+
+    @property
+    def role(self) -> str:
+        """What the array is for: "data", an "index" of them, or a "model" that their codec shares."""
+        return self.attributes.get(ROLE, "index" if self.name in INDEXES else "data")
+
+    @property
+    def nbytes(self) -> int:
+        """The size of what it decodes to."""
+        return math.prod(self.shape) * self.dtype.itemsize
 
     @property
     def chunk_grid(self) -> tuple[int, ...]:
@@ -111,6 +126,7 @@ class ArrayLayout:
 
     def metadata(self) -> dict[str, Any]:
         """The document that describes the array: Zarr's, with our checksum."""
+        names = {} if self.dimension_names is None else {"dimension_names": list(self.dimension_names)}
         return json_document.sealed({
             "zarr_format": 3,
             "node_type": "array",
@@ -121,6 +137,7 @@ class ArrayLayout:
             "fill_value": self.dtype.type(0).item(),
             "codecs": [{"name": CODEC, "configuration": self.configuration}],
             "attributes": self.attributes,
+            **names,
             "storage_transformers": [],
         })
 
@@ -138,7 +155,8 @@ class ArrayLayout:
             chunk_shape, configuration = _grid(content), _configuration(content)
             shape: Any = content.get("shape")
             dtype: Any = content.get("data_type")
-            layout = cls(name, shape, chunk_shape, dtype, configuration, content["attributes"])
+            names: Any = content.get("dimension_names")
+            layout = cls(name, shape, chunk_shape, dtype, configuration, content["attributes"], names)
         except WorkbenchError as error:
             raise WorkbenchError(f"{where}: {error}") from None
         expected = layout.metadata()
@@ -154,58 +172,11 @@ class ArrayLayout:
             raise WorkbenchError(f"the chunks of {self.name} are a grid of {grid}; got the index {index}")
 
 
-def group_metadata(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """The document at the root of an archive.
-
-    >>> group_metadata({"kind": "field"})["node_type"]
-    'group'
-    """
-    return json_document.sealed(
-        {"zarr_format": 3, "node_type": "group", "attributes": _object("attributes", attributes)}
-    )
-
-
-def is_archive(path: Path) -> bool:
-    """Whether there is an archive of ours at this path, perhaps a damaged one; only its root document is looked at."""
-    most = json_document.MOST_BYTES + 1
-    try:
-        if path.is_dir():
-            with (path / ROOT).open("rb") as file:
-                data = file.read(most)
-        else:
-            with zipfile.ZipFile(path) as opened, opened.open(ROOT) as member:
-                data = member.read(most)
-        return json_document.is_sealed(json_document.from_bytes(data, ROOT))
-    except Exception:   # whatever a foreign file makes the standard library raise, it is not ours
-        return False
-
-
-def read_group(store: Store) -> tuple[dict[str, Any], dict[str, ArrayLayout]]:
-    """What an archive says about itself, and the arrays in it.
-
-    >>> from workbench.archive.store import MemoryStore
-    >>> layout = ArrayLayout("density", (5, 8), (4, 4), np.dtype("float32"))
-    >>> documents = {"zarr.json": group_metadata({"kind": "field"}), "density/zarr.json": layout.metadata()}
-    >>> store = MemoryStore({key: json_document.to_bytes(document) for key, document in documents.items()})
-    >>> attributes, arrays = read_group(store)
-    >>> attributes, arrays["density"] == layout
-    ({'kind': 'field'}, True)
-    """
-    keys = store.keys()
-    if ROOT not in keys:
-        raise WorkbenchError(f"{store.name} is not an archive: it has no {ROOT}")
-    root = json_document.unsealed(_document(store, ROOT), ROOT)
-    if root != {"zarr_format": 3, "node_type": "group", "attributes": root["attributes"]}:
-        raise WorkbenchError(f"{ROOT} must describe a group of Zarr format 3 and nothing else")
-    names = [key.split("/")[0] for key in keys if key.count("/") == 1 and key.endswith(f"/{ROOT}")]
-    return root["attributes"], {name: ArrayLayout.from_metadata(name, _document(store, f"{name}/{ROOT}")) for name in names}
-
-
-def require_plausible(layout: ArrayLayout, store: Store) -> None:
+def require_plausible(layout: ArrayLayout, store: Store, damaged: bool = False) -> None:
     """Refuse an array that is larger than the chunks that are there could ever make it.
 
-    Up to 2^20 values for each byte, and 2^26 besides, are believed. Memory for the values is another matter: that is
-    for each chunk to justify, after `read_chunk` has looked at it.
+    Up to 2^20 values for each byte, and 2^26 besides, are believed. Each chunk must justify the memory for its values
+    (`read_chunk`). When `damaged`, any number of chunks may be missing.
     """
     keys = store.keys()
     chunks = [store.size(key) for key in keys if key.startswith(f"{layout.name}/c/")]
@@ -215,10 +186,10 @@ def require_plausible(layout: ArrayLayout, store: Store) -> None:
             f"{layout.name} in {store.name} claims {values:,} values, but its chunks have {sum(chunks):,} bytes in all, "
             f"which can hold {believed:,} at most: copy or download it again"
         )
-    if layout.chunk_count > CHUNKS_PER_CHUNK * (len(chunks) + 1):
+    if not damaged and layout.chunk_count > CHUNKS_PER_CHUNK * (len(chunks) + 1):
         raise WorkbenchError(
             f"{layout.name} in {store.name} claims {layout.chunk_count:,} chunks; {len(chunks):,} are there: "
-            "copy or download it again"
+            f"copy or download it again; or {HINT}"
         )
 
 
@@ -232,12 +203,6 @@ def read_chunk(store: Store, layout: ArrayLayout, index: tuple[int, ...]) -> byt
     if (claimed := shape_of(data, key)) != extent:
         raise Damaged(key, f"it must hold values of shape {extent}; it claims {claimed}")
     return data
-
-
-def _document(store: Store, key: str) -> dict[str, Any]:
-    if (size := store.size(key)) > json_document.MOST_BYTES:
-        raise WorkbenchError(f"{key} must have at most {json_document.MOST_BYTES:,} bytes; it has {size:,}")
-    return json_document.from_bytes(store.read(key), key)
 
 
 def _grid(content: Mapping[str, Any]) -> Any:
@@ -268,6 +233,15 @@ def _dtype(given: Any) -> np.dtype:
     if name not in DTYPES or (isinstance(given, np.dtype) and not given.isnative):
         raise WorkbenchError(f"the type of an array must be one of {', '.join(DTYPES)}; got {_short(given)}")
     return np.dtype(name)
+
+
+def _names(given: Any, count: int) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    fits = isinstance(given, list | tuple) and all(isinstance(name, str) and 0 < len(name) <= 64 for name in given)
+    if not fits or len(given) != count or len(set(given)) < count:
+        raise WorkbenchError(f"dimension_names must be {count} different names; got {_short(given)}")
+    return tuple(given)
 
 
 def _object(what: str, given: Any) -> dict[str, Any]:

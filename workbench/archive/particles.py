@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from workbench.archive.archive import Archive
 from workbench.archive.clusters import with_clusters
 from workbench.archive.encoding import EncodedArray, Task, even_chunks, layout_of
 from workbench.archive.request import Request, archive_of
+from workbench.archive.verify import digest_of
 from workbench.backend import Array
 from workbench.clusters.keep import KeepClusters
 from workbench.codecs import Codec, CodecFailed, Columns, ParticleCodec, Tolerance
@@ -53,7 +55,9 @@ def compress_particles(particles: Particles, request: Request) -> Archive:
     if request.store_permutation:
         arrays += _exact("permutation", np.arange(len(particles), dtype=np.int32) if order is None else order, few)
     sorted_along = None if curve is None else dataclasses.asdict(curve)
-    described = {"kind": "particles", "order": request.order, "box": particles.box, "curve": sorted_along}
+    described: dict[str, Any] = {"kind": "particles", "order": request.order, "box": particles.box, "curve": sorted_along}
+    if order is not None:
+        described["permutation"] = digest_of(order)
     return archive_of(arrays, described, codec, particles.metadata, request.notes)
 
 

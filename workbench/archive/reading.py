@@ -93,6 +93,11 @@ class StoredArray:
         assert whole is not None   # a layout has at least one chunk
         return whole
 
+    def examined(self) -> Iterator[tuple[Index, np.ndarray | Damaged]]:
+        """Each chunk with its values or, where they are not those that were written, with the damage."""
+        indices = list(self.layout.chunk_indices())
+        return zip(indices, self._side_by_side(self._values_or_damage, indices), strict=True)
+
     def damage(self) -> list[Damaged]:
         """Every chunk that is damaged, or that decodes to something else than when it was written."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from workbench import codecs
-from workbench.archive import document, provenance
+from workbench.archive import document, naming, provenance
 from workbench.archive.archive import Archive
 from workbench.archive.certificate import Certificate
 from workbench.archive.encoding import EncodedArray, Progress
@@ -76,4 +76,6 @@ def archive_of(
         "provenance": provenance.of(codec),
         "metadata": provenance.plain(metadata),
     }
-    return Archive.of(arrays, attributes)
+    kind = str(described["kind"])
+    layouts = [naming.named(array.layout, kind, metadata) for array in arrays]
+    return Archive.of([replace(array, layout=layout) for array, layout in zip(arrays, layouts, strict=True)], attributes)

@@ -11,16 +11,21 @@ from workbench.archive.reading import StoredArray
 from workbench.errors import GuaranteeBroken
 
 
-def salvage(arrays: Mapping[str, StoredArray], axes: int) -> tuple[dict[str, np.ndarray], np.ndarray, list[Damaged]]:
-    """The values of arrays that share their first `axes` axes, where something of any of them is lost, and the damage."""
+def salvage(
+    arrays: Mapping[str, StoredArray], axes: int, main: str
+) -> tuple[dict[str, np.ndarray], np.ndarray, list[Damaged]]:
+    """The values of arrays that share their first `axes` axes, the places where something is lost, and the damage.
+
+    An array of which nothing is left is left out; of the array `main`, something must be left.
+    """
     found = {name: stored.salvaged() for name, stored in arrays.items()}
     damage = [damaged for _, lost in found.values() for _, damaged in lost]
     values = {name: whole for name, (whole, _) in found.items() if whole is not None}
-    if len(values) < len(found):
+    if main not in values:
         raise _nothing_left(damage)
-    gone = np.zeros(next(iter(values.values())).shape[:axes], bool)
-    for _, lost in found.values():
-        for slices, _ in lost:
+    gone = np.zeros(values[main].shape[:axes], bool)
+    for name in values:
+        for slices, _ in found[name][1]:
             gone[slices[:axes]] = True
     if gone.all():
         raise _nothing_left(damage)

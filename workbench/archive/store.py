@@ -1,33 +1,25 @@
 """Where the parts of an archive live: keys such as `positions/c/3/0`, and bytes, in memory, a directory or a zip file.
 
-An archive may come from anywhere, so a store is suspicious: a key is a plain relative path of plain names, links are
-refused, and a zip file may only hold what is stored as it is, once, within the file. All of this is found out from the
-list of parts when a store is opened. Afterwards a read takes exactly the bytes that were listed, and their number is
-known (`size`) before anything is allocated.
+An archive may come from anywhere, so a store checks its list of parts when it is opened: a key is a plain relative path of
+plain names, links are refused, and the members of a zip file must be stored without compression, once, within the file.
+A read takes exactly the bytes that were listed, and their number is known (`size`) before anything is allocated.
 
-Stores hold no open files. So they need no closing, cross to other processes, and any number of threads may read at once;
-what was replaced since it was opened is noticed.
+Stores hold no open files. So they need no closing, can be pickled, and any number of threads may read at once. A file that
+was replaced since it was opened is noticed.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import stat
-import struct
-import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from workbench.archive.frame import Damaged
+from workbench.archive.key import is_key, require_key
+from workbench.archive.members import LOCAL_HEADER, LOCAL_SIGNATURE, listed, scanned
 from workbench.errors import WorkbenchError
-
-_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
-_MOST_KEY_CHARACTERS = 512
-_LOCAL_HEADER = struct.Struct("<4s22xHH")   # of a zip member: signature, lengths of its name and of its extra field
-_LOCAL_SIGNATURE = b"PK\x03\x04"
-_ENCRYPTED = 0x1
 
 
 class Store(Protocol):
@@ -93,11 +85,11 @@ class MemoryStore(_Listed):
 class DirectoryStore(_Listed):
     """An archive as a directory. Files whose names cannot be keys are not part of it; links are refused."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], damaged: bool = False) -> None:
         self.path = Path(path)
         try:
             self._seen = _place(os.stat(self.path))
-            super().__init__(self.path.name, dict(_files(self.path, "")))
+            super().__init__(self.path.name, dict(_files(self.path, "", damaged)))
         except OSError as error:
             raise WorkbenchError(f"cannot open the archive {path}: {error.strerror or error}") from None
 
@@ -117,23 +109,21 @@ class DirectoryStore(_Listed):
 
 
 class ZipStore(_Listed):
-    """An archive as one zip file whose members are stored as they are, without compression of their own."""
+    """An archive as one zip file whose members are stored as they are, without compression of their own.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    When `damaged`, the members are found by their own headers and not by the directory at the end of the file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], damaged: bool = False) -> None:
         self.path = Path(path)
         try:
             self._seen = _identity(os.stat(self.path))
-            with zipfile.ZipFile(self.path) as opened:
-                self._end = opened.start_dir
-                members = [member for member in opened.infolist() if not member.is_dir()]
+            listing = scanned(self.path) if damaged else listed(self.path)
         except OSError as error:
             raise WorkbenchError(f"cannot open the archive {path}: {error.strerror or error}") from None
-        except Exception as error:   # the standard library has no complete list of what a made-up zip file raises
-            name = self.path.name
-            raise WorkbenchError(f"{name} is no archive, or not a whole zip file ({error}): check the path") from None
-        _check_members(self.path.name, members, self._end)
-        self._offsets = {member.filename: member.header_offset for member in members}
-        super().__init__(self.path.name, {member.filename: member.file_size for member in members})
+        self._end = listing.end
+        self._offsets = {member.key: member.offset for member in listing.members}
+        super().__init__(self.path.name, {member.key: member.size for member in listing.members})
 
     def read(self, key: str) -> bytes:
         """The bytes of this key."""
@@ -143,9 +133,9 @@ class ZipStore(_Listed):
                 if _identity(os.fstat(file.fileno())) != self._seen:
                     raise WorkbenchError(f"{self.name} changed since it was opened: open it again")
                 file.seek(self._offsets[key])
-                header = _exactly(file.read(_LOCAL_HEADER.size), _LOCAL_HEADER.size, key)
-                signature, name_length, extra_length = _LOCAL_HEADER.unpack(header)
-                if signature != _LOCAL_SIGNATURE or file.read(name_length) != key.encode():
+                header = _exactly(file.read(LOCAL_HEADER.size), LOCAL_HEADER.size, key)
+                signature, *_, name_length, extra_length = LOCAL_HEADER.unpack(header)
+                if signature != LOCAL_SIGNATURE or file.read(name_length) != key.encode():
                     raise Damaged(key, "the zip file holds something else in its place")
                 if file.seek(extra_length, os.SEEK_CUR) + size > self._end:
                     raise Damaged(key, "it reaches beyond the parts of the zip file")
@@ -154,8 +144,8 @@ class ZipStore(_Listed):
             raise Damaged(key, f"it cannot be read ({error.strerror or error})") from None
 
 
-def open_store(path: str | os.PathLike[str]) -> Store:
-    """The store at a path: a directory, or a zip file.
+def open_store(path: str | os.PathLike[str], damaged: bool = False) -> Store:
+    """The store at a path: a directory, or a zip file. When `damaged`, whatever of it can be read.
 
     >>> open_store("no/such.zarr")
     Traceback (most recent call last):
@@ -168,65 +158,23 @@ def open_store(path: str | os.PathLike[str]) -> Store:
         raise WorkbenchError(f"cannot open {path!r}: {error}") from None
     if not (is_folder or is_file):
         raise WorkbenchError(f"there is no archive {path}: check the path")
-    return DirectoryStore(place) if is_folder else ZipStore(place)
+    return DirectoryStore(place, damaged) if is_folder else ZipStore(place, damaged)
 
 
-def require_key(key: str) -> str:
-    """The key itself, if it is a relative path of plain names.
-
-    >>> require_key("../positions")
-    Traceback (most recent call last):
-    workbench.errors.WorkbenchError: a key must be names of letters, digits, '_', '-' and '.' with '/' between them, none
-    beginning with '-' or '.'; got '../positions'
-    """
-    if not _is_key(key):
-        shown = repr(key if len(key) <= 80 else f"{key[:80]}...")
-        raise WorkbenchError(
-            "a key must be names of letters, digits, '_', '-' and '.' with '/' between them, none beginning with "
-            f"'-' or '.'; got {shown}"
-        )
-    return key
-
-
-def _is_key(key: str) -> bool:
-    return len(key) <= _MOST_KEY_CHARACTERS and _KEY.fullmatch(key) is not None
-
-
-def _files(folder: Path, prefix: str) -> Iterator[tuple[str, int]]:
-    """The key and size of every file below a folder."""
+def _files(folder: Path, prefix: str, damaged: bool) -> Iterator[tuple[str, int]]:
+    """The key and size of every file below a folder; links and devices are refused or, when `damaged`, left out."""
     with os.scandir(folder) as entries:
         for entry in entries:
             key = prefix + entry.name
-            if not _is_key(key):
+            if not is_key(key):
                 continue
             mode = entry.stat(follow_symlinks=False)
             if stat.S_ISDIR(mode.st_mode):
-                yield from _files(folder / entry.name, f"{key}/")
+                yield from _files(folder / entry.name, f"{key}/", damaged)
             elif stat.S_ISREG(mode.st_mode):
                 yield key, mode.st_size
-            else:
+            elif not damaged:
                 raise WorkbenchError(f"an archive holds plain files; {key} is a link or a device: remove it")
-
-
-def _check_members(name: str, members: list[zipfile.ZipInfo], end: int) -> None:
-    """Refuse a zip file that could hold more than it seems to, or something else."""
-    for member in members:
-        require_key(member.filename)
-        kind = stat.S_IFMT(member.external_attr >> 16)
-        if kind not in (0, stat.S_IFREG):
-            raise WorkbenchError(f"an archive holds plain files; {member.filename} in {name} is a link or a device")
-        if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & _ENCRYPTED:
-            raise WorkbenchError(
-                f"{member.filename} in {name} is compressed or encrypted by the zip file itself: unpack it, and pack it "
-                "again without (zip -0)"
-            )
-        if member.file_size != member.compress_size or not 0 <= member.header_offset < end:
-            raise WorkbenchError(f"{name} contradicts itself about {member.filename}: copy or download it again")
-    if len({member.filename for member in members}) < len(members):
-        raise WorkbenchError(f"{name} holds several parts of one name: it was not written as an archive")
-    needed = sum(member.file_size + _LOCAL_HEADER.size + len(member.filename) for member in members)
-    if needed > end:
-        raise WorkbenchError(f"the parts of {name} need {needed:,} bytes; it has {end:,}: copy or download it again")
 
 
 def _place(status: os.stat_result) -> tuple[int, ...]:

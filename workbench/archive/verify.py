@@ -1,66 +1,124 @@
-"""Whether an archive keeps its promise: recomputed from its bytes, by other means than those that wrote it."""
+"""Whether an archive keeps its promise: its chunks decoded once, and each compared with its checksum and the original.
+
+The comparison is the one that was made when the archive was written (`workbench.guarantees.check`). Groups of particles are
+found anew (`clusters.py`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from workbench import backend
-from workbench.archive.certificate import Promise
-from workbench.archive.reading import StoredArray
+from workbench.archive.certificate import Certificate, Promise
+from workbench.archive.frame import Damaged
+from workbench.archive.layout import ArrayLayout
+from workbench.archive.reading import Index, StoredArray
+from workbench.backend import Array
 from workbench.errors import GuaranteeBroken, WorkbenchError
+from workbench.guarantees import Limit
 from workbench.guarantees.check import check
 from workbench.metrics.report import Check, Report
 
+LISTED = 8   # damaged parts that a message names
 
-def undamaged(arrays: Mapping[str, StoredArray]) -> dict[str, Any]:
-    """Figures of an archive whose every chunk decodes to what it was written from; else an error that names the damage."""
-    damage = [found for stored in arrays.values() for found in stored.damage()]
-    if damage:
-        chunks = sum(stored.layout.chunk_count for stored in arrays.values())
-        listed = "; ".join(f"{found.where}: {found.reason}" for found in damage[:8])
-        more = f"; and {len(damage) - 8} more" if len(damage) > 8 else ""
-        raise GuaranteeBroken(
-            f"{len(damage):,} of {chunks:,} chunks are damaged, and the others can still be read: {listed}{more}"
-        )
-    return {
-        "chunks": sum(stored.layout.chunk_count for stored in arrays.values()),
-        "numbers": sum(int(np.prod(stored.layout.shape)) for name, stored in arrays.items() if name != "extents"),
+
+@dataclass(frozen=True, eq=False)
+class Original:
+    """What an array of an archive was made from, in the order of the archive."""
+
+    values: np.ndarray
+    period: tuple[float, ...] | None = None
+    mask: np.ndarray | None = None
+
+
+@dataclass(eq=False)
+class Inspected:
+    """What one pass over the chunks of an array found."""
+
+    layout: ArrayLayout
+    damage: list[Damaged] = field(default_factory=list)
+    chunks: list[np.ndarray] = field(default_factory=list)   # in order, where the values are needed afterwards
+    largest_error: float = 0.0
+    broken: int = 0
+    different: list[str] = field(default_factory=list)       # chunks that must come back bit for bit and do not
+
+    def values(self) -> np.ndarray:
+        """The decoded array, of which all chunks are kept."""
+        return np.concatenate(self.chunks)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Figures, checks and remarks of all arrays together."""
+
+    figures: dict[str, Any]
+    checks: list[Check]
+    notes: list[str]
+
+
+def inspected(stored: StoredArray, original: Original | None, promise: Promise | None, keep: bool = False) -> Inspected:
+    """Decode each chunk once and compare it with its checksum and the original; `keep` holds on to the values."""
+    found = Inspected(stored.layout)
+    if original is not None and promise is not None:
+        _require_like(original, stored.layout, promise)
+    for index, values in stored.examined():
+        if isinstance(values, Damaged):
+            found.damage.append(values)
+            continue
+        if original is not None and promise is not None:
+            _compare(found, index, values, original, promise.limit)
+        if keep:
+            found.chunks.append(values)
+    return found
+
+
+def require_undamaged(damage: Sequence[Damaged], arrays: Mapping[str, StoredArray]) -> None:
+    """An error that names the damage, if there is any."""
+    if not damage:
+        return
+    chunks = sum(stored.layout.chunk_count for stored in arrays.values())
+    listed = "; ".join(f"{found.where}: {found.reason}" for found in damage[:LISTED])
+    more = f"; and {len(damage) - LISTED} more" if len(damage) > LISTED else ""
+    documents = sum(found.where.endswith(".json") for found in damage)
+    what = [f"{len(damage) - documents:,} of {chunks:,} chunks are damaged"] if len(damage) > documents else []
+    what += [f"{documents:,} documents are damaged"] if documents else []
+    raise GuaranteeBroken(f"{' and '.join(what)}, and the others can still be read: {listed}{more}")
+
+
+def outcome(certificate: Certificate, found: Mapping[str, Inspected], originals: Mapping[str, Original]) -> Outcome:
+    """Figures and checks of arrays without damage; an error where one breaks its promise."""
+    layouts = [one.layout for one in found.values()]
+    figures: dict[str, Any] = {
+        "chunks": sum(layout.chunk_count for layout in layouts),
+        "numbers": sum(int(np.prod(layout.shape)) for layout in layouts if layout.name != "extents"),
     }
+    checks, notes = [Check("damaged_chunks", 0, 0)], []
+    for name, one in found.items():
+        if name in originals:
+            checks.append(_kept(certificate[name], one))
+            if certificate[name].limit is not None:
+                figures[f"{name}_max_error"] = one.largest_error
+        elif originals and one.layout.role == "data":
+            notes.append(f"{name}: checked against checksums only, as the original has none")
+    return Outcome(figures, checks, notes)
 
 
-def kept(
-    promise: Promise, stored: StoredArray, original: Any, period: tuple[float, ...] | None = None, mask: Any = None
-) -> tuple[dict[str, Any], Check | None]:
-    """Hold what an array decodes to against what it was made from; `original` is in the order of the archive."""
-    name, layout = promise.array, stored.layout
-    original = backend.to_host(original)
-    if original.shape != layout.shape or original.dtype != layout.dtype:
-        raise WorkbenchError(
-            f"the original {name} must be {layout.dtype} of shape {layout.shape}, as in the archive; "
-            f"got {original.dtype} of shape {original.shape}"
-        )
-    if promise.limit is None:
-        return _same_bits(name, stored, original)
-    if promise.bound is not None and promise.bound.limit(original, _valid(original, mask)) != promise.limit:
-        raise GuaranteeBroken(
-            f"the bound of {name} comes to {promise.limit.value!r} in the archive, but to "
-            f"{promise.bound.limit(original, _valid(original, mask)).value!r} for this original: it is another one"
-        )
-    largest, broken = 0.0, 0
-    for index, values in stored.chunks():
-        slices = layout.chunk_slices(index)
-        masked = None if mask is None else mask[slices]
-        found = check(np.ascontiguousarray(original[slices]), values, promise.limit, period, masked)
-        largest, broken = max(largest, found.largest_error), broken + int(found.broken.size)
-    if broken:
-        raise GuaranteeBroken(
-            f"{broken:,} of {original.size:,} values of {name} break the promise ({promise.describe()}); the largest error "
-            f"is {largest!r}, and {promise.limit.value!r} was promised: is this the original it was made from?"
-        )
-    return {f"{name}_max_error": largest}, Check(f"{name}_max_error", promise.limit.value, largest)
+def report(
+    found: Outcome, originals: Mapping[str, Original], groups: Mapping[str, Any], certificate: Certificate
+) -> Report:
+    """The outcome as a table; `groups` are figures of groups that were found to be as certified."""
+    checks = [*found.checks, *([Check("groups_not_as_certified", 0, 0)] if groups else [])]
+    notes = [promise.describe() for promise in certificate.promises] + found.notes
+    if not originals:
+        checked = "checksums and the fingerprint of its groups" if groups else "checksums"
+        notes.append(f"checked against its {checked} only; the bound itself was not checked: give the original for that")
+    subject = "the archive and its original" if originals else "the archive"
+    return Report(subject, {**found.figures, **groups}, checks=tuple(checks), notes=tuple(notes))
 
 
 def permutation_of(stored: np.ndarray) -> np.ndarray:
@@ -74,20 +132,69 @@ def permutation_of(stored: np.ndarray) -> np.ndarray:
     return stored
 
 
-def report(subject: str, figures: Mapping[str, Any], checks: list[Check], notes: list[str]) -> Report:
-    """The outcome, as a table."""
-    return Report(subject, dict(figures), checks=tuple(checks), notes=tuple(notes))
+def digest_of(order: Array) -> str:
+    """A fingerprint of the order of particles: BLAKE2b of 16 bytes over 32-bit integers."""
+    numbers = np.ascontiguousarray(backend.to_host(order), "<i4")
+    return hashlib.blake2b(numbers.data, digest_size=16).hexdigest()
 
 
-def _same_bits(name: str, stored: StoredArray, original: np.ndarray) -> tuple[dict[str, Any], None]:
-    for index, values in stored.chunks():
-        expected = np.ascontiguousarray(original[stored.layout.chunk_slices(index)])
+def require_same_order(stated: Any, order: Array) -> None:
+    """Refuse an order that is not the one of the original; archives of format 1 do not state which that is."""
+    if stated is not None and stated != digest_of(order):
+        raise GuaranteeBroken(
+            "these particles lie in another order along the curve than those that the archive was made from, so values of "
+            "positions break the promise: give the original"
+        )
+
+
+def _require_like(original: Original, layout: ArrayLayout, promise: Promise) -> None:
+    """Refuse an original of another shape or type, or one whose bound comes to another number."""
+    values, name = original.values, layout.name
+    if values.shape != layout.shape or values.dtype != layout.dtype:
+        raise WorkbenchError(
+            f"the original {name} must be {layout.dtype} of shape {layout.shape}, as in the archive; "
+            f"got {values.dtype} of shape {values.shape}"
+        )
+    if promise.limit is None or promise.bound is None:
+        return
+    limit = promise.bound.limit(values, _valid(original))
+    if limit != promise.limit:
+        raise GuaranteeBroken(
+            f"the bound of {name} comes to {promise.limit.value!r} in the archive, but to "
+            f"{limit.value!r} for this original: it is another one"
+        )
+
+
+def _compare(found: Inspected, index: Index, values: np.ndarray, original: Original, limit: Limit | None) -> None:
+    """Compare one chunk with its part of the original."""
+    slices = found.layout.chunk_slices(index)
+    expected = np.ascontiguousarray(original.values[slices])
+    if limit is None:
         if expected.tobytes() != values.tobytes():
-            where = stored.layout.chunk_key(index)
-            raise GuaranteeBroken(f"{name} must come back bit for bit, and did not in chunk {where}")
-    return {}, None
+            found.different.append(found.layout.chunk_key(index))
+        return
+    masked = None if original.mask is None else original.mask[slices]
+    seen = check(expected, values, limit, original.period, masked)
+    found.largest_error = max(found.largest_error, seen.largest_error)
+    found.broken += int(seen.broken.size)
 
 
-def _valid(original: np.ndarray, mask: Any) -> np.ndarray:
-    finite = np.isfinite(original)
-    return finite if mask is None else finite & ~mask
+def _kept(promise: Promise, found: Inspected) -> Check:
+    """The check of an array that keeps its promise; else an error."""
+    name = promise.array
+    if found.different:
+        raise GuaranteeBroken(f"{name} must come back bit for bit, and did not in chunk {found.different[0]}")
+    if promise.limit is None:
+        return Check(f"{name}_differing", 0, 0)
+    if found.broken:
+        raise GuaranteeBroken(
+            f"{found.broken:,} of {int(np.prod(found.layout.shape)):,} values of {name} break the promise "
+            f"({promise.describe()}); the largest error is {found.largest_error!r}, and {promise.limit.value!r} was "
+            "promised: is this the original it was made from?"
+        )
+    return Check(f"{name}_max_error", promise.limit.value, found.largest_error)
+
+
+def _valid(original: Original) -> np.ndarray:
+    finite = np.isfinite(original.values)
+    return finite if original.mask is None else finite & ~original.mask

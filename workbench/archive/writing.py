@@ -1,28 +1,30 @@
 """Writing an archive so that it is there entirely or not at all.
 
-Parts come one by one and go straight to a hidden file or directory beside the target, the description of the whole last.
-Once everything is on the disk it gets its name in one step. So whoever looks finds the old archive, the new one or none,
-never half of one. After an error nothing is left behind. After a kill there may be a hidden `.NAME.xxxxxxxx.partial` that
-can be deleted or, where a directory was being replaced, the old archive as `.NAME.xxxxxxxx.old`. The same parts make the
-same bytes: a zip file carries no times.
+Parts go to a hidden file or directory beside the target, the root last. Once everything is on the disk it gets its name
+in one step. So a reader finds the old archive, the new one or none, never a part of one. After an error nothing remains.
+After a kill there may be a hidden `.NAME.xxxxxxxx.partial` that can be deleted or, where a directory was being replaced,
+the old archive as `.NAME.xxxxxxxx.old`. The same parts make the same bytes: a zip file carries no times.
 
-A target that exists is only replaced when asked for, and a directory only when it is an archive of ours: nobody loses a
-folder to a mistyped path.
+A `Draft` takes parts from any thread or process, also twice, as when a worker that was killed is replaced. A zip file is
+gathered from them at the end.
+
+`placing.py` says what may be replaced.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from workbench.archive.layout import ROOT, is_archive
-from workbench.archive.store import require_key
+from workbench.archive.key import is_key, require_key
+from workbench.archive.layout import ROOT
+from workbench.archive.placing import flush, on_disk, partial_of, remove, require_free, take_name, target_of
+from workbench.archive.root import COPY
 from workbench.errors import WorkbenchError
 
 SUFFIXES = (".zip", ".zarr", "")
@@ -33,28 +35,84 @@ _UNIX = 3
 Put = Callable[[str, bytes], None]
 
 
+class Draft:
+    """An archive that is being written, by any number of threads and processes: drafts can be pickled.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> draft = Draft(Path(folder.name) / "some.zarr")
+    >>> draft.put("values/c/0", b"LBC1...")
+    >>> draft.commit(b"{}").name
+    'some.zarr'
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
+        self.target, self.overwrite = require_suffix(target_of(path)), overwrite
+        with on_disk(self.target):
+            require_free(self.target, overwrite)
+            self.partial = partial_of(self.target)
+            self.partial.mkdir()
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write a part; once more is harmless. It is on the disk when this returns."""
+        place = self.partial / require_key(key)
+        written = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
+        with on_disk(self.target):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with _new_file(written, self.target) as file:
+                file.write(data)
+            os.replace(written, place)
+
+    def commit(self, root: bytes) -> Path:
+        """Write the root and give the archive its name; returns where it is."""
+        try:
+            self.put(ROOT, root)
+            with on_disk(self.target):
+                done = self._gathered() if self.target.suffix == ".zip" else self.partial
+                _remove_leftovers(self.partial)
+                for folder, _, _ in os.walk(self.partial):
+                    flush(Path(folder))
+            take_name(done, self.target, self.overwrite)
+        except BaseException:
+            self.discard()
+            raise
+        self.discard()   # what a zip file was gathered from
+        return self.target
+
+    def discard(self) -> None:
+        """Give the draft up: nothing of it is left."""
+        with on_disk(self.target):
+            for left in (self.partial, self._zip_file):
+                remove(left)
+
+    @property
+    def _zip_file(self) -> Path:
+        return self.partial.with_suffix(".zip.partial")
+
+    def _gathered(self) -> Path:
+        """One zip file of all parts: the copy of the root first, so that a file that is cut has it."""
+        found = [place.relative_to(self.partial).as_posix() for place in self.partial.rglob("*") if place.is_file()]
+        keys = sorted(filter(is_key, found), key=lambda key: (not key.endswith(f"/{COPY}"), key))
+        _fill_zip(self._zip_file, self.target, ((key, (self.partial / key).read_bytes()) for key in keys))
+        return self._zip_file
+
+
 def write(path: str | os.PathLike[str], entries: Iterable[tuple[str, bytes]], overwrite: bool = False) -> Path:
     """Write the parts of an archive to a `.zip` file, or to a directory (`.zarr`, or no suffix); returns where.
 
     `zarr.json` must be among the parts. Of the others, one at a time is in memory.
     """
-    target = _target(path)
-    with _on_disk(target):
-        _check_target(target, overwrite)
-    require_suffix(target)
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
-    fill = _fill_zip if target.suffix == ".zip" else _fill_directory
+    target = require_suffix(target_of(path))
+    if target.suffix == ".zip":
+        return _write_zip(target, entries, overwrite)
+    draft = Draft(target, overwrite)
     try:
-        fill(partial, target, entries)
-        with _on_disk(target):
-            _check_target(target, overwrite)   # again: writing may have taken hours
-            (_swap if _exists(target) else _claim)(partial, target)
-            _flush(target.parent)
+        root = _put_all(draft.put, entries)
     except BaseException:
-        with _on_disk(target):
-            _remove(partial)
+        draft.discard()
         raise
-    return target
+    return draft.commit(root)
 
 
 def require_suffix(target: Path) -> Path:
@@ -71,45 +129,19 @@ def require_suffix(target: Path) -> Path:
     return target
 
 
-def _target(path: str | os.PathLike[str]) -> Path:
-    """Where the archive really goes: behind links, in a directory that exists."""
+def _write_zip(target: Path, entries: Iterable[tuple[str, bytes]], overwrite: bool) -> Path:
+    """Write parts straight into a zip file."""
+    with on_disk(target):
+        require_free(target, overwrite)
+    partial = partial_of(target)
     try:
-        target = Path(path).expanduser().resolve()
-        if target.name and target.parent.is_dir():
-            return target
-    except (OSError, TypeError, ValueError, RuntimeError) as error:
-        raise WorkbenchError(f"cannot write to {path!r}: {error}") from None
-    raise WorkbenchError(f"an archive must be written into a directory that exists; got {path}")
-
-
-def _check_target(target: Path, overwrite: bool) -> None:
-    """Refuse to replace anything that was not meant, or that is not an archive."""
-    if not _exists(target):
-        return
-    if not overwrite:
-        raise WorkbenchError(f"{target} exists: choose another name, or say overwrite=True")
-    if target.suffix == ".zip":
-        kind, fits = "a zip file", target.is_file() and zipfile.is_zipfile(target)
-    else:
-        kind, fits = "an archive written by lossbench", target.is_dir() and is_archive(target)
-    if not fits:
-        raise WorkbenchError(f"only {kind} is overwritten; {target} is not: move it away, or choose another name")
-
-
-def _fill_directory(partial: Path, target: Path, entries: Iterable[tuple[str, bytes]]) -> None:
-    with _on_disk(target):
-        partial.mkdir()
-
-    def put(key: str, data: bytes) -> None:
-        place = partial / key
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with _new_file(place, target) as file:
-            file.write(data)
-
-    _put_all(put, target, entries)
-    with _on_disk(target):
-        for folder, _, _ in os.walk(partial):
-            _flush(Path(folder))
+        _fill_zip(partial, target, entries)
+        take_name(partial, target, overwrite)
+    except BaseException:
+        with on_disk(target):
+            remove(partial)
+        raise
+    return target
 
 
 def _fill_zip(partial: Path, target: Path, entries: Iterable[tuple[str, bytes]]) -> None:
@@ -122,30 +154,41 @@ def _fill_zip(partial: Path, target: Path, entries: Iterable[tuple[str, bytes]])
             opened.writestr(member, data)
 
         try:
-            _put_all(put, target, entries)
-            with _on_disk(target):
+            root = _put_all(_worded(put, target), entries)
+            with on_disk(target):
+                put(ROOT, root)
                 opened.close()
         finally:
             opened.fp = None   # after an error, do not write the directory of a file that is given up
 
 
+def _worded(put: Put, target: Path) -> Put:
+    """The same, with our sentence for trouble with the disk."""
+
+    def worded(key: str, data: bytes) -> None:
+        with on_disk(target):
+            put(key, data)
+
+    return worded
+
+
 @contextmanager
 def _new_file(place: Path, target: Path) -> Iterator[BinaryIO]:
     """A file that is on the disk when it is left."""
-    with _on_disk(target):
+    with on_disk(target):
         file = place.open("xb")
     try:
         yield file
-        with _on_disk(target):
+        with on_disk(target):
             file.flush()
             os.fsync(file.fileno())
     finally:
-        with _on_disk(target):
+        with on_disk(target):
             file.close()
 
 
-def _put_all(put: Put, target: Path, entries: Iterable[tuple[str, bytes]]) -> None:
-    """Put every part where it belongs, the root document last; only our own trouble with the disk is put in our words."""
+def _put_all(put: Put, entries: Iterable[tuple[str, bytes]]) -> bytes:
+    """Put every part but the root where it belongs; returns the root, which comes last."""
     root, seen = None, set()
     for key, data in entries:
         if require_key(key) in seen:
@@ -153,74 +196,16 @@ def _put_all(put: Put, target: Path, entries: Iterable[tuple[str, bytes]]) -> No
         seen.add(key)
         if key == ROOT:
             root = data
-            continue
-        with _on_disk(target):
+        else:
             put(key, data)
     if root is None:
         raise WorkbenchError(f"an archive needs a {ROOT}; got {len(seen)} other parts")
-    with _on_disk(target):
-        put(ROOT, root)
+    return root
 
 
-def _claim(partial: Path, target: Path) -> None:
-    """Give the archive its name, unless someone else has just taken it.
-
-    An empty file or directory is made first, which fails when there is one: of two writers one is told. It is no
-    archive, and is replaced in one step.
-    """
-    try:
-        target.mkdir() if partial.is_dir() else target.open("xb").close()
-    except FileExistsError:
-        raise WorkbenchError(f"{target} was written by someone else meanwhile: choose another name") from None
-    try:
-        partial.replace(target)
-    except BaseException:
-        _remove(target)
-        raise
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the unfinished parts of writers that were killed."""
+    for place in folder.rglob(".*"):
+        remove(place)
 
 
-def _swap(partial: Path, target: Path) -> None:
-    """Put the archive in place of an old one. A directory has to step aside first, and comes back if that is all it did."""
-    if not partial.is_dir():
-        partial.replace(target)
-        return
-    old = target.with_name(f".{target.name}.{secrets.token_hex(4)}.old")
-    target.rename(old)
-    try:
-        partial.rename(target)
-    except BaseException:
-        old.rename(target)
-        raise
-    try:
-        _remove(old)
-    except OSError as error:
-        raise WorkbenchError(f"{target} is written, but of the one before it {old} is left ({error}): remove it") from error
-
-
-def _exists(path: Path) -> bool:
-    return os.path.lexists(path)
-
-
-def _flush(folder: Path) -> None:
-    """Have the names in a directory on the disk, too."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _remove(path: Path) -> None:
-    if os.path.isdir(path):
-        shutil.rmtree(path)
-    elif _exists(path):
-        path.unlink()
-
-
-@contextmanager
-def _on_disk(target: Path) -> Iterator[None]:
-    """Say in one sentence what the operating system has against writing here."""
-    try:
-        yield
-    except OSError as error:
-        raise WorkbenchError(f"cannot write {target}: {error.strerror or error}") from error

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from workbench.archive import Archive, compress
-from workbench.archive.layout import is_archive
+from workbench.archive.recognition import is_archive
 from workbench.archive.request import ORDERS
 from workbench.archive.writing import require_suffix
 from workbench.cli.archives import describe_archive, print_archive, sizes

@@ -23,7 +23,7 @@ MEANINGS: Mapping[str, str] = MappingProxyType({
     "values": "finite, unmasked values of the original",
     "particles": "particles",
     "numbers": "numbers that were decoded, ids and all",
-    "chunks": "chunks that were decoded and held against their checksums",
+    "chunks": "chunks that were decoded and checked against their checksums",
     "lost": "of these, came back as NaN, infinite or masked",
     "invalid": "NaN, infinite or masked in the original; not measured",
     "invalid_kept": "whether these came back bit for bit",

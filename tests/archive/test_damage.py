@@ -1,0 +1,235 @@
+"""Damaged documents, cut files and missing parts: what is whole can be read, and what is lost has a name."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import workbench as wb
+from archive import samples
+from archive.make_golden import FOLDER
+from archive.samples import assert_equal, assert_same_bits, from_parts, parts
+from workbench.archive import Archive, Damaged
+from workbench.archive.members import scanned
+from workbench.archive.recognition import is_archive
+from workbench.errors import GuaranteeBroken, WorkbenchError
+
+BOUND = wb.Absolute(0.01)
+
+
+@pytest.fixture(scope="module")
+def archive():
+    original = samples.particles(600)
+    return wb.compress(original, BOUND, order="free", chunk_values=300, store_permutation=True)
+
+
+def documents(archive):
+    return [key for key in parts(archive) if key.endswith(".json")]
+
+
+def flipped(data, place=None):
+    data = bytearray(data)
+    data[len(data) // 2 if place is None else place] ^= 4
+    return bytes(data)
+
+
+def test_the_root_carries_every_document_twice(archive):
+    entries = parts(archive)
+    assert entries["positions/root.json"] == entries["zarr.json"]
+    assert sorted(documents(archive)) == sorted(
+        ["positions/root.json", "zarr.json", *(f"{name}/zarr.json" for name in archive.arrays)]
+    )
+
+
+@pytest.mark.parametrize("how", [flipped, lambda data: data[:-3], lambda data: b"", lambda data: b"\0" * len(data)])
+@pytest.mark.parametrize("key", ["zarr.json", *(f"positions/{name}.json" for name in ("root", "zarr")), "ids/zarr.json"])
+def test_a_damaged_document_costs_nothing_and_is_named(archive, key, how):
+    entries = parts(archive)
+    spoiled = from_parts({**entries, key: how(entries[key])})
+    assert [found.where for found in spoiled.damage()] == [key]
+    assert f"document {key} is damaged" in str(spoiled.damage()[0])
+    assert_equal(spoiled.decompress(), archive.decompress())
+    assert len(spoiled.read([(0, 5)] * 3)) == len(archive.read([(0, 5)] * 3))
+    with pytest.raises(GuaranteeBroken, match=f"^1 documents are damaged, and the others can still be read: {key}: "):
+        spoiled.verify()
+    assert [found.where for found in spoiled.salvage()[1]] == [key]
+
+
+@given(st.data())
+def test_any_changed_byte_of_any_document_is_survived(data):
+    whole = wb.compress(samples.field((6, 7)), wb.Absolute(0.1), "prequantised")
+    entries = parts(whole)
+    key = data.draw(st.sampled_from(sorted(key for key in entries if key.endswith(".json"))))
+    place = data.draw(st.integers(0, len(entries[key]) - 1))
+    changed = bytearray(entries[key])
+    changed[place] ^= data.draw(st.integers(1, 255))
+    spoiled = from_parts({**entries, key: bytes(changed)})
+    assert {found.where for found in spoiled.damage()} <= {key}
+    assert_equal(spoiled.decompress(), whole.decompress())
+
+
+def test_saving_mends_damaged_documents(archive, tmp_path):
+    entries = parts(archive)
+    spoiled = from_parts({**entries, "zarr.json": flipped(entries["zarr.json"]), "ids/zarr.json": b""})
+    mended = wb.open(spoiled.save(tmp_path / "mended.zip"))
+    assert mended.damage() == []
+    assert parts(mended) == entries
+
+
+def test_when_both_roots_are_damaged_it_is_said(archive):
+    entries = parts(archive)
+    for damaged in (False, True):
+        with pytest.raises(WorkbenchError, match=r"zarr\.json "):
+            Archive(type(archive.store)({**entries, "zarr.json": b"{", "positions/root.json": b"{"}), damaged)
+
+
+def test_an_archive_of_the_first_format_loses_the_array_whose_document_is_damaged(tmp_path):
+    whole = Archive.open(FOLDER / "lattice-keep.zip")
+    entries = parts(whole)
+    entries["velocities/zarr.json"] = flipped(entries["velocities/zarr.json"])
+    del entries["ids/zarr.json"]
+    store = type(from_parts(parts(whole)).store)(entries)
+    with pytest.raises(WorkbenchError, match="damaged=True, or run `workbench salvage`"):
+        Archive(store)
+    rest, damage = Archive(store, damaged=True).salvage()
+    assert sorted(found.where for found in damage) == ["ids/zarr.json", "velocities/zarr.json"]
+    assert (rest.velocities, rest.ids) == (None, None)
+    assert_same_bits(rest.positions, whole.decompress().positions)
+
+
+# Zip files.
+
+def cut(archive, tmp_path, share):
+    data = archive.save(tmp_path / "whole.zip").read_bytes()
+    (tmp_path / "cut.zip").write_bytes(data[: int(len(data) * share)])
+    return tmp_path / "cut.zip"
+
+
+@pytest.mark.parametrize("share", [0.6, 0.8, 0.95, 0.999])
+def test_a_zip_file_that_was_cut_off_is_salvaged(tmp_path, share):
+    original = samples.particles(600)
+    archive = wb.compress(wb.Particles(original.positions, original.box), BOUND, order="free", chunk_values=300)
+    path = cut(archive, tmp_path, share)
+    assert is_archive(path)
+    with pytest.raises(WorkbenchError, match="open it with damaged=True, or run `workbench salvage`"):
+        wb.open(path)
+    spoiled = wb.open(path, damaged=True)
+    lost = {found.where for found in spoiled.damage()}
+    assert lost <= set(parts(archive))
+    assert "zarr.json" in lost or share > 0.9
+    rest, damage = spoiled.salvage()
+    assert {found.where for found in damage} == lost
+    whole = archive.decompress().positions
+    kept = [archive.data.layout.chunk_slices(i)[0] for i in archive.data.layout.chunk_indices()
+            if archive.data.layout.chunk_key(i) not in lost]
+    assert_same_bits(rest.positions, np.concatenate([whole[rows] for rows in kept]))
+    if not lost:
+        assert spoiled.verify().passed
+        return
+    with pytest.raises(GuaranteeBroken, match="the others can still be read"):
+        spoiled.verify()
+
+
+def test_a_zip_file_whose_directory_is_damaged_is_whole_by_its_headers(archive, tmp_path):
+    path = archive.save(tmp_path / "some.zip")
+    data = path.read_bytes()
+    for place in (len(data) - 10, data.index(b"PK\x01\x02") + 42, data.rindex(b"PK\x01\x02") + 20):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :])
+        spoiled = Archive.open(path, damaged=True)
+        assert spoiled.damage() == []
+        assert_equal(spoiled.decompress(), archive.decompress())
+
+
+def test_a_damaged_header_costs_one_part(archive, tmp_path):
+    path = archive.save(tmp_path / "some.zip")
+    data = bytearray(path.read_bytes())
+    at = data.index(b"positions/c/2/0")
+    data[at - 30 : at] = bytes(30)
+    path.write_bytes(bytes(data[: data.index(b"PK\x01\x02")]))
+    spoiled = Archive.open(path, damaged=True)
+    assert [found.where for found in spoiled.damage()] == ["positions/c/2/0"]
+
+
+@given(st.binary(max_size=300))
+def test_headers_in_arbitrary_bytes_never_reach_beyond_the_file(tmp_path_factory, noise):
+    path = tmp_path_factory.mktemp("noise") / "some.zip"
+    path.write_bytes(noise + b"PK\x03\x04" + noise)
+    for member in scanned(path).members:
+        assert 0 <= member.offset + member.size <= path.stat().st_size
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"PK\x03\x04" * 50_000, b"text"])
+def test_what_holds_no_archive_is_refused_when_damaged_ones_are_taken(tmp_path, content):
+    (tmp_path / "some.zip").write_bytes(content)
+    with pytest.raises(WorkbenchError, match=r"has no zarr\.json"):
+        Archive.open(tmp_path / "some.zip", damaged=True)
+
+
+# Folders.
+
+def test_a_folder_that_lacks_files_is_opened_when_damaged_ones_are_taken(archive, tmp_path):
+    path = archive.save(tmp_path / "some.zarr")
+    gone = ["zarr.json", "ids/zarr.json", "positions/c/1/0"]
+    for key in gone:
+        (path / key).unlink()
+    assert is_archive(path)
+    with pytest.raises(WorkbenchError, match="a copy of it is there: open it with damaged=True, or run"):
+        wb.open(path)
+    spoiled = wb.open(path, damaged=True)
+    assert sorted(found.where for found in spoiled.damage()) == sorted(gone)
+    assert len(spoiled.salvage()[0]) == 500
+    with pytest.raises(Damaged, match="positions/c/1/0"):
+        spoiled.decompress()
+
+
+def test_links_in_a_damaged_folder_are_missing_parts(archive, tmp_path):
+    path = archive.save(tmp_path / "some.zarr")
+    (path / "positions/c/1/0").unlink()
+    os.symlink("/etc/hostname", path / "positions/c/1/0")
+    with pytest.raises(WorkbenchError, match="an archive holds plain files"):
+        Archive.open(path)
+    assert [found.where for found in Archive.open(path, damaged=True).damage()] == ["positions/c/1/0"]
+
+
+def test_most_chunks_of_a_large_array_may_be_missing(tmp_path):
+    values = np.zeros(200_000, np.float32)
+    path = wb.compress(values, BOUND, "pcodec", chunk_values=1000).save(tmp_path / "some.zarr")
+    for number in range(1, 256):
+        (path / f"values/c/{number}").unlink()
+    with pytest.raises(WorkbenchError, match=r"claims 256 chunks; 1 are there: .*damaged=True"):
+        wb.open(path)
+    rest, damage = wb.open(path, damaged=True).salvage()
+    assert len(damage) == 255
+    assert int((~rest.mask).sum()) == 782
+
+
+def test_stray_files_do_not_count_and_are_not_saved(archive, tmp_path):
+    path = archive.save(tmp_path / "some.zarr")
+    for name in ("notes", "positions/notes.txt", "positions/c/notes", "positions/c/0/7"):
+        (path / name).write_bytes(bytes(10_000))
+    again = wb.open(path)
+    assert (again.nbytes, again.ratio) == (archive.nbytes, archive.ratio)
+    again.save(tmp_path / "clean.zarr")
+    assert not (tmp_path / "clean.zarr/notes").exists()
+    assert parts(wb.open(tmp_path / "clean.zarr")) == parts(archive)
+
+
+def test_a_zip_file_packed_on_a_mac_opens(archive, tmp_path):
+    folder = archive.save(tmp_path / "some.zarr")
+    (folder / "__MACOSX").mkdir()
+    (folder / "__MACOSX/._zarr.json").write_bytes(b"\0\5\x16\7")
+    subprocess.run([sys.executable, "-c", (
+        "import sys, zipfile, pathlib\n"
+        "root = pathlib.Path(sys.argv[1])\n"
+        "with zipfile.ZipFile(sys.argv[2], 'w') as out:\n"
+        "    for path in sorted(root.rglob('*')): out.write(path, path.relative_to(root))\n"
+    ), folder, tmp_path / "mac.zip"], check=True)
+    again = wb.open(tmp_path / "mac.zip")
+    assert again.nbytes == archive.nbytes
+    assert again.verify().passed
+    shutil.rmtree(folder)

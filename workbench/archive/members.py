@@ -1,0 +1,135 @@
+"""The members of a zip file, from its directory or, where that is damaged, from the headers of the members themselves.
+
+The directory of a zip file stands at its end, so a file that was cut has none. The members of an archive are stored
+without compression, each behind a header with its name and size: one walk over these headers finds every member that is
+whole. Bytes that are no header are skipped up to the next signature. Chunks and documents have checksums, so no member
+that is found this way is trusted.
+"""
+
+from __future__ import annotations
+
+import mmap
+import stat
+import struct
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench.archive.frame import HINT
+from workbench.archive.key import is_key, require_key
+from workbench.errors import WorkbenchError
+
+LOCAL_HEADER = struct.Struct("<4s2xHH8xIIHH")   # signature, flags, method, sizes, lengths of name and extra field
+LOCAL_SIGNATURE = b"PK\x03\x04"
+_ENCRYPTED = 0x1
+_SIZES_FOLLOW = 0x8
+_ZIP64 = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Member:
+    """A part of a zip file: where its header begins, and how many bytes it holds."""
+
+    key: str
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The members of a zip file, and the byte before which all of them end."""
+
+    members: list[Member]
+    end: int
+
+
+def listed(path: Path) -> Listing:
+    """The members by the directory of the zip file. Members that cannot be parts of an archive are left out."""
+    try:
+        with zipfile.ZipFile(path) as opened:
+            end = opened.start_dir
+            members = [member for member in opened.infolist() if not member.is_dir() and _may_be_part(member)]
+    except (OSError, WorkbenchError):
+        raise
+    except Exception as error:   # the standard library has no complete list of what a made-up zip file raises
+        raise WorkbenchError(
+            f"{path.name} is no archive, or not a whole zip file ({error}): check the path; if it is an archive, {HINT}"
+        ) from None
+    _check_members(path.name, members, end)
+    return Listing([Member(member.filename, member.header_offset, member.file_size) for member in members], end)
+
+
+def scanned(path: Path) -> Listing:
+    """The members whose headers can be found in the file, whether its directory is there or not."""
+    size = path.stat().st_size
+    found: dict[str, Member] = {}
+    with path.open("rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+        at = data.find(LOCAL_SIGNATURE)
+        while at >= 0:
+            member, following = _member_at(data, at, size)
+            if member is not None:
+                found.setdefault(member.key, member)
+            at = data.find(LOCAL_SIGNATURE, following)
+        if isinstance(data, mmap.mmap):
+            data.close()
+    return Listing(list(found.values()), size)
+
+
+def _member_at(data: mmap.mmap | bytes, at: int, size: int) -> tuple[Member | None, int]:
+    """The member whose header begins here, if one does, and where to look for the next."""
+    behind = at + LOCAL_HEADER.size
+    if behind > size:
+        return None, at + 1
+    _, flags, method, packed, unpacked, name_length, extra_length = LOCAL_HEADER.unpack(data[at:behind])
+    name = data[behind : behind + name_length].decode("utf-8", "replace")
+    extra = data[behind + name_length : behind + name_length + extra_length]
+    if unpacked == packed == _ZIP64:
+        packed = unpacked = _zip64_size(extra)
+    start = behind + name_length + extra_length
+    plain = method == zipfile.ZIP_STORED and not flags & (_ENCRYPTED | _SIZES_FOLLOW) and packed == unpacked
+    if not plain or start + unpacked > size:
+        return None, at + 1
+    return (Member(name, at, unpacked) if is_key(name) else None), start + unpacked
+
+
+def _zip64_size(extra: bytes) -> int:
+    """The size of a member too large for its header, from the extra field of type 1."""
+    while len(extra) >= 4:
+        kind, length = struct.unpack_from("<HH", extra)
+        if kind == 1 and length >= 8 and len(extra) >= 12:
+            return struct.unpack_from("<Q", extra, 4)[0]
+        extra = extra[4 + length :]
+    return _ZIP64
+
+
+def _may_be_part(member: zipfile.ZipInfo) -> bool:
+    """Whether a member may be one of the archive: no hidden file of another program. Paths that lead out are refused."""
+    if is_key(member.filename):
+        return True
+    names = member.filename.replace("\\", "/").split("/")
+    if ".." in names or "" in names or "\\" in member.filename:
+        require_key(member.filename)
+    return False
+
+
+def _check_members(name: str, members: list[zipfile.ZipInfo], end: int) -> None:
+    """Refuse a zip file that could hold more than it seems to, or something else."""
+    for member in members:
+        kind = stat.S_IFMT(member.external_attr >> 16)
+        if kind not in (0, stat.S_IFREG):
+            raise WorkbenchError(f"an archive holds plain files; {member.filename} in {name} is a link or a device")
+        if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & _ENCRYPTED:
+            raise WorkbenchError(
+                f"{member.filename} in {name} is compressed or encrypted by the zip file itself: unpack it, and pack it "
+                "again without (zip -0)"
+            )
+        if member.file_size != member.compress_size or not 0 <= member.header_offset < end:
+            raise WorkbenchError(f"{name} contradicts itself about {member.filename}: copy or download it again; or {HINT}")
+    if len({member.filename for member in members}) < len(members):
+        raise WorkbenchError(f"{name} holds several parts of one name: it was not written as an archive")
+    needed = sum(member.file_size + LOCAL_HEADER.size + len(member.filename) for member in members)
+    if needed > end:
+        raise WorkbenchError(
+            f"the parts of {name} need {needed:,} bytes; it has {end:,}: copy or download it again; or {HINT}"
+        )

@@ -1,0 +1,53 @@
+"""What Zarr and xarray learn about the arrays of an archive: the names of their axes, units, and what each array is for.
+
+xarray opens a Zarr group when every array names its axes. Names that a field brought from its file are kept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.archive.layout import INDEXES, ROLE, ArrayLayout
+
+PARTICLE_AXES = {
+    "positions": ("particle", "axis"),
+    "velocities": ("particle", "axis"),
+    "ids": ("particle",),
+    "permutation": ("particle",),
+    "extents": ("chunk", "end", "axis"),
+}
+SHOWN = ("units", "standard_name", "long_name")   # attributes of a field's values that plotting programs read
+
+
+def named(layout: ArrayLayout, kind: str, metadata: Mapping[str, Any]) -> ArrayLayout:
+    """The layout with the names of its axes, its role, and the units of what it holds.
+
+    >>> import numpy as np
+    >>> layout = named(ArrayLayout("ids", (8,), (8,), np.dtype("int64")), "particles", {})
+    >>> layout.dimension_names, layout.role
+    (('particle',), 'data')
+    """
+    role = layout.attributes.get(ROLE, "index" if layout.name in INDEXES else "data")
+    axes = PARTICLE_AXES.get(layout.name) if kind == "particles" else _axes(metadata, len(layout.shape))
+    if role == "model":
+        axes = tuple(f"{layout.name}_{axis}" for axis in range(len(layout.shape)))
+    shown = _shown(metadata) if layout.name == "values" else {}
+    return dataclasses.replace(layout, attributes={**shown, **layout.attributes, ROLE: role}, dimension_names=axes)
+
+
+def _axes(metadata: Mapping[str, Any], count: int) -> tuple[str, ...]:
+    """The axes of a field, as its file named them where it did."""
+    given = metadata.get("dimensions")
+    names = [name for name in given if isinstance(name, str) and 0 < len(name) <= 64] if isinstance(given, list) else []
+    if len(names) == len(set(names)) == count:
+        return tuple(names)
+    return tuple(f"axis_{axis}" for axis in range(count))
+
+
+def _shown(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Units and names of a field, from what its file said about it."""
+    attributes = metadata.get("attributes")
+    found = attributes if isinstance(attributes, Mapping) else {}
+    return {name: found[name] for name in SHOWN if isinstance(found.get(name), str)}

@@ -1,0 +1,162 @@
+"""The name of an archive that is being written: where it goes, what it may replace, and how it gets the name in one step.
+
+A target that exists is only replaced when asked for, and only when it is an archive of ours: a mistyped path costs nobody a
+folder or a file. An empty file or directory counts as absent. Of two writers of one new archive, the second is told.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from workbench.archive.recognition import is_archive
+from workbench.errors import WorkbenchError
+
+_NO_SECOND_NAMES = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)   # of file systems without hard links
+
+
+def target_of(path: str | os.PathLike[str]) -> Path:
+    """Where the archive really goes: behind links, in a directory that exists."""
+    try:
+        target = Path(path).expanduser().resolve()
+        if target.name and target.parent.is_dir():
+            return target
+    except (OSError, TypeError, ValueError, RuntimeError) as error:
+        raise WorkbenchError(f"cannot write to {path!r}: {error}") from None
+    raise WorkbenchError(f"an archive must be written into a directory that exists; got {path}")
+
+
+def require_free(target: Path, overwrite: bool) -> None:
+    """Refuse to replace anything that was not meant, or that is not an archive."""
+    if not _exists(target):
+        return
+    if not overwrite:
+        raise WorkbenchError(f"{target} exists: choose another name, or say overwrite=True")
+    if target.is_dir() == (target.suffix == ".zip") or not is_archive(target):
+        raise WorkbenchError(
+            f"only an archive written by lossbench is overwritten; {target} is not: move it away, or choose another name"
+        )
+
+
+def take_name(partial: Path, target: Path, overwrite: bool) -> None:
+    """Give what was written its name."""
+    with on_disk(target):
+        require_free(target, overwrite)   # again: writing may have taken hours
+        (_swap if _exists(target) else _claim)(partial, target)
+        flush(target.parent)
+
+
+def partial_of(target: Path) -> Path:
+    """A hidden name beside the target, for what is not finished."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
+
+
+def _claim(partial: Path, target: Path) -> None:
+    """Give the archive its name, unless someone else has just taken it.
+
+    A directory takes the place of an empty one at most, and a second name for a file that of none: both are one step.
+    """
+    try:
+        if partial.is_dir():
+            if target.is_file():   # an empty one
+                target.unlink()
+            os.rename(partial, target)
+        else:
+            _link(partial, target)
+    except (FileExistsError, NotADirectoryError):
+        raise _taken(target) from None
+    except OSError as error:
+        if error.errno == errno.ENOTEMPTY:
+            raise _taken(target) from None
+        raise
+
+
+def _link(partial: Path, target: Path) -> None:
+    """Give a file its name where nothing or only something empty has it."""
+    if target.is_dir():
+        target.rmdir()
+    elif os.path.lexists(target) and _is_empty(target):
+        target.unlink()
+    try:
+        os.link(partial, target)
+    except OSError as error:
+        if error.errno not in _NO_SECOND_NAMES:
+            raise
+        _replace_new(partial, target)   # a file system without second names
+        return
+    partial.unlink()
+
+
+def _replace_new(partial: Path, target: Path) -> None:
+    """Take the name with an empty file, which fails when there is one, and put the archive in its place."""
+    target.open("xb").close()
+    try:
+        os.replace(partial, target)
+    except BaseException:
+        remove(target)
+        raise
+
+
+def _taken(target: Path) -> WorkbenchError:
+    return WorkbenchError(f"{target} was written by someone else meanwhile: choose another name")
+
+
+def _swap(partial: Path, target: Path) -> None:
+    """Put the archive in place of an old one. A directory has to step aside first, and comes back if that is all it did."""
+    if not partial.is_dir():
+        os.replace(partial, target)
+        return
+    old = target.with_name(f".{target.name}.{secrets.token_hex(4)}.old")
+    os.rename(target, old)
+    try:
+        os.rename(partial, target)
+    except BaseException:
+        os.rename(old, target)
+        raise
+    try:
+        remove(old)
+    except OSError as error:
+        raise WorkbenchError(f"{target} is written, but of the one before it {old} is left ({error}): remove it") from error
+
+
+def _exists(path: Path) -> bool:
+    """Whether something has this name that is not empty."""
+    return os.path.lexists(path) and not _is_empty(path)
+
+
+def _is_empty(path: Path) -> bool:
+    """Whether this is an empty file or directory, as an interrupted program may leave behind."""
+    if path.is_symlink():
+        return False
+    return not any(path.iterdir()) if path.is_dir() else path.is_file() and path.stat().st_size == 0
+
+
+def flush(folder: Path) -> None:
+    """Have the names in a directory on the disk, too."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a directory, if it is there."""
+    if os.path.isdir(path):
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        path.unlink()
+
+
+@contextmanager
+def on_disk(target: Path) -> Iterator[None]:
+    """Say in one sentence what the operating system has against writing here."""
+    try:
+        yield
+    except OSError as error:
+        raise WorkbenchError(f"cannot write {target}: {error.strerror or error}") from error
