@@ -39,9 +39,9 @@ def compress(
     `codec` is a name or a codec with options; "auto" takes the built-in codec for particles, and SZ3, if installed, for
     fields of floats. `order="free"` lets particles come back sorted along a curve: positions become much smaller, ids that
     count the rows larger; `store_permutation` then stores which is which. `velocities` bounds the error of velocities, which
-    are exact otherwise; ids always are. `progress` is called with the share that is done and what is being done, and ends the
-    work by raising. If it has a method `watch`, that is called with every step towards clusters that are to be kept: its
-    number, phase, violations and loss. Arrays count as fields; the mask of a NumPy masked array is kept with it.
+    are exact otherwise; ids always are. `progress` is called with the completed share and the current task, and ends the
+    work by raising. If it has a method `watch`, that is called with every step of keeping clusters: its number, phase,
+    violations and loss. Arrays count as fields; the mask of a NumPy masked array is kept with it.
 
     >>> import workbench as wb
     >>> snapshot = wb.synthetic.cosmic_web(n=16, seed=1)
