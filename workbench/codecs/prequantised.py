@@ -1,4 +1,4 @@
-"""Quantise first, then predict: the house codec for fields, from NumPy and pcodec alone.
+"""Quantise first, then predict: the built-in codec for fields, from NumPy and pcodec alone.
 
 Values become numbers of a lattice of twice the tolerance; along each axis where that makes them smaller, numbers are
 replaced by their differences; pcodec codes what remains. Because prediction works on integers that are already quantised,

@@ -181,13 +181,16 @@ _pool = _Pool()
 def ask(question: Question) -> np.ndarray | None:
     """What some decoder finds: an array, or nothing.
 
-    `CodecFailed` when it fails or dies, `CannotIsolate` when nothing can be decoded there at all.
+    `CodecFailed` when it fails or dies, `CannotIsolate` when nothing can be decoded there at all, and the codec's own error
+    when it refuses what it was given.
     """
     if os.name != "posix":
         raise CannotIsolate(f"decoding in another process with limits needs Linux or another POSIX system: {_ADVICE}")
     answer, found = _pool.answer(question)
     if "unknown" in answer:
         raise CannotIsolate(f"another process cannot make the codec ({answer['unknown']}): {_ADVICE}")
+    if "refused" in answer:
+        raise WorkbenchError(str(answer["refused"]))
     if "failed" in answer:
         raise CodecFailed(str(answer["failed"]))
     return found

@@ -44,9 +44,11 @@ def _answer(request: Mapping[str, Any], file: SharedFile) -> dict[str, Any]:
             return {"found": WORK[request["work"]](codec, request, file)}
     except MemoryError:
         return {"failed": _too_large(codec, limits)}
-    except WorkbenchError as error:
+    except CodecFailed as error:
         out_of_memory = isinstance(error.__cause__, MemoryError)
         return {"failed": _too_large(codec, limits) if out_of_memory else str(error)}
+    except WorkbenchError as error:   # what is given does not fit together, which says nothing about the encoded bytes
+        return {"refused": str(error)}
 
 
 def _too_large(codec: Codec, limits: Limits) -> str:
