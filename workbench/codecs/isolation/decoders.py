@@ -29,7 +29,7 @@ main(int(sys.argv[1]))
 """
 START_SECONDS = 60
 GRACE_SECONDS = 30   # after which a process that should have ended itself is ended
-KEPT = 2**24         # bytes of a shared file that is kept for the next question: enough for chunks of the usual size
+KEPT = 2**25         # bytes of a shared file that is kept for the next question: enough for chunks of the usual size
 
 _TOO_LONG = {"signal SIGALRM": "{clock} s", "signal SIGXCPU": "{processor} s of processor time"}
 _ADVICE = "open the archive with isolate=False if you trust where it comes from"
