@@ -6,6 +6,7 @@ here, and its memory is measured.
 
 import bz2
 import gzip
+import importlib.util
 import json
 import lzma
 import re
@@ -33,21 +34,23 @@ try:
 except ImportError:
     zarr = None
 found = []
-for path in sys.argv[1:]:
+for path in sys.argv[2:]:
     begun, told = time.monotonic(), {}
     archive = wb.open(path)
-    told["damage"] = {found.where: found.reason for found in archive.damage()}
-    try:
-        archive.verify()
-    except wb.GuaranteeBroken as error:
-        told["verify"] = str(error)
-    if archive.data.layout.chunk_count > 1:
-        salvaged = archive.salvage()[0]
+    if sys.argv[1] == "damage":
+        damage = archive.damage()
+    else:
+        try:
+            archive.verify()
+        except wb.GuaranteeBroken as error:
+            told["verify"] = str(error)
+        salvaged, damage = archive.salvage()
         told["lost"] = 0 if salvaged.mask is None else int(salvaged.mask.sum())
-    try:
-        zarr and zarr.open_group(zarr.storage.ZipStore(path, mode="r"), mode="r")["values"][:1]
-    except wb.WorkbenchError as error:
-        told["zarr"] = str(error)
+        try:
+            zarr and zarr.open_group(zarr.storage.ZipStore(path, mode="r"), mode="r")["values"][:, 13:26]
+        except wb.WorkbenchError as error:
+            told["zarr"] = str(error)
+    told["damage"] = {found.where: found.reason for found in damage}
     told["seconds"] = time.monotonic() - begun
     found.append(told)
 from workbench.codecs.isolation import decoders
@@ -55,20 +58,21 @@ decoders.end_all()
 memory = [resource.getrusage(who).ru_maxrss / 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
 print(json.dumps({"found": found, "memory": memory}))
 """
+ZARR = importlib.util.find_spec("zarr") is not None
 MEGABYTES_OF_A_READER = 250      # an interpreter with NumPy, Zarr and this package
 MEGABYTES_OF_A_DECODER = 150 + limits.MARGIN / 2**20
 
 
-def read_by_another(paths: list[Path]) -> tuple[list[dict], list[float]]:
+def read_by_another(paths: list[Path], uses: str = "all") -> tuple[list[dict], list[float]]:
     """What a reader in another process finds in these files, and the megabytes that it and its decoders took."""
-    command = [sys.executable, "-c", READER, *map(str, paths)]
+    command = [sys.executable, "-c", READER, uses, *map(str, paths)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, f"exit status {done.returncode}: {done.stderr[-2000:]}"
     told = json.loads(done.stdout)
     return told["found"], told["memory"]
 
 
-@pytest.mark.parametrize(("codec", "count", "crashes"), [("fpzip", 8, 2), ("sperr", 7, 1), ("zfp", 4, 0), ("sz3", 4, 0)])
+@pytest.mark.parametrize(("codec", "count", "crashes"), [("fpzip", 5, 2), ("sperr", 6, 1), ("zfp", 3, 0), ("sz3", 3, 0)])
 def test_mutated_payloads_are_a_sentence_and_the_other_chunks_are_read(codec, count, crashes, tmp_path):
     if codec not in CODECS:
         pytest.skip(f"{codec} is not installed")
@@ -81,6 +85,7 @@ def test_mutated_payloads_are_a_sentence_and_the_other_chunks_are_read(codec, co
         assert set(told["damage"]) <= {key}
         assert told["lost"] == (lost if told["damage"] else 0)
         assert ("verify" in told) == bool(told["damage"])
+        assert ("zarr" in told) == bool(told["damage"]) or not ZARR
     reasons = [told["damage"][key] for told, (_, key) in zip(found, made, strict=True) if told["damage"]]
     signals = [reason for reason in reasons if re.fullmatch(r"its decoder ended with signal SIG[A-Z]+", reason)]
     assert len(signals) >= crashes
@@ -113,13 +118,11 @@ def test_bombs_do_not_go_off(tmp_path):
         assert len(payload) <= 2**20
         archive = wb.compress(four, wb.Absolute(0.1), wb.codecs.get("numcodecs", codec=name))
         paths.append(with_payload(archive, 0, payload, tmp_path / f"{name}.zip")[0])
-    found, memory = read_by_another(paths)
+    found, memory = read_by_another(paths, "damage")
     for told, path in zip(found, paths, strict=True):
         (reason,) = told["damage"].values()
         assert re.search("must decode to 4 values of float32|asked for more than .* bytes of memory", reason), path.name
-        assert reason in told["verify"]
-        assert reason in told.get("zarr", reason)
-        assert told["seconds"] < 30
+        assert told["seconds"] <= limits.Limits.for_size(16).clock
     assert memory[0] < MEGABYTES_OF_A_READER
     assert memory[1] < MEGABYTES_OF_A_DECODER
 

@@ -9,9 +9,9 @@ import pytest
 
 import workbench as wb
 from archive import samples
-from archive.forging import with_configuration
+from archive.forging import with_configuration, with_payload
 from archive.samples import CODECS, assert_equal, from_parts, parts, resealed
-from workbench.archive import Archive
+from workbench.archive import Archive, Damaged
 from workbench.archive.trust import BUILT_IN, Trust
 from workbench.archive.writing import write
 from workbench.codecs.isolation import Isolated
@@ -159,6 +159,19 @@ def test_where_points_went_is_found_in_another_process(tmp_path, monkeypatch):
     expected = made.permutation(original)
     monkeypatch.setattr(type(made.codec), "permutation", lambda *_: pytest.fail("it was decoded here"))
     np.testing.assert_array_equal(opened.permutation(original), expected)
+    with pytest.raises(WorkbenchError, match=r"^the permutation needs the positions that were encoded; "):
+        opened.permutation(samples.particles(seed=1))
+
+
+def test_forged_bytes_that_say_where_points_went_are_damage(tmp_path):
+    pytest.importorskip("DracoPy")
+    original = samples.particles()
+    made = wb.compress(original, wb.Absolute(0.1), "draco", order="free")
+    path, key = with_payload(made, 0, b"nothing like it", tmp_path / "some.zip")
+    with pytest.raises(Damaged, match=f"chunk {key} is damaged: draco could not decode"):
+        wb.open(path).decompress()
+    with pytest.raises(Damaged, match=f"chunk {key} is damaged"):
+        wb.open(path).permutation(original)
 
 
 @pytest.mark.parametrize(("options", "said"), [

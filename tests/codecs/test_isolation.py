@@ -137,16 +137,16 @@ def test_the_end_of_a_decoder_is_an_error_and_the_next_works(body, said, decodin
     assert abs(asked() - VALUES).max() <= 0.01
 
 
-@pytest.mark.parametrize(("body", "said"), [
-    ("while True: pass", "its decoder took more than 1 s of processor time"),
-    ("time.sleep(100)", "its decoder took more than 2 s"),
+@pytest.mark.parametrize(("body", "patience", "said"), [
+    ("while True: pass", 60, "its decoder took more than 1 s of processor time"),
+    ("time.sleep(100)", 1, "its decoder took more than 1 s"),
 ], ids=["busy", "asleep"])
-def test_a_decoder_that_does_not_end_is_ended(body, said, decoding_with, monkeypatch):
-    for name, value in (("SECONDS", 1), ("PATIENCE", 2)):
-        monkeypatch.setattr(limits, name, value)
+def test_a_decoder_that_does_not_end_is_ended(body, patience, said, decoding_with, monkeypatch):
+    monkeypatch.setattr(limits, "SECONDS", 1)
+    monkeypatch.setattr(limits, "PATIENCE", patience)
     decoding_with(misbehaving(body))
     begun = time.monotonic()
-    with pytest.raises(CodecFailed, match=said):
+    with pytest.raises(CodecFailed, match=f"^{said}$"):
         asked()
     assert time.monotonic() - begun < 30
 
@@ -281,6 +281,7 @@ def test_an_array_outlives_its_file():
     file = SharedFile.of_size(80)
     array = file.array(0, (10,), np.dtype(np.float64))
     file.close()
+    del file
     array[:] = 3
     assert array.tolist() == [3.0] * 10
 

@@ -32,7 +32,7 @@ from workbench.archive.store import MemoryStore, Store, open_store
 from workbench.archive.trust import DEFAULT, Trust
 from workbench.archive.writing import write
 from workbench.backend import Array
-from workbench.codecs import Codec, Columns
+from workbench.codecs import Codec, CodecFailed, Columns
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import decoded_permutation
@@ -243,7 +243,10 @@ class Archive:
         for index in self.data.layout.chunk_indices():
             rows = self.data.layout.chunk_slices(index)[0]
             sections = {tag: bytes(part) for tag, part in self.data.frame(index).sections.items()}
-            within = decoded_permutation(self.data.decoder, sections, positions[order[rows]], limit)
+            try:
+                within = decoded_permutation(self.data.decoder, sections, positions[order[rows]], limit)
+            except CodecFailed as error:
+                raise Damaged(self.data.layout.chunk_key(index), str(error)) from error
             if within is not None:
                 order[rows] = order[rows][within]
         return order

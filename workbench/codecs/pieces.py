@@ -2,7 +2,7 @@
 
 Most codecs are native code that trusts its input: a truncated stream, or one decoded into another shape, ends the process
 instead of raising. What a library made is therefore kept with a checksum over its bytes, the codec, the shape and the type,
-so that damage, or a mix-up, is found first. (Against malice a checksum is no help: the libraries are as safe as they are.)
+so that damage, or a mix-up, is found first. Against forged bytes, whose checksum is right, `isolation` helps.
 
 Cuts run along the first axis that allows it: pieces are consecutive in memory and have as many dimensions as the whole.
 """
@@ -115,7 +115,7 @@ def split(codec: str, data: bytes, shape: Shape, dtype: np.dtype) -> list[tuple[
 
 
 def _pieces(body: bytes, shape: Shape) -> list[tuple[Piece, bytes]]:
-    """What `join` wrote after the head, held against the shape before anything is made of it."""
+    """What `join` wrote after the head, checked against the shape before it is used."""
     size = math.prod(shape)
     most_values, count = _CUT.unpack_from(body) if len(body) >= _CUT.size else (0, 0)
     first = _CUT.size + count * _LENGTH.itemsize

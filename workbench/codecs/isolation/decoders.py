@@ -1,4 +1,4 @@
-"""The processes that decode: started when first needed, kept for the next request, ended with this process.
+"""The processes that decode: started when first needed, kept for the next question, ended with this process.
 
 As many as there are processors may work at once, each for one thread. One that dies is replaced. Before it dies, a library
 may have spoilt the memory that it shares with whatever is decoded next. So a decoder is not used again after a failure, and
@@ -13,13 +13,14 @@ import os
 import socket
 import subprocess
 import threading
-from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from workbench import children
 from workbench.codecs.codec import CodecFailed
 from workbench.codecs.isolation.exchange import SharedFile, receive, send
-from workbench.codecs.isolation.limits import Limits
+from workbench.codecs.isolation.question import Question
 from workbench.errors import WorkbenchError
 
 PROGRAM = """
@@ -28,8 +29,10 @@ main(int(sys.argv[1]))
 """
 START_SECONDS = 60
 GRACE_SECONDS = 30   # after which a process that should have ended itself is ended
+KEPT = 2**25         # bytes of a shared file that is kept for the next question: enough for chunks of the usual size
 
 _TOO_LONG = {"signal SIGALRM": "{clock} s", "signal SIGXCPU": "{processor} s of processor time"}
+_ADVICE = "open the archive with isolate=False if you trust where it comes from"
 
 
 class CannotIsolate(WorkbenchError):
@@ -48,7 +51,8 @@ class Decoder:
     """One process that decodes."""
 
     def __init__(self) -> None:
-        self.requests = 0
+        self.questions = 0
+        self._file: SharedFile | None = None
         self._link, theirs = socket.socketpair()
         with theirs:
             quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
@@ -62,36 +66,50 @@ class Decoder:
 
     @property
     def alive(self) -> bool:
-        """Whether it can take a request."""
+        """Whether it can take a question."""
         return self._process.poll() is None
 
-    def answer(self, request: Mapping[str, Any], file: SharedFile, limits: Limits) -> dict[str, Any]:
-        """What it says to a request; an error that says how it ended when it does that instead."""
-        self.requests += 1
+    def answer(self, question: Question) -> tuple[dict[str, Any], np.ndarray | None]:
+        """What it says, and the array that it found; an error that says how it ended when it does that instead."""
+        self.questions += 1
         try:
-            with contextlib.suppress(OSError):   # it has died: that it says nothing will tell
-                send(self._link, request, file)
-            heard = self._heard(limits.clock + GRACE_SECONDS)
+            file = self._asked(question)
+            heard = self._heard(question.limits.clock + GRACE_SECONDS)
         except BaseException:   # an interrupt: the answer, which may still come, would be taken for the next one
             self.end()
             raise
-        if heard is not None:
-            return heard
-        how = self._end_of_it()
-        if how in _TOO_LONG:
-            raise TookTooLong(f"its decoder took more than {_TOO_LONG[how].format(**vars(limits))}")
-        raise Crashed(f"its decoder ended with {how}")
+        if heard is None:
+            how = self._end_of_it()
+            if how in _TOO_LONG:
+                raise TookTooLong(f"its decoder took more than {_TOO_LONG[how].format(**vars(question.limits))}")
+            raise Crashed(f"its decoder ended with {how}")
+        return heard, question.result(file) if heard.get("found") else None
 
     def end(self) -> None:
         """End it at once: it has nothing to lose."""
         self._process.kill()
         self._process.wait()
-        self._link.close()
+        self._let_go()
 
     def forget(self) -> None:
         """Leave it to the process that this one is a copy of."""
         self._process.returncode = 0
-        self._link.close()
+        self._let_go()
+
+    def _asked(self, question: Question) -> SharedFile:
+        """Ask, and return the file in which the answer will be."""
+        known = self._file if self._file is not None and question.size <= self._file.size else None
+        file = known or SharedFile.of_size(max(question.size, KEPT))
+        keep = file.size <= KEPT
+        try:
+            question.write(file)
+            with contextlib.suppress(OSError):   # it has died: that it says nothing will tell
+                send(self._link, {**question.described(), "keep": keep}, None if known else file)
+        finally:
+            if known is None:
+                file.close()
+        self._file = file if keep else None
+        return file
 
     def _heard(self, seconds: float) -> dict[str, Any] | None:
         """Its next message; None when it has ended, or does not speak in time."""
@@ -104,12 +122,16 @@ class Decoder:
 
     def _end_of_it(self) -> str:
         """What ended it; it is ended here when it does not end by itself."""
-        self._link.close()
+        self._let_go()
         try:
             self._process.wait(timeout=1)
         except subprocess.TimeoutExpired:
             self._process.kill()
         return children.how_it_ended(self._process)
+
+    def _let_go(self) -> None:
+        self._file = None
+        self._link.close()
 
 
 class _Pool:
@@ -119,18 +141,18 @@ class _Pool:
         self.room = threading.BoundedSemaphore(max(os.cpu_count() or 1, 1))
         self.idle: list[Decoder] = []
 
-    def answer(self, request: Mapping[str, Any], file: SharedFile, limits: Limits) -> dict[str, Any]:
-        """What a decoder that nobody else uses says to a request."""
+    def answer(self, question: Question) -> tuple[dict[str, Any], np.ndarray | None]:
+        """What a decoder that nobody else uses says to a question."""
         with self.room:
             decoder = self._taken() or Decoder()
             try:
-                answer = decoder.answer(request, file, limits)
+                answer = decoder.answer(question)
             except Crashed:
-                if decoder.requests == 1:
+                if decoder.questions == 1:
                     raise
                 decoder = Decoder()
-                answer = decoder.answer(request, file, limits)
-            if "found" in answer:
+                answer = decoder.answer(question)
+            if "found" in answer[0]:
                 self.idle.append(decoder)
             else:
                 decoder.end()
@@ -153,24 +175,29 @@ class _Pool:
             self.idle.pop().end()
 
 
-_ADVICE = "open the archive with isolate=False if you trust where it comes from"
 _pool = _Pool()
 
 
-def ask(request: Mapping[str, Any], file: SharedFile, limits: Limits) -> Any:
-    """What some decoder finds. `CodecFailed` when it fails or dies; `CannotIsolate` when the codec is not known there."""
+def ask(question: Question) -> np.ndarray | None:
+    """What some decoder finds: an array, or nothing.
+
+    `CodecFailed` when it fails or dies, `CannotIsolate` when nothing can be decoded there at all, and the codec's own error
+    when it refuses what it was given.
+    """
     if os.name != "posix":
         raise CannotIsolate(f"decoding in another process with limits needs Linux or another POSIX system: {_ADVICE}")
-    answer = _pool.answer({**request, "limits": vars(limits)}, file, limits)
+    answer, found = _pool.answer(question)
     if "unknown" in answer:
         raise CannotIsolate(f"another process cannot make the codec ({answer['unknown']}): {_ADVICE}")
+    if "refused" in answer:
+        raise WorkbenchError(str(answer["refused"]))
     if "failed" in answer:
         raise CodecFailed(str(answer["failed"]))
-    return answer.get("found")
+    return found
 
 
 def end_all() -> None:
-    """End the decoders that wait for work; the next request starts others."""
+    """End the decoders that wait for work; the next question starts others."""
     _pool.end()
 
 

@@ -1,7 +1,7 @@
 """How two processes pass requests and arrays: messages of JSON on a socket, and a file in memory for the data.
 
-The file has no name. It is gone with the last process that knows it, whatever ends them. What a decoder writes into it is
-the array that the caller gets, without a copy.
+The file has no name, and is gone with the last process that knows it, whatever ends them. It is used again for the next
+request, since new pages of memory cost several times what copying does.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ _LENGTH = struct.Struct("<Q")
 
 
 class SharedFile:
-    """A file in memory, to be closed; arrays made from it stay valid."""
+    """A file in memory that two processes see as arrays."""
 
     def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
+        self.size = os.fstat(descriptor).st_size
+        self._descriptor = descriptor
+        self._bytes = np.frombuffer(mmap.mmap(descriptor, self.size), np.uint8)
 
     @classmethod
     def of_size(cls, size: int) -> Self:
@@ -39,23 +41,23 @@ class SharedFile:
 
     def array(self, offset: int, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
         """The array at this place, shared."""
-        mapped = mmap.mmap(self.descriptor, os.fstat(self.descriptor).st_size)
-        return np.frombuffer(mapped, dtype, math.prod(shape), offset).reshape(shape)
+        return self._bytes[offset : offset + math.prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
 
     def write(self, offset: int, data: memoryview) -> None:
         """Put contiguous bytes at this place."""
-        view = data.cast("B")
-        while view:
-            written = os.pwrite(self.descriptor, view, offset)
-            view, offset = view[written:], offset + written
+        self._bytes[offset : offset + data.nbytes].data[:] = data.cast("B")
 
     def read(self, offset: int, size: int) -> bytes:
         """The bytes at this place."""
-        return self.array(offset, (size,), np.dtype("u1")).tobytes()
+        return self._bytes[offset : offset + size].tobytes()
+
+    def send_by(self, link: socket.socket, data: bytes) -> None:
+        """Send bytes, and with them access to the file."""
+        socket.send_fds(link, [data], [self._descriptor])
 
     def close(self) -> None:
-        """Forget the file here."""
-        os.close(self.descriptor)
+        """Let nobody else have the file; who sees it already goes on."""
+        os.close(self._descriptor)
 
 
 def aligned(size: int) -> int:
@@ -70,14 +72,21 @@ def aligned(size: int) -> int:
 def send(link: socket.socket, message: Mapping[str, Any], file: SharedFile | None = None) -> None:
     """Send a message, and with it access to a file."""
     data = json.dumps(message).encode()
-    socket.send_fds(link, [_LENGTH.pack(len(data))], [] if file is None else [file.descriptor])
+    head = _LENGTH.pack(len(data))
+    if file is None:
+        link.sendall(head)
+    else:
+        file.send_by(link, head)
     link.sendall(data)
 
 
 def receive(link: socket.socket) -> tuple[dict[str, Any], SharedFile | None] | None:
     """The next message and the file that came with it; None when the other side has ended."""
     head, descriptors, _, _ = socket.recv_fds(link, _LENGTH.size, 1)
-    file = SharedFile(descriptors[0]) if descriptors else None
+    file = None
+    if descriptors:
+        file = SharedFile(descriptors[0])
+        file.close()
     if len(head) < _LENGTH.size:
         return None
     (left,) = _LENGTH.unpack(head)

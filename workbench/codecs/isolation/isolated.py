@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn
@@ -14,8 +12,7 @@ import numpy as np
 from workbench.backend import Array
 from workbench.codecs.codec import Codec, CodecFailed, ParticleCodec, Tolerance
 from workbench.codecs.isolation.decoders import CannotIsolate, TookTooLong, ask
-from workbench.codecs.isolation.exchange import SharedFile, aligned
-from workbench.codecs.isolation.limits import Limits
+from workbench.codecs.isolation.question import Question
 
 MOST_OVERRUNS = 3   # of the time for one array; then no more are tried, or a file could take as much time as it has chunks
 
@@ -87,18 +84,8 @@ class Isolated(ParticleCodec):
         """The array that a decoder makes of what is given; None when it says that there is none."""
         if len(self.overruns) >= MOST_OVERRUNS:
             raise CodecFailed(f"it was not tried, since the decoder took too long for {MOST_OVERRUNS} chunks before")
-        sizes = [part.nbytes for part in given]
-        *places, end = itertools.accumulate(map(aligned, sizes), initial=0)
-        nbytes = math.prod(shape) * dtype.itemsize
-        file = SharedFile.of_size(end + nbytes)
         try:
-            for place, part in zip(places, given, strict=True):
-                file.write(place, part)
-            where = {"given": list(zip(places, sizes, strict=True)), "result": end}
-            found = ask({"codec": self.codec.to_dict(), **request, **where}, file, Limits.for_size(nbytes))
-            return file.array(end, shape, dtype) if found else None
+            return ask(Question({"codec": self.codec.to_dict(), **request}, given, shape, dtype))
         except TookTooLong as overrun:
             self.overruns.append(str(overrun))
             raise
-        finally:
-            file.close()

@@ -19,15 +19,17 @@ from workbench.errors import WorkbenchError
 
 
 def main(descriptor: int) -> None:
-    """Answer requests on this socket."""
+    """Answer requests on this socket. One without a file means the file of the request before."""
     write_no_files()
+    file: SharedFile | None = None
     with socket.socket(fileno=descriptor) as link:
         send(link, {"ready": True})
         while (received := receive(link)) is not None:
-            request, file = received
-            assert file is not None   # every request comes with one
+            request, file = received[0], received[1] or file
+            assert file is not None   # the first request comes with one
             send(link, _answer(request, file))
-            file.close()
+            if not request["keep"]:
+                file = None
 
 
 def _answer(request: Mapping[str, Any], file: SharedFile) -> dict[str, Any]:
@@ -42,9 +44,11 @@ def _answer(request: Mapping[str, Any], file: SharedFile) -> dict[str, Any]:
             return {"found": WORK[request["work"]](codec, request, file)}
     except MemoryError:
         return {"failed": _too_large(codec, limits)}
-    except WorkbenchError as error:
+    except CodecFailed as error:
         out_of_memory = isinstance(error.__cause__, MemoryError)
         return {"failed": _too_large(codec, limits) if out_of_memory else str(error)}
+    except WorkbenchError as error:   # what is given does not fit together, which says nothing about the encoded bytes
+        return {"refused": str(error)}
 
 
 def _too_large(codec: Codec, limits: Limits) -> str:
