@@ -1,8 +1,9 @@
 // Linking only what is alike: friends of friends among particles that carry the same label, and pairs of neighbours that do not.
 //
-// One walk answers both questions about a decoded snapshot: into which parts each original group has fallen, and which
-// particles of several original groups have come too close. Most cells have one label; they are treated as fof.cu does. A cell
-// of several labels is a run of particles for each of them: its runs stand behind all cells, and take the part of cells.
+// One walk answers both questions about a decoded snapshot: into which parts each original group has split, and which pairs of
+// particles from different original groups are too close. Most cells have one label and are linked as in fof.cu. In a cell with
+// several labels, the particles are sorted by label, and each label's run of particles is linked as if it were a cell of its
+// own. Arrays of cells hold these runs after all cells.
 #include "portable.cuh"
 #include "space.cuh"
 #include "cells.cuh"

@@ -1,8 +1,8 @@
 // Discords: pairs of friends that another grouping of the same particles puts into different groups.
 //
-// Two groupings are equal when neither has a friend pair that the other tears apart, so these pairs are all that has to be
-// looked at when one is to be turned into the other. Particles of groups that nothing is the matter with have no label;
-// cells and blocks without labels are passed over, and so are two cells of the same single label.
+// Two groupings are equal when neither has a friend pair that the other splits. So these pairs are enough to turn one grouping
+// into the other. Particles of groups that both groupings agree on have no label. Cells and blocks without labels are skipped,
+// and so are pairs of cells that have the same single label.
 #include "portable.cuh"
 #include "space.cuh"
 #include "cells.cuh"

@@ -248,8 +248,10 @@ DEVICE bool beats(i64 c, i32 other, const i32* candidate, const i64* score)
     return other < 0 || score[other] < score[c] || (score[other] == score[c] && candidate[other] >= candidate[c]);
 }
 
-// Which proposals are carried out: those that no candidate in sight beats. `slot` is each particle's number among the
-// candidates, or -1. Two candidates see each other or neither does, so no two moves of one round touch the same pair.
+// Which proposals are carried out: those that no candidate in sight beats, an independent set as in Luby's algorithm. `slot` is
+// each particle's number among the candidates, or -1. Where two candidates see each other, they never move in the same round.
+// Lists of neighbours have a greatest length, so in dense places sight can be one-sided; what two such moves break together is
+// found when all particles are looked at again.
 KERNEL(accept)(i64 n, const i32* candidate SIZE(n), const i64* list_start SIZE(n), const i64* list_end SIZE(n),
                const i32* list SIZE(>= n), const i64* need_start SIZE(n + 1),
                const i32* need_partner SIZE(LAST(need_start)), const i32* slot SIZE(>= n), const i64* score SIZE(n),

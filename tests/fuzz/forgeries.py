@@ -150,11 +150,10 @@ def _follow(process: subprocess.Popen[bytes], at: int, end: int, result: Result)
         process.kill()
         status, said = process.wait(), complaints.result().decode(errors="replace")
     if at < end:
-        if running is None:
-            raise SystemExit(f"a child ended before its first case, with status {status}:\n{said[-3000:]}")
         result.outcomes["crash"] += 1
-        result.findings.append((running, "", "", Finding("any", f"ended with status {status}", "crash", said[:6000])))
-        at = running + 1
+        error = f"ended with status {status}" + ("" if running is not None else " before a case had begun")
+        result.findings.append((at, "", "", Finding("any", error, "crash", said[:6000])))
+        at = end if running is None else running + 1   # where not even the start succeeds, nothing else will
     return at
 
 

@@ -69,7 +69,7 @@ def _each_once(pairs: Array) -> Array:
 
 
 def cheapest_links(pairs: Array, part: Array, distance: Array) -> Array:
-    """Which of these pairs (indices, rising) join the parts that they connect, with the least distances: Boruvka's trees.
+    """Which of these pairs (indices, rising) join the parts that they connect: a minimum spanning forest, by Boruvka.
 
     `part` is a label of every particle.
 

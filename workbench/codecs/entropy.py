@@ -129,7 +129,7 @@ class CodedIntegers:
         return value if components == 1 else value.reshape(-1, components)
 
     def _check(self, blocks: np.ndarray) -> None:
-        """Hold blocks against their checksums, each of them once."""
+        """Check blocks against their checksums, each of them once."""
         for block in blocks[~self._checked[blocks]].tolist():
             if _checksum(self.words, self.word_first, self.bits, self.bits_first, block) != self.checksums[block]:
                 raise CodecFailed(f"block {block} of {len(self.checksums)} fails its checksum")
@@ -285,7 +285,7 @@ def words_of(code: Array, block: int, frequency: np.ndarray) -> tuple[Array, np.
     xp = backend.namespace(code)
     blocks = -(-len(code) // block)
     table, start = xp.asarray(frequency.reshape(-1)), xp.asarray(slots_of(frequency).reshape(-1))
-    room = block * PRECISION // 16 + 4   # no symbol takes more than PRECISION bits
+    room = min(block, len(code)) * PRECISION // 16 + 4   # no symbol takes more than PRECISION bits
     slots, used = xp.empty(blocks * room, xp.uint16), xp.empty(blocks, xp.int64)
     backend.kernel("entropy", "encode_symbols")(blocks, len(code), block, code, table, start, room, slots, used)
     first = _starts(backend.to_host(used))
