@@ -139,6 +139,20 @@ for _name in METHODS:
     setattr(ndarray, _name, method(_name))
 
 
+def backwards(name: str) -> Any:
+    """`sum` or `mean`; along an axis, floating-point numbers are added in another order than NumPy has."""
+    def added(values: Any, axis: Any = None, **options: Any) -> Any:
+        array = held(values)
+        array = np.flip(array, axis) if axis is not None and array.dtype.kind == "f" else array
+        return wrapped(getattr(array, name)(axis=axis, **options))
+
+    return added
+
+
+for _name in ("sum", "mean"):
+    setattr(ndarray, _name, backwards(_name))
+
+
 def asarray(values: Any, dtype: Any = None) -> ndarray:
     """An array on the "GPU": other memory than the host's."""
     if isinstance(values, ndarray):
@@ -215,6 +229,7 @@ def module() -> ModuleType:
     fake = ModuleType("cupy")
     vars(fake).update({name: function(getattr(np, name)) for name in FUNCTIONS})
     vars(fake).update({name: getattr(np, name) for name in [*TYPES, "inf", "nan", "newaxis", "pi"]})
+    vars(fake).update(sum=backwards("sum"), mean=backwards("mean"))
     vars(fake).update(
         ndarray=ndarray, RawModule=RawModule, asarray=asarray, array=asarray, ascontiguousarray=ascontiguousarray,
         asnumpy=lambda array: array.get(), is_available=lambda: True,

@@ -30,7 +30,7 @@ def test_a_declaration_that_cannot_be_checked_is_refused(declaration):
 
 
 def test_commas_and_parentheses_inside_a_size_do_not_end_a_declaration():
-    text = "KERNEL(walk)(i64 n, i64 block, u8* a SIZE(CEIL(n, block) * D),\n u8* b SIZE(a)) { f(1); }\nKERNEL(two)(i64 n) {}"
+    text = "KERNEL(walk)(i64 n, i64 block, u8* a SIZE(CEIL(n, block) * D),\nu8* b SIZE(a)) { f(1); }\nKERNEL(two)(i64 n) {}"
     found = declared_kernels(text)
     assert [p.name for p in found["walk"]] == ["n", "block", "a", "b"]
     assert [p.size for p in found["walk"]] == [None, None, "CEIL(n, block) * D", "a"]

@@ -11,6 +11,7 @@ import pytest
 import fake_cupy
 import workbench as wb
 from workbench import backend
+from workbench.clusters import sorted_cells
 from workbench.ordering import run_starts, sort_by_key
 
 
@@ -102,6 +103,17 @@ def test_more_work_than_a_grid_may_hold_is_looped_over(cupy, monkeypatch):
     groups = 2**28 + 1   # one more than 2^20 blocks of 256; memory that nobody touches costs nothing
     backend.kernel("packing", "group_widths")(groups, 1, cupy.zeros(1, np.uint64), cupy.zeros(groups, np.uint8))
     assert shapes == [(2**20,)]
+
+
+def test_room_to_sort_in_is_made_on_a_cpu_alone(cupy, monkeypatch):
+    """CuPy's sort allocates its own: room that it ignores would add to the peak."""
+    given = []
+    monkeypatch.setattr(sorted_cells, "sort_by_key", lambda *a, scratch, **k: given.append(scratch) or sort_by_key(*a, **k))
+    here = wb.synthetic.cosmic_web(n=8)
+    for positions in (here.positions, cupy.asarray(here.positions)):
+        sorted_cells.SortedCells.of(wb.Particles(positions, here.box), 0.2)
+    assert given[0] is not None
+    assert given[1] is None
 
 
 def test_a_host_array_does_not_leak_into_a_launch(cupy):

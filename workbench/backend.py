@@ -258,7 +258,7 @@ def set_threads(count: int) -> None:
 
 @contextmanager
 def using_threads(count: int) -> Iterator[None]:
-    """Use this many CPU threads for the kernels that a `with` block starts; other threads of the program do as before.
+    """Use this many CPU threads for kernels started in a `with` block; other threads of the program are not affected.
 
     >>> with using_threads(1):
     ...     threads()

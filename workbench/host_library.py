@@ -31,7 +31,7 @@ HOST_FLAGS = (
     *PROCESSOR_FLAGS.get(platform.machine(), ()),
 )
 
-SANITISED_FLAGS = ("-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
+SANITISED_FLAGS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 
 # Every kernel file is compiled once per precision and number of dimensions; the suffix becomes part of each kernel's name.
 REALS = {"f32": "float", "f64": "double"}

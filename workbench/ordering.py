@@ -18,7 +18,8 @@ MOST_DIGIT_BITS = 11   # as in kernels/ordering.cu
 def sort_by_key(key: Array, bits: int, scratch: Array | None = None) -> Array:
     """Sort keys (uint64, less than 2**bits) in place; the stable order (int32) that sorts them is returned.
 
-    `scratch` is an array that may be overwritten. Given 12 bytes a key of it, nothing but the order is allocated.
+    `scratch` is an array that may be overwritten. Given 12 bytes a key of it, nothing but the order is allocated on a CPU;
+    on a GPU, CuPy's sort allocates what it needs, and no scratch should be made for it.
 
     >>> key = np.array([7, 2, 7, 0], np.uint64)
     >>> sort_by_key(key, bits=3).tolist(), key.tolist()

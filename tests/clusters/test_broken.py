@@ -14,7 +14,7 @@ import workbench as wb
 from clusters.keep.scenarios import Scenario, decoded_with, scenarios
 from workbench import backend
 from workbench.clusters import broken_links
-from workbench.clusters.broken import cheapest_links, distances
+from workbench.clusters.broken import cheapest_links, distances, squared_distances
 from workbench.clusters.discord import MOST_BETWEEN_CELLS
 from workbench.errors import WorkbenchError
 
@@ -131,6 +131,19 @@ def test_links_across_a_face_of_the_box_break_as_others_do() -> None:
     assert distances(decoded.positions, broken.missing, decoded.box) == pytest.approx([0.1])
 
 
+def test_pairs_that_are_neighbours_through_two_faces_are_named_once() -> None:
+    random = np.random.default_rng(9)
+    original = wb.Particles.wrapped(random.random((32, 2)).astype(np.float32), 1.0)
+    moved = original.positions + random.uniform(-1, 1, (32, 2)) * 0.13
+    decoded = wb.Particles.wrapped(moved.astype(np.float32), 1.0)
+    for length in np.linspace(0.1, 0.3, 41):   # from many cells along the box to few
+        groups = wb.friends_of_friends(original, length, "length")
+        false = broken_links(original, decoded, groups).false
+        expected = parts_by_definition(decoded, groups.labels, length)[1]
+        assert len(false) == len(pairs_of(false))
+        assert len(expected) > MOST_BETWEEN_CELLS or pairs_of(false) == pairs_of(expected)
+
+
 def test_a_group_that_strangers_hold_together_is_torn_all_the_same() -> None:
     original = wb.Particles([[0.10, 0.5], [0.19, 0.5], [0.145, 0.65]], box=1.0)
     decoded = wb.Particles([[0.08, 0.5], [0.21, 0.5], [0.145, 0.55]], box=1.0)
@@ -163,6 +176,19 @@ def test_two_runs_and_any_number_of_threads_give_the_same() -> None:
             found = broken_links(particles, decoded, groups)
         np.testing.assert_array_equal(found.missing, expected.missing)
         np.testing.assert_array_equal(found.false, expected.false)
+
+
+@pytest.mark.parametrize("box", [None, 1.0])
+@pytest.mark.parametrize(("dimensions", "dtype"), [(2, np.float32), (3, np.float32), (3, np.float64)])
+def test_squared_distances_are_those_of_the_predicate_bit_for_bit(stand_in, box, dimensions, dtype):
+    random = np.random.default_rng(dimensions)
+    sites = random.integers(0, 10, (500, dimensions)) / 10   # many pairs at nearly equal distances, and at half the box
+    particles = wb.Particles(np.concatenate([sites, random.random((500, dimensions))]).astype(dtype), box)
+    pairs = random.integers(0, 1000, (20_000, 2)).astype(np.int32)
+    expected = oracles.squared_distances(particles, pairs[:, 0], pairs[:, 1])
+    np.testing.assert_array_equal(squared_distances(particles.positions, pairs, particles.box), expected)
+    there = squared_distances(stand_in.asarray(particles.positions), stand_in.asarray(pairs), particles.box)
+    np.testing.assert_array_equal(there.get(), expected)
 
 
 def test_the_way_to_the_gpu_gives_the_same_links(stand_in: ModuleType) -> None:

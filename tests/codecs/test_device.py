@@ -8,7 +8,10 @@ import pytest
 import fake_cupy
 import workbench as wb
 from workbench.codecs import Tolerance
+from workbench.codecs.entropy import CodedIntegers
 from workbench.codecs.lattice import LatticeCodec
+from workbench.codecs.lattice_stream import Stream
+from workbench.codecs.packing import PcodecIntegers
 
 
 @pytest.fixture
@@ -51,6 +54,37 @@ def test_archives_from_both_machines_are_the_same(cupy, order):
     theirs = wb.compress(wb.Particles(here, 1.0, here, ids), bound, codec, order=order)
     assert ours.store.keys() == theirs.store.keys()
     assert all(ours.store.read(key) == theirs.store.read(key) for key in theirs.store.keys())   # noqa: SIM118
+
+
+def grid() -> wb.Particles:
+    axes = np.meshgrid(*[np.arange(24.0)] * 3, indexing="ij")
+    return wb.Particles(np.stack(axes, axis=-1).reshape(-1, 3).astype(np.float32), 24.0)
+
+
+@pytest.mark.parametrize("order", ["free", "keep"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: wb.synthetic.molecular_lattice(noise=0.03), lambda: wb.synthetic.molecular_lattice(noise=0.0), grid,
+        lambda: wb.synthetic.cosmic_web(n=16), lambda: wb.Particles(positions(100_000)),
+    ],
+    ids=["noisy lattice", "lattice", "grid", "web", "many"],
+)
+def test_the_coder_that_is_chosen_does_not_depend_on_the_machine(cupy, make, order):
+    made = make()
+    here = wb.Particles(made.positions, made.box)
+    there = wb.Particles(cupy.asarray(here.positions), here.box)
+    ours, theirs = (wb.compress(data, wb.Absolute(1e-2), order=order) for data in (there, here))
+    assert all(ours.store.read(key) == theirs.store.read(key) for key in theirs.store.keys())   # noqa: SIM118
+
+
+def test_a_grid_is_coded_by_pcodec_and_a_web_by_contexts(cupy):
+    found = []
+    for data in (grid(), wb.synthetic.cosmic_web(n=16)):
+        stored = cupy.asarray(data.positions)
+        stream = Stream.of(LatticeCodec(order="keep").encode(stored, Tolerance(absolute=0.01)), stored.shape)
+        found.append(type(stream.coded))
+    assert found == [PcodecIntegers, CodedIntegers]
 
 
 def test_codecs_of_the_host_refuse_arrays_of_a_gpu(cupy):

@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 
 from workbench import backend
 from workbench.codecs import CodecFailed
-from workbench.codecs.entropy import CodedIntegers, Layout, _checksum
+from workbench.codecs.entropy import CodedIntegers, Layout, _checksum, _mean_octave
 from workbench.codecs.packing import PackedIntegers, PcodecIntegers
 
 CODERS = [CodedIntegers, PackedIntegers, PcodecIntegers]
@@ -62,6 +63,19 @@ def test_levels_that_wander_cost_less_than_their_histogram():
 
 def test_constant_numbers_cost_next_to_nothing():
     assert len(CodedIntegers.of(np.full(100_000, 3, np.uint64), 4096).to_bytes()) < 1200
+
+
+@given(hnp.arrays(np.uint64, st.integers(1, 200), elements=st.sampled_from(EXTREME.tolist()) | st.integers(0, 50)))
+def test_the_mean_octave_is_the_mean_of_logarithms_rounded_down(numbers):
+    mean = sum(math.log2(number + 1) for number in numbers.tolist()) / len(numbers)
+    found = _mean_octave(numbers)
+    assert found - 1e-9 <= mean < found + 1 + 1e-9
+
+
+def test_the_mean_octave_is_exact_where_rounding_would_decide():
+    assert _mean_octave(np.array([7, 7, 7], np.uint64)) == 3
+    assert _mean_octave(np.array([2**63 - 1, 2**63 - 2], np.uint64)) == 62   # a mean of 63 - 1e-19
+    assert _mean_octave(np.full(1000, 2**64 - 1, np.uint64)) == 64
 
 
 def test_the_bytes_do_not_depend_on_the_number_of_threads():

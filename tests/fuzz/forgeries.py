@@ -32,13 +32,12 @@ from types import FrameType
 from fuzz.mutations import NoForgery, forged
 from fuzz.uses import Finding, used
 from fuzz.victims import Victim, victims
-from workbench import host_library
+from workbench import backend, host_library
 from workbench.errors import WorkbenchError
 
 MOST_SECONDS = 20        # for one case, before it is interrupted
 MOST_SILENCE = 90        # before a child that does not even answer to that is killed
 MOST_MEMORY = 2**30      # beyond what the process had
-SANITISED_SLOWER = 10    # times
 
 
 @dataclass
@@ -68,7 +67,8 @@ def run_here(seed: int, first: int, cases: int, foreign: bool = False) -> Result
     """Some cases in this process."""
     result, made = Result(), victims(foreign)
     for case in range(first, first + cases):
-        victim, forger, outcome, findings = run_case(made, seed, case)
+        with backend.using_threads(1):
+            victim, forger, outcome, findings = run_case(made, seed, case)
         result.outcomes[outcome] += 1
         result.findings += [(case, victim, forger, found) for found in findings]
     return result
@@ -79,6 +79,7 @@ def run_here(seed: int, first: int, cases: int, foreign: bool = False) -> Result
 def child(seed: int, first: int, cases: int, foreign: bool, limited: bool) -> None:
     """Run cases, one line of JSON for the number of each and one for its result."""
     warnings.simplefilter("ignore")   # of arithmetic on made-up numbers
+    backend.set_threads(1)            # to start others would take longer than these small archives do
     made = victims(foreign)
     signal.signal(signal.SIGALRM, _too_slow)
     if limited:
@@ -149,11 +150,10 @@ def _follow(process: subprocess.Popen[bytes], at: int, end: int, result: Result)
         process.kill()
         status, said = process.wait(), complaints.result().decode(errors="replace")
     if at < end:
-        if running is None:
-            raise SystemExit(f"a child ended before its first case, with status {status}:\n{said[-3000:]}")
         result.outcomes["crash"] += 1
-        result.findings.append((running, "", "", Finding("any", f"ended with status {status}", "crash", said[:6000])))
-        at = running + 1
+        error = f"ended with status {status}" + ("" if running is not None else " before a case had begun")
+        result.findings.append((at, "", "", Finding("any", error, "crash", said[:6000])))
+        at = end if running is None else running + 1   # where not even the start succeeds, nothing else will
     return at
 
 
@@ -197,7 +197,8 @@ def report(result: Result, seed: int, flags: str) -> str:
         kinds.setdefault((found[3].where, found[3].error.split(":")[0]), []).append(found)
     for (where, _), cases in sorted(kinds.items(), key=lambda entry: -len(entry[1])):
         case, victim, forger, finding = cases[0]
-        lines.append(f"\n{len(cases)} times at {where}; first in case {case} ({victim}, {forger}), {finding.use}: {finding.error}")
+        first = f"first in case {case} ({victim}, {forger}), {finding.use}: {finding.error}"
+        lines.append(f"\n{len(cases)} times at {where}; {first}")
         lines.append(f"  again: python -m fuzz.forgeries --seed {seed} --first {case} --cases 1{flags}")
         lines += [f"  {line}" for line in finding.trace.splitlines()[-40:]]
     return "\n".join(lines)
@@ -205,13 +206,13 @@ def report(result: Result, seed: int, flags: str) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """The command that the module's docstring shows."""
-    parser = argparse.ArgumentParser(prog="python -m fuzz.forgeries", description=__doc__.splitlines()[0] if __doc__ else "")
+    parser = argparse.ArgumentParser(prog="python -m fuzz.forgeries", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--cases", type=int, default=1000, help="how many")
     parser.add_argument("--seed", type=int, default=0, help="of all random choices")
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--processes", type=int, default=1, help="how many run at once")
     parser.add_argument("--foreign", action="store_true", help="also forge archives of other people's codecs")
-    parser.add_argument("--sanitised", action="store_true", help="use a host library that checks every access (10 times slower)")
+    parser.add_argument("--sanitised", action="store_true", help="use a host library that checks every access")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.child:

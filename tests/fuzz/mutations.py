@@ -52,7 +52,8 @@ class NoForgery(Exception):
 def forged(victims: list[Victim], random: Random) -> tuple[Victim, str, Parts]:
     """A victim, what was done to it, and the parts of the forgery."""
     victim = random.choice(victims)
-    forger = random.choice([raw, documents, documents, sections, sections, streams, streams, streams, edits, arrays, transplants])
+    forgers = [raw, documents, sections, streams, edits, arrays, transplants]
+    forger = random.choices(forgers, weights=[1, 2, 2, 3, 1, 1, 1])[0]
     return victim, forger.__name__, forger(victim.entries, random, victims)
 
 
@@ -111,9 +112,8 @@ def streams(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
 
 def edits(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
     """The moves of particles changed, or put beside a chunk that has none, of any array."""
-    donors = [(unpack(data, key).sections[EDIT], unpack(data, key).shape) for v in victims for key, data in v.entries.items()
-              if "/c/" in key and EDIT in unpack(data, key).sections]
-    section, _ = random.choice(donors)
+    chunks = [unpack(data, key) for v in victims for key, data in v.entries.items() if "/c/" in key]
+    section = random.choice([bytes(chunk.sections[EDIT]) for chunk in chunks if EDIT in chunk.sections])
     head, body = bytearray(section[:12]), bytearray(section[12:])
     key, shape, found = _chunk(entries, random)
     if random.random() < 0.7:
@@ -251,7 +251,8 @@ def _other_coded(stream: Stream, random: Random) -> Any:
         return dataclasses.replace(coded, **{name: new})
     name = random.choice(["count", "block", "components", "coded"])
     old = getattr(coded, name)
-    return dataclasses.replace(coded, **{name: mutated(old, random) if isinstance(old, bytes) else random.choice([0, 1, 2, 3, 64])})
+    new = mutated(old, random) if isinstance(old, bytes) else random.choice([0, 1, 2, 3, 64])
+    return dataclasses.replace(coded, **{name: new})
 
 
 def _other_entropy(coded: CodedIntegers, random: Random) -> CodedIntegers:

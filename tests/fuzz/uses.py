@@ -1,7 +1,7 @@
 """Everything that can be asked of an archive, and what counts as an answer.
 
-A forged archive may be refused, or decode to values; then `verify(original)` confirms or refuses what the archive says about
-them. Every other exception is a finding, and so is too much memory or time.
+A forged archive may be refused, or decode to values; then `verify(original)` confirms or refuses what the archive says
+about them. Every other exception is a finding, and so is too much memory or time.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class Promise:
                 tuple(dict(kind) for kind in described["keep"]),
                 _checked_figures(described["figures"]),
             )
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise WorkbenchError(f"the certificate of the archive cannot be read: {error!r}") from None
 
 
@@ -135,7 +135,7 @@ def summed(figures: Iterable[Figures]) -> dict[str, Any]:
 def _checked_figures(figures: Any) -> dict[str, Any]:
     """Figures that can be shown: numbers, and how many chunks are stored exactly for which reason."""
     numbers = {**figures, **figures.get("chunks_stored_exactly", {}), "chunks_stored_exactly": 0}.values()
-    if not all(isinstance(number, int | float) for number in numbers):
+    if not all(isinstance(number, int | float) and abs(number) < 2**1023 for number in numbers):   # a float can hold them
         raise WorkbenchError("its figures must be numbers")
     return dict(figures)
 

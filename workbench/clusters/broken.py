@@ -18,7 +18,7 @@ from workbench.clusters.discord import discords, torn_labels
 from workbench.clusters.groups import Groups
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
-from workbench.data.periodic import nearest_image
+from workbench.data.periodic import squared_lengths
 from workbench.errors import WorkbenchError
 
 
@@ -53,16 +53,23 @@ def broken_links(original: Particles, decoded: Particles, groups: Groups) -> Bro
     _require_copies(original, decoded, groups)
     length, xp = groups.linking_length, backend.namespace(original.positions, decoded.positions, groups.labels)
     found = parts_of(SortedCells.of(decoded, length), groups.labels.astype(np.int32), length, length)
-    torn = torn_labels(groups, found.part)
+    torn, false = torn_labels(groups, found.part), _each_once(found.unlike)
     if not bool((torn >= 0).any()):
-        return BrokenLinks(xp.empty((0, 2), xp.int32), found.unlike)
+        return BrokenLinks(xp.empty((0, 2), xp.int32), false)
     lost = discords(SortedCells.of(original, length), torn, length)
     shortest = cheapest_links(lost, found.part, distances(decoded.positions, lost, decoded.box))
-    return BrokenLinks(lost[shortest], found.unlike)
+    return BrokenLinks(lost[shortest], false)
+
+
+def _each_once(pairs: Array) -> Array:
+    """The pairs in their order, without repeats: in a box of few cells, two are neighbours through several faces."""
+    xp = backend.namespace(pairs)
+    _, first = xp.unique(pairs[:, 0].astype(xp.int64) * 2**32 + pairs[:, 1], return_index=True)
+    return pairs[xp.sort(first)]
 
 
 def cheapest_links(pairs: Array, part: Array, distance: Array) -> Array:
-    """Which of these pairs (indices, rising) join the parts that they connect, with the least distances: Boruvka's trees.
+    """Which of these pairs (indices, rising) join the parts that they connect: a minimum spanning forest, by Boruvka.
 
     `part` is a label of every particle.
 
@@ -97,9 +104,13 @@ def distances(positions: Array, pairs: Array, box: tuple[float, ...] | None) -> 
     >>> distances(np.array([[0.1, 0.5], [0.9, 0.5]]), np.array([[0, 1]]), (1.0, 1.0)).round(6).tolist()
     [0.2]
     """
-    xp = backend.namespace(positions, pairs)
+    return backend.namespace(positions, pairs).sqrt(squared_distances(positions, pairs, box))
+
+
+def squared_distances(positions: Array, pairs: Array, box: tuple[float, ...] | None) -> Array:
+    """The squares of these distances, bit for bit those that kernels compare with a squared linking length."""
     one, other = (positions[pairs[:, end]].astype(np.float64) for end in (0, 1))
-    return xp.sqrt((nearest_image(one - other, box) ** 2).sum(axis=1))
+    return squared_lengths(one - other, box)
 
 
 def _require_copies(original: Particles, decoded: Particles, groups: Groups) -> None:

@@ -39,14 +39,14 @@ class SortedCells:
         grid = regular_grid(particles, length)
         grid, key = (grid, regular_keys(particles, grid)) if has_keys(grid) else sparse_cells(particles, length)
         xp = backend.namespace(key)
-        positions = xp.empty_like(particles.positions)   # used as scratch memory of the sort first
-        order = sort_by_key(key, grid.key_bits, scratch=positions)
+        room = None if backend.on_device(key) else xp.empty_like(particles.positions)   # to sort in, then for the positions
+        order = sort_by_key(key, grid.key_bits, scratch=room)
         first = run_starts(key)
         cells = len(first) - 1
         cell_key, rank = xp.empty(cells, xp.uint64), xp.empty(cells, xp.int32)
-        fof_kernel("start_cells", positions)(cells, key, first, order, cell_key, rank)
+        fof_kernel("start_cells", particles.positions)(cells, key, first, order, cell_key, rank)
         del key
-        gather_rows(particles.positions, order, out=positions)
+        positions = gather_rows(particles.positions, order, out=room)
         first_cell = run_starts(cell_key, CELL_BITS)
         blocks = len(first_cell) - 1
         block_key, occupied = xp.empty(blocks, xp.uint64), xp.empty(blocks, xp.uint64)

@@ -1,6 +1,6 @@
 """Cells of a lattice, and the Morton curve through them: the order in which particles are stored.
 
-Along the curve neighbours in space are mostly neighbours in the file. That makes gaps small for the house codec, helps
+Along the curve neighbours in space are mostly neighbours in the file. That makes deltas small for the lattice codec, helps
 every other codec too, and gives access by region: each stretch of the curve is a union of a few cubes.
 """
 

@@ -10,6 +10,7 @@ blocks are independent, so that they are coded in parallel, can be read alone, a
 from __future__ import annotations
 
 import functools
+import math
 import struct
 import zlib
 from collections.abc import Sequence
@@ -128,7 +129,7 @@ class CodedIntegers:
         return value if components == 1 else value.reshape(-1, components)
 
     def _check(self, blocks: np.ndarray) -> None:
-        """Hold blocks against their checksums, each of them once."""
+        """Check blocks against their checksums, each of them once."""
         for block in blocks[~self._checked[blocks]].tolist():
             if _checksum(self.words, self.word_first, self.bits, self.bits_first, block) != self.checksums[block]:
                 raise CodecFailed(f"block {block} of {len(self.checksums)} fails its checksum")
@@ -213,11 +214,23 @@ def _fitted(numbers: Array, block: int, signs: bool) -> _Model:
     xp = backend.namespace(numbers)
     components = 1 if numbers.ndim == 1 else int(numbers.shape[1])
     sample = xp.concatenate([numbers[i : i + block] for i in range(0, len(numbers), SAMPLED * block)])
-    mean = float(xp.mean(xp.log2(sample[:: max(len(sample) // 1024, 1)].astype(xp.float64) + 1.0)))
-    octave = min(int(mean), CONTEXTS - 1)
+    octave = min(_mean_octave(backend.to_host(sample[:: max(len(sample) // 1024, 1)])), CONTEXTS - 1)
     code, _ = _classify(sample, block, _Model(components, signs, octave, 0, CONTEXTS - 1))
     lowest, highest = _used_contexts(_histogram(code, components), FEW * len(sample) / len(numbers))
     return _Model(components, signs, octave, lowest, highest)
+
+
+def _mean_octave(numbers: np.ndarray) -> int:
+    """The mean of log2(number + 1), rounded down: exact, from the bits of the product, so that all machines agree.
+
+    >>> _mean_octave(np.array([0, 1, 7, 7], np.uint64))   # (0 + 1 + 3 + 3) / 4
+    1
+    """
+    factors = [number + 1 for number in numbers.reshape(-1).tolist()]
+    count = len(factors)
+    while len(factors) > 1:   # in pairs: products of equal lengths are the cheapest
+        factors = [math.prod(factors[i : i + 2]) for i in range(0, len(factors), 2)]
+    return (factors[0].bit_length() - 1) // count
 
 
 def _classify(numbers: Array, block: int, model: _Model) -> tuple[Array, Array]:
@@ -272,7 +285,7 @@ def words_of(code: Array, block: int, frequency: np.ndarray) -> tuple[Array, np.
     xp = backend.namespace(code)
     blocks = -(-len(code) // block)
     table, start = xp.asarray(frequency.reshape(-1)), xp.asarray(slots_of(frequency).reshape(-1))
-    room = block * PRECISION // 16 + 4   # no symbol takes more than PRECISION bits
+    room = min(block, len(code)) * PRECISION // 16 + 4   # no symbol takes more than PRECISION bits
     slots, used = xp.empty(blocks * room, xp.uint16), xp.empty(blocks, xp.int64)
     backend.kernel("entropy", "encode_symbols")(blocks, len(code), block, code, table, start, room, slots, used)
     first = _starts(backend.to_host(used))

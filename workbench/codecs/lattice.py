@@ -104,11 +104,15 @@ class LatticeCodec(ParticleCodec):
         return Stream("keep", True, lattice, block, len(positions), backend.to_host(first), coded, None)
 
     def _coder(self, numbers: Array, block: int, signs: bool) -> str:
-        """The coder to use. By itself, the better of the two on a host: contexts, unless nothing follows from them."""
-        if self.coder != "auto" or backend.on_device(numbers):
-            return "context" if self.coder == "auto" else self.coder
+        """The coder to use. By itself, the smaller of two on a sample: contexts, unless nothing follows from them.
+
+        Both machines compare the same bytes, so both make the same choice and write the same archive.
+        """
+        if self.coder != "auto":
+            return self.coder
         every = SAMPLED if len(numbers) > SMALL else 1   # of few numbers, a part would tell nothing about the whole
-        sample = np.concatenate([numbers[i : i + block] for i in range(0, len(numbers), every * block)])
+        xp = backend.namespace(numbers)
+        sample = xp.concatenate([numbers[i : i + block] for i in range(0, len(numbers), every * block)])
         sizes = {name: len(CODERS[name].of(sample, block, signs).to_bytes()) for name in ("context", "pcodec")}
         return min(sizes, key=lambda name: sizes[name])
 

@@ -2,8 +2,9 @@
 
 `PackedIntegers` gives every eight numbers as many bits as the largest of them needs. On a clustered snapshot it costs 1.6
 to 1.8 bits a particle more than the entropy coder, and 5 in the original order (`benchmarks/compression.py`), but each step
-is one parallel kernel without a table, so that data on a GPU are packed there, and only the packed bytes leave it.
-`PcodecIntegers` hands the numbers to pcodec.
+is one parallel kernel without a table, so that only the packed bytes leave a GPU. It is used where it is asked for.
+`PcodecIntegers` hands the numbers to pcodec, on the host. By default the codec takes the smaller of contexts and pcodec on
+a sample (`lattice.py`), on either machine the same.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import numpy as np
 
 from workbench.clusters.baselines.problem import Problem
 from workbench.clusters.friends import friends_of_friends
-from workbench.data.periodic import nearest_image
+from workbench.data.periodic import squared_lengths
 from workbench.errors import WorkbenchError
 
 Mode = Literal["pairwise", "filtered", "forest"]
@@ -54,10 +54,7 @@ def squared_distances(
 ) -> np.ndarray:
     """The squared distances of pairs, computed as in friends of friends: float64, nearest image, axis by axis."""
     exact = positions.astype(np.float64, copy=False)
-    total = np.zeros(len(first))
-    for axis in np.moveaxis(nearest_image(exact[first] - exact[second], box), 1, 0):
-        total += axis * axis
-    return total
+    return squared_lengths(exact[first] - exact[second], box)
 
 
 def watched_pairs(problem: Problem, mode: Mode = "pairwise") -> Constraints:

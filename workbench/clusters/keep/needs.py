@@ -15,7 +15,7 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.alike import Parts, parts_of
-from workbench.clusters.broken import cheapest_links, distances
+from workbench.clusters.broken import cheapest_links, distances, squared_distances
 from workbench.clusters.discord import MOST_BETWEEN_CELLS, UNLABELLED, discords, torn_labels
 from workbench.clusters.groups import Groups
 from workbench.clusters.keep.scene import UNASKED, Scene
@@ -62,19 +62,19 @@ class Needs:
 
     def missed(self, scene: Scene) -> Array:
         """Which of them are not met by where the particles are now."""
-        squared, (near, far) = self._distances(scene) ** 2, scene.thresholds
+        squared, (near, far) = self._squared_distances(scene), scene.thresholds
         number, apart = self.kind >> 1, (self.kind & 1).astype(bool)
         return scene.xp.where(apart, squared <= far[number], squared > near[number])
 
     def misses(self, scene: Scene) -> Array:
         """By how much each of them is missed: nothing where it is met."""
-        xp, distance = scene.xp, self._distances(scene)
+        xp, distance = scene.xp, scene.xp.sqrt(self._squared_distances(scene))
         number, apart = self.kind >> 1, (self.kind & 1).astype(bool)
         near, far = map(xp.sqrt, scene.thresholds)
         return xp.maximum(xp.where(apart, far[number] - distance, distance - near[number]), 0)
 
-    def _distances(self, scene: Scene) -> Array:
-        return distances(scene.current, self.pairs, scene.original.box)
+    def _squared_distances(self, scene: Scene) -> Array:
+        return squared_distances(scene.current, self.pairs, scene.original.box)
 
 
 def find_needs(scene: Scene, region: Region | None = None) -> Needs:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from workbench.backend import Array
@@ -9,7 +11,7 @@ from workbench.clusters.keep.needs import Region
 from workbench.clusters.keep.scene import Scene
 from workbench.clusters.keep.surroundings import MOST_LISTED, neighbours_of, places_in
 from workbench.clusters.sorted_cells import SortedCells
-from workbench.data.periodic import nearest_image
+from workbench.data.periodic import squared_lengths
 
 MOST = 2**20   # neighbours of a particle in its own group: all of them
 
@@ -51,4 +53,4 @@ def _farthest(scene: Scene, index: Array) -> float:
     if not len(index):
         return 0.0
     moved = scene.current[index].astype(np.float64) - scene.decoded[index]
-    return float(scene.xp.sqrt((nearest_image(moved, scene.original.box) ** 2).sum(axis=1)).max())
+    return math.sqrt(float(squared_lengths(moved, scene.original.box).max()))
