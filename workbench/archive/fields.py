@@ -48,7 +48,8 @@ def _require_for_integers(field: Field, request: Request, codec: Codec) -> None:
             f"{codec.id} does not take integers; got {field!r}: use codec='auto', 'prequantised' or 'pcodec', {convert}"
         )
     if isinstance(request.bound, PointwiseRelative) and request.bound.eb > 0:
-        raise WorkbenchError(f"the bound of integers must be wb.Absolute or wb.Relative; got {request.bound!r}: {convert}")
+        got = f"got {request.bound!r}: use one of them, {convert}"
+        raise WorkbenchError(f"the bound of integers must be wb.Absolute or wb.Relative; {got}")
     if request.keep:
         raise WorkbenchError(f"keep must be empty for integers; got {request.keep[0]!r}: leave it out, {convert}")
 
