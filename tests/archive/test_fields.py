@@ -152,8 +152,8 @@ def test_what_is_opened_again_is_what_was_saved(tmp_path, suffix):
     assert decoded.metadata == {"units": "K", "levels": [0, 1, 2], "raw": "x"}
     assert parts(again) == parts(archive)
     assert again.verify(field).passed
-    assert again.original_nbytes == field.values.nbytes + mask.nbytes
-    assert again.bits_per_value == 8 * again.nbytes / (2 * 600)
+    assert again.original_nbytes == 4 * int(field.valid.sum())
+    assert again.bits_per_value == 8 * again.nbytes / int(field.valid.sum())
     assert repr(again).startswith("Archive(field of 20 x 30, float32, sz3, ")
 
 
@@ -293,3 +293,14 @@ def test_a_real_temperature_is_opened_compressed_and_verified(shared_data, tmp_p
     archive = check(part, wb.Absolute(0.05), "sz3")
     assert_within(part.values, reopened(archive, tmp_path / "some.zip").decompress().values, wb.Absolute(0.05))
     assert archive.ratio > 5
+
+
+@pytest.mark.parametrize("depth", [80, 5000])
+def test_metadata_that_no_archive_can_hold_is_refused_before_any_work(depth):
+    nested = {}
+    for _ in range(depth):
+        nested = {"deeper": nested}
+    large = {"text": ["x" * 10**6] * 17}
+    for metadata, said in ((nested, "nested at most 64 deep"), (large, "must fit into 16,777,216 bytes")):
+        with pytest.raises(WorkbenchError, match=said):
+            wb.compress(wb.Field([1.0], metadata=metadata), wb.Absolute(1), progress=lambda *_: pytest.fail("too late"))

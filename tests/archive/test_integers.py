@@ -1,6 +1,7 @@
 """Integer fields: kept as integers, bounded exactly up to the ends of their type, never rounded through a float."""
 
 import math
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import workbench as wb
+from workbench.codecs import Tolerance
+from workbench.codecs.pieces import join
 
 DTYPES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 ALL = st.sampled_from(DTYPES)
@@ -165,3 +168,16 @@ def test_damaged_chunks_are_salvaged_as_masked_zeros():
     assert len(damage) == 1
     assert field.mask.tolist() == [False] * 50 + [True] * 50
     assert np.abs(field.values[:50].astype(int) - values[:50]).max() <= 1
+
+
+def test_any_piece_of_a_forged_lattice_is_refused_or_decoded_to_integers():
+    """The header of the lattice is data from a file: no number in it may do more than give other integers."""
+    codec = wb.codecs.get("prequantised")
+    values = np.arange(60, dtype=np.int32).reshape(6, 10)
+    body = codec._encode_piece(values, Tolerance(absolute=1.0))
+    for place in range(26):
+        for byte in (0, 1, 127, 255):
+            forged = body[:place] + bytes([byte]) + body[place + 1 :]
+            data = join("prequantised", [forged], values.shape, values.dtype, codec.most_values)
+            with suppress(wb.codecs.CodecFailed):
+                assert codec.decode(data, values.shape, values.dtype).dtype == np.int32

@@ -1,6 +1,7 @@
 """What ratio and bits per value count: the numbers that were given, and of them the valid ones."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -43,3 +44,12 @@ def test_a_field_without_a_valid_value_has_no_ratio():
 def test_particles_count_velocities_and_ids():
     particles = wb.Particles(np.random.default_rng(0).random((50, 3)), 1.0, np.zeros((50, 3), "f4"), np.arange(50))
     assert wb.compress(particles, wb.Absolute(0.01)).original_nbytes == 50 * (24 + 12 + 8)
+
+
+def test_decoding_takes_the_memory_of_what_it_returns():
+    archive = wb.compress(np.zeros((64, 128, 128)), wb.Absolute(1e-3), chunk_values=2**16)
+    tracemalloc.start()
+    field = archive.decompress()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert field.values.nbytes <= peak < 1.6 * field.values.nbytes

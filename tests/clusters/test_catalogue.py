@@ -39,3 +39,10 @@ def test_order_and_smallest_group() -> None:
 def test_groups_of_other_particles_are_refused() -> None:
     with pytest.raises(wb.WorkbenchError, match="groups must be of these 1 particles; got labels of 2"):
         catalogue(wb.Particles([[0.0, 0.0]]), wb.Groups.from_labels([0, 0], 0.1))
+
+
+def test_it_says_what_it_is_in_one_line():
+    particles = wb.Particles(np.random.default_rng(0).random((500, 3)), 1.0)
+    found = catalogue(particles, wb.friends_of_friends(particles, 0.7), min_members=2)
+    assert repr(found) == f"Catalogue({len(found)} groups of 2 to {found.members[0]} members)"
+    assert repr(catalogue(particles, wb.friends_of_friends(particles, 0.7), min_members=501)) == "Catalogue(0 groups)"

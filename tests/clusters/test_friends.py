@@ -263,3 +263,11 @@ def test_more_cells_than_numbers_is_refused(limit: str, message: str, monkeypatc
     positions = np.linspace(0, 1e12, 2000)[:, None] + np.linspace(0, 1, 200)[:, None, None]
     with pytest.raises(wb.WorkbenchError, match=f"linking_length must be at least about .*{message}"):
         wb.friends_of_friends(wb.Particles(positions.reshape(-1, 1) * [1, 1, 1]), 0.01, unit="length")
+
+
+def test_what_is_no_set_of_particles_is_refused_with_a_way_out():
+    archive = wb.compress(wb.Particles(np.random.default_rng(0).random((9, 3)), 1.0), wb.Absolute(0.01))
+    with pytest.raises(wb.WorkbenchError, match=r"got Archive\(9 particles.*: give archive.decompress\(\)"):
+        wb.friends_of_friends(archive)
+    with pytest.raises(wb.WorkbenchError, match=r"needs Particles; got Field\(3, float64\)"):
+        wb.friends_of_friends(wb.Field(np.zeros(3)))

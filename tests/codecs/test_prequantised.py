@@ -74,3 +74,13 @@ def test_a_header_that_describes_no_lattice_is_refused(head):
     data = join("prequantised", [body], (2, 3), np.dtype("f8"), 100)
     with pytest.raises(CodecFailed, match=r"describe no lattice|a positive step"):
         get("prequantised").decode(data, (2, 3), "f8")
+
+
+@pytest.mark.parametrize("span", [2**31 - 2, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**64 - 1])
+@pytest.mark.parametrize("tolerance", [0, 1, 2**31, 2.0**70])
+def test_lattices_of_integers_at_the_limits_of_their_arithmetic(span, tolerance):
+    low = -(2**63) if span == 2**64 - 1 else -5
+    values = np.array([low, low + 1, low + span // 2, low + span - 1, low + span])
+    codec = get("prequantised")
+    decoded = codec.decode(codec.encode(values, Tolerance(absolute=tolerance)), values.shape, values.dtype)
+    assert all(abs(a - b) <= tolerance for a, b in zip(values.tolist(), decoded.tolist(), strict=True))

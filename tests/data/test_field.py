@@ -80,3 +80,12 @@ def test_it_says_what_it_is() -> None:
     mask = np.zeros((64, 32), bool)
     mask[0] = True
     assert repr(wb.Field(np.zeros((64, 32), "f4"), name="T", mask=mask)) == "Field('T', 64 x 32, float32, 32 masked)"
+
+
+def test_an_array_is_read_in_place_for_the_time_of_a_call() -> None:
+    values = np.ma.masked_less(np.arange(6.0), 2)
+    looked_at = wb.Field.of(values)
+    assert np.shares_memory(looked_at.values, values.data)
+    assert looked_at.mask.tolist() == [True, True, False, False, False, False]
+    assert wb.Field.of(looked_at) is looked_at
+    assert values.flags.writeable

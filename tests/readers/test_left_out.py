@@ -21,7 +21,7 @@ def hdf5_snapshot(folder):
         for kind, count in ((0, 2), (1, 4)):
             file[f"PartType{kind}/Coordinates"] = written.points(count)
             file[f"PartType{kind}/Masses"] = np.ones(count)
-    return folder / "a.hdf5", ["particle type 0: 2 particles", "PartType1 Masses"]
+    return folder / "a.hdf5", ["particle type 0: 2 particles", "column Masses"]
 
 
 def gadget(folder):
@@ -34,7 +34,7 @@ def gadget(folder):
 def genericio(folder):
     columns = written.hacc_columns(5) | {"phi": np.zeros(5, np.float32)}
     (folder / "m").write_bytes(written.genericio([columns]))
-    return folder / "m", ["variable mask", "variable phi"]
+    return folder / "m", ["variables mask, phi"]
 
 
 def fast_food(folder):

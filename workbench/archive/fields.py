@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from workbench import codecs
-from workbench.archive import encoding, provenance
+from workbench.archive import document, encoding, provenance
 from workbench.archive.archive import Archive
 from workbench.archive.encoding import Task, layout_of
 from workbench.archive.request import Request, archive_of
@@ -27,6 +27,7 @@ def compress_field(field: Field, request: Request) -> Archive:
         _require_for_integers(field, request, chosen)
     if strangers := [kept for kept in request.keep if not isinstance(kept, Safeguard)]:
         raise WorkbenchError(f"keep of a field takes wb.Safeguard(...); got {strangers[0]!r}")
+    _require_metadata_fit(field)
     whole = any(kept.needs_neighbours for kept in request.keep)
     shape = field.shape if whole else _block_shape(field.shape, request.chunk_values or chosen.chunk_values)
     units = provenance.plain({"units": field.metadata["units"]} if field.metadata.get("units") is not None else {})
@@ -40,6 +41,14 @@ def compress_field(field: Field, request: Request) -> Archive:
     return archive_of(arrays, described, chosen, field.metadata, request.notes)
 
 
+def _require_metadata_fit(field: Field) -> None:
+    """Refuse metadata that no archive can hold before any work is done."""
+    try:
+        document.to_bytes(provenance.plain(field.metadata))
+    except RecursionError:
+        raise WorkbenchError(f"the metadata must be nested at most {document.MOST_DEPTH} deep; it is deeper") from None
+
+
 def _require_for_integers(field: Field, request: Request, codec: Codec) -> None:
     """Refuse what is for floating-point numbers only."""
     convert = "or convert with field.values.astype('float32')"
@@ -48,7 +57,8 @@ def _require_for_integers(field: Field, request: Request, codec: Codec) -> None:
             f"{codec.id} does not take integers; got {field!r}: use codec='auto', 'prequantised' or 'pcodec', {convert}"
         )
     if isinstance(request.bound, PointwiseRelative) and request.bound.eb > 0:
-        raise WorkbenchError(f"the bound of integers must be wb.Absolute or wb.Relative; got {request.bound!r}: {convert}")
+        got = f"got {request.bound!r}: use one of them, {convert}"
+        raise WorkbenchError(f"the bound of integers must be wb.Absolute or wb.Relative; {got}")
     if request.keep:
         raise WorkbenchError(f"keep must be empty for integers; got {request.keep[0]!r}: leave it out, {convert}")
 

@@ -35,6 +35,9 @@ def friends_of_friends(particles: Particles, linking_length: float = 0.2, unit: 
     >>> friends_of_friends(particles, 0.2, unit="length").labels.tolist()
     [0, 0, 2]
     """
+    if not isinstance(particles, Particles):
+        how = ": give archive.decompress()" if hasattr(particles, "decompress") else ""
+        raise WorkbenchError(f"friends of friends needs Particles; got {particles!r:.120}{how}")
     length = absolute_linking_length(particles, linking_length, unit)
     return link(SortedCells.of(particles, length))
 

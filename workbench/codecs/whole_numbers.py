@@ -1,7 +1,9 @@
 """Integers on a lattice, in integer arithmetic: int64 beyond 2^53 would not survive a float.
 
-Every value is counted from the smallest one, modulo 2^64, which holds the difference of any two integers of 64 bits. A
-step of 2t + 1 lets each value move by at most t; what would be decoded beyond the largest value is decoded as that.
+Every value is counted from the smallest one, modulo 2^64, which holds the difference of any two integers of 64 bits (or
+modulo 2^32, where that holds the span). NumPy makes a negative number unsigned by its two's complement, as this asks for.
+
+A step of 2t + 1 lets each value move by at most t; what would be decoded beyond the largest value is decoded as that.
 """
 
 from __future__ import annotations
@@ -54,23 +56,29 @@ class IntegerLattice:
 
     def numbers(self, values: np.ndarray) -> np.ndarray:
         """The nearest lattice number of each value, signed, in 32 bits where they fit."""
-        offset = _modular(values) - np.uint64(self.low)
-        step = np.uint64(self.step)
-        number = offset // step
+        word = self._word
+        offset = np.asarray(values).astype(word) - word(self.low & int(np.iinfo(word).max))
         if self.step > 1:
-            number += offset % step > np.uint64(self.step // 2)
-        return number.astype(np.int32) if self.span // self.step < 2**31 - 1 else number.view(np.int64)
+            step = word(self.step)
+            offset, beyond = np.divmod(offset, step)
+            offset += beyond > word(self.step // 2)
+        return offset.astype(np.int32) if self.span // self.step < 2**31 - 1 else offset.view(np.int64)
 
     def values(self, numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
         """What the lattice numbers stand for."""
-        number, last = _modular(numbers), np.uint64(self.span // self.step)
-        offset = np.where(number > last, np.uint64(self.span), np.minimum(number, last) * np.uint64(self.step))
-        return (offset + np.uint64(self.low)).astype(dtype)
+        word = self._word
+        number = numbers.astype(word)
+        offset = number * word(self.step)
+        last = word(self.span // self.step)
+        if number.max() > last:
+            offset[number > last] = word(self.span)
+        whole = np.uint64 if dtype.itemsize == 8 else word   # the smallest value has all the bits of its type
+        return (offset.astype(whole, copy=False) + whole(self.low & int(np.iinfo(whole).max))).astype(dtype)
+
+    @property
+    def _word(self) -> type[np.unsignedinteger]:
+        """The integers to calculate in: 32 bits are faster, and hold every step of such a span."""
+        return np.uint32 if self.span < 2**31 - 1 else np.uint64
 
 
 SIZE = _LAYOUT.size
-
-
-def _modular(values: np.ndarray) -> np.ndarray:
-    """Integers of any type modulo 2^64."""
-    return values.astype(np.uint64)   # of a negative number, NumPy takes the two's complement

@@ -51,7 +51,7 @@ def read(source: Source, *, box: FileBox = FROM_FILE, wrap: bool = False) -> Par
             entries = plain(dict(header))
     known = {ours: entries[theirs] for ours, theirs in NAMES.items() if theirs in entries}
     metadata = noted({"format": "Abacus ASDF", **known, "units": "Mpc/h, km/s", "header": entries}, others)
-    if _is_light_cone(source, entries) and box == FROM_FILE:
+    if isinstance(box, str) and box == FROM_FILE and _is_light_cone(source, entries):
         return particles(positions, None, None, velocities, ids, metadata | {"light_cone": True}, wrap=wrap)
     return particles(positions, Cell((length,) * 3), box, velocities, ids, metadata, images=Images.CENTRE, wrap=wrap)
 

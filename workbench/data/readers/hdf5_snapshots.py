@@ -61,7 +61,7 @@ def read(source: Source, *, particle_type: int | None = None, box: FileBox = FRO
     cell = Cell(_lengths(header, source)) if periodic else None
     metadata |= {"particle_type": kind, "particle_counts": counts, "files": len(paths)}
     others = {name for part in parts for name in part.others}
-    metadata = noted(metadata, other_types(counts, kind), named(f"PartType{kind}", others))
+    metadata = noted(metadata, other_types(counts, kind), named("column", others))
     return particles(positions, cell, box, velocities, ids, metadata, wrap=wrap)
 
 

@@ -21,12 +21,13 @@ def left_out(data: Particles | Field) -> list[str]:
 
 
 def named(kind: str, names: Iterable[str]) -> list[str]:
-    """One entry for each name, sorted.
+    """One entry with all the names, sorted; none where there are none.
 
-    >>> named("variable", ["b", "a"])
-    ['variable a', 'variable b']
+    >>> named("variable", ["b", "a"]), named("variable", ["b"]), named("variable", [])
+    (['variables a, b'], ['variable b'], [])
     """
-    return [f"{kind} {name}" for name in sorted(names)]
+    found = sorted(names)
+    return [f"{kind}{'s' if len(found) > 1 else ''} {', '.join(found)}"] if found else []
 
 
 def other_types(counts: Mapping[int, int], kept: int) -> list[str]:

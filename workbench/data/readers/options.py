@@ -77,15 +77,20 @@ def particles(
     velocities, ids = (one if one is None else backend.read_only(np.asarray(one)) for one in (velocities, ids))
     if chosen is None:
         require_box_to_wrap(wrap)
-        return Particles(positions, None, velocities, ids, metadata)
-    told = require_placed(positions, checked_box(chosen, positions), images, wrap)
+    if chosen is None or positions.ndim != 2 or positions.shape[1] not in (2, 3):
+        return Particles(positions, chosen, velocities, ids, metadata)   # type: ignore[arg-type]
+    told = require_placed(positions, checked_box(chosen, positions.shape[1]), images, wrap)
     place = Particles.wrapped if told else Particles
     return place(positions, chosen, velocities, ids, {**(metadata or {}), **told})   # type: ignore[arg-type]
 
 
-def checked_box(box: Any, positions: np.ndarray) -> tuple[float, ...]:
-    """A length for each axis of the positions."""
-    return Particles(np.zeros((1, positions.shape[-1] if positions.ndim == 2 else 3)), box).box or ()
+def checked_box(box: Any, dimensions: int) -> tuple[float, ...]:
+    """A length for each axis, positive and finite.
+
+    >>> checked_box(2, dimensions=3)
+    (2.0, 2.0, 2.0)
+    """
+    return Particles(np.zeros((1, dimensions)), box).box or ()
 
 
 def shifted(positions: np.ndarray, origin: Sequence[float] | np.ndarray) -> np.ndarray:
