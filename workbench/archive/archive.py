@@ -72,7 +72,7 @@ class Archive:
         return cls(open_store(path))
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-        """Write one file, `x.zip`, or a directory, `x.zarr` or `x`: entirely, or not at all."""
+        """Write a directory or, when the name ends in `.zip`, a single file: entirely, or not at all."""
         return write(path, ((key, self.store.read(key)) for key in self.store.keys()), overwrite)   # noqa: SIM118
 
     # What it is.
