@@ -23,9 +23,9 @@ from typing import BinaryIO
 
 from workbench.archive.layout import ROOT, is_archive
 from workbench.archive.store import require_key
+from workbench.archive.suffix import require_suffix
 from workbench.errors import WorkbenchError
 
-SUFFIXES = (".zip", ".zarr", "")
 _FIRST_DATE = (1980, 1, 1, 0, 0, 0)   # the earliest that a zip file knows
 _PLAIN_FILE = 0o100644 << 16
 _UNIX = 3
@@ -39,9 +39,9 @@ def write(path: str | os.PathLike[str], entries: Iterable[tuple[str, bytes]], ov
     `zarr.json` must be among the parts. Of the others, one at a time is in memory.
     """
     target = _target(path)
+    require_suffix(target)
     with _on_disk(target):
         _check_target(target, overwrite)
-    require_suffix(target)
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
     fill = _fill_zip if target.suffix == ".zip" else _fill_directory
     try:
@@ -54,20 +54,6 @@ def write(path: str | os.PathLike[str], entries: Iterable[tuple[str, bytes]], ov
         with _on_disk(target):
             _remove(partial)
         raise
-    return target
-
-
-def require_suffix(target: Path) -> Path:
-    """The target itself, if its name says what it will be: a file `x.hdf5` that is a folder would surprise everyone.
-
-    >>> require_suffix(Path("snapshot.hdf5"))
-    Traceback (most recent call last):
-    workbench.errors.WorkbenchError: an archive must end in .zip (one file), or in .zarr or without a suffix (a folder); ...
-    """
-    if target.suffix not in SUFFIXES:
-        raise WorkbenchError(
-            f"an archive must end in .zip (one file), or in .zarr or without a suffix (a folder); got {target.name}"
-        )
     return target
 
 
