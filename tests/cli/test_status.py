@@ -3,6 +3,9 @@
 import os
 import random
 import signal
+import subprocess
+import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -127,6 +130,29 @@ def test_sigterm_in_the_middle_of_writing_leaves_nothing(snapshot: Path, tmp_pat
         assert (ended.returncode, ended.stdout) == (143, "")
         assert ended.stderr.splitlines()[-1] == "workbench: ended by SIGTERM"
         assert names(tmp_path) == {"snapshot.npz"}
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 0)])
+def test_a_server_is_asked_to_end(number: int, status: int, tmp_path: Path) -> None:
+    """`lab` ends what it has started, which then ends what that has started."""
+    server = (
+        "import pathlib, signal, sys, time; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+        "signal.signal(signal.SIGTERM, lambda *_: (pathlib.Path('asked').touch(), sys.exit())); "
+        "pathlib.Path('ready').touch(); time.sleep(60)"
+    )
+    code = COMMAND.replace("sys.exit(main())", "import workbench.cli.lab as lab; ") + (
+        f"run = lab._until_stopped; lab._until_stopped = lambda _: run([sys.executable, '-c', {server!r}]); "
+        "sys.exit(main())"
+    )
+    command = [sys.executable, "-c", code, "lab", "--no-browser"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "ready").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(number)
+        assert process.wait(30) == status
+    assert names(tmp_path) == {"ready", "asked"}
 
 
 def test_signals_are_as_before_when_a_command_is_done(run: Run, field: Path) -> None:
