@@ -2,11 +2,14 @@
 
 import doctest
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from workbench.cli import main
 from workbench.codecs import status
 from workbench.data.readers import FORMATS
 
@@ -35,6 +38,29 @@ def test_the_lines_about_compression_run(tmp_path: Path) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/compression.md").read_text(encoding="utf-8"), re.DOTALL)
     exec(compile(code, "compression.md", "exec"), {})
     assert (tmp_path / "snapshot.zip").is_file()
+
+
+def test_the_ways_there_and_back_run(tmp_path: Path) -> None:
+    """Every block of the page in turn; lines of other commands than ours are examples for files that are not there."""
+    pytest.importorskip("netCDF4")
+    pytest.importorskip("MDAnalysis")
+    blocks = re.findall(r"```(python)?\n(.*?)```", (ROOT / "docs/there-and-back.md").read_text(encoding="utf-8"), re.DOTALL)
+    names: dict[str, Any] = {}
+    commands = 0
+    for language, text in blocks:
+        if language:
+            exec(compile(text, "there-and-back.md", "exec"), names)
+            continue
+        for line in text.splitlines():
+            if line.startswith("workbench "):
+                assert main(shlex.split(line)[1:]) == 0, line
+                commands += 1
+    assert commands == 6
+    assert (tmp_path / "back.nc").is_file()
+    universe = names["MDAnalysis"].Universe.empty(500, trajectory=True)
+    written = universe.load_new(str(tmp_path / "back.xtc")).trajectory
+    assert len(written) == 3
+    np.testing.assert_allclose(written[2].positions, names["decoded"][2], atol=0.02)
 
 
 def test_every_codec_is_documented() -> None:

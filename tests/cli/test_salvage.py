@@ -75,7 +75,11 @@ def test_wrong_input_is_2(run: Run, archive: Path, field: Path, tmp_path: Path) 
 def test_a_cut_zip_and_a_damaged_document_give_back_what_is_whole(run: Run, archive: Path, tmp_path: Path) -> None:
     whole = wb.open(archive).decompress()
     zipped = wb.open(archive).save(tmp_path / "a.zip")
-    zipped.write_bytes(zipped.read_bytes()[:-500])
+    whole_bytes = zipped.read_bytes()
+    zipped.write_bytes(whole_bytes[:-500])   # its directory alone
+    complete = run("salvage", zipped, tmp_path / "saved.npz", "--json")
+    assert (complete.status, complete.json["lost"]) == (0, 0)
+    zipped.write_bytes(whole_bytes[: len(whole_bytes) // 2])
     text = (archive / "ids/zarr.json").read_bytes()
     (archive / "ids/zarr.json").write_bytes(text[: len(text) // 2])
     for path in (zipped, archive):
@@ -83,8 +87,8 @@ def test_a_cut_zip_and_a_damaged_document_give_back_what_is_whole(run: Run, arch
         assert saved.status == 1, saved.err
         assert saved.json["damaged"]
         found = np.load(tmp_path / "saved.npz")["positions"]
-        np.testing.assert_array_equal(found, whole.positions[: len(found)])
-        assert len(found) > 0
+        assert 0 < len(found) <= len(whole)
+        assert {row.tobytes() for row in found} <= {row.tobytes() for row in whole.positions}
 
 
 TRUSTED = ["--codecs", "sz3,lattice", "--most-bytes", "1e6", "--no-isolation"]

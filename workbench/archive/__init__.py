@@ -9,4 +9,4 @@ from workbench.data.readers import register
 
 register(ARCHIVE)   # from here on wb.open knows archives
 
-__all__ = ["ARCHIVE", "Archive", "Certificate", "Damaged", "Promise", "compress"]
+__all__ = ["Archive", "Certificate", "Damaged", "Promise", "compress"]

@@ -58,6 +58,14 @@ class Request:
         return given
 
 
+def certificate_of(arrays: Sequence[EncodedArray], notes: Sequence[str] = ()) -> Certificate:
+    """What is promised about these arrays, with what is unusual about it."""
+    promises = tuple(a.promise for a in arrays if a.promise is not None and a.layout.name != "extents")
+    count = arrays[0].layout.shape[0]
+    groups = (note for promise in promises for kept in promise.keep for note in notes_on_groups(kept, count))
+    return Certificate(promises, notes=(*notes, *groups))
+
+
 def archive_of(
     arrays: Sequence[EncodedArray],
     described: Mapping[str, Any],
@@ -66,10 +74,7 @@ def archive_of(
     notes: tuple[str, ...] = (),
 ) -> Archive:
     """The archive of these arrays, with its certificate and its history."""
-    promises = tuple(a.promise for a in arrays if a.promise is not None and a.layout.name != "extents")
-    count = arrays[0].layout.shape[0]
-    groups = (note for promise in promises for kept in promise.keep for note in notes_on_groups(kept, count))
-    certificate = Certificate(promises, notes=(*notes, *groups))
+    certificate = certificate_of(arrays, notes)
     attributes = {
         **described,
         "certificate": certificate.to_dict(),

@@ -25,9 +25,9 @@ from workbench.archive.key import is_key, require_key
 from workbench.archive.layout import ROOT
 from workbench.archive.placing import flush, on_disk, partial_of, remove, require_free, take_name, target_of
 from workbench.archive.root import COPY
+from workbench.archive.suffix import require_suffix
 from workbench.errors import WorkbenchError
 
-SUFFIXES = (".zip", ".zarr", "")
 _FIRST_DATE = (1980, 1, 1, 0, 0, 0)   # the earliest that a zip file knows
 _PLAIN_FILE = 0o100644 << 16
 _UNIX = 3
@@ -113,20 +113,6 @@ def write(path: str | os.PathLike[str], entries: Iterable[tuple[str, bytes]], ov
         draft.discard()
         raise
     return draft.commit(root)
-
-
-def require_suffix(target: Path) -> Path:
-    """The target itself, if its name says what it will be: a file `x.hdf5` that is a folder would surprise everyone.
-
-    >>> require_suffix(Path("snapshot.hdf5"))
-    Traceback (most recent call last):
-    workbench.errors.WorkbenchError: an archive must end in .zip (one file), or in .zarr or without a suffix (a folder); ...
-    """
-    if target.suffix not in SUFFIXES:
-        raise WorkbenchError(
-            f"an archive must end in .zip (one file), or in .zarr or without a suffix (a folder); got {target.name}"
-        )
-    return target
 
 
 def _write_zip(target: Path, entries: Iterable[tuple[str, bytes]], overwrite: bool) -> Path:

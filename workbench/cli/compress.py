@@ -10,7 +10,7 @@ from typing import Any
 from workbench.archive import Archive, compress
 from workbench.archive.recognition import is_archive
 from workbench.archive.request import ORDERS
-from workbench.archive.writing import require_suffix
+from workbench.archive.suffix import require_suffix
 from workbench.cli.archives import describe_archive, print_archive, sizes
 from workbench.cli.cluster_options import add_clusters, chosen_clusters
 from workbench.cli.codec_options import add_codec, chosen_codec

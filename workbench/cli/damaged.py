@@ -18,7 +18,7 @@ from workbench.archive.store import open_store
 from workbench.errors import GuaranteeBroken, WorkbenchError
 
 _HEADER = struct.Struct("<4s22xHH")   # of the first member of a zip file
-_MEMBER = re.compile(rb"[a-z]+/(c/[0-9/]+|zarr\.json)|zarr\.json")
+_MEMBER = re.compile(rb"\w+/(c/[0-9/]+|\w+\.json)|zarr\.json")
 _OURS = b"lossbench"
 _MOST_BYTES = 2**24
 

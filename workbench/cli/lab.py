@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from workbench.cli.ending import Ended
 from workbench.errors import WorkbenchError
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
@@ -38,7 +39,17 @@ def run(options: argparse.Namespace) -> int:
         command.append("--no-browser")
     if os.geteuid() == 0:
         command.append("--allow-root")   # in a container; nobody else can reach it
+    return _until_stopped(command)
+
+
+def _until_stopped(command: list[str]) -> int:
+    """Run a server until it ends or is told to; it is asked to end, so that it ends its kernels."""
+    server = subprocess.Popen(command)
     try:
-        return subprocess.run(command).returncode
-    except KeyboardInterrupt:
+        return server.wait()
+    except KeyboardInterrupt as stopped:
+        server.terminate()
+        server.wait()
+        if isinstance(stopped, Ended):
+            raise
         return 0

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from workbench.archive import ARCHIVE, Archive
+from workbench.archive import Archive
+from workbench.archive.opening import ARCHIVE
 from workbench.cli.damaged import damage_told_apart
 from workbench.cli.visible import visible
 from workbench.data import Field, Particles
