@@ -440,7 +440,8 @@ def with_chunk(archive, key, sections, *, trusted=False):
     entries[key] = pack(opened.shape, sections)
     if not trusted:
         return from_parts(entries)
-    attributes = chunks.with_checksums(layout, [entries[k] for k in chunk_keys(archive)]).attributes
+    made = [chunks.EncodedChunk(entries[k], bytes(unpack(entries[k], k).sections["dcrc"])) for k in chunk_keys(archive)]
+    attributes = chunks.with_checksums(layout, made).attributes
     return from_parts(resealed(entries, "positions/zarr.json", lambda described: described.update(attributes=attributes)))
 
 

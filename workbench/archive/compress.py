@@ -1,8 +1,7 @@
-"""`wb.compress`: particles or a field, a bound and a codec in; an archive whose promise was checked out."""
+"""`wb.compress`: from particles or a field, a bound and a codec to an archive whose promise was checked."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from workbench.archive.archive import Archive
 from workbench.archive.encoding import Progress
 from workbench.archive.fields import compress_field
 from workbench.archive.particles import compress_particles
-from workbench.archive.request import Request
+from workbench.archive.request import Request, promises, require_storable
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
@@ -22,7 +21,7 @@ def compress(
     data: Particles | Field | np.ndarray,
     bound: Bound,
     codec: str | Codec = "auto",
-    keep: Sequence[Any] = (),
+    keep: Any = (),
     order: str = "keep",
     progress: Progress | None = None,
     *,
@@ -32,12 +31,14 @@ def compress(
 ) -> Archive:
     """Compress particles or a field so that the bound holds for every value, decoded and checked before this returns.
 
-    `codec` is a name or a codec with options; "auto" takes the house codec for particles and SZ3, if it is installed, for
-    fields. `order="free"` lets particles come back sorted along a curve, which is much smaller; `store_permutation` then
-    stores which is which. `velocities` bounds the error of velocities, which are exact otherwise; ids always are.
+    `codec` is a name or a codec with options; "auto" takes the built-in codec for particles and SZ3, if it is installed,
+    for fields. `order="free"` lets particles come back sorted along a curve, which is much smaller; `store_permutation`
+    then stores which is which. `keep` is one promise beyond the bound, or several. `velocities` bounds the error of
+    velocities, which are exact otherwise; ids always are. Velocities are coded by `codec` too or, where that is one for
+    positions, by `prequantised`. Arrays count as fields.
+
     `progress` is called with the share that is done and what is being done, and ends the work by raising. If it has a
-    method `watch`, that is called with every step towards clusters that are to be kept: its number, phase, violations and
-    loss. Arrays count as fields.
+    method `watch`, that is called with every step towards kept clusters: its number, phase, violations and loss.
 
     >>> import workbench as wb
     >>> snapshot = wb.synthetic.cosmic_web(n=16, seed=1)
@@ -47,9 +48,12 @@ def compress(
     >>> bool(abs(decoded.positions - snapshot.positions[order]).max() <= 0.01)
     True
     """
-    request = Request(bound, codec, tuple(keep), order, progress, velocities, store_permutation, chunk_values)
+    request = Request(bound, codec, promises(keep), order, progress, velocities, store_permutation, chunk_values)
     if isinstance(data, Particles):
+        require_storable(data.metadata)
         return compress_particles(data, request)
     if velocities is not None or store_permutation or order == "free":
         raise WorkbenchError("velocities, store_permutation and order='free' are for particles; got a field")
-    return compress_field(data if isinstance(data, Field) else Field(data), request)
+    field = data if isinstance(data, Field) else Field(data)
+    require_storable(field.metadata)
+    return compress_field(field, request)

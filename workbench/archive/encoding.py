@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from workbench import backend
+from workbench import backend, ordering
 from workbench.archive.certificate import Promise, summed
-from workbench.archive.chunk import exact_chunk, guarded_chunk, with_checksums
+from workbench.archive.chunk import EncodedChunk, exact_chunk, guarded_chunk, with_checksums
 from workbench.archive.layout import ArrayLayout
 from workbench.backend import Array
 from workbench.codecs import Codec
@@ -32,7 +32,7 @@ class EncodedArray:
     """An array of an archive, ready to be written: its document, its chunks, and what is promised about it."""
 
     layout: ArrayLayout
-    chunks: Sequence[bytes]
+    chunks: Sequence[EncodedChunk]
     promise: Promise | None = None
     orders: Sequence[Array | None] = ()              # where a codec reorders points: which point each decoded one is
     ends: Sequence[tuple[np.ndarray, np.ndarray] | None] = ()   # how far the decoded positions of each chunk reach
@@ -41,12 +41,28 @@ class EncodedArray:
     def entries(self) -> Iterator[tuple[str, bytes]]:
         """The chunks by key."""
         for index, chunk in zip(self.layout.chunk_indices(), self.chunks, strict=True):
-            yield self.layout.chunk_key(index), chunk
+            yield self.layout.chunk_key(index), chunk.data
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The values of any chunk of an array, whose rows may be taken in another order; can be pickled.
+
+    >>> Part(np.array([5.0, 6.0, 7.0]), np.array([2, 0, 1], np.int32))((slice(0, 2),)).tolist()
+    [7.0, 5.0]
+    """
+
+    values: Array
+    order: Array | None = None
+
+    def __call__(self, slices: Slices) -> Array:
+        """The values of the chunk at these places."""
+        return self.values[slices] if self.order is None else ordering.gather_rows(self.values, self.order[slices[0]])
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be encoded and what about it is promised; `part` gives the values of a chunk."""
+    """What is to be encoded and what about it is promised; `part` returns the values of a chunk."""
 
     layout: ArrayLayout
     part: Callable[[Slices], Array]
@@ -63,9 +79,9 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class _Chunk:
-    """What is left of a chunk when it is encoded: its values may be large, and are let go unless they are asked for."""
+    """An encoded chunk. Its decoded values may be large, and are only kept when they are asked for."""
 
-    data: bytes
+    data: EncodedChunk
     figures: Figures
     order: Array | None
     ends: tuple[np.ndarray, np.ndarray] | None

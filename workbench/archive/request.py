@@ -1,8 +1,8 @@
-"""What someone asks of `wb.compress`, checked; and what particles and fields have in common when it is done."""
+"""The arguments of `wb.compress`, checked before any work; and the last step that particles and fields share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +11,11 @@ from workbench.archive import document, naming, provenance
 from workbench.archive.archive import Archive
 from workbench.archive.certificate import Certificate
 from workbench.archive.encoding import EncodedArray, Progress
+from workbench.arguments import whole_number
+from workbench.clusters.keep import KeepClusters
 from workbench.codecs import Codec
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Bound
+from workbench.guarantees import Bound, Safeguard
 
 ORDERS = ("keep", "free")
 
@@ -38,11 +40,11 @@ class Request:
                 raise WorkbenchError(f"{name} must be {kinds}; got {bound!r}")
         if self.order not in ORDERS:
             raise WorkbenchError(f"order must be 'keep' or 'free'; got {self.order!r}")
-        if self.chunk_values is not None and self.chunk_values < 1:
-            raise WorkbenchError(f"chunk_values must be at least 1; got {self.chunk_values}")
+        if self.chunk_values is not None:
+            object.__setattr__(self, "chunk_values", whole_number("chunk_values", self.chunk_values, least=1))
 
     def chosen_codec(self, auto: str) -> Codec:
-        """The codec that is asked for, one that whoever reads the archive can make again; `auto` where none is."""
+        """The codec that is asked for, if readers can make it from its description; `auto` where none is asked for."""
         given = self.codec
         if not isinstance(given, Codec):
             return codecs.get(auto if given == "auto" else given)
@@ -54,6 +56,29 @@ class Request:
         if known != given:
             raise WorkbenchError(f"nobody could decode what {given!r} encodes: by its description it is {known!r}")
         return given
+
+
+def promises(keep: Any) -> tuple[Any, ...]:
+    """What is to be kept beyond the bound: nothing, one promise, or several.
+
+    >>> promises(None), promises(KeepClusters(0.2)) == promises([KeepClusters(0.2)])
+    ((), True)
+    """
+    if keep is None:
+        return ()
+    if isinstance(keep, KeepClusters | Safeguard):
+        return (keep,)
+    if isinstance(keep, str) or not isinstance(keep, Iterable):
+        raise WorkbenchError(f"keep must be wb.KeepClusters(...), wb.Safeguard(...), or a list of these; got {keep!r}")
+    return tuple(keep)
+
+
+def require_storable(metadata: Mapping[str, Any]) -> None:
+    """Refuse metadata that an archive cannot hold, before any work."""
+    try:
+        document.require_storable(provenance.plain(metadata), "metadata")
+    except RecursionError:
+        raise WorkbenchError(f"metadata must be nested at most {document.MOST_DEPTH} deep; it is deeper") from None
 
 
 def archive_of(

@@ -1,9 +1,9 @@
 """Writing an archive so that it is there entirely or not at all.
 
 Parts go to a hidden file or directory beside the target, the root last. Once everything is on the disk it gets its name
-in one step. So a reader finds the old archive, the new one or none, never a part of one. After an error nothing is left.
-After a kill there may be a hidden `.NAME.xxxxxxxx.partial` that can be deleted or, where a directory was being replaced, the
-old archive as `.NAME.xxxxxxxx.old`. The same parts make the same bytes: a zip file carries no times.
+in one step. So a reader finds the old archive, the new one or none, never a part of one. After an error nothing remains.
+After a kill there may be a hidden `.NAME.xxxxxxxx.partial` that can be deleted or, where a directory was being replaced,
+the old archive as `.NAME.xxxxxxxx.old`. The same parts make the same bytes: a zip file carries no times.
 
 A `Draft` takes parts from any thread or process, also twice, as when a worker that was killed is replaced. A zip file is
 gathered from them at the end.

@@ -133,7 +133,8 @@ def _without_moves(view: memoryview, decoded: Array) -> tuple[Edits, memoryview]
         raise WorkbenchError(f"the edits of a chunk have a header of {_HEADER.size} bytes; got {len(view)}")
     version, dimensions, count, boxed, step = _HEADER.unpack_from(view)
     end = _HEADER.size + 8 * (count + dimensions * boxed)
-    if version != _VERSION or (2, dimensions) != (decoded.ndim, decoded.shape[-1]) or not 1 <= count <= MOST_LENGTHS:
+    fits = dimensions in (2, 3) and 1 <= count <= MOST_LENGTHS
+    if version != _VERSION or (2, dimensions) != (decoded.ndim, decoded.shape[-1]) or not fits:
         raise WorkbenchError(f"the edits of a chunk must be of version {_VERSION}, for its number of dimensions: damaged?")
     if boxed > 1 or end > len(view):
         raise WorkbenchError("the edits of a chunk are shorter than they say: they are damaged")
