@@ -1,6 +1,7 @@
 """Archives and their parts cross to other processes, and any number of threads may read one."""
 
 import copy
+import dataclasses
 import multiprocessing
 import pickle
 import sys
@@ -13,11 +14,14 @@ import workbench as wb
 from archive import samples
 from archive.samples import assert_equal, assert_same_bits, parts
 from workbench import codecs
-from workbench.archive import encoding
+from workbench.archive import encoding, request
 from workbench.archive.encoding import Part, Task, layout_of
+from workbench.archive.layout import ROOT
 from workbench.archive.region import REMEMBERED
+from workbench.archive.writing import Draft
 from workbench.guarantees import Limit
 
+BOUND = wb.Absolute(0.1)
 CORNER = [(0, 5)] * 3
 
 
@@ -70,6 +74,34 @@ def test_tasks_and_encoded_arrays_cross_to_other_processes():
         ours = encoding.encode(copy.deepcopy(task))
         assert list(theirs.entries()) == list(ours.entries())
         assert theirs.layout == ours.layout
+
+
+def put_chunk(given):
+    """What a worker does: encode one chunk, and write it."""
+    draft, task, index = given
+    chunk = encoding.encode_chunk(task, index)
+    draft.put(task.layout.chunk_key(index), chunk.data.data)
+    return dataclasses.replace(chunk, data=chunk.data._replace(data=b""))
+
+
+@pytest.mark.parametrize("suffix", [".zarr", ".zip"])
+def test_an_archive_that_several_processes_write_has_the_same_bytes(tmp_path, suffix):
+    values = samples.field((40, 50), np.float64)
+    archive = wb.compress(values, wb.Absolute(0.1), "prequantised", chunk_values=200)
+    limit, layout = Limit("absolute", 0.1), archive.data.layout
+    task = Task(layout_of("values", values, layout.chunk_shape, archive.codec), Part(values), archive.codec, BOUND, limit)
+    draft = Draft(tmp_path / f"theirs{suffix}")
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        chunks = pool.map(put_chunk, [(draft, task, index) for index in layout.chunk_indices()])
+    array = encoding.assembled(task, chunks)
+    described = {key: archive.attributes[key] for key in ("kind", "spacing", "name")}
+    documents = request.documents_for([array], described, archive.codec, {})
+    for key, data in documents.items():
+        if key != ROOT:
+            draft.put(key, data)
+    theirs, ours = draft.commit(documents[ROOT]), archive.save(tmp_path / f"ours{suffix}")
+    assert parts(wb.open(theirs)) == parts(wb.open(ours)) == parts(archive)
+    assert theirs.is_dir() or theirs.read_bytes() == ours.read_bytes()
 
 
 @pytest.mark.parametrize("name", codecs.available())

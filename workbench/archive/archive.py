@@ -10,7 +10,6 @@ import functools
 import html
 import math
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +20,14 @@ from workbench.archive import clusters
 from workbench.archive import region as regions
 from workbench.archive import verify as verification
 from workbench.archive.certificate import Certificate
-from workbench.archive.contents import DATA, FORMAT, curve_from, missing_arrays, require_consistent
-from workbench.archive.encoding import EncodedArray
+from workbench.archive.contents import DATA, curve_from, missing_arrays, require_consistent
 from workbench.archive.frame import Damaged
 from workbench.archive.layout import ROOT, require_plausible
 from workbench.archive.reading import StoredArray
-from workbench.archive.root import documents_of, read_root
+from workbench.archive.root import read_root
 from workbench.archive.salvage import salvage
-from workbench.archive.store import MemoryStore, Store, open_store
-from workbench.archive.writing import write
+from workbench.archive.store import Store, open_store
+from workbench.archive.writing import in_order, write
 from workbench.backend import Array
 from workbench.codecs import Codec, Columns
 from workbench.data import Field, Particles
@@ -60,12 +58,6 @@ class Archive:
         self.arrays = {name: StoredArray(store, layout) for name, layout in layouts.items()}
 
     @classmethod
-    def of(cls, arrays: Sequence[EncodedArray], attributes: dict[str, Any]) -> Archive:
-        """The archive of these arrays, in memory."""
-        documents = documents_of({"format": FORMAT, **attributes}, [array.layout for array in arrays])
-        return cls(MemoryStore({**documents, **{key: data for array in arrays for key, data in array.entries()}}))
-
-    @classmethod
     def open(cls, path: str | os.PathLike[str], damaged: bool = False) -> Archive:
         """The archive at a path. `wb.open` does the same for a path that may be anything.
 
@@ -80,12 +72,12 @@ class Archive:
         Only the parts of the archive are written, its documents as they should be: damaged ones are mended by that.
         """
         documents = self._described.documents
-        parts = ((key, documents[key] if key in documents else self.store.read(key)) for key in self._keys)
+        parts = ((key, documents[key] if key in documents else self.store.read(key)) for key in in_order(self._keys))
         return write(path, parts, overwrite)
 
     @functools.cached_property
     def _keys(self) -> list[str]:
-        """The keys of all parts: documents first, then chunks. Whatever else lies in a folder is no part."""
+        """The keys of all parts. Other files in a folder are not parts."""
         documents = self._described.documents or [*(f"{name}/{ROOT}" for name in self.arrays), ROOT]
         chunks = (stored.layout.chunk_key(i) for stored in self.arrays.values() for i in stored.layout.chunk_indices())
         return [*documents, *chunks]

@@ -39,7 +39,7 @@ def require_storable(value: Any, what: str) -> None:
 
     >>> require_storable({"text": "x" * 2**24}, "metadata")
     Traceback (most recent call last):
-    workbench.errors.WorkbenchError: metadata must fit into 8,388,608 bytes as JSON; got 16,777,229
+    workbench.errors.WorkbenchError: metadata must fit into 8,388,608 bytes as JSON; got 16,777,227
     """
     size = len(json.dumps(plain(value, what), separators=(",", ":")))
     if size > MOST_METADATA:

@@ -48,8 +48,8 @@ class EncodedArray:
 class Part:
     """The values of any chunk of an array, whose rows may be taken in another order; can be pickled.
 
-    >>> Part(np.array([5.0, 6.0, 7.0]), np.array([2, 0, 1], np.int32))((slice(0, 2),)).tolist()
-    [7.0, 5.0]
+    >>> Part(np.array([[5.0], [6.0], [7.0]]), np.array([2, 0, 1], np.int32))((slice(0, 2),)).tolist()
+    [[7.0], [5.0]]
     """
 
     values: Array
@@ -78,7 +78,7 @@ class Task:
 
 
 @dataclass(frozen=True, eq=False)
-class _Chunk:
+class ReadyChunk:
     """An encoded chunk. Its decoded values may be large, and are only kept when they are asked for."""
 
     data: EncodedChunk
@@ -90,7 +90,21 @@ class _Chunk:
 
 def encode(task: Task, progress: Progress | None = None) -> EncodedArray:
     """All chunks of an array, each decoded and checked."""
-    chunks = list(_reported(_chunks(task), task.layout, progress))
+    return assembled(task, list(_reported(_chunks(task), task.layout, progress)))
+
+
+def encode_chunk(task: Task, index: tuple[int, ...]) -> ReadyChunk:
+    """One chunk of an array, decoded and checked; chunks may be encoded anywhere, in any order."""
+    slices = task.layout.chunk_slices(index)
+    mask = None if task.mask is None else task.mask[slices]
+    guarded = encode_guarded(task.codec, task.part(slices), task.limit, period=task.period, mask=mask, keep=task.keep)
+    ends = extent(guarded.decoded) if task.extents else None
+    decoded = guarded.decoded if task.decoded else None
+    return ReadyChunk(guarded_chunk(guarded), guarded.figures, guarded.permutation, ends, decoded)
+
+
+def assembled(task: Task, chunks: Sequence[ReadyChunk]) -> EncodedArray:
+    """The array that consists of these chunks, which come in its order."""
     kept, figures = tuple(kept.to_dict() for kept in task.keep), summed(chunk.figures for chunk in chunks)
     promise = Promise(task.layout.name, task.bound, task.limit, kept, figures)
     data, orders, ends = ([getattr(chunk, name) for chunk in chunks] for name in ("data", "order", "ends"))
@@ -120,22 +134,13 @@ def even_chunks(size: int, most: int) -> int:
     return -(-size // -(-size // max(most, 1)))
 
 
-def _chunks(task: Task) -> Iterator[_Chunk]:
+def _chunks(task: Task) -> Iterator[ReadyChunk]:
     indices = list(task.layout.chunk_indices())
-    work = functools.partial(_encode_chunk, task)
+    work = functools.partial(encode_chunk, task)
     return map(work, indices) if task.codec.holds_gil or task.on_device else backend.side_by_side(work, indices)
 
 
-def _encode_chunk(task: Task, index: tuple[int, ...]) -> _Chunk:
-    slices = task.layout.chunk_slices(index)
-    mask = None if task.mask is None else task.mask[slices]
-    guarded = encode_guarded(task.codec, task.part(slices), task.limit, period=task.period, mask=mask, keep=task.keep)
-    ends = extent(guarded.decoded) if task.extents else None
-    decoded = guarded.decoded if task.decoded else None
-    return _Chunk(guarded_chunk(guarded), guarded.figures, guarded.permutation, ends, decoded)
-
-
-def _reported(chunks: Iterable[_Chunk], layout: ArrayLayout, progress: Progress | None) -> Iterator[_Chunk]:
+def _reported(chunks: Iterable[ReadyChunk], layout: ArrayLayout, progress: Progress | None) -> Iterator[ReadyChunk]:
     for done, chunk in enumerate(chunks, start=1):
         yield chunk
         if progress is not None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from workbench import codecs
 from workbench.archive import document, naming, provenance
 from workbench.archive.archive import Archive
 from workbench.archive.certificate import Certificate
+from workbench.archive.contents import FORMAT
 from workbench.archive.encoding import EncodedArray, Progress
+from workbench.archive.root import documents_of
+from workbench.archive.store import MemoryStore
 from workbench.arguments import whole_number
 from workbench.clusters.keep import KeepClusters
 from workbench.codecs import Codec
@@ -84,14 +87,21 @@ def require_storable(metadata: Mapping[str, Any]) -> None:
 def archive_of(
     arrays: Sequence[EncodedArray], described: Mapping[str, Any], codec: Codec, metadata: Mapping[str, Any]
 ) -> Archive:
-    """The archive of these arrays, with its certificate and its history."""
+    """The archive of these arrays, in memory, with its certificate and its history."""
+    documents = documents_for(arrays, described, codec, metadata)
+    return Archive(MemoryStore({**documents, **{key: data for array in arrays for key, data in array.entries()}}))
+
+
+def documents_for(
+    arrays: Sequence[EncodedArray], described: Mapping[str, Any], codec: Codec, metadata: Mapping[str, Any]
+) -> dict[str, bytes]:
+    """The documents of an archive of these arrays, by key; of their chunks, only the checksums matter."""
     certificate = Certificate(tuple(a.promise for a in arrays if a.promise is not None and a.layout.name != "extents"))
     attributes = {
+        "format": FORMAT,
         **described,
         "certificate": certificate.to_dict(),
         "provenance": provenance.of(codec),
         "metadata": provenance.plain(metadata),
     }
-    kind = str(described["kind"])
-    layouts = [naming.named(array.layout, kind, metadata) for array in arrays]
-    return Archive.of([replace(array, layout=layout) for array, layout in zip(arrays, layouts, strict=True)], attributes)
+    return documents_of(attributes, [naming.named(array.layout, str(described["kind"]), metadata) for array in arrays])
