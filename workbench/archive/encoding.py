@@ -48,8 +48,8 @@ class EncodedArray:
 class Part:
     """The values of any chunk of an array, whose rows may be taken in another order; can be pickled.
 
-    >>> Part(np.array([[5.0], [6.0], [7.0]]), np.array([2, 0, 1], np.int32))((slice(0, 2),)).tolist()
-    [[7.0], [5.0]]
+    >>> Part(np.arange(6.0).reshape(3, 2), np.array([2, 0, 1], np.int32))((slice(0, 2),)).tolist()
+    [[4.0, 5.0], [0.0, 1.0]]
     """
 
     values: Array
