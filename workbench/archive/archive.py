@@ -250,39 +250,43 @@ class Archive:
         bound itself cannot be checked; the notes of the report say so.
         """
         promised = clusters.promised(self.certificate[DATA[self.kind]]) if self.kind == "particles" else []
-        documents = self._damaged_documents()
-        if original is not None:
-            self._require_fitting(original)
-        try:
-            originals = {} if original is None else self._originals(original)
-        except Damaged:   # the permutation follows from chunks, too
-            verification.require_undamaged(self.damage(), self.arrays)
-            raise
-        certificate = self.certificate
-        found = {
-            name: verification.inspected(
-                stored, originals.get(name), certificate[name] if name in originals else None,
-                keep=bool(promised) and name == "positions",
-            )
-            for name, stored in self.arrays.items()
-        }
-        damage = [*documents, *(damaged for one in found.values() for damaged in one.damage)]
+        originals = self._given(original)
+        found = self._inspected(originals, keep=("positions",) if promised else ())
+        damage = [*self._damaged_documents(), *(damaged for one in found.values() for damaged in one.damage)]
         verification.require_undamaged(damage, self.arrays)
-        outcome = verification.outcome(certificate, found, originals)
-        figures: dict[str, Any] = {}
+        outcome = verification.outcome(self.certificate, found, originals)
+        groups: dict[str, Any] = {}
         for promise in promised:
             decoded = Particles(found["positions"].values(), self.box)
-            figures |= clusters.require_fingerprint(promise, decoded)
+            groups |= clusters.require_fingerprint(promise, decoded)
             if "positions" in originals:
                 clusters.require_same_groups(promise, Particles(originals["positions"].values, self.box), decoded)
-        return verification.report(outcome, originals, figures, certificate)
+        return verification.report(outcome, originals, groups, self.certificate)
 
-    def _require_fitting(self, original: Any) -> None:
-        """Refuse what cannot be the original, before anything is decoded."""
+    def _inspected(
+        self, originals: dict[str, verification.Original], keep: tuple[str, ...]
+    ) -> dict[str, verification.Inspected]:
+        """One pass over the chunks of every array; the values of those named by `keep` are kept."""
+        certificate = self.certificate
+        promises = {name: certificate[name] for name in originals}
+        return {
+            name: verification.inspected(stored, originals.get(name), promises.get(name), name in keep)
+            for name, stored in self.arrays.items()
+        }
+
+    def _given(self, original: Any) -> dict[str, verification.Original]:
+        """The arrays of the original that was given, if one was and it can be the original at all."""
+        if original is None:
+            return {}
         if self.kind == "particles" and not isinstance(original, Particles):
             raise WorkbenchError(f"this archive holds particles; got {type(original).__name__} as its original")
         if self.kind == "particles":
             self._require_like(original)
+        try:
+            return self._originals(original)
+        except Damaged:   # the permutation follows from chunks, too
+            verification.require_undamaged(self.damage(), self.arrays)
+            raise
 
     def _originals(self, original: Any) -> dict[str, verification.Original]:
         """Each array of the original in the order of the archive, by name."""

@@ -62,10 +62,8 @@ def with_clusters(
         ends.append(extent(correction.positions[rows]) if sections else reach)
         added += len(chunks[-1].data) - len(chunk.data)
     assert positions.promise is not None
-    moved = check(given, correction.positions, limit, particles.box)
-    if not moved.holds:
-        raise GuaranteeBroken(f"{moved.broken.size:,} values break the bound after the correction: please report this")
-    figures = {**positions.promise.figures, "largest_error": moved.largest_error}
+    largest = _largest_error(original, correction.positions, limit)
+    figures = {**positions.promise.figures, "largest_error": largest}
     kept = ({**promise.to_dict(), **_details(correction, added)},)
     return dataclasses.replace(
         positions,
@@ -113,6 +111,14 @@ def require_same_groups(kept: Mapping[str, Any], original: Particles, decoded: P
                 f"{differs:,} of {len(wanted):,} particles are in another group at linking length {length:g} than in the "
                 "original: please report this"
             )
+
+
+def _largest_error(original: Particles, corrected: Array, limit: Limit) -> float:
+    """The largest error of the corrected positions, which must keep within the bound."""
+    found = check(original.positions, corrected, limit, original.box)
+    if not found.holds:
+        raise GuaranteeBroken(f"{found.broken.size:,} values break the bound after the correction: please report this")
+    return found.largest_error
 
 
 def _require_decodable(sections: Mapping[str, bytes], decoded: Array, wanted: Array) -> None:
