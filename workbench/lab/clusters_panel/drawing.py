@@ -121,7 +121,7 @@ def _kept_facts(particles: Particles, state: ClustersState, kept: Kept) -> list[
         Fact("with halos kept", f"{bits:.3f} bits, {_ratio(particles, bits):.1f}x", "", "per particle, positions alone"),
         Fact(
             "groups verified", "equal" if kept.verified else "different", "good" if kept.verified else "bad",
-            f"a new search of the groups in what was decoded, {least}, held against the original",
+            f"a new search of the groups in what was decoded, {least}, checked against the original",
         ),
     ]
 
