@@ -1,6 +1,7 @@
 """Archives that keep clusters: whatever the codec, the groups are those of the original, and whoever reads can tell."""
 
 import contextlib
+import dataclasses
 import functools
 import itertools
 import json
@@ -14,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
-from archive import documented_edits
+from archive import documented_edits, samples
 from archive.samples import CODECS, assert_equal, assert_kept, assert_same_bits, from_parts, parts, reopened, resealed
 from oracles import brute_force_labels, scipy_labels
 from workbench import backend
-from workbench.archive import Damaged
+from workbench.archive import Damaged, clusters
 from workbench.archive import chunk as chunks
 from workbench.archive.frame import pack, unpack
 from workbench.clusters.keep.partition import fingerprint
@@ -445,7 +446,8 @@ def with_chunk(archive, key, sections, *, trusted=False):
     entries[key] = pack(opened.shape, sections)
     if not trusted:
         return from_parts(entries)
-    attributes = chunks.with_checksums(layout, [entries[k] for k in chunk_keys(archive)]).attributes
+    made = [chunks.EncodedChunk(entries[k], bytes(unpack(entries[k], k).sections["dcrc"])) for k in chunk_keys(archive)]
+    attributes = chunks.with_checksums(layout, made).attributes
     return from_parts(resealed(entries, "positions/zarr.json", lambda described: described.update(attributes=attributes)))
 
 
@@ -719,3 +721,17 @@ def test_progress_tells_of_positions_of_clusters_and_of_what_rides_along():
     during = [share for share, what in told if what not in ("positions", "velocities")]
     assert during == sorted(during)
     assert all(0 <= share <= 1 for share, _ in told)
+
+
+def test_a_correction_beyond_the_bound_makes_no_archive(monkeypatch):
+    original = samples.particles(60)
+    real = clusters.keep_clusters
+
+    def astray(*given):
+        correction = real(*given)
+        assert not correction.edited
+        return dataclasses.replace(correction, positions=correction.positions + np.float32(0.5))
+
+    monkeypatch.setattr(clusters, "keep_clusters", astray)
+    with pytest.raises(GuaranteeBroken, match="values break the bound after the correction"):
+        wb.compress(original, wb.Absolute(1e-5), keep=wb.KeepClusters(0.2))

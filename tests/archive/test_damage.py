@@ -1,5 +1,6 @@
 """Damaged documents, cut files and missing parts: what is whole can be read, and what is lost has a name."""
 
+import dataclasses
 import os
 import shutil
 import subprocess
@@ -14,9 +15,10 @@ import workbench as wb
 from archive import samples
 from archive.make_golden import FOLDER
 from archive.samples import assert_equal, assert_same_bits, from_parts, parts
-from workbench.archive import Archive, Damaged
+from workbench.archive import Archive, Damaged, encoding, naming
 from workbench.archive.members import scanned
 from workbench.archive.recognition import is_archive
+from workbench.archive.root import documents_of
 from workbench.errors import GuaranteeBroken, WorkbenchError
 
 BOUND = wb.Absolute(0.01)
@@ -168,6 +170,26 @@ def test_what_holds_no_archive_is_refused_when_damaged_ones_are_taken(tmp_path, 
     (tmp_path / "some.zip").write_bytes(content)
     with pytest.raises(WorkbenchError, match=r"has no zarr\.json"):
         Archive.open(tmp_path / "some.zip", damaged=True)
+
+
+# Roles.
+
+def test_a_model_is_no_data(archive):
+    """An array of the role `model`: it takes room, and is checked, and is neither a value nor lost with them."""
+    model = encoding.encode_exactly("weights", np.arange(5000, dtype=np.uint8), (5000,))
+    attributes = {**model.layout.attributes, "lossbench:role": "model"}
+    layout = naming.named(dataclasses.replace(model.layout, attributes=attributes), "particles", {})
+    layouts = [*(stored.layout for stored in archive.arrays.values()), layout]
+    entries = {**parts(archive), **documents_of(archive.attributes, layouts), **dict(model.entries())}
+    with_model = from_parts(entries)
+    assert with_model.original_nbytes == archive.original_nbytes
+    assert with_model.nbytes > archive.nbytes
+    assert with_model.bits_per_particle == archive.bits_per_particle
+    assert with_model.verify().passed
+    spoiled = from_parts({**entries, "weights/c/0": b""})
+    rest, damage = spoiled.salvage()
+    assert [found.where for found in damage] == ["weights/c/0"]
+    assert_equal(rest, archive.decompress())
 
 
 # Folders.

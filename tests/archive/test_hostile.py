@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import pickle
+import struct
 import tracemalloc
 
 import numpy as np
@@ -15,13 +16,14 @@ from hypothesis import strategies as st
 import workbench as wb
 from archive import samples
 from archive.samples import from_parts, parts, resealed
-from workbench.archive import Archive, Damaged, document
+from workbench.archive import Archive, Damaged, document, reading
 from workbench.archive.chunk import decode_chunk
 from workbench.archive.contents import DATA
 from workbench.archive.frame import pack, unpack
 from workbench.archive.recognition import is_archive
 from workbench.archive.store import MemoryStore
-from workbench.errors import WorkbenchError
+from workbench.clusters.keep.edits import apply_edits
+from workbench.errors import GuaranteeBroken, WorkbenchError
 
 
 @functools.cache
@@ -374,3 +376,76 @@ def test_every_kind_of_data_is_among_the_victims():
     stored = [array for _, archive in victims().values() for array in archive.arrays.values()]
     tags = {tag for array in stored for index in array.layout.chunk_indices() for tag in array.frame(index).sections}
     assert tags >= {"code", "same", "byte", "logs", "fix_", "dcrc"}
+
+
+def test_numbers_beyond_floats_in_a_certificate_are_a_sentence():
+    archive = victims()["free"][1]
+    for change in (
+        lambda promise: promise["figures"].__setitem__("largest_error", 10**400),
+        lambda promise: promise["limit"].__setitem__("value", 10**400),
+        lambda promise: promise["bound"].__setitem__("eb", 10**400),
+    ):
+        forged = from_parts(resealed(parts(archive), "zarr.json", lambda root, c=change: c(promises_of(root)[0])))
+        assert forged.damage() == []
+        for use in (lambda f=forged: str(f.certificate), forged.verify):
+            with pytest.raises(WorkbenchError, match="the certificate of the archive cannot be read"):
+                use()
+
+
+def promises_of(root):
+    return root["attributes"]["certificate"]["promises"]
+
+
+def test_positions_without_a_bound_have_no_permutation():
+    original, archive = victims()["open"]
+    forged = resealed(parts(archive), "zarr.json", lambda root: promises_of(root)[0].update(bound=None, limit=None))
+    with pytest.raises(WorkbenchError, match="the certificate states no bound of the positions"):
+        from_parts(forged).permutation(original)
+
+
+def test_a_stream_in_its_own_order_under_a_codec_in_free_order_is_read_whole():
+    archive = victims()["free"][1]
+    kept = victims()["kept"][1]
+    key = "positions/c/0/0"
+    for stated in ("free", "keep"):
+        source = kept if stated == "free" else archive
+
+        def configured(described, stated=stated):
+            described["codecs"][0]["configuration"]["codec"]["order"] = stated
+
+        forged = from_parts(resealed(parts(source), "positions/zarr.json", configured))
+        values = forged.data.chunk((0, 0))
+        samples.assert_same_bits(values, source.data.chunk((0, 0)))
+        found = forged.read([(0, 10)] * 3)
+        samples.assert_same_bits(found.positions, source.decompress().positions)
+        assert forged.damage() == []
+        assert key in parts(forged)
+
+
+@pytest.mark.parametrize("columns", [1, 5])
+def test_moves_in_a_field_of_any_columns_are_refused(columns):
+    header = struct.pack("<BBBBd", 1, columns, 1, 0, 0.1) + struct.pack("<d", 0.2) + bytes(40)
+    with pytest.raises(WorkbenchError, match="for its number of dimensions: damaged"):
+        apply_edits(np.zeros((4, columns)), header)
+
+
+def test_another_set_of_particles_of_equal_size_has_no_permutation_here():
+    original, _ = victims()["free"]
+    archive = wb.compress(original, wb.Absolute(0.01), order="free", chunk_values=150)
+    np.testing.assert_array_equal(np.sort(archive.permutation(original)), np.arange(len(original)))
+    shuffled = original.select(np.random.default_rng(0).permutation(len(original)))
+    for other in (samples.particles(150, seed=1), shuffled):
+        with pytest.raises(GuaranteeBroken, match=r"in another order along the curve .*: give the original"):
+            archive.permutation(other)
+        with pytest.raises(GuaranteeBroken):
+            archive.verify(other)
+
+
+def test_verifying_decodes_each_chunk_once(monkeypatch):
+    original = samples.particles(300)
+    archive = wb.compress(original, wb.Absolute(0.01), order="free", chunk_values=300, keep=wb.KeepClusters(0.2))
+    seen = []
+    real = reading.decode_frame
+    monkeypatch.setattr(reading, "decode_frame", lambda opened, *given: seen.append(opened.where) or real(opened, *given))
+    assert archive.verify(original).passed
+    assert sorted(seen) == sorted(key for key in parts(archive) if "/c/" in key)

@@ -252,7 +252,7 @@ def test_extents_that_cannot_be_do_not_end_in_arithmetic():
     extents = np.array([[[-np.inf] * 3, [np.inf] * 3]], np.float32)
     data = chunks.exact_chunk(extents)
     layout = chunks.with_checksums(archive.arrays["extents"].layout, [data])
-    entries["extents/c/0/0/0"] = data
+    entries["extents/c/0/0/0"] = data.data
     entries = resealed(entries, "extents/zarr.json", lambda d: d["attributes"].update(layout.attributes))
     made_up = samples.from_parts(entries)
     assert len(made_up.decompress()) == 200

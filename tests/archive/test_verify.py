@@ -369,7 +369,7 @@ def test_values_that_were_made_to_fit_the_frame_are_found_by_their_checksum():
     original, archive = snapshot("keep", "sz3")
     entries = parts(archive)
     opened = unpack(entries["ids/c/1"], "")
-    forged = unpack(chunks.exact_chunk(original.ids[200:300]), "")
+    forged = unpack(chunks.exact_chunk(original.ids[200:300]).data, "")
     sections = {tag: bytes(part) for tag, part in forged.sections.items()} | {"dcrc": bytes(opened.sections["dcrc"])}
     entries["ids/c/1"] = pack(opened.shape, sections)
     for use in (from_parts(entries).verify, from_parts(entries).decompress):
@@ -384,7 +384,7 @@ def test_a_permutation_that_is_none_is_refused():
         changed = archive.permutation().copy()
         spoil(changed)
         made = [chunks.exact_chunk(changed[i : i + 100]) for i in range(0, 600, 100)]
-        entries |= {f"permutation/c/{i}": data for i, data in enumerate(made)}
+        entries |= {f"permutation/c/{i}": chunk.data for i, chunk in enumerate(made)}
         attributes = chunks.with_checksums(layout, made).attributes
         spoiled = from_parts(resealed(entries, "permutation/zarr.json", lambda d, a=attributes: d.update(attributes=a)))
         for use in (spoiled.permutation, lambda s=spoiled, o=original: s.verify(o)):

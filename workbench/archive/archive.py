@@ -10,7 +10,7 @@ import functools
 import html
 import math
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +21,15 @@ from workbench.archive import clusters
 from workbench.archive import region as regions
 from workbench.archive import verify as verification
 from workbench.archive.certificate import Certificate
-from workbench.archive.contents import DATA, DATA_ARRAYS, FORMAT, curve_from, missing_arrays, require_consistent
-from workbench.archive.encoding import EncodedArray
+from workbench.archive.contents import DATA, DATA_ARRAYS, curve_from, missing_arrays, require_consistent
 from workbench.archive.frame import Damaged
 from workbench.archive.layout import ROOT, require_plausible
 from workbench.archive.reading import StoredArray
-from workbench.archive.root import documents_of, read_root
+from workbench.archive.root import read_root
 from workbench.archive.salvage import salvage
-from workbench.archive.store import MemoryStore, Store, open_store
+from workbench.archive.store import Store, open_store
 from workbench.archive.trust import DEFAULT, Trust
-from workbench.archive.writing import write
+from workbench.archive.writing import in_order, write
 from workbench.backend import Array
 from workbench.codecs import Codec, CodecFailed, Columns
 from workbench.data import Field, Particles
@@ -62,12 +61,6 @@ class Archive:
         self.arrays = {name: StoredArray(store, layout, self._trust) for name, layout in layouts.items()}
 
     @classmethod
-    def of(cls, arrays: Sequence[EncodedArray], attributes: dict[str, Any]) -> Archive:
-        """The archive of these arrays, in memory."""
-        documents = documents_of({"format": FORMAT, **attributes}, [array.layout for array in arrays])
-        return cls(MemoryStore({**documents, **{key: data for array in arrays for key, data in array.entries()}}))
-
-    @classmethod
     def open(
         cls,
         path: str | os.PathLike[str],
@@ -92,12 +85,12 @@ class Archive:
         Only the parts of the archive are written, its documents as they should be: damaged ones are mended by that.
         """
         documents = self._described.documents
-        parts = ((key, documents[key] if key in documents else self.store.read(key)) for key in self._keys)
+        parts = ((key, documents[key] if key in documents else self.store.read(key)) for key in in_order(self._keys))
         return write(path, parts, overwrite)
 
     @functools.cached_property
     def _keys(self) -> list[str]:
-        """The keys of all parts: documents first, then chunks. Whatever else lies in a folder is no part."""
+        """The keys of all parts. Other files in a folder are not parts."""
         documents = self._described.documents or [*(f"{name}/{ROOT}" for name in self.arrays), ROOT]
         chunks = (stored.layout.chunk_key(i) for stored in self.arrays.values() for i in stored.layout.chunk_indices())
         return [*documents, *chunks]
@@ -147,7 +140,7 @@ class Archive:
 
         Masked and non-finite cells are not counted, nor is the mask: leaving out land is no compression of the ocean.
         """
-        return sum(count * width for count, width in self._given())
+        return sum(count * width for count, width in self._counted())
 
     @property
     def ratio(self) -> float:
@@ -157,10 +150,10 @@ class Archive:
     @property
     def bits_per_value(self) -> float:
         """Bits for each number that was given, everything included; of a field, for each valid value (see `ratio`)."""
-        count = sum(count for count, _ in self._given())
+        count = sum(count for count, _ in self._counted())
         return 8 * self.nbytes / count if count else math.inf
 
-    def _given(self) -> list[tuple[int, int]]:
+    def _counted(self) -> list[tuple[int, int]]:
         """How many numbers count in each array, and the bytes of one."""
         layouts = [stored.layout for name, stored in self._data_arrays.items() if name != "mask"]
         return [(self.certificate[one.name].valid_values(math.prod(one.shape)), one.dtype.itemsize) for one in layouts]
@@ -284,39 +277,43 @@ class Archive:
         bound itself cannot be checked; the notes of the report say so.
         """
         promised = clusters.promised(self.certificate[DATA[self.kind]]) if self.kind == "particles" else []
-        documents = self._damaged_documents()
-        if original is not None:
-            self._require_fitting(original)
-        try:
-            originals = {} if original is None else self._originals(original)
-        except Damaged:   # the permutation follows from chunks, too
-            verification.require_undamaged(self.damage(), self.arrays)
-            raise
-        certificate = self.certificate
-        found = {
-            name: verification.inspected(
-                stored, originals.get(name), certificate[name] if name in originals else None,
-                keep=bool(promised) and name == "positions",
-            )
-            for name, stored in self.arrays.items()
-        }
-        damage = [*documents, *(damaged for one in found.values() for damaged in one.damage)]
+        originals = self._given(original)
+        found = self._inspected(originals, keep=("positions",) if promised else ())
+        damage = [*self._damaged_documents(), *(damaged for one in found.values() for damaged in one.damage)]
         verification.require_undamaged(damage, self.arrays)
-        outcome = verification.outcome(certificate, found, originals)
-        figures: dict[str, Any] = {}
+        outcome = verification.outcome(self.certificate, found, originals)
+        groups: dict[str, Any] = {}
         for promise in promised:
             decoded = Particles(found["positions"].values(), self.box)
-            figures |= clusters.require_fingerprint(promise, decoded)
+            groups |= clusters.require_fingerprint(promise, decoded)
             if "positions" in originals:
                 clusters.require_same_groups(promise, Particles(originals["positions"].values, self.box), decoded)
-        return verification.report(outcome, originals, figures, certificate)
+        return verification.report(outcome, originals, groups, self.certificate)
 
-    def _require_fitting(self, original: Any) -> None:
-        """Refuse what cannot be the original, before anything is decoded."""
+    def _inspected(
+        self, originals: dict[str, verification.Original], keep: tuple[str, ...]
+    ) -> dict[str, verification.Inspected]:
+        """One pass over the chunks of every array; the values of those named by `keep` are kept."""
+        certificate = self.certificate
+        promises = {name: certificate[name] for name in originals}
+        return {
+            name: verification.inspected(stored, originals.get(name), promises.get(name), name in keep)
+            for name, stored in self.arrays.items()
+        }
+
+    def _given(self, original: Any) -> dict[str, verification.Original]:
+        """The arrays of the original that was given, if one was and it can be the original at all."""
+        if original is None:
+            return {}
         if self.kind == "particles" and not isinstance(original, Particles):
             raise WorkbenchError(f"this archive holds particles; got {type(original).__name__} as its original")
         if self.kind == "particles":
             self._require_like(original)
+        try:
+            return self._originals(original)
+        except Damaged:   # the permutation follows from chunks, too
+            verification.require_undamaged(self.damage(), self.arrays)
+            raise
 
     def _originals(self, original: Any) -> dict[str, verification.Original]:
         """Each array of the original in the order of the archive, by name."""

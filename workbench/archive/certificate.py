@@ -1,8 +1,9 @@
-"""What an archive promises about each of its arrays, how that was checked, and the figures of the check."""
+"""The promise about each array of an archive, how it was checked, and the figures of the check."""
 
 from __future__ import annotations
 
 import html
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -133,10 +134,10 @@ def summed(figures: Iterable[Figures]) -> dict[str, Any]:
 
 
 def _checked_figures(figures: Any) -> dict[str, Any]:
-    """Figures that can be shown: numbers, and how many chunks are stored exactly for which reason."""
+    """Figures that can be shown: finite numbers, and how many chunks are stored exactly for which reason."""
     numbers = {**figures, **figures.get("chunks_stored_exactly", {}), "chunks_stored_exactly": 0}.values()
-    if not all(isinstance(number, int | float) and abs(number) < 2**1023 for number in numbers):   # a float can hold them
-        raise WorkbenchError("its figures must be numbers")
+    if not all(isinstance(number, int | float) and abs(number) <= sys.float_info.max for number in numbers):
+        raise WorkbenchError("its figures must be finite numbers")
     return dict(figures)
 
 
@@ -166,7 +167,7 @@ def _figure_lines(promise: Promise) -> list[str]:
 
 
 def _cluster_lines(kept: Mapping[str, Any]) -> list[str]:
-    """What was found out about clusters that are kept, as far as it is stated."""
+    """The figures of clusters that are kept, as far as they are stated."""
     groups = ", ".join(f"{count}" for count in _list(kept, "groups"))
     fingerprints = ", ".join(map(str, _list(kept, "partition")))
     margin, close = kept.get("margin", 0), kept.get("close_calls", 0)
@@ -188,5 +189,5 @@ def _list(kept: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _short(value: Any, digits: int) -> str:
-    """A number in so many digits; whatever else stands in its place as it is."""
+    """A number with this many digits; values of other types as they are."""
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)

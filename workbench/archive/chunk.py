@@ -12,7 +12,7 @@ import dataclasses
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,22 +27,34 @@ from workbench.codecs.isolation import CannotIsolate, isolated
 from workbench.codecs.pcodec import PCodec
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Guarded, decode_guarded
-from workbench.guarantees.sections import ALL, BYTES, CHECKSUM, CODE, EDIT, FIX, PIN, SAME
+from workbench.guarantees.sections import BYTES, CHECKSUM, CODE, EDIT, FIX, PIN, SAME
 
 VERSIONS = "versions"            # in the configuration of an array: of the packages that its values depend on
 CHECKSUMS = "lossbench:chunks"   # an array's attribute: those of all its chunks, so that none takes another's place
 
 
-def guarded_chunk(guarded: Guarded) -> bytes:
+class EncodedChunk(NamedTuple):
+    """The frame of a chunk, and the checksum of the values that it decodes to."""
+
+    data: bytes
+    checksum: bytes
+
+
+def framed(shape: tuple[int, ...], sections: Mapping[str, bytes], checksum: bytes) -> EncodedChunk:
+    """The frame of these sections and the checksum."""
+    return EncodedChunk(frame.pack(shape, {**sections, CHECKSUM: checksum}), checksum)
+
+
+def guarded_chunk(guarded: Guarded) -> EncodedChunk:
     """The frame of a chunk of floats."""
-    shape = tuple(guarded.decoded.shape)
-    return frame.pack(shape, {**guarded.sections, CHECKSUM: guarded.figures.crc.to_bytes(4, "little")})
+    return framed(tuple(guarded.decoded.shape), guarded.sections, guarded.figures.crc.to_bytes(4, "little"))
 
 
-def exact_chunk(values: np.ndarray) -> bytes:
+def exact_chunk(values: np.ndarray) -> EncodedChunk:
     """The frame of a chunk that is kept bit for bit.
 
-    >>> decode_chunk(exact_chunk(np.array([3, 1, 2])), {"codec": {"id": "pcodec"}}, np.dtype("int64"), "ids/c/0").tolist()
+    >>> chunk = exact_chunk(np.array([3, 1, 2]))
+    >>> decode_chunk(chunk.data, {"codec": {"id": "pcodec"}}, np.dtype("int64"), "ids/c/0").tolist()
     [3, 1, 2]
     """
     values = np.ascontiguousarray(values)
@@ -51,14 +63,13 @@ def exact_chunk(values: np.ndarray) -> bytes:
     else:
         packed = np.packbits(values) if values.dtype.kind == "b" else values
         sections = {BYTES: zlib.compress(packed.tobytes(), 6)}
-    return frame.pack(values.shape, {**sections, CHECKSUM: _checksum(values)})
+    return framed(values.shape, sections, _checksum(values))
 
 
-def with_checksums(layout: ArrayLayout, chunks: Sequence[bytes]) -> ArrayLayout:
+def with_checksums(layout: ArrayLayout, chunks: Sequence[EncodedChunk]) -> ArrayLayout:
     """The layout of an array that consists of these chunks and no others."""
-    sections = tuple(tag for tag in ALL if tag != CHECKSUM)   # not checked: they were just made
-    found = [bytes(frame.unpack(chunk, layout.name, lazy=sections).section(CHECKSUM)).hex() for chunk in chunks]
-    return dataclasses.replace(layout, attributes={**layout.attributes, CHECKSUMS: "".join(found)})
+    found = "".join(chunk.checksum.hex() for chunk in chunks)
+    return dataclasses.replace(layout, attributes={**layout.attributes, CHECKSUMS: found})
 
 
 def checksums_of(layout: ArrayLayout) -> list[bytes]:

@@ -1,7 +1,7 @@
 """Clusters kept in an archive: what is stored beside the chunks, what the certificate says about it, and the check of both.
 
-Groups know no chunks, so that the correction is found for all decoded particles together, once all chunks are encoded; what
-it comes to for each chunk is then added to its frame. Verification shares nothing with that: it groups the decoded
+Groups extend over chunks, so the correction is found for all decoded particles together, once all chunks are encoded. Its
+part for each chunk is then added to the frame of that chunk. Verification shares nothing with this: it groups the decoded
 particles, and the original ones, anew.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 from workbench import backend, ordering
 from workbench.archive import frame
 from workbench.archive.certificate import Promise
-from workbench.archive.chunk import with_checksums
+from workbench.archive.chunk import EncodedChunk, framed, with_checksums
 from workbench.archive.encoding import EncodedArray, Progress
 from workbench.backend import Array
 from workbench.clusters import friends_of_friends
@@ -60,10 +60,10 @@ def with_clusters(
         _require_decodable(sections, decoded[rows], correction.positions[rows])
         chunks.append(_with_sections(chunk, sections, correction.positions[rows], layout.chunk_key(index)))
         ends.append(extent(correction.positions[rows]) if sections else reach)
-        added += len(chunks[-1]) - len(chunk)
+        added += len(chunks[-1].data) - len(chunk.data)
     assert positions.promise is not None
-    moved = check(given, correction.positions, limit, particles.box)
-    figures = {**positions.promise.figures, "largest_error": moved.largest_error}
+    largest = _largest_error(original, correction.positions, limit)
+    figures = {**positions.promise.figures, "largest_error": largest}
     kept = ({**promise.to_dict(), **_details(correction, added)},)
     return dataclasses.replace(
         positions,
@@ -113,20 +113,30 @@ def require_same_groups(kept: Mapping[str, Any], original: Particles, decoded: P
             )
 
 
+def _largest_error(original: Particles, corrected: Array, limit: Limit) -> float:
+    """The largest error of the corrected positions, which must keep within the bound."""
+    found = check(original.positions, corrected, limit, original.box)
+    if not found.holds:
+        raise GuaranteeBroken(f"{found.broken.size:,} values break the bound after the correction: please report this")
+    return found.largest_error
+
+
 def _require_decodable(sections: Mapping[str, bytes], decoded: Array, wanted: Array) -> None:
     """What was looked at before this archive is returned must be what a reader will get, bit for bit."""
     if sections and bool((bits_of(corrected(decoded, sections)) != bits_of(wanted)).any()):
         raise GuaranteeBroken("a chunk whose clusters were kept came back with other bits: please report this")
 
 
-def _with_sections(chunk: bytes, sections: Mapping[str, bytes], corrected: Array, where: str) -> bytes:
+def _with_sections(
+    chunk: EncodedChunk, sections: Mapping[str, bytes], corrected: Array, where: str
+) -> EncodedChunk:
     """A chunk with the sections of its correction."""
     if not sections:
         return chunk
-    opened = frame.unpack(chunk, where)
+    opened = frame.unpack(chunk.data, where)
     checksum = zlib.crc32(np.ascontiguousarray(backend.to_host(corrected)).data).to_bytes(4, "little")
     kept = {tag: bytes(part) for tag, part in opened.sections.items() if tag != CHECKSUM}
-    return frame.pack(opened.shape, {**kept, **sections, CHECKSUM: checksum})
+    return framed(opened.shape, {**kept, **sections}, checksum)
 
 
 def _details(correction: Correction, added: int) -> dict[str, Any]:
@@ -158,6 +168,7 @@ def _stated(kept: Mapping[str, Any]) -> tuple[tuple[float, ...], list[str], int]
     """The lengths, fingerprints and least number of members that a certificate states, if it does."""
     match kept:
         case {"lengths": [*lengths], "partition": [*found], "min_members": int(members)} if len(lengths) == len(found) > 0:
-            if all(isinstance(length, int | float) and 0 < length <= sys.float_info.max for length in lengths):
+            usable = [isinstance(length, int | float) and 0 < length <= sys.float_info.max for length in lengths]
+            if all(usable) and abs(members) < 2**63:
                 return tuple(map(float, lengths)), found, members
     raise WorkbenchError("the certificate does not say which groups were kept: it cannot be read")

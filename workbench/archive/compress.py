@@ -1,8 +1,7 @@
-"""`wb.compress`: particles or a field, a bound and a codec in; an archive whose promise was checked out."""
+"""`wb.compress`: from particles or a field, a bound and a codec to an archive whose promise was checked."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +12,7 @@ from workbench.archive.encoding import Progress
 from workbench.archive.fields import compress_field
 from workbench.archive.particles import compress_particles
 from workbench.archive.plausibility import notes_on
-from workbench.archive.request import Request
+from workbench.archive.request import Request, promises, require_storable
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
@@ -24,7 +23,7 @@ def compress(
     data: Particles | Field | np.ndarray,
     bound: Bound,
     codec: str | Codec = "auto",
-    keep: Sequence[Any] = (),
+    keep: Any = (),
     order: str = "keep",
     progress: Progress | None = None,
     *,
@@ -38,10 +37,13 @@ def compress(
 
     `codec` is a name or a codec with options; "auto" takes the built-in codec for particles, and SZ3, if installed, for
     fields of floats. `order="free"` lets particles come back sorted along a curve: positions become much smaller, ids that
-    count the rows larger; `store_permutation` then stores which is which. `velocities` bounds the error of velocities, which
-    are exact otherwise; ids always are. `progress` is called with the completed share and the current task, and ends the
-    work by raising. If it has a method `watch`, that is called with every step of keeping clusters: its number, phase,
-    violations and loss. Arrays count as fields; the mask of a NumPy masked array is kept with it.
+    count the rows larger; `store_permutation` then stores which is which. `keep` is one promise beyond the bound, or
+    several. `velocities` bounds the error of velocities, which are exact otherwise; ids always are. Velocities are coded by
+    `codec` too or, if it codes only positions, by `prequantised`. Arrays count as fields; the mask of a NumPy masked array
+    is kept with it.
+
+    `progress` is called with the completed share and the current task, and ends the work by raising. If it has a method
+    `watch`, that is called with every step of keeping clusters: its number, phase, violations and loss.
 
     >>> import workbench as wb
     >>> snapshot = wb.synthetic.cosmic_web(n=16, seed=1)
@@ -51,12 +53,14 @@ def compress(
     >>> bool(abs(decoded.positions - snapshot.positions[order]).max() <= 0.01)
     True
     """
-    request = Request(bound, codec, tuple(keep), order, progress, velocities, store_permutation, chunk_values)
+    request = Request(bound, codec, promises(keep), order, progress, velocities, store_permutation, chunk_values)
     if isinstance(data, Particles):
+        require_storable(data.metadata)
         return compress_particles(data, _noted(request, data))
     if velocities is not None or store_permutation or order == "free":
         raise WorkbenchError("velocities, store_permutation and order='free' are for particles; got a field")
     field = Field.of(data)
+    require_storable(field.metadata)
     return compress_field(field, _noted(request, field))
 
 

@@ -1,9 +1,9 @@
 """The JSON documents of an archive (`zarr.json`): small, plain, finite, and each with a checksum of its own.
 
-What was promised about an archive stands in these documents, and one flipped bit turns a bound of 0.1 into 0.5 without
-making the JSON any less valid. So each carries, among its attributes, the CRC-32 of everything else it says. The checksum
-is of the content, so that spaces and the order of keys do not matter, and its presence is what tells an archive of ours
-from any other Zarr group.
+The promises of an archive stand in these documents, and one flipped bit turns a bound of 0.1 into 0.5 in JSON that is
+still valid. So each document carries, among its attributes, the CRC-32 of everything else in it. The checksum is of the
+content, so that spaces and the order of keys do not matter. Its presence distinguishes an archive of ours from any other
+Zarr group.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from workbench.errors import GuaranteeBroken, WorkbenchError
 SEAL = "lossbench:crc32"   # the attribute that holds the checksum
 MOST_BYTES = 2**24
 MOST_DEPTH = 64
+MOST_METADATA = MOST_BYTES // 2   # the rest is for the certificate and the documents of arrays
 
 
 def plain(value: Any, what: str) -> Any:
@@ -31,6 +32,19 @@ def plain(value: Any, what: str) -> Any:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise WorkbenchError(f"{what} must be plain values that JSON can hold; {error}") from None
+
+
+def require_storable(value: Any, what: str) -> None:
+    """Refuse a value that is too large or too deep for the attributes of a document.
+
+    >>> require_storable({"text": "x" * 2**24}, "metadata")
+    Traceback (most recent call last):
+    workbench.errors.WorkbenchError: metadata must fit into 8,388,608 bytes as JSON; got 16,777,227
+    """
+    size = len(json.dumps(plain(value, what), separators=(",", ":")))
+    if size > MOST_METADATA:
+        raise WorkbenchError(f"{what} must fit into {MOST_METADATA:,} bytes as JSON; got {size:,}")
+    _require_shallow({"attributes": {"metadata": value}}, what)
 
 
 def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,7 +130,7 @@ def _refuse(text: str) -> NoReturn:
 
 
 def _require_shallow(document: Mapping[str, Any], where: str) -> None:
-    """Go down level by level: how deep a document is must not matter to whoever asks."""
+    """Go down level by level, so that a deep document exhausts no stack."""
     layer: list[Any] = [document]
     for _ in range(MOST_DEPTH):
         layer = [child for node in layer for child in _children(node)]

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from workbench import backend
+from workbench import backend, ordering
 from workbench.archive import provenance
 from workbench.archive.certificate import Promise, summed
-from workbench.archive.chunk import VERSIONS, exact_chunk, guarded_chunk, with_checksums
+from workbench.archive.chunk import VERSIONS, EncodedChunk, exact_chunk, guarded_chunk, with_checksums
 from workbench.archive.layout import ArrayLayout
 from workbench.backend import Array
 from workbench.codecs import Codec, CodecFailed, Tolerance
@@ -37,7 +37,7 @@ class EncodedArray:
     """An array of an archive, ready to be written: its document, its chunks, and what is promised about it."""
 
     layout: ArrayLayout
-    chunks: Sequence[bytes]
+    chunks: Sequence[EncodedChunk]
     promise: Promise | None = None
     orders: Sequence[Array | None] = ()              # where a codec reorders points: which point each decoded one is
     ends: Sequence[tuple[np.ndarray, np.ndarray] | None] = ()   # how far the decoded positions of each chunk reach
@@ -46,12 +46,28 @@ class EncodedArray:
     def entries(self) -> Iterator[tuple[str, bytes]]:
         """The chunks by key."""
         for index, chunk in zip(self.layout.chunk_indices(), self.chunks, strict=True):
-            yield self.layout.chunk_key(index), chunk
+            yield self.layout.chunk_key(index), chunk.data
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The values of any chunk of an array, whose rows may be taken in another order; can be pickled.
+
+    >>> Part(np.arange(6.0).reshape(3, 2), np.array([2, 0, 1], np.int32))((slice(0, 2),)).tolist()
+    [[4.0, 5.0], [0.0, 1.0]]
+    """
+
+    values: Array
+    order: Array | None = None
+
+    def __call__(self, slices: Slices) -> Array:
+        """The values of the chunk at these places."""
+        return self.values[slices] if self.order is None else ordering.gather_rows(self.values, self.order[slices[0]])
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be encoded and what about it is promised; `part` gives the values of a chunk."""
+    """What is to be encoded and what about it is promised; `part` returns the values of a chunk."""
 
     layout: ArrayLayout
     part: Callable[[Slices], Array]
@@ -67,10 +83,10 @@ class Task:
 
 
 @dataclass(frozen=True, eq=False)
-class _Chunk:
-    """What is left of a chunk when it is encoded: its values may be large, and are let go unless they are asked for."""
+class ReadyChunk:
+    """An encoded chunk. Its decoded values may be large, and are only kept when they are asked for."""
 
-    data: bytes
+    data: EncodedChunk
     figures: Figures
     order: Array | None
     ends: tuple[np.ndarray, np.ndarray] | None
@@ -79,7 +95,21 @@ class _Chunk:
 
 def encode(task: Task, progress: Progress | None = None) -> EncodedArray:
     """All chunks of an array, each decoded and checked."""
-    chunks = list(_reported(_chunks(task), task.layout, progress))
+    return assembled(task, list(_reported(_chunks(task), task.layout, progress)))
+
+
+def encode_chunk(task: Task, index: tuple[int, ...]) -> ReadyChunk:
+    """One chunk of an array, decoded and checked; chunks may be encoded anywhere, in any order."""
+    slices = task.layout.chunk_slices(index)
+    mask = None if task.mask is None else task.mask[slices]
+    guarded = encode_guarded(task.codec, task.part(slices), task.limit, period=task.period, mask=mask, keep=task.keep)
+    ends = extent(guarded.decoded) if task.extents else None
+    decoded = guarded.decoded if task.decoded else None
+    return ReadyChunk(guarded_chunk(guarded), guarded.figures, guarded.permutation, ends, decoded)
+
+
+def assembled(task: Task, chunks: Sequence[ReadyChunk]) -> EncodedArray:
+    """The array that consists of these chunks, which come in its order."""
     _require_encoder(task, chunks)
     kept, figures = tuple(kept.to_dict() for kept in task.keep), summed(chunk.figures for chunk in chunks)
     promise = Promise(task.layout.name, task.bound, task.limit, kept, figures)
@@ -111,7 +141,7 @@ def even_chunks(size: int, most: int) -> int:
     return -(-size // -(-size // max(most, 1)))
 
 
-def _require_encoder(task: Task, chunks: Sequence[_Chunk]) -> None:
+def _require_encoder(task: Task, chunks: Sequence[ReadyChunk]) -> None:
     """Refuse a codec that raised for every chunk, and raises for plain values too: it has wrong options, or is broken."""
     if not all(chunk.figures.encoder_raised for chunk in chunks):
         return
@@ -126,22 +156,13 @@ def _require_encoder(task: Task, chunks: Sequence[_Chunk]) -> None:
         return
 
 
-def _chunks(task: Task) -> Iterator[_Chunk]:
+def _chunks(task: Task) -> Iterator[ReadyChunk]:
     indices = list(task.layout.chunk_indices())
-    work = functools.partial(_encode_chunk, task)
+    work = functools.partial(encode_chunk, task)
     return map(work, indices) if task.codec.holds_gil or task.on_device else backend.side_by_side(work, indices)
 
 
-def _encode_chunk(task: Task, index: tuple[int, ...]) -> _Chunk:
-    slices = task.layout.chunk_slices(index)
-    mask = None if task.mask is None else task.mask[slices]
-    guarded = encode_guarded(task.codec, task.part(slices), task.limit, period=task.period, mask=mask, keep=task.keep)
-    ends = extent(guarded.decoded) if task.extents else None
-    decoded = guarded.decoded if task.decoded else None
-    return _Chunk(guarded_chunk(guarded), guarded.figures, guarded.permutation, ends, decoded)
-
-
-def _reported(chunks: Iterable[_Chunk], layout: ArrayLayout, progress: Progress | None) -> Iterator[_Chunk]:
+def _reported(chunks: Iterable[ReadyChunk], layout: ArrayLayout, progress: Progress | None) -> Iterator[ReadyChunk]:
     for done, chunk in enumerate(chunks, start=1):
         yield chunk
         if progress is not None:

@@ -9,7 +9,7 @@ import numpy as np
 from workbench import codecs
 from workbench.archive import document, encoding, provenance
 from workbench.archive.archive import Archive
-from workbench.archive.encoding import Task, layout_of
+from workbench.archive.encoding import Part, Task, layout_of
 from workbench.archive.request import Request, archive_of
 from workbench.codecs import Codec, ParticleCodec
 from workbench.data import Field
@@ -31,9 +31,10 @@ def compress_field(field: Field, request: Request) -> Archive:
     whole = any(kept.needs_neighbours for kept in request.keep)
     shape = field.shape if whole else _block_shape(field.shape, request.chunk_values or chosen.chunk_values)
     units = provenance.plain({"units": field.metadata["units"]} if field.metadata.get("units") is not None else {})
-    layout = layout_of("values", field.values, shape, chosen, **units)
     bound, limit = request.bound, request.bound.limit(field.values, field.valid)
-    task = Task(layout, lambda slices: field.values[slices], chosen, bound, limit, mask=field.mask, keep=request.keep)
+    chosen = chosen.fitted(field.values, limit.tolerance)
+    layout = layout_of("values", field.values, shape, chosen, **units)
+    task = Task(layout, Part(field.values), chosen, bound, limit, mask=field.mask, keep=request.keep)
     arrays = [encoding.encode(task, request.progress)]
     if field.mask is not None:
         arrays.append(encoding.encode_exactly("mask", field.mask, shape))

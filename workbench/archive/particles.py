@@ -1,4 +1,4 @@
-"""Particles as an archive: runs of them in their own order or along a curve, and what belongs to them in the same order.
+"""Particles as an archive: runs of them in their own order or along a curve, and companion arrays in the same order.
 
 When the order is free they are sorted along a Morton curve first, whatever the codec: neighbours in space become neighbours
 in the file, which most codecs reward, and a region is a few stretches of the file.
@@ -7,7 +7,6 @@ in the file, which most codecs reward, and a region is a few stretches of the fi
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,19 +15,19 @@ from workbench import backend, codecs, ordering
 from workbench.archive import encoding
 from workbench.archive.archive import Archive
 from workbench.archive.clusters import with_clusters
-from workbench.archive.encoding import EncodedArray, Task, even_chunks, layout_of
+from workbench.archive.encoding import EncodedArray, Part, Task, even_chunks, layout_of
 from workbench.archive.request import Request, archive_of
 from workbench.archive.verify import digest_of
 from workbench.backend import Array
 from workbench.clusters.keep import KeepClusters
-from workbench.codecs import Codec, CodecFailed, Columns, ParticleCodec, Tolerance
+from workbench.codecs import Codec, Columns, ParticleCodec
 from workbench.codecs.curve import Lattice
-from workbench.codecs.lattice import LatticeCodec
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
 
-RIDERS = 2**16         # particles in a chunk of what belongs to them: small, as a region needs some of each
+COMPANIONS = 2**16     # particles in a chunk of a companion array: small, as a region needs some of each
+VELOCITY_CODEC = "prequantised"   # where the codec asked for is one for positions: the same bytes on every machine
 COARSE_CELLS = 2**16   # along the longest axis, for sorting when the codec has no lattice of its own
 
 
@@ -45,7 +44,7 @@ def compress_particles(particles: Particles, request: Request) -> Archive:
     if promise is not None:
         positions = with_clusters(positions, particles, order, limit, promise, request.progress)
     extents = np.array(positions.ends)
-    few = min(chunk, even_chunks(len(particles), RIDERS))
+    few = min(chunk, even_chunks(len(particles), COMPANIONS))
     arrays = [
         positions,
         encoding.encode_exactly("extents", extents, extents.shape),
@@ -73,26 +72,21 @@ def _promise_about_clusters(request: Request) -> KeepClusters | None:
 
 
 def _codec_for(particles: Particles, codec: Codec, order: str, limit: Limit) -> Codec:
-    """The codec for positions: in this order, and with the lattice of all of them where it has one."""
+    """The codec for positions in this order, prepared for any part of them."""
     if not isinstance(codec, ParticleCodec):
-        return codec if isinstance(codec, Columns) else Columns(codec)
-    if any(field.name == "order" for field in dataclasses.fields(codec)):
-        codec = dataclasses.replace(codec, order=order)   # type: ignore[call-arg]
+        codec = codec if isinstance(codec, Columns) else Columns(codec)
+        return codec.fitted(particles.positions, limit.tolerance)
+    codec = codec.prepared(particles.positions, particles.box, order).fitted(particles.positions, limit.tolerance)
     if order == "keep" and codec.reorders:
         raise WorkbenchError(f"{codec.id} returns particles in another order: use order='free', or another codec")
-    if isinstance(codec, LatticeCodec):   # one lattice for all chunks
-        lower, upper = tuple(particles.lower.tolist()), tuple(particles.upper.tolist())
-        return dataclasses.replace(codec, lower=lower, upper=upper, box=particles.box)
     return codec
 
 
 def _curve_of(particles: Particles, codec: Codec, limit: Limit) -> Lattice:
     """The lattice whose Morton curve the particles are sorted along: the codec's own, if it has one."""
-    if isinstance(codec, LatticeCodec) and limit.value > 0:
-        try:
-            return codec.lattice(particles.positions, _aim(limit))
-        except CodecFailed:   # too fine for a lattice: the values are kept exactly, in the order of a coarse curve
-            pass
+    own = codec.curve(particles.positions, limit.tolerance) if isinstance(codec, ParticleCodec) else None
+    if own is not None:
+        return own
     step = max(*particles.lengths, float(np.finfo(particles.positions.dtype).tiny)) / COARSE_CELLS
     lower, upper = particles.lower, particles.upper
     cells = [int((high - low) // step) for low, high in zip(lower, upper, strict=True)]
@@ -103,7 +97,7 @@ def _positions(
     particles: Particles, request: Request, codec: Codec, limit: Limit, chunk: int, places: Array | None
 ) -> EncodedArray:
     layout = layout_of("positions", particles.positions, (chunk, particles.dimensions), codec)
-    part, on_device = _picked(particles.positions, places), backend.on_device(particles.positions)
+    part, on_device = Part(particles.positions, places), backend.on_device(particles.positions)
     task = Task(layout, part, codec, request.bound, limit, particles.box, extents=True, on_device=on_device)
     task = dataclasses.replace(task, decoded=bool(request.keep))
     return encoding.encode(task, request.progress)
@@ -119,27 +113,25 @@ def _velocities(particles: Particles, request: Request, chunk: int, order: Array
     if particles.velocities.dtype.name not in ("float32", "float64"):
         given = particles.velocities.dtype
         raise WorkbenchError(f"velocities must be float32 or float64; got {given}: convert with .astype(...)")
-    name = "pcodec" if bound is None else "sz3" if "sz3" in codecs.available() else "prequantised"
-    codec = Columns(codecs.get(name))
+    codec = _velocity_codec(request)
     values, places = (None if array is None else backend.to_host(array) for array in (particles.velocities, order))
     limit = Limit("absolute", 0.0) if bound is None else bound.limit(values)
     layout = layout_of("velocities", particles.velocities, (chunk, particles.dimensions), codec)
-    return [encoding.encode(Task(layout, _picked(values, places), codec, bound, limit), request.progress)]
+    return [encoding.encode(Task(layout, Part(values, places), codec, bound, limit), request.progress)]
+
+
+def _velocity_codec(request: Request) -> Codec:
+    """The codec for velocities: the one asked for if it takes plain arrays, else one that every machine has."""
+    if request.velocities is None:
+        return Columns(codecs.get("pcodec"))
+    chosen = request.chosen_codec(VELOCITY_CODEC)
+    if isinstance(chosen, ParticleCodec):
+        chosen = codecs.get(VELOCITY_CODEC)
+    return chosen if isinstance(chosen, Columns) else Columns(chosen)
 
 
 def _exact(name: str, values: Array | None, chunk: int) -> list[EncodedArray]:
     return [] if values is None else [encoding.encode_exactly(name, values, (chunk,))]
-
-
-def _aim(limit: Limit) -> Tolerance:
-    return Tolerance(relative=limit.value) if limit.relative else Tolerance(absolute=limit.value)
-
-
-def _picked(values: Array, order: Array | None) -> Callable[[tuple[slice, ...]], Array]:
-    """How to get the rows of a chunk."""
-    if order is None:
-        return lambda slices: values[slices]
-    return lambda slices: ordering.gather_rows(values, order[slices[0]])
 
 
 def _final_order(places: Array | None, encoded: EncodedArray, count: int) -> Array | None:

@@ -47,6 +47,9 @@ class StoredArray:
         object.__setattr__(self, "decoder", self.trust.decoder(self.codec, self.store))
         object.__setattr__(self, "checksums", checksums_of(self.layout))
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "opened": {}}   # views into bytes that were read do not pickle, and are read again
+
     @property
     def nbytes(self) -> int:
         """The size of its chunks."""

@@ -1,13 +1,14 @@
 """A part of an archive by place, at the price of the chunks that hold it.
 
-Where the order of particles was free, a region is a few stretches of the curve. Chunks whose decoded particles lie
-elsewhere are told by their stored extents; within a chunk of the house codec, blocks are told by their keys.
+Where the order of particles was free, a region is a few stretches of the curve. The stored extents of the chunks exclude
+those whose decoded particles lie elsewhere; within a chunk of the built-in codec, the keys exclude blocks.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,16 +16,16 @@ import numpy as np
 
 from workbench.archive.frame import Damaged
 from workbench.archive.reading import Index, StoredArray
-from workbench.codecs.codec import CodecFailed
+from workbench.codecs.codec import Blocks, CodecFailed, ParticleCodec
 from workbench.codecs.curve import Lattice
-from workbench.codecs.lattice import LatticeCodec
-from workbench.codecs.lattice_stream import Stream, Stretches
+from workbench.codecs.lattice_stream import Stretches
 from workbench.data.extent import inside
 from workbench.errors import WorkbenchError
-from workbench.guarantees.sections import CHECKSUM, CODE
+from workbench.guarantees.sections import CODE, INFORMATIVE
 from workbench.ordering import gather_rows
 
 REMEMBERED = 16   # chunks, about a megabyte each
+_REMEMBERING = threading.Lock()   # threads may read regions of one archive at once
 
 Box = tuple[float, ...] | None
 Cuboid = tuple[np.ndarray, np.ndarray]   # lower <= x < upper
@@ -130,33 +131,35 @@ def _intervals(low: float, high: float, length: float | None) -> list[tuple[floa
 
 
 def _wrapped(end: float, length: float) -> float:
-    """The image of an end inside the box; what rounding takes to the upper face belongs there."""
+    """The image of an end inside the box. Rounding can give the upper face itself, and it stays there."""
     return min(max(end - math.floor(end / length) * length, 0.0), length)
 
 
 def _stretches(positions: StoredArray, index: Index, wanted: Sequence[Cuboid]) -> Stretches | None:
     """Keys of a chunk that include all in the cuboids; None where only the whole chunk can be decoded."""
     codec = positions.codec
-    if not isinstance(codec, LatticeCodec) or codec.order != "free" or not positions.same_versions:
-        return None   # blocks have checksums of their bytes, but not of their values: those are compared by whole chunks
+    if not isinstance(codec, ParticleCodec) or not codec.in_blocks or not positions.same_versions:
+        return None   # blocks have checksums of their bytes, but not of their values: whole chunks are compared
     where = positions.layout.chunk_key(index)
     try:
-        stream = positions.opened.get(index) or _stream(positions, index)
-        return None if stream is None else stream.stretches(wanted)
+        blocks = positions.opened.get(index) or _blocks(positions, codec, index)
+        return None if blocks is None else blocks.stretches(wanted)
     except (CodecFailed, OverflowError) as error:   # extents can be made up, too
         raise Damaged(where, str(error)) from error
 
 
-def _stream(positions: StoredArray, index: Index) -> Stream | None:
-    """A chunk of the house codec taken apart, and remembered: whoever reads one region often reads another."""
+def _blocks(positions: StoredArray, codec: ParticleCodec, index: Index) -> Blocks | None:
+    """A chunk as blocks, and remembered: one region is often read after another."""
     frame = positions.frame(index, lazy=(CODE,))
-    if set(frame.sections) != {CODE, CHECKSUM}:   # corrections are of a whole chunk
+    if CODE not in frame.sections or not set(frame.sections) - {CODE} <= INFORMATIVE:   # corrections are of a whole chunk
         return None
-    stream = Stream.of(frame.sections[CODE], frame.shape)
-    while len(positions.opened) >= REMEMBERED:
-        positions.opened.pop(next(iter(positions.opened)), None)
-    positions.opened[index] = stream
-    return stream
+    blocks = codec.blocks(frame.sections[CODE], frame.shape)
+    if blocks is not None:
+        with _REMEMBERING:
+            while len(positions.opened) >= REMEMBERED:
+                positions.opened.pop(next(iter(positions.opened)))
+            positions.opened[index] = blocks
+    return blocks
 
 
 def _lattice_of(stretch: tuple[Stretches, int]) -> Lattice:

@@ -1,20 +1,25 @@
-"""What someone asks of `wb.compress`, checked; and what particles and fields have in common when it is done."""
+"""The arguments of `wb.compress`, checked before any work; and the last step that particles and fields share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from workbench import codecs
 from workbench.archive import document, naming, provenance
 from workbench.archive.archive import Archive
 from workbench.archive.certificate import Certificate
+from workbench.archive.contents import FORMAT
 from workbench.archive.encoding import EncodedArray, Progress
 from workbench.archive.plausibility import notes_on_groups
+from workbench.archive.root import documents_of
+from workbench.archive.store import MemoryStore
+from workbench.arguments import whole_number
+from workbench.clusters.keep import KeepClusters
 from workbench.codecs import Codec
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Bound
+from workbench.guarantees import Bound, Safeguard
 
 ORDERS = ("keep", "free")
 
@@ -40,11 +45,11 @@ class Request:
                 raise WorkbenchError(f"{name} must be {kinds}; got {bound!r}")
         if self.order not in ORDERS:
             raise WorkbenchError(f"order must be 'keep' or 'free'; got {self.order!r}")
-        if self.chunk_values is not None and self.chunk_values < 1:
-            raise WorkbenchError(f"chunk_values must be at least 1; got {self.chunk_values}")
+        if self.chunk_values is not None:
+            object.__setattr__(self, "chunk_values", whole_number("chunk_values", self.chunk_values, least=1))
 
     def chosen_codec(self, auto: str) -> Codec:
-        """The codec that is asked for, one that whoever reads the archive can make again; `auto` where none is."""
+        """The codec that is asked for, if readers can make it from its description; `auto` where none is asked for."""
         given = self.codec
         if not isinstance(given, Codec):
             return codecs.get(auto if given == "auto" else given)
@@ -60,10 +65,33 @@ class Request:
 
 def certificate_of(arrays: Sequence[EncodedArray], notes: Sequence[str] = ()) -> Certificate:
     """What is promised about these arrays, with what is unusual about it."""
-    promises = tuple(a.promise for a in arrays if a.promise is not None and a.layout.name != "extents")
+    stated = tuple(a.promise for a in arrays if a.promise is not None and a.layout.name != "extents")
     count = arrays[0].layout.shape[0]
-    groups = (note for promise in promises for kept in promise.keep for note in notes_on_groups(kept, count))
-    return Certificate(promises, notes=(*notes, *groups))
+    groups = (note for promise in stated for kept in promise.keep for note in notes_on_groups(kept, count))
+    return Certificate(stated, notes=(*notes, *groups))
+
+
+def promises(keep: Any) -> tuple[Any, ...]:
+    """What is to be kept beyond the bound: nothing, one promise, or several.
+
+    >>> promises(None), promises(KeepClusters(0.2)) == promises([KeepClusters(0.2)])
+    ((), True)
+    """
+    if keep is None:
+        return ()
+    if isinstance(keep, KeepClusters | Safeguard):
+        return (keep,)
+    if isinstance(keep, str) or not isinstance(keep, Iterable):
+        raise WorkbenchError(f"keep must be wb.KeepClusters(...), wb.Safeguard(...), or a list of these; got {keep!r}")
+    return tuple(keep)
+
+
+def require_storable(metadata: Mapping[str, Any]) -> None:
+    """Refuse metadata that an archive cannot hold, before any work."""
+    try:
+        document.require_storable(provenance.plain(metadata), "metadata")
+    except RecursionError:
+        raise WorkbenchError(f"metadata must be nested at most {document.MOST_DEPTH} deep; it is deeper") from None
 
 
 def archive_of(
@@ -73,14 +101,25 @@ def archive_of(
     metadata: Mapping[str, Any],
     notes: tuple[str, ...] = (),
 ) -> Archive:
-    """The archive of these arrays, with its certificate and its history."""
+    """The archive of these arrays, in memory, with its certificate and its history."""
+    documents = documents_for(arrays, described, codec, metadata, notes)
+    return Archive(MemoryStore({**documents, **{key: data for array in arrays for key, data in array.entries()}}))
+
+
+def documents_for(
+    arrays: Sequence[EncodedArray],
+    described: Mapping[str, Any],
+    codec: Codec,
+    metadata: Mapping[str, Any],
+    notes: tuple[str, ...] = (),
+) -> dict[str, bytes]:
+    """The documents of an archive of these arrays, by key; of their chunks, only the checksums matter."""
     certificate = certificate_of(arrays, notes)
     attributes = {
+        "format": FORMAT,
         **described,
         "certificate": certificate.to_dict(),
         "provenance": provenance.of(codec),
         "metadata": provenance.plain(metadata),
     }
-    kind = str(described["kind"])
-    layouts = [naming.named(array.layout, kind, metadata) for array in arrays]
-    return Archive.of([replace(array, layout=layout) for array, layout in zip(arrays, layouts, strict=True)], attributes)
+    return documents_of(attributes, [naming.named(array.layout, str(described["kind"]), metadata) for array in arrays])

@@ -93,9 +93,18 @@ class Draft:
     def _gathered(self) -> Path:
         """One zip file of all parts: the copy of the root first, so that a file that is cut has it."""
         found = [place.relative_to(self.partial).as_posix() for place in self.partial.rglob("*") if place.is_file()]
-        keys = sorted(filter(is_key, found), key=lambda key: (not key.endswith(f"/{COPY}"), key))
-        _fill_zip(self._zip_file, self.target, ((key, (self.partial / key).read_bytes()) for key in keys))
+        parts = ((key, (self.partial / key).read_bytes()) for key in in_order(filter(is_key, found)))
+        _fill_zip(self._zip_file, self.target, parts)
         return self._zip_file
+
+
+def in_order(keys: Iterable[str]) -> list[str]:
+    """Keys in the order in which a zip file holds them: the copy of the root first, the root last.
+
+    >>> in_order(["zarr.json", "a/zarr.json", "a/c/0", "a/root.json"])
+    ['a/root.json', 'a/c/0', 'a/zarr.json', 'zarr.json']
+    """
+    return sorted(keys, key=lambda key: (key == ROOT, not key.endswith(f"/{COPY}"), key))
 
 
 def write(path: str | os.PathLike[str], entries: Iterable[tuple[str, bytes]], overwrite: bool = False) -> Path:

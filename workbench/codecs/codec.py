@@ -17,13 +17,17 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
 from workbench.errors import WorkbenchError
+
+if TYPE_CHECKING:
+    from workbench.codecs.curve import Lattice
+    from workbench.codecs.lattice_stream import Stretches
 
 
 class CodecFailed(WorkbenchError):
@@ -107,6 +111,15 @@ class Codec(ABC):
         for field in dataclasses.fields(self):
             _check_option(self, field)
 
+    def fitted(self, values: Array, tolerance: Tolerance) -> Self:
+        """The codec to use for all parts of this array; by default the codec as it is.
+
+        A codec that learns something from the whole array, such as a model, returns one whose options hold it. Options
+        are part of the array's document, so every reader gets them, plain Zarr included; they should stay well below a
+        megabyte (bytes as text, in base64).
+        """
+        return self
+
     @abstractmethod
     def _encode(self, values: Array, tolerance: Tolerance) -> bytes:
         """The bytes of a contiguous, non-empty array that fits what the class says it takes."""
@@ -187,6 +200,13 @@ class Codec(ABC):
             raise WorkbenchError(f"{self.id} takes finite values only; got nan or infinity: wb.compress keeps those itself")
 
 
+class Blocks(Protocol):
+    """Encoded points in blocks along a curve."""
+
+    def stretches(self, cuboids: Sequence[tuple[Any, Any]]) -> Stretches:
+        """The blocks that may reach into one of these (lower, upper)."""
+
+
 @dataclass(frozen=True)
 class ParticleCodec(Codec):
     """A codec for positions (N, 2) or (N, 3) that knows they are points; it may return them in another order."""
@@ -198,6 +218,23 @@ class ParticleCodec(Codec):
     def reorders(self) -> bool:
         """Whether decoded points come back in another order than they were given in."""
         return False
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether `blocks` can be asked for: some of the encoded points can be decoded without the others."""
+        return False
+
+    def prepared(self, positions: Array, box: Sequence[float] | None = None, order: str = "free") -> Self:
+        """The codec for any part of these positions, in a box or not; `order` is "keep" or "free"."""
+        return self
+
+    def curve(self, positions: Array, tolerance: Tolerance) -> Lattice | None:
+        """The lattice along whose Morton curve positions are best sorted for this codec; None where any will do."""
+        return None
+
+    def blocks(self, data: bytes | memoryview, shape: tuple[int, ...]) -> Blocks | None:
+        """The encoded points as blocks that can be decoded alone; None where only all of them can be."""
+        return None
 
     def permutation(self, positions: Array, tolerance: Tolerance, data: bytes) -> Array | None:
         """Which point each decoded one is: decoded[i] stands for positions[permutation[i]]; None when all stay in place.

@@ -20,6 +20,16 @@ from workbench.codecs.codec import Codec, CodecFailed, Tolerance
 _LENGTH = struct.Struct("<Q")
 
 
+class _Inner:
+    """A trait of the codec inside; on the class `Columns`, which has none inside, the default of all codecs."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Columns | None, owner: type | None = None) -> Any:
+        return getattr(Codec if instance is None else instance.codec, self.name)
+
+
 @dataclass(frozen=True)
 class Columns(Codec):
     """Another codec, given one column of a table (N, D) after the other.
@@ -37,15 +47,22 @@ class Columns(Codec):
 
     codec: Codec
 
-    # What the other codec says about itself holds for its columns.
-    lossless = property(lambda self: self.codec.lossless)
-    relative = property(lambda self: self.codec.relative)
-    finite = property(lambda self: self.codec.finite)
-    holds_gil = property(lambda self: self.codec.holds_gil)
-    on_device = property(lambda self: self.codec.on_device)
-    contained = property(lambda self: self.codec.contained)
-    dtypes = property(lambda self: self.codec.dtypes)
-    chunk_values = property(lambda self: self.codec.chunk_values)
+    # The traits of the codec inside hold for its columns.
+    lossless: ClassVar[Any] = _Inner()
+    relative: ClassVar[Any] = _Inner()
+    finite: ClassVar[Any] = _Inner()
+    holds_gil: ClassVar[Any] = _Inner()
+    on_device: ClassVar[Any] = _Inner()
+    contained: ClassVar[Any] = _Inner()
+    dtypes: ClassVar[Any] = _Inner()
+    chunk_values: ClassVar[Any] = _Inner()
+
+    def fitted(self, values: Array, tolerance: Tolerance) -> Columns:
+        """The codec inside, fitted to all columns one after the other."""
+        if type(self.codec).fitted is Codec.fitted:
+            return self
+        columns = backend.namespace(values).ascontiguousarray(values.T).reshape(-1)
+        return Columns(self.codec.fitted(columns, tolerance))
 
     def require(self) -> None:
         """Refuse, in one sentence, when the codec inside cannot run here."""

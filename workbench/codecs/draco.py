@@ -11,11 +11,13 @@ and how many points each holds is stored in the order in which Draco returns the
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from workbench.backend import Array
 from workbench.codecs import pieces
 from workbench.codecs.codec import CodecFailed, ParticleCodec, Tolerance, option
 from workbench.codecs.pcodec import pack_integers, unpack_integers
@@ -54,6 +56,10 @@ class Draco(pieces.InPieces, ParticleCodec):
     def reorders(self) -> bool:
         """Whether decoded points come back in Draco's order."""
         return self.order == "free"
+
+    def prepared(self, positions: Array, box: Sequence[float] | None = None, order: str = "free") -> Self:
+        """The codec in this order."""
+        return replace(self, order=order)
 
     def permutation(self, positions: np.ndarray, tolerance: Tolerance, data: bytes) -> np.ndarray | None:
         """Which point each decoded one is: decoded[i] stands for positions[permutation[i]]; None when all stay in place.

@@ -1,9 +1,10 @@
-"""The house codec for particles: cells of a lattice, in the order of a curve or in their own.
+"""The built-in codec for particles: cells of a lattice, in the order of a curve or in their own.
 
 A coordinate within ±ξ needs a lattice of step 2ξ and no more. When the order of the particles is free, their cells are
-sorted along a Morton curve and only the gaps are stored: that saves log₂N − 1.44 bits a particle over anything that keeps
-the order, and the gaps are small where particles are dense. When the order must be kept, the steps from one particle to
-the next are stored. Either way the numbers go to one of three coders (`entropy.py`, `packing.py`).
+sorted along a Morton curve and the differences between neighbouring keys are stored: that saves log₂N − 1.44 bits a
+particle over any code that keeps the order, and the differences are small where particles are dense. When the order must
+be kept, the differences between the cells of successive particles are stored. Either way the numbers go to one of three
+coders (`entropy.py`, `packing.py`).
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import numpy as np
 
 from workbench import backend, ordering
 from workbench.backend import Array
-from workbench.codecs import curve
 from workbench.codecs.codec import CodecFailed, ParticleCodec, Tolerance, option
+from workbench.codecs.curve import Lattice
 from workbench.codecs.lattice_stream import CODERS, ORDERS, Stream
 from workbench.codecs.packing import PackedIntegers
 from workbench.data.extent import extent
@@ -42,12 +43,12 @@ class LatticeCodec(ParticleCodec):
     """
 
     id: ClassVar[str] = "lattice"
-    title: ClassVar[str] = "Lattice: the house codec for particles"
+    title: ClassVar[str] = "Lattice: the built-in codec for particles"
     on_device: ClassVar[bool] = True
     contained: ClassVar[bool] = True
 
     order: str = option("free", "whether particles may come back sorted along the curve", choices=ORDERS)
-    coder: str = option("auto", "how the gaps or steps are coded", choices=("auto", *CODERS))
+    coder: str = option("auto", "how the differences are coded", choices=("auto", *CODERS))
     block: int = option(1024, "particles in a block that is decoded alone", minimum=64, maximum=2**20)
     lower: tuple[float, ...] | None = option(None, "the smallest coordinate along each axis")
     upper: tuple[float, ...] | None = option(None, "the largest coordinate along each axis")
@@ -58,19 +59,38 @@ class LatticeCodec(ParticleCodec):
         """Whether decoded points come back sorted along the curve."""
         return self.order == "free"
 
-    def prepared(self, values: Array, tolerance: Tolerance, box: Sequence[float] | None = None) -> Self:
-        """The codec with the lattice of all these positions, for any part of them."""
-        _check_shape(values)
-        lower, upper = (tuple(end.tolist()) for end in extent(values))
-        return replace(self, lower=lower, upper=upper, box=None if box is None else tuple(map(float, box)))
+    @property
+    def in_blocks(self) -> bool:
+        """Blocks are stretches of the curve, which positions in their own order do not follow."""
+        return self.order == "free"
 
-    def lattice(self, positions: Array, tolerance: Tolerance) -> curve.Lattice:
+    def prepared(self, positions: Array, box: Sequence[float] | None = None, order: str = "free") -> Self:
+        """The codec with one lattice for all parts of these positions."""
+        _check_shape(positions)
+        lower, upper = (tuple(end.tolist()) for end in extent(positions))
+        box = None if box is None else tuple(map(float, box))
+        return replace(self, lower=lower, upper=upper, box=box, order=order)
+
+    def curve(self, positions: Array, tolerance: Tolerance) -> Lattice | None:
+        """The codec's own lattice; None where the tolerance is too fine: values are then kept exactly."""
+        try:
+            return self.lattice(positions, tolerance) if tolerance.value > 0 else None
+        except CodecFailed:
+            return None
+
+    def blocks(self, data: bytes | memoryview, shape: tuple[int, ...]) -> Stream | None:
+        """The stream of a chunk, if it is in free order."""
+        stream = Stream.of(data, shape)
+        return stream if stream.order == "free" else None
+
+    def lattice(self, positions: Array, tolerance: Tolerance) -> Lattice:
         """The lattice for these positions."""
-        ready = self if self.lower is not None and self.upper is not None else self.prepared(positions, tolerance, self.box)
+        given = self.lower is not None and self.upper is not None
+        ready = self if given else self.prepared(positions, self.box, self.order)
         if any(len(axes) != positions.shape[1] for axes in (ready.lower, ready.upper, ready.box or ready.lower) if axes):
             raise CodecFailed(f"the lattice of these options is not one for positions of shape {tuple(positions.shape)}")
         size = tolerance.absolute_for(positions)
-        return curve.Lattice.fitted(ready.lower or (), ready.upper or (), size, positions.dtype, self.box)
+        return Lattice.fitted(ready.lower or (), ready.upper or (), size, positions.dtype, self.box)
 
     def permutation(self, positions: Array, tolerance: Tolerance, data: bytes) -> Array | None:
         """Which point each decoded one is: decoded[i] stands for positions[permutation[i]]; None when all stay in place."""
@@ -83,7 +103,7 @@ class LatticeCodec(ParticleCodec):
         lattice = self.lattice(values, tolerance)
         return (self._along_curve if self.order == "free" else self._in_order)(lattice, values).to_bytes()
 
-    def _along_curve(self, lattice: curve.Lattice, positions: Array) -> Stream:
+    def _along_curve(self, lattice: Lattice, positions: Array) -> Stream:
         """The gaps between sorted keys."""
         xp, block = backend.namespace(positions), self.block
         keys, order = _sorted_keys(lattice, positions)
@@ -96,7 +116,7 @@ class LatticeCodec(ParticleCodec):
             low = PackedIntegers.of(lattice.low_bits(positions if order is None else positions[order]), block)
         return Stream("free", order is None, lattice, block, len(keys), first, coded, low)
 
-    def _in_order(self, lattice: curve.Lattice, positions: Array) -> Stream:
+    def _in_order(self, lattice: Lattice, positions: Array) -> Stream:
         """The steps from one particle to the next."""
         block = self.block * KEPT_BLOCKS
         steps, first = lattice.steps(positions, block)
@@ -131,7 +151,7 @@ def _check_shape(positions: Array) -> None:
         raise CodecFailed(f"lattice takes positions of shape (N, 2) or (N, 3); got {positions.shape}")
 
 
-def _sorted_keys(lattice: curve.Lattice, positions: Array) -> tuple[Array, Array | None]:
+def _sorted_keys(lattice: Lattice, positions: Array) -> tuple[Array, Array | None]:
     """The keys in order, and the order that sorts them: None where they are sorted already, as in part of a sorted set."""
     xp = backend.namespace(positions)
     keys = lattice.keys(positions)

@@ -115,7 +115,7 @@ def split(codec: str, data: bytes, shape: Shape, dtype: np.dtype) -> list[tuple[
 
 
 def _pieces(body: bytes, shape: Shape) -> list[tuple[Piece, bytes]]:
-    """What `join` wrote after the head, checked against the shape before it is used."""
+    """The parts behind the head, checked against the shape before they are decoded."""
     size = math.prod(shape)
     most_values, count = _CUT.unpack_from(body) if len(body) >= _CUT.size else (0, 0)
     first = _CUT.size + count * _LENGTH.itemsize

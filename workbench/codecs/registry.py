@@ -78,10 +78,10 @@ def from_dict(configuration: Mapping[str, Any]) -> Codec:
 
 def codec_class(name: Any) -> type[Codec]:
     """The class of this name; a sentence that names the others when there is none."""
-    if name in _OWN:
+    if isinstance(name, str) and name in _OWN:
         module, attribute = _OWN[name].split(":")
         return getattr(importlib.import_module(module), attribute)
-    if name in _entry_points():
+    if isinstance(name, str) and name in _entry_points():
         return _load(_entry_points()[name])
     names = ", ".join([*_OWN, *_entry_points()])
     raise WorkbenchError(f"codec must be one of {names}; got {name!r}")

@@ -1,8 +1,8 @@
 """What may be promised about every value: the three kinds of error bound, and what each means for one array.
 
-A bound is what a user asks for; a `Limit` is what it comes to for given values, and what is checked. The two differ only
-for `Relative`, whose limit depends on the range of the whole array: it is resolved once, so that every chunk of the array
-is held to the same number, and an archive can say which one.
+A user asks for a bound; a `Limit` is its value for a given array, and is checked. The two differ only for `Relative`, whose
+limit depends on the range of the whole array: it is resolved once, so that every chunk of the array has the same limit, and
+an archive states it.
 
 Numbers stay float64 everywhere: a bound that went through float32 would be another one.
 """
@@ -22,6 +22,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
+from workbench.codecs.codec import Tolerance
 from workbench.errors import WorkbenchError
 
 
@@ -29,7 +30,7 @@ from workbench.errors import WorkbenchError
 class Limit:
     """The promise about each value of one array: |x - y| <= value or, when relative, |x - y| <= value * |x|.
 
-    Both are meant as real arithmetic on the stored numbers. A limit of zero means the same bits.
+    Both hold exactly, without rounding. A limit of zero means the same bits.
 
     >>> Limit("absolute", 1e-3)
     Limit(kind='absolute', value=0.001)
@@ -48,6 +49,11 @@ class Limit:
     def relative(self) -> bool:
         """Whether the limit is a share of each value."""
         return self.kind == "relative"
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """The error that a codec aims at to keep the limit."""
+        return Tolerance(relative=self.value) if self.relative else Tolerance(absolute=self.value)
 
 
 @dataclass(frozen=True)
@@ -156,7 +162,10 @@ def _number(name: str, given: Any, most: float) -> float:
     """A float that can bound an error."""
     if not isinstance(given, numbers.Real) or isinstance(given, bool | np.bool_):
         raise WorkbenchError(f"{name} must be a number; got {given!r}")
-    value = float(given)
+    try:
+        value = float(given)
+    except OverflowError:   # an integer or a fraction beyond the range of floats
+        value = math.inf
     if not (math.isfinite(value) and 0 <= value < most):
         below = "" if most == math.inf else f" and less than {most:g}"
         raise WorkbenchError(f"{name} must be finite, not negative{below}; got {value:g}")

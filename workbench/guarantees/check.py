@@ -1,8 +1,8 @@
 """Whether decoded values keep what was promised: the one place that decides it.
 
-The comparison is exact: |x - y| <= eb holds or not as it would in real arithmetic on the stored numbers, to the last bit
-and at both ends of the range (`kernels/bounds.cu` says how). A check that rounds would let a codec pass that breaks its
-bound by half a bit, or refuse one that does not; and then two checkers could disagree about the same archive.
+The comparison is exact: |x - y| <= eb is decided without rounding, to the last bit and at both ends of the range
+(`kernels/bounds.cu` says how). A check that rounds would accept a codec that breaks its bound by half a bit, or refuse one
+that does not, and two checkers could disagree about the same archive.
 
 Values without an error measure (NaN with its payload, infinities, masked values) must be bit-identical, and so must all
 values under a limit of zero. Integers are compared as integers (`whole_numbers.py`). In a periodic box the distance is the
@@ -32,7 +32,7 @@ class Check:
 
     The error is in the unit of the limit: of the values, or relative to each. It is rounded, but never to more than the
     limit of a promise that is kept. It is infinite where a value is missing (not finite, or masked) on either side and
-    other bits came back.
+    the bits differ.
     """
 
     broken: Array

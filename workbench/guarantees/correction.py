@@ -1,12 +1,12 @@
 """The values that a codec got wrong, as a list of corrections beside its bytes.
 
-A correction is an index and a bit pattern, so that it can bring back anything: the last bit, a NaN with its payload, a
-fill value of 1e35. What is stored of the pattern is how many representable numbers lie between the decoded value and the
-wanted one, which is little where the codec was nearly right. Where it was far off (or there is no number at all) that would
-be noise, and the pattern itself is stored instead: fill values are often equal, and then cost next to nothing.
+A correction is an index and a bit pattern, so that it can restore any value: the last bit, a NaN with its payload, a fill
+value of 1e35. A near correction stores how many representable numbers lie between the decoded value and the original, a
+small number where the codec was nearly right. A far one (also of a value that is no number) stores the pattern itself: fill
+values are often equal, and then take almost no room.
 
-Indices are stored as gaps. There is no separate form for "nearly all of them": all gaps are zero then, which pcodec packs
-into a few bytes.
+Indices are stored as deltas. Corrections of nearly all values need no form of their own: all deltas are zero then, which
+pcodec packs into a few bytes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """One chunk, encoded so that the promise about it holds, whatever the codec does.
 
-A codec aims; this decodes what it wrote, compares, and corrects what is broken. So the promise rests on the comparison
-(`check.py`) and on the correction (`correction.py`), neither of which knows a codec. A codec that raises, returns the wrong
-thing, or helps so little that all bits take less room is left out: the chunk is then stored exactly, and the figures say
-why. Either the promise holds or there is an error; never an archive that is wrong.
+A codec aims at a tolerance; its bytes are decoded here, the values compared, and those out of bounds corrected. So the
+promise rests on the comparison (`check.py`) and on the correction (`correction.py`), neither of which knows a codec. A
+codec that raises, returns an array of another shape, or needs more room than all bits is left out: the chunk is then stored
+exactly, and the figures say why. Either the promise holds or there is an error; never an archive that is wrong.
 
-What a chunk consists of is a dict of byte strings by tags of four letters: `sections.py` lists them.
+A chunk is a dict of byte strings by tags of four letters: `sections.py` lists them.
 """
 
 from __future__ import annotations

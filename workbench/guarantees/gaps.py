@@ -1,8 +1,8 @@
-"""Something smooth where there is no value, so that a codec is not disturbed by what it need not keep.
+"""Smooth values in place of NaN, infinities and masked values, which disturb codecs.
 
 A NaN makes some codecs crash and others lose its neighbours; a fill value of 1e35 makes most spend all their bits on the
-coast. The value before a gap is the cheapest guess there is. What is put in is never seen: those places are corrected, bit
-for bit, from the original.
+coast. The value before a gap is the cheapest guess. The inserted values never reach a reader: those places are corrected,
+bit for bit, from the original.
 """
 
 from __future__ import annotations

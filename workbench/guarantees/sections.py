@@ -12,4 +12,4 @@ EDIT = "edit"       # moves of particles, which keep their clusters
 PIN = "pin_"        # corrections of particles that get their original coordinates
 CHECKSUM = "dcrc"   # CRC-32 of the decoded values: tells when a codec decodes to something else than it once did
 
-ALL = (CODE, LOGS, FIX, SAME, BYTES, EDIT, PIN, CHECKSUM)
+INFORMATIVE = frozenset({CHECKSUM})   # sections on which no value depends: a part of a chunk can be decoded beside them
