@@ -192,6 +192,16 @@ def test_a_model_is_no_data(archive):
     assert_equal(rest, archive.decompress())
 
 
+def test_another_array_of_data_has_no_part_in_what_is_salvaged(archive):
+    other = encoding.encode_exactly("masses", np.arange(5000.0), (5000,))
+    layouts = [*(stored.layout for stored in archive.arrays.values()), other.layout]
+    entries = {**parts(archive), **documents_of(archive.attributes, layouts), **dict(other.entries())}
+    for spoiled in (entries, {**entries, "masses/c/0": b""}):
+        rest, damage = from_parts(spoiled).salvage()
+        assert_equal(rest, archive.decompress())
+        assert [found.where for found in damage] == [key for key in spoiled if spoiled[key] == b""]
+
+
 # Folders.
 
 def test_a_folder_that_lacks_files_is_opened_when_damaged_ones_are_taken(archive, tmp_path):

@@ -376,7 +376,7 @@ def test_a_codec_whose_bytes_differ_from_time_to_time_is_still_right():
     [
         ({"bound": 0.01}, "bound must be wb.Absolute"),
         ({"order": "any"}, "order must be 'keep' or 'free'; got 'any'"),
-        ({"chunk_values": 0}, "chunk_values must be at least 1; got 0"),
+        ({"chunk_values": 0}, "chunk_values must be a whole number, at least 1; got 0"),
         ({"codec": "sz33"}, "codec must be one of"),
         ({"keep": [1]}, r"keep of particles takes wb\.KeepClusters\(\.\.\.\); got 1"),
     ],

@@ -261,8 +261,10 @@ class Archive:
         left out instead. Lost values of a field are NaN and masked.
         """
         axes = 1 if self.kind == "particles" else len(self.data.layout.shape)
-        values, gone, damage = salvage(self._data_arrays, axes, DATA[self.kind])
-        others = [stored for name, stored in self.arrays.items() if name not in self._data_arrays]
+        names = ("positions", "velocities", "ids") if self.kind == "particles" else ("values", "mask")
+        data = {name: self.arrays[name] for name in names if name in self.arrays}
+        values, gone, damage = salvage(data, axes, DATA[self.kind])
+        others = [stored for name, stored in self.arrays.items() if name not in data]
         damage = [*self._damaged_documents(), *damage, *(found for stored in others for found in stored.damage())]
         if self.kind == "field":
             mask = values.get("mask", gone) | gone
