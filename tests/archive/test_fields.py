@@ -301,6 +301,6 @@ def test_metadata_that_no_archive_can_hold_is_refused_before_any_work(depth):
     for _ in range(depth):
         nested = {"deeper": nested}
     large = {"text": ["x" * 10**6] * 17}
-    for metadata, said in ((nested, "nested at most 64 deep"), (large, "must fit into 16,777,216 bytes")):
+    for metadata, said in ((nested, "nested at most 64 deep"), (large, "metadata must fit into 8,388,608 bytes")):
         with pytest.raises(WorkbenchError, match=said):
             wb.compress(wb.Field([1.0], metadata=metadata), wb.Absolute(1), progress=lambda *_: pytest.fail("too late"))

@@ -104,6 +104,7 @@ class Taught(codecs.Codec):
 
     id = "taught"
     title = "Differences from a template"
+    contained = True
     template: str = codecs.option("", "the template, as hexadecimal float64")
 
     def fitted(self, values, tolerance):

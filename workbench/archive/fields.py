@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from workbench import codecs
-from workbench.archive import document, encoding, provenance
+from workbench.archive import encoding, provenance
 from workbench.archive.archive import Archive
 from workbench.archive.encoding import Part, Task, layout_of
 from workbench.archive.request import Request, archive_of
@@ -27,7 +27,6 @@ def compress_field(field: Field, request: Request) -> Archive:
         _require_for_integers(field, request, chosen)
     if strangers := [kept for kept in request.keep if not isinstance(kept, Safeguard)]:
         raise WorkbenchError(f"keep of a field takes wb.Safeguard(...); got {strangers[0]!r}")
-    _require_metadata_fit(field)
     whole = any(kept.needs_neighbours for kept in request.keep)
     shape = field.shape if whole else _block_shape(field.shape, request.chunk_values or chosen.chunk_values)
     units = provenance.plain({"units": field.metadata["units"]} if field.metadata.get("units") is not None else {})
@@ -40,14 +39,6 @@ def compress_field(field: Field, request: Request) -> Archive:
         arrays.append(encoding.encode_exactly("mask", field.mask, shape))
     described: dict[str, Any] = {"kind": "field", "spacing": list(field.spacing), "name": field.name}
     return archive_of(arrays, described, chosen, field.metadata, request.notes)
-
-
-def _require_metadata_fit(field: Field) -> None:
-    """Refuse metadata that no archive can hold before any work is done."""
-    try:
-        document.to_bytes(provenance.plain(field.metadata))
-    except RecursionError:
-        raise WorkbenchError(f"the metadata must be nested at most {document.MOST_DEPTH} deep; it is deeper") from None
 
 
 def _require_for_integers(field: Field, request: Request, codec: Codec) -> None:
