@@ -27,7 +27,7 @@ from workbench.codecs.entropy import CodedIntegers
 from workbench.codecs.lattice_stream import CODERS, ORDERS, Stream
 from workbench.codecs.packing import PackedIntegers
 from workbench.errors import WorkbenchError
-from workbench.guarantees.sections import ALL, CHECKSUM, CODE, EDIT
+from workbench.guarantees.sections import BYTES, CHECKSUM, CODE, EDIT, FIX, LOGS, PIN, SAME
 
 Parts = dict[str, bytes]
 
@@ -42,6 +42,7 @@ STRANGE = [
     {"id": "pcodec"}, {"id": "bitround"}, {"id": "columns", "codec": {"id": "prequantised"}}, {"id": []},
     [1e300, 1e300, 1e300], [2**52, 2**52, 2**52], "x" * 5000,
 ]
+TAGS = (CODE, LOGS, FIX, SAME, BYTES, EDIT, PIN, CHECKSUM)
 BUILT_IN = ("lattice", "prequantised", "pcodec", "bitround", "columns")
 
 
@@ -89,7 +90,7 @@ def sections(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
         case 0 if len(found) > 1:
             del found[tag]
         case 1:
-            found[random.choice(ALL)] = found.pop(tag)
+            found[random.choice(TAGS)] = found.pop(tag)
         case 2:
             shape = tuple(random.choice([size, size, size + 1, 1, 5, 2 * size]) for size in shape)
         case _:
@@ -145,7 +146,7 @@ def arrays(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
         raise NoForgery from None
     values = _other_values(np.array(values), random)
     forged_chunk = exact_chunk(values)
-    return with_checksum_listed({**entries, key: forged_chunk}, key, bytes(unpack(forged_chunk, key).sections[CHECKSUM]))
+    return with_checksum_listed({**entries, key: forged_chunk.data}, key, forged_chunk.checksum)
 
 
 def transplants(entries: Parts, random: Random, victims: list[Victim]) -> Parts:

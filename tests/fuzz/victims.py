@@ -57,10 +57,14 @@ def _fields() -> Made:
     values[2, 3:8], values[5, 5] = 0, np.nan
     field = wb.Field(values, 0.5, "t", values > 80, {"units": "K", "a": [1]})
     plain = wb.Field(samples.field((40,)))
+    whole = wb.Field(np.rint(1000 * samples.field((9, 11))).astype(np.int16), mask=np.arange(99).reshape(9, 11) % 7 == 0)
+    large = wb.Field(np.array([-(2**63), 2**63 - 1, *range(30)]))
     return {
         "field": (field, wb.compress(field, wb.Absolute(0.1), "prequantised", chunk_values=60)),
         "logarithms": (field, wb.compress(field, wb.PointwiseRelative(0.01), "prequantised", chunk_values=60)),
         "bit rounding": (plain, wb.compress(plain, wb.Relative(0.01), "bitround")),
+        "integers": (whole, wb.compress(whole, wb.Absolute(3), chunk_values=50)),
+        "large integers": (large, wb.compress(large, wb.Absolute(0))),
         "exact": (plain, wb.compress(plain, wb.Absolute(0), "pcodec")),
     }
 
