@@ -286,10 +286,10 @@ class Archive:
         outcome = verification.outcome(self.certificate, found, originals)
         groups: dict[str, Any] = {}
         for promise in promised:
-            decoded = Particles(found["positions"].values(), self.box)
+            decoded = self._particles(found["positions"].values())
             groups |= clusters.require_fingerprint(promise, decoded)
             if "positions" in originals:
-                clusters.require_same_groups(promise, Particles(originals["positions"].values, self.box), decoded)
+                clusters.require_same_groups(promise, self._particles(originals["positions"].values), decoded)
         return verification.report(outcome, originals, groups, self.certificate)
 
     def _inspected(
@@ -354,7 +354,9 @@ class Archive:
         )]
         return np.concatenate(found)   # places rise, so that chunk by chunk is their order
 
-    def _particles(self, positions: np.ndarray, velocities: np.ndarray | None, ids: np.ndarray | None) -> Particles:
+    def _particles(
+        self, positions: np.ndarray, velocities: np.ndarray | None = None, ids: np.ndarray | None = None
+    ) -> Particles:
         handed_over = [array if array is None else backend.read_only(array) for array in (positions, velocities, ids)]
         return Particles(handed_over[0], self.box, handed_over[1], handed_over[2], self.attributes.get("metadata"))
 

@@ -51,7 +51,7 @@ def with_clusters(
     xp, layout = backend.namespace(particles.positions), positions.layout
     decoded = positions.decoded[0] if len(positions.decoded) == 1 else xp.concatenate(positions.decoded)
     given = particles.positions if order is None else ordering.gather_rows(particles.positions, order)
-    original = Particles(given, particles.box)
+    original = Particles(backend.read_only(given), particles.box)
     correction = keep_clusters(original, decoded, limit, promise, progress, layout.chunk_shape[0])
     chunks, ends, added = [], [], 0
     for index, chunk, reach in zip(layout.chunk_indices(), positions.chunks, positions.ends, strict=True):

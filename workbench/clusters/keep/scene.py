@@ -109,7 +109,7 @@ class Scene:
     @functools.cached_property
     def decoded_cells(self) -> list[SortedCells]:
         """The decoded particles before any move, for each linking length less the margin."""
-        decoded = Particles(self.decoded, self.original.box)
+        decoded = Particles(backend.read_only(self.decoded), self.original.box)
         return [SortedCells.of(decoded, length - self.margin) for length in self.lengths]
 
     @functools.cached_property
@@ -136,7 +136,8 @@ class Scene:
 
     def particles(self, index: Array | None = None) -> Particles:
         """The particles as they are now; all, or some."""
-        return Particles(self.current if index is None else self.current[index], self.original.box)
+        positions = self.current if index is None else self.current[index]
+        return Particles(backend.read_only(positions), self.original.box)
 
     def kernel(self, source: str, name: str) -> backend.Kernel:
         """A kernel for these positions."""
