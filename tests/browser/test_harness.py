@@ -16,7 +16,7 @@ from browser.latency import Latency, cell_to_picture, key_to_picture
 from browser.notebook_page import NotebookPage, eventually
 from browser.watch import Watch
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long   # tests of the tests: nothing of the package is in them
 Opened = tuple[NotebookPage, Watch]
 
 

@@ -302,7 +302,7 @@ def test_what_is_achieved_is_never_below_the_converse():
     check(1, 300, unequal=0.1)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_is_achieved_is_never_below_the_converse_in_ten_thousand_cases():
     check(2, 10_000, unequal=0.03)
 
