@@ -1,7 +1,7 @@
 """How the documentation is built: `make docs`.
 
-The notebooks become pages as they run, so that what a page shows is what the code does. Nothing in a page comes from
-another server, neither fonts nor scripts, so that it can be read from a disk and tells nobody who reads it.
+The notebooks are run for the build, so that pages show the results of the present code. A page loads nothing from another
+server, neither fonts nor scripts, so that it can be read offline and its readers are not tracked.
 """
 
 import inspect
@@ -15,7 +15,7 @@ from sphinx.application import Sphinx
 from workbench import __version__
 from workbench.codecs import Codec
 
-os.environ["LOSSBENCH_STATIC"] = "1"   # panels in notebooks show themselves as pictures: behind a page is no kernel
+os.environ["LOSSBENCH_STATIC"] = "1"   # panels in notebooks are shown as pictures: a page has no kernel
 
 project = "Lossbench"
 copyright = "the Lossbench authors. BSD-3-Clause"
@@ -32,13 +32,13 @@ html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
 
 myst_heading_anchors = 3
-nb_execution_mode = os.environ.get("LOSSBENCH_NOTEBOOKS", "force")   # "off" shows them without what they print
+nb_execution_mode = os.environ.get("LOSSBENCH_NOTEBOOKS", "force")   # "off" shows them as stored, without outputs
 nb_execution_timeout = 180
 nb_execution_in_temp = True
-nb_execution_show_tb = True   # of a cell that fails, which is a warning, and warnings are errors
+nb_execution_show_tb = True   # the traceback of a failed cell; it is a warning, and warnings are errors
 nb_merge_streams = True
-suppress_warnings = ["mystnb.unknown_mime_type"]   # HoloViews offers its plots in types that only JupyterLab knows, too
-nb_ipywidgets_js: dict[str, str] = {}   # would come from another server; panels are pictures here
+suppress_warnings = ["mystnb.unknown_mime_type"]   # HoloViews also emits types that only JupyterLab displays
+nb_ipywidgets_js: dict[str, str] = {}   # would be loaded from another server; panels are pictures here
 
 default_role = "literal"   # docstrings mark code by single backticks
 autodoc_member_order = "bysource"
@@ -48,7 +48,7 @@ copybutton_exclude = ".linenos, .gp, .go"
 
 
 def copy_notebooks(app: Sphinx, config: object) -> None:
-    """Put the notebooks among the pages, which is where Sphinx looks; by a link, theirs to each other would lead out."""
+    """Copy the notebooks to the pages, where Sphinx looks. Through a symlink, links between notebooks would leave docs/."""
     if app.srcdir == app.confdir:
         pages = Path(app.srcdir) / "notebooks"
         shutil.rmtree(pages, ignore_errors=True)
@@ -56,18 +56,18 @@ def copy_notebooks(app: Sphinx, config: object) -> None:
 
 
 def keep_bars(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    """The bars of |x| in docstrings, which reStructuredText takes for something else; those in code stay as they are."""
+    """Escape the bars of |x| in docstrings, which mark substitutions in reStructuredText; bars in code are unchanged."""
     for place, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
             lines[place] = re.sub(r"`[^`]*`|\|", lambda found: r"\|" if found[0] == "|" else found[0], line)
 
 
 def add_options(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    """The options of a codec, as its schema has them."""
+    """Add the options of a codec, from its schema, to its docstring."""
     if isinstance(thing, type) and issubclass(thing, Codec) and not inspect.isabstract(thing):
         for option, about in thing.schema()["properties"].items():
             if "title" not in about:
-                continue   # what a codec is wrapped around is no option
+                continue   # the inner codec of a wrapper is no option
             choices = f" ({', '.join(f'``{choice!r}``' for choice in about['enum'])})" if "enum" in about else ""
             lines.append(f"* ``{option}``: {about['title']}{choices}; default ``{about['default']!r}``")
         lines.append("")
