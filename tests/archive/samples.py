@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import zlib
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -13,8 +14,8 @@ import pytest
 
 import workbench as wb
 from workbench.archive import Archive, document
-from workbench.archive.layout import ROOT
-from workbench.archive.root import CONSOLIDATED, COPY
+from workbench.archive.key import COPY, ROOT
+from workbench.archive.root import CONSOLIDATED
 from workbench.archive.store import MemoryStore
 from workbench.codecs import registry
 from workbench.data.readers import open_file
@@ -120,7 +121,8 @@ def resealed(entries: dict[str, bytes], key: str, change: Any) -> dict[str, byte
     changed = document.sealed(described)
     if key == ROOT:
         copies = [name for name in entries if name.endswith(f"/{COPY}")]
-        return {**entries, **{name: document.to_bytes(changed) for name in (key, *copies)}}
+        data = document.to_bytes(changed)
+        return {**entries, key: data, **{name: zlib.compress(data) for name in copies}}
     found = {**entries, key: document.to_bytes(changed)}
     array = key.split("/")[0]
     return resealed(found, ROOT, lambda root: root[CONSOLIDATED]["metadata"].__setitem__(array, changed))

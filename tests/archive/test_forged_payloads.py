@@ -27,7 +27,7 @@ from workbench.codecs import CodecFailed
 from workbench.codecs.isolation import limits
 
 READER = """
-import json, resource, sys, time
+import json, pathlib, resource, sys, time
 import workbench as wb
 try:
     import zarr
@@ -55,7 +55,9 @@ for path in sys.argv[2:]:
     found.append(told)
 from workbench.codecs.isolation import decoders
 decoders.end_all()
-memory = [resource.getrusage(who).ru_maxrss / 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+# Not ru_maxrss of this process, which begins with the memory of the process that started it.
+own = int(pathlib.Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
+memory = [own / 1024, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024]
 print(json.dumps({"found": found, "memory": memory}))
 """
 ZARR = importlib.util.find_spec("zarr") is not None

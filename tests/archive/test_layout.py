@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from workbench.archive import document
 from workbench.archive.frame import Damaged, pack
-from workbench.archive.layout import DTYPES, ROOT, ArrayLayout, read_chunk, require_plausible
+from workbench.archive.key import ROOT
+from workbench.archive.layout import DTYPES, ArrayLayout, read_chunk, require_plausible
 from workbench.archive.recognition import is_archive
 from workbench.archive.root import group_metadata, read_root
 from workbench.archive.store import DirectoryStore, MemoryStore

@@ -16,7 +16,7 @@ from archive.samples import assert_equal, assert_same_bits, parts
 from workbench import codecs
 from workbench.archive import encoding, request
 from workbench.archive.encoding import Part, Task, layout_of
-from workbench.archive.layout import ROOT
+from workbench.archive.key import ROOT
 from workbench.archive.region import REMEMBERED
 from workbench.archive.writing import Draft
 from workbench.guarantees import Limit

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import zlib
 
 import numpy as np
 import pytest
@@ -398,8 +399,9 @@ def test_a_certificate_that_was_edited_is_refused(tmp_path):
     path = snapshot()[1].save(tmp_path / "some.zarr")
     text = (path / "zarr.json").read_text()
     assert '"eb":0.01' in text
-    for name in ("zarr.json", "positions/root.json"):
-        (path / name).write_text(text.replace('"eb":0.01', '"eb":0.001'))
+    edited = text.replace('"eb":0.01', '"eb":0.001').encode()
+    for name, data in (("zarr.json", edited), ("positions/root.json.z", zlib.compress(edited))):
+        (path / name).write_bytes(data)
         archive = open_file(path) if name == "zarr.json" else None
         assert archive is None or archive.certificate["positions"].bound == BOUND   # by the copy
     with pytest.raises(GuaranteeBroken, match=r"zarr\.json fails its checksum: it was damaged, or changed"):

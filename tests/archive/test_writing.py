@@ -13,7 +13,7 @@ import zipfile
 import pytest
 
 from workbench.archive import document, placing
-from workbench.archive.layout import ROOT
+from workbench.archive.key import ROOT
 from workbench.archive.root import group_metadata, read_root
 from workbench.archive.store import open_store
 from workbench.archive.writing import Draft, write

@@ -6,7 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from workbench.archive.frame import Damaged, pack
-from workbench.archive.layout import DTYPES, ROOT, read_chunk
+from workbench.archive.key import ROOT
+from workbench.archive.layout import DTYPES, read_chunk
 from workbench.archive.root import read_root
 from workbench.archive.store import open_store
 from workbench.archive.writing import write

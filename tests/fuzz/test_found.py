@@ -13,6 +13,7 @@ from fuzz.uses import used
 from fuzz.victims import Victim
 from workbench.archive import document
 from workbench.archive.frame import pack, unpack
+from workbench.archive.root import CONSOLIDATED
 from workbench.clusters.keep.edits import Edits
 from workbench.codecs import get
 from workbench.codecs.entropy import CodedIntegers
@@ -100,8 +101,8 @@ def test_an_array_that_belongs_to_another_kind_of_archive():
     made = victim()
     field = wb.compress(samples.field((12, 13)), wb.Absolute(0.1), "prequantised")
     added = {key: data for key, data in samples.parts(field).items() if key.startswith("values/")}
-    seal = document.from_bytes(added["values/zarr.json"], "values")["attributes"][document.SEAL]
-    root = lambda described: described["attributes"]["arrays"].__setitem__("values", seal)   # noqa: E731
+    values = document.from_bytes(added["values/zarr.json"], "values")
+    root = lambda described: described[CONSOLIDATED]["metadata"].__setitem__("values", values)   # noqa: E731
     outcome, findings = used(made, resealed({**made.entries, **added}, "zarr.json", root))
     assert findings == []
     assert outcome == "confirmed"

@@ -178,7 +178,7 @@ def test_what_does_not_vary_costs_nothing_and_is_no_sample():
     assert not found.bits[:, :5].any()
     assert not found.residuals[:, :5].any()
     assert np.isnan(found.bits[3, 7])
-    with pytest.raises(WorkbenchError, match="region 0 has none, and values from"):
+    with pytest.raises(WorkbenchError, match="region 0 has variance 0 and values from"):
         innovations(values, labels, [Autoregressive(0.0, (0.0, 0.0))] * 2)
 
 

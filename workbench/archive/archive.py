@@ -23,7 +23,8 @@ from workbench.archive import verify as verification
 from workbench.archive.certificate import Certificate
 from workbench.archive.contents import DATA, DATA_ARRAYS, curve_from, missing_arrays, require_consistent
 from workbench.archive.frame import Damaged
-from workbench.archive.layout import ROOT, require_plausible
+from workbench.archive.key import ROOT
+from workbench.archive.layout import require_plausible
 from workbench.archive.reading import StoredArray
 from workbench.archive.root import read_root
 from workbench.archive.salvage import salvage

@@ -24,6 +24,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+from workbench.archive.key import is_document
 from workbench.errors import GuaranteeBroken, WorkbenchError
 
 MAGIC = b"LBC1"
@@ -53,7 +54,7 @@ class Damaged(GuaranteeBroken):
         self.reason = reason
 
     def __str__(self) -> str:
-        if self.where.endswith(".json"):
+        if is_document(self.where):
             return f"document {self.where} is damaged: {self.reason} (what does not depend on it can still be read)"
         return f"chunk {self.where} is damaged: {self.reason} (the other chunks can still be read)"
 

@@ -9,6 +9,9 @@ from workbench.errors import WorkbenchError
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 _MOST_CHARACTERS = 512
 
+ROOT = "zarr.json"      # the document of a group or an array
+COPY = "root.json.z"    # the second copy of the root, deflated, in the folder of the data
+
 
 def require_key(key: str) -> str:
     """The key itself, if it is a relative path of plain names.
@@ -25,6 +28,15 @@ def require_key(key: str) -> str:
             f"'-' or '.'; got {shown}"
         )
     return key
+
+
+def is_document(key: str) -> bool:
+    """Whether a document stands under this key, and no chunk.
+
+    >>> is_document("positions/zarr.json"), is_document("positions/c/0/0")
+    (True, False)
+    """
+    return key.rsplit("/", 1)[-1] in (ROOT, COPY)
 
 
 def is_key(key: str) -> bool:

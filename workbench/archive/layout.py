@@ -18,10 +18,10 @@ import numpy as np
 
 from workbench.archive import document as json_document
 from workbench.archive.frame import HINT, MOST_DIMENSIONS, MOST_VALUES, Damaged, shape_of
+from workbench.archive.key import ROOT
 from workbench.archive.store import Store
 from workbench.errors import WorkbenchError
 
-ROOT = "zarr.json"
 ROLE = "lossbench:role"   # the attribute of an array that says what it is for
 ROLES = ("data", "index", "model")
 INDEXES = ("extents", "permutation")   # the arrays of format 1 that are not data; it states no roles

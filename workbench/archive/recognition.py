@@ -11,9 +11,9 @@ from pathlib import Path
 
 from workbench.archive import document
 from workbench.archive.frame import MAGIC
-from workbench.archive.layout import ROOT
+from workbench.archive.key import COPY, ROOT
 from workbench.archive.members import LOCAL_HEADER, LOCAL_SIGNATURE
-from workbench.archive.root import COPY
+from workbench.archive.root import document_of
 
 _MOST = document.MOST_BYTES + 1
 _LONGEST_NAME = 600
@@ -36,7 +36,7 @@ def _folder(place: Path) -> bool:
     for found in (place / ROOT, *place.glob(f"*/{COPY}")):
         if found.is_file():
             with found.open("rb") as file:
-                if _is_root(file.read(_MOST)):
+                if _is_root(file.read(_MOST), found.name):
                     return True
     return False
 
@@ -46,7 +46,7 @@ def _zip_file(place: Path) -> bool:
     try:
         with zipfile.ZipFile(place) as opened:
             for name in (ROOT, *(name for name in opened.namelist() if name.count("/") == 1 and name.endswith(f"/{COPY}"))):
-                if name in opened.namelist() and _is_root(opened.open(name).read(_MOST)):
+                if name in opened.namelist() and _is_root(opened.open(name).read(_MOST), name):
                     return True
     except Exception:   # the central directory or a member is damaged
         return _begins_with_part(place)
@@ -63,8 +63,8 @@ def _begins_with_part(place: Path) -> bool:
     return name.endswith(f"/{COPY}".encode()) or start[LOCAL_HEADER.size + name_length + extra_length :].startswith(MAGIC)
 
 
-def _is_root(data: bytes) -> bool:
+def _is_root(data: bytes, name: str) -> bool:
     try:
-        return document.is_sealed(document.from_bytes(data, ROOT))
+        return document.is_sealed(document_of(data, name))
     except ValueError:   # no JSON at all
         return False

@@ -1,8 +1,8 @@
 """The root of an archive: what it is and promises, the documents of all its arrays, and a second copy of both.
 
 One damaged byte in a document must not cost more than that document. So the root carries the documents of the arrays, in
-the form that Zarr calls consolidated metadata, and the same bytes stand a second time in the folder of the data, under a
-name that Zarr ignores. A reader takes the first root that is whole. The arrays' own documents are there for plain Zarr;
+the form that Zarr calls consolidated metadata. The same bytes stand a second time, deflated, in the folder of the data,
+under a name that Zarr ignores. A reader takes the first root that is whole. The arrays' own documents are for plain Zarr;
 they are compared with the root when the archive is checked.
 
 Archives of format 1 have one root without the documents, which names the arrays with the checksum of each document.
@@ -10,17 +10,18 @@ Archives of format 1 have one root without the documents, which names the arrays
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from workbench.archive import document
 from workbench.archive.frame import HINT, Damaged
-from workbench.archive.layout import ROOT, ArrayLayout
+from workbench.archive.key import COPY, ROOT
+from workbench.archive.layout import ArrayLayout
 from workbench.archive.store import Store
 from workbench.errors import GuaranteeBroken, WorkbenchError
 
-COPY = "root.json"                  # the name of the copy, in the folder of the first array
 COPY_AT = "lossbench:copy"          # the attribute that holds its key
 CONSOLIDATED = "consolidated_metadata"
 ARRAYS = "arrays"                   # in format 1, the attribute that names the arrays
@@ -70,7 +71,7 @@ def documents_of(attributes: Mapping[str, Any], layouts: Sequence[ArrayLayout]) 
     root = group_metadata(attributes, layouts)
     data = document.to_bytes(root)
     arrays = {f"{layout.name}/{ROOT}": document.to_bytes(layout.metadata()) for layout in layouts}
-    copy = {root["attributes"][COPY_AT]: data} if layouts else {}
+    copy = {root["attributes"][COPY_AT]: zlib.compress(data, 9)} if layouts else {}
     return {**copy, **arrays, ROOT: data}
 
 
@@ -109,7 +110,21 @@ def read_document(store: Store, key: str) -> dict[str, Any]:
     """The JSON document at a key."""
     if (size := store.size(key)) > document.MOST_BYTES:
         raise WorkbenchError(f"{key} must have at most {document.MOST_BYTES:,} bytes; it has {size:,}")
-    return document.from_bytes(store.read(key), key)
+    return document_of(store.read(key), key)
+
+
+def document_of(data: bytes, key: str) -> dict[str, Any]:
+    """The JSON document in these bytes: plain or, under the key of a copy, deflated."""
+    if key.rsplit("/", 1)[-1] != COPY:
+        return document.from_bytes(data, key)
+    inflater = zlib.decompressobj()
+    try:
+        inflated = inflater.decompress(data, document.MOST_BYTES + 1)
+    except zlib.error as error:
+        raise WorkbenchError(f"{key} cannot be inflated ({error}): copy or download it again") from None
+    if not inflater.eof or inflater.unused_data:
+        raise WorkbenchError(f"{key} must be one deflated document of at most {document.MOST_BYTES:,} bytes: it is damaged")
+    return document.from_bytes(inflated, key)
 
 
 def _described(
@@ -170,7 +185,7 @@ def _difference(store: Store, key: str, expected: bytes) -> str | None:
         return error.reason
     except WorkbenchError as error:
         return str(error)
-    if found == document.from_bytes(expected, key):
+    if found == document_of(expected, key):
         return None
     return "it is not the document that was written with this archive"
 

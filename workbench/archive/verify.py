@@ -16,6 +16,7 @@ import numpy as np
 from workbench import backend
 from workbench.archive.certificate import Certificate, Promise
 from workbench.archive.frame import Damaged
+from workbench.archive.key import is_document
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.reading import Index, StoredArray
 from workbench.backend import Array
@@ -84,7 +85,7 @@ def require_undamaged(damage: Sequence[Damaged], arrays: Mapping[str, StoredArra
     chunks = sum(stored.layout.chunk_count for stored in arrays.values())
     listed = "; ".join(f"{found.where}: {found.reason}" for found in damage[:LISTED])
     more = f"; and {len(damage) - LISTED} more" if len(damage) > LISTED else ""
-    documents = sum(found.where.endswith(".json") for found in damage)
+    documents = sum(is_document(found.where) for found in damage)
     what = [f"{len(damage) - documents:,} of {chunks:,} chunks are damaged"] if len(damage) > documents else []
     what += [f"{documents:,} documents are damaged"] if documents else []
     raise GuaranteeBroken(f"{' and '.join(what)}, and the others can still be read: {listed}{more}")

@@ -21,10 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from workbench.archive.key import is_key, require_key
-from workbench.archive.layout import ROOT
+from workbench.archive.key import COPY, ROOT, is_key, require_key
 from workbench.archive.placing import flush, on_disk, partial_of, remove, require_free, take_name, target_of
-from workbench.archive.root import COPY
 from workbench.archive.suffix import require_suffix
 from workbench.errors import WorkbenchError
 
@@ -101,8 +99,8 @@ class Draft:
 def in_order(keys: Iterable[str]) -> list[str]:
     """Keys in the order in which a zip file holds them: the copy of the root first, the root last.
 
-    >>> in_order(["zarr.json", "a/zarr.json", "a/c/0", "a/root.json"])
-    ['a/root.json', 'a/c/0', 'a/zarr.json', 'zarr.json']
+    >>> in_order(["zarr.json", "a/zarr.json", "a/c/0", "a/root.json.z"])
+    ['a/root.json.z', 'a/c/0', 'a/zarr.json', 'zarr.json']
     """
     return sorted(keys, key=lambda key: (key == ROOT, not key.endswith(f"/{COPY}"), key))
 

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from workbench.archive.document import from_bytes, unsealed
-from workbench.archive.layout import ROOT
+from workbench.archive.key import ROOT
 from workbench.archive.store import open_store
 from workbench.errors import GuaranteeBroken, WorkbenchError
 
 _HEADER = struct.Struct("<4s22xHH")   # of the first member of a zip file
-_MEMBER = re.compile(rb"\w+/(c/[0-9/]+|\w+\.json)|zarr\.json")
+_MEMBER = re.compile(rb"\w+/(c/[0-9/]+|zarr\.json|root\.json\.z)|zarr\.json")
 _OURS = b"lossbench"
 _MOST_BYTES = 2**24
 

@@ -25,7 +25,7 @@ def panel() -> Any:
 
 
 def test_fields_are_shown_where_to_go() -> None:
-    with pytest.raises(WorkbenchError, match=r"for fields there is wb\.lab\.bounds"):
+    with pytest.raises(WorkbenchError, match=r"use wb\.lab\.bounds"):
         wb.lab.clusters(wb.Field(np.zeros(8)))   # type: ignore[arg-type]
 
 
