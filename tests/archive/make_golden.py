@@ -21,7 +21,7 @@ from workbench.archive import Archive
 
 FOLDER = Path(__file__).with_name("golden")   # of format 1; those of later formats stand in folders below it
 FORMAT_2 = FOLDER / "format-2"                # of the same recipes, so that they decode to the same values
-AGAIN = ("lattice-free", "clusters-keep", "prequantised")
+AGAIN = ("lattice-free", "lattice-pcodec", "prequantised")
 FINE, COARSE = wb.Absolute(0.01), wb.Absolute(0.5)
 
 
