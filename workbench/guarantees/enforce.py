@@ -123,7 +123,7 @@ def decoded_permutation(codec: Codec, sections: Sections, values: Array, limit: 
     except WorkbenchError:
         raise
     except Exception as error:
-        raise CodecFailed(f"{codec.id} could not give the permutation of the points: {type(error).__name__}: {error}") from error
+        raise CodecFailed(f"{codec.id} could not give the order of the points: {type(error).__name__}: {error}") from error
     if not is_permutation:
         raise CodecFailed(f"{codec.id} must give a permutation of {count:,} points; got something else")
     return permutation
