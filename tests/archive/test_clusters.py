@@ -472,7 +472,7 @@ def test_an_original_within_the_bound_but_with_other_groups_does_not_pass():
             if (brute_force_labels(other, LENGTH) == labels).all():
                 assert archive.verify(other).passed
                 continue
-            with pytest.raises(GuaranteeBroken, match="the groups of this original are not those"):
+            with pytest.raises(GuaranteeBroken, match="the groups of this original differ from those"):
                 archive.verify(other)
 
 
@@ -551,7 +551,7 @@ def test_edits_that_were_taken_out_are_noticed(order):
     forged = with_chunk(archive, key, sections, trusted=True)
     assert forged.damage() == []
     for given_original in (None, original):
-        with pytest.raises(GuaranteeBroken, match=r"the groups of the decoded particles at linking length .* are not"):
+        with pytest.raises(GuaranteeBroken, match=r"the groups of the decoded particles at linking length .* differ"):
             forged.verify(given_original)
 
 

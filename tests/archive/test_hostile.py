@@ -247,7 +247,7 @@ def test_a_curve_of_other_dimensions_is_refused_before_any_kernel_sees_it():
     changes = [{"origin": [0.0, 0.0]}, {"last": [1, 1]}, {"last": [2**60] * 3}, {"top": ["1", "2", "3"]}, {"step": 0}]
     for change in changes:
         entries = resealed(parts(archive), "zarr.json", lambda root, c=change: root["attributes"]["curve"].update(c))
-        with pytest.raises(WorkbenchError, match="along which curve"):
+        with pytest.raises(WorkbenchError, match="the curve along which"):
             from_parts(entries).permutation(original)
 
 
