@@ -1,17 +1,17 @@
-// Where decoded values break what was promised, decided exactly: as real arithmetic on the stored numbers would.
+// Where decoded values break the promise, decided exactly, without rounding.
 //
-// Rounding is monotone: if the rounded difference is less than the rounded bound, so is the difference itself, and the
-// same for more. Only when the two are equal does the comparison need what rounding took away, which is then computed
-// without error. So the common case is one subtraction and one comparison, and the last bit is right all the same.
+// Rounding is monotone: if the rounded difference is less (greater) than the rounded bound, so is the difference itself.
+// Only when the two are equal does the comparison need the rounding errors, which are then computed exactly. So the common
+// case is one subtraction and one comparison, and the decision is still exact.
 #include "portable.cuh"
 
-// A number as the double nearest to it and the rest, which is again a double: nothing is lost.
+// A number as the double nearest to it and the rest, which is again a double: an exact pair.
 struct Exact {
     double nearest, rest;
 };
 
 struct Promise {
-    double limit;    // 0: the same bits
+    double limit;    // 0: bit-identical
     i32 relative;    // the limit is a share of the size of the original value
     double period;   // 0: not periodic
 };
@@ -53,7 +53,7 @@ DEVICE double size_of(double x) { return x < 0 ? -x : x; }
 DEVICE bool is_finite(double x) { return x - x == 0; }
 DEVICE bool at_most(Exact a, Exact b) { return a.nearest < b.nearest || (a.nearest == b.nearest && a.rest <= b.rest); }
 
-// |x - y|. Adding the smaller to the larger, no step but the first can round, overflow or underflow.
+// |x - y|. When the smaller is added to the larger, only the first step can round, overflow or underflow.
 DEVICE Exact distance(double x, double y)
 {
     const bool x_is_larger = size_of(x) >= size_of(y);
@@ -79,7 +79,7 @@ DEVICE Exact product(double a, double b)
 }
 
 // |x - y| <= share * |x| where both sides round to the same double. Then share is at least 2^-55 and y is between 2^-55 |x|
-// and 2 |x|, so that a power of two brings all of them, without loss, to where the halves of a product exist.
+// and 2 |x|, so that a power of two scales all of them, without loss, into the range where the halves of a product exist.
 DEVICE bool near_enough(double x, double y, double share)
 {
     const double scale = size_of(x) < 0x1p-500 ? 0x1p500 : size_of(x) > 0x1p500 ? 0x1p-600 : 1.0;
@@ -95,7 +95,7 @@ DEVICE bool near_around(double x, double y, Promise promise)
 
 DEVICE bool inside(double y, double period) { return period == 0 || (y >= 0 && y < period); }
 
-// What is promised about one value, where the rounded difference alone does not show that it is kept.
+// Whether the promise about one value is kept, where the rounded difference alone does not show it.
 DEVICE bool kept_after_all(real x, real y, Promise promise, double apart, double allowed)
 {
     if (!is_finite(x)) return same_bits(x, y);
@@ -107,7 +107,8 @@ DEVICE bool kept_after_all(real x, real y, Promise promise, double apart, double
     return promise.period != 0 && near_around(x, y, promise);
 }
 
-// The error of a value that is not nearly right; infinite where only the same bits would do, or where there is no value.
+// The error of a value that fails the fast test; infinite where bits must be identical and differ, or where a value is
+// missing.
 DEVICE double large_error(real x, real y, double apart, bool relative)
 {
     if (!is_finite(x)) return same_bits(x, y) ? 0 : infinity();
@@ -115,8 +116,8 @@ DEVICE double large_error(real x, real y, double apart, bool relative)
     return apart == 0 ? 0 : relative ? apart / size_of(x) : apart;
 }
 
-// Whether the promise about one value is kept, and how far the value is off in the unit of the limit: rounded, but never
-// to more than the limit where it is kept.
+// Whether the promise about one value is kept, and its error in the unit of the limit: rounded, but never to more than the
+// limit where it is kept.
 DEVICE bool kept(real x, real y, Promise promise, double* error)
 {
     const double size = size_of(x), apart = size_of((double)x - (double)y);
@@ -132,8 +133,8 @@ DEVICE bool kept(real x, real y, Promise promise, double* error)
 
 static const i32 RUN = 96;   // a multiple of 1, 2 and 3 axes
 
-// Whether a run of values plainly keeps an absolute promise, as nearly all do, and the largest error. No value is looked at
-// twice or branched on, so that a processor can take several at once.
+// The fast path: whether the rounded differences alone show that a run of values keeps an absolute promise, as nearly all
+// do, and the largest error. There are no branches on values, so that a processor can take several at once.
 DEVICE bool plain_run(const real* original, const real* decoded, double limit, const double* lowest, const double* below,
                       double* most)
 {
@@ -164,7 +165,7 @@ KERNEL(count_broken)(i64 chunks, i64 n, const real* original SIZE(n), const real
             const double length = period[(begin + j) % axes];
             lowest[j] = length > 0 ? 0 : -infinity();
             below[j] = length > 0 ? length : infinity();
-            runs = !(length > 0 && 2 * limit >= length);   // or the way round the box could be shorter
+            runs = !(length > 0 && 2 * limit >= length);   // or the distance across the face could be shorter
         }
         i32 axis = (i32)(begin % axes);
         for (i64 i = begin; i < end;) {

@@ -1,4 +1,4 @@
-// Moves that are stored beside decoded positions: making them, and what can be told of them beforehand.
+// Moves that are stored beside decoded positions: applying them, and their contexts, which a decoder can compute.
 #include "portable.cuh"
 #include "space.cuh"
 #include "moves.cuh"
@@ -17,13 +17,13 @@ KERNEL(move_particles)(i64 n, const i32* index SIZE(n), const u16* rank SIZE(n),
     }
 }
 
-// What a decoder can tell, without searching, about how likely a particle has been moved, and where to: whether one of the
-// particles beside it in the file is just about a linking length away, and how near the nearest of them is.
+// Side information that a decoder has, without a neighbour search, on whether and where a particle was moved: whether one of
+// the particles beside it in the file is about a linking length away, and how near the nearest of them is.
 static const i32 BESIDE = 8, RING = 16;
 static const double NOBODY = 1e300;   // the distance to particles that do not exist
-static const i32 STEPS = 5;   // of how far a distance is from a linking length, in bounds, and of its share of the length
+static const i32 STEPS = 5;   // of the difference of distance and linking length, in bounds, and of their ratio
 
-// Particles of a chunk of the file, from the first on; `off` is how far from a linking length their distance is.
+// Pairs of particles beside each other in a chunk of the file; `off` is how far their distance is from a linking length.
 struct Beside {
     double squared[RING][BESIDE], off[RING][BESIDE];   // from particle i to i + 1 + o, at row i & (RING - 1)
 };
@@ -47,8 +47,8 @@ DEVICE void look_ahead(const real* position, i64 i, i64 last, const Space& space
     }
 }
 
-// The direction in which a particle would go if it had to be farther from a partner that is nearer than a linking length, or
-// nearer to one that is not: along the axis where the two are farthest apart.
+// The direction of a move away from a partner that is nearer than a linking length, or towards one that is not: along the
+// axis where the two are farthest apart.
 DEVICE u8 direction(const real* here, const real* partner, const Space& space, bool closer)
 {
     double longest = 0;
@@ -69,9 +69,9 @@ DEVICE i32 steps_up_to(double value, const double* thresholds)
     return count;
 }
 
-// How near: the least squared distance, in squares of the largest linking length. How far from one: the least difference of
-// squared distance and squared linking length b, over 2 b times the bound. Both thresholds rise. Particles of several chunks
-// of the file do not see each other.
+// Nearness is the least squared distance, in squares of the largest linking length. The miss is the least difference of
+// squared distance and squared linking length b, over 2 b times the bound. Both lists of thresholds increase. Only particles
+// of the same chunk of the file are compared.
 KERNEL(surmise)(i64 runs, i64 n, i64 chunk, const real* position SIZE(n * D), const double* periods SIZE(D), i64 lengths,
                 const double* length SIZE(lengths), double bound, const double* misses SIZE(5),
                 const double* shares SIZE(5), u8* context SIZE(n), u8* forward SIZE(n))

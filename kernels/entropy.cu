@@ -1,10 +1,10 @@
-// An entropy coder for integers whose sizes change slowly: gaps along a curve, steps along a path.
+// An entropy coder for integers whose sizes change slowly: deltas along a curve or along a path.
 //
 // The size of a number (its bit length and the bits after the leading one, with its sign) is a symbol, coded by range asymmetric
-// numeral systems (rANS) with a table of frequencies; the bits below are stored as they are. Which table depends on the sizes of
-// the numbers before: two moving averages of log2, a fast one and a slow one, and, where an item has several components, the
-// sizes of those of its components that came first. Blocks are independent, so they are coded side by side and any of them
-// can be read alone. All arithmetic is in integers.
+// numeral systems (rANS) with a table of frequencies; the bits below are stored as they are. The choice of table (the
+// context) depends on the sizes of the numbers before: a fast and a slow moving average of log2 and, where an item has
+// several components, the sizes of its earlier components. Blocks are independent, so they are coded in parallel and any of
+// them can be read alone. All arithmetic is in integers.
 #include "portable.cuh"
 
 static const i32 SYMBOLS = 256;
@@ -24,7 +24,7 @@ DEVICE i32 symbol_of(u64 value, i32 signs)
     return length < 3 ? (i32)size : 4 * (length - 2) + (i32)(size >> (length - 3) & 3);
 }
 
-// How many bits of a magnitude stand below its symbol.
+// The number of bits of a magnitude below its symbol.
 DEVICE i32 bits_below(i32 symbol) { return symbol < 8 ? 0 : symbol / 4 - 1; }
 
 DEVICE u64 value_of(i32 symbol, i32 signs, u64 below)
@@ -53,7 +53,7 @@ DEVICE Levels levels_at(i32 octave)
     return levels;
 }
 
-// The row of the table for component `c`: what its own past says, averaged with the components that came before it.
+// The row of the table for component `c`: the averages of its own past, averaged with the earlier components of the item.
 DEVICE i32 context_of(const Levels* levels, i32 c, i32 lowest, i32 highest)
 {
     const i32 own = (levels->of[c].fast + levels->of[c].slow) >> 1;
@@ -74,7 +74,7 @@ DEVICE void follow(Levels* levels, i32 c, i32 components, u64 magnitude)
 
 // In all kernels `n` counts numbers, and a block is a whole number of items of `components` numbers each.
 
-// code[i] = context * SYMBOLS + symbol, and how many bits below the symbols each block has.
+// code[i] = context * SYMBOLS + symbol, and the number of bits below the symbols in each block.
 KERNEL(classify)(i64 blocks, i64 n, i64 block, i32 components, i32 signs, const u64* value SIZE(n), i32 octave, i32 lowest,
                  i32 highest, u16* code SIZE(n), i64* bits SIZE(blocks))
 {
@@ -126,7 +126,7 @@ KERNEL(encode_symbols)(i64 blocks, i64 n, i64 block, const u16* code SIZE(n), co
     }
 }
 
-// The words of each block, moved from the end of its slot to where they belong.
+// The words of each block, moved from the end of its slot to their final place.
 KERNEL(gather_words)(i64 blocks, i64 room, const u16* words SIZE(blocks * room), const i64* used SIZE(blocks),
                      const i64* first SIZE(blocks + 1), u16* out SIZE(LAST(first)))
 {
@@ -212,7 +212,7 @@ KERNEL(decode_symbols)(i64 blocks, i32 components, i32 signs, const i64* chosen 
     }
 }
 
-// The symbols of all blocks, where the contexts are known beforehand. As above, damaged words give wrong symbols, no more.
+// The symbols of all blocks, with contexts known beforehand. As above, damaged words only give wrong symbols.
 KERNEL(decode_known)(i64 blocks, i64 n, i64 block, const u8* context SIZE(n), i32 symbols,
                      const i64* word_first SIZE(blocks + 1), const u16* words SIZE(LAST(word_first)),
                      const u32* frequency SIZE(>= symbols), const u32* start SIZE(frequency), u8* symbol SIZE(n))

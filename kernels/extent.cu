@@ -1,7 +1,7 @@
 // The smallest and largest coordinate along each axis, whether all of them are finite, and which lie in a given space.
 #include "portable.cuh"
 
-// A coordinate that is not finite makes both ends of its axis NaN: nothing else has to look for it again.
+// A coordinate that is not finite makes both ends of its axis NaN, so it need not be searched for again.
 KERNEL(extent)(i64 chunks, i64 n, const real* position SIZE(n * D), real* lower SIZE(chunks * D),
                real* upper SIZE(chunks * D))
 {
@@ -21,7 +21,7 @@ KERNEL(extent)(i64 chunks, i64 n, const real* position SIZE(n * D), real* lower 
     }
 }
 
-// Which positions lie in lower <= x < upper along each axis; those that were marked before stay so.
+// Which positions lie in lower <= x < upper along each axis; earlier marks are kept.
 KERNEL(mark_inside)(i64 n, const real* position SIZE(n * D), const double* lower SIZE(D), const double* upper SIZE(D),
                     u8* inside SIZE(n))
 {

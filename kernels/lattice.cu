@@ -1,7 +1,7 @@
 // Positions as cells of a lattice, cells as keys along a Morton curve, and back.
 //
 // A cell's number along an axis has up to 52 bits; a key has room for 21 (31 in two dimensions). The `shift` lowest bits that
-// do not fit travel beside it: at that depth they are noise. A decoded position is the middle of its cell, in float64,
+// do not fit are stored separately: at that depth they are noise. A decoded position is the middle of its cell, in float64,
 // rounded once to the type of the positions.
 #include "portable.cuh"
 
@@ -74,7 +74,7 @@ KERNEL(cells_to_keys)(i64 n, const real* position SIZE(n * D), const double* ori
     }
 }
 
-// What a key has no room for: the lowest `shift` bits of every axis, one number each.
+// The lowest `shift` bits of every axis, which do not fit into a key, one number each.
 KERNEL(low_bits)(i64 n, const real* position SIZE(n * D), const double* origin SIZE(D), double cells_per_length,
                  const i64* last SIZE(D), i32 shift, u64* low SIZE(n * D))
 {
@@ -97,7 +97,7 @@ KERNEL(keys_to_positions)(i64 n, const u64* key SIZE(n), const u64* low SIZE(n *
         }
 }
 
-// The gap from each key to the one before; the first key of a block starts anew.
+// The delta from the previous key to each key; 0 at the first key of a block.
 KERNEL(key_gaps)(i64 n, i64 block, const u64* key SIZE(n), u64* gap SIZE(n))
 {
     FOR_EACH(i, n) gap[i] = i % block ? key[i] - key[i - 1] : 0;
@@ -114,9 +114,9 @@ KERNEL(count_descents)(i64 chunks, i64 n, const u64* key SIZE(n), i64* descents 
     }
 }
 
-// Whether a stretch of the curve, from key to key, comes through a box of cells, given by the keys of its lowest and highest
-// corner. Looks for the first key of the box that is not before the stretch (Tropf and Herzog, 1981): walks down the bits,
-// narrows the box to the half that can still hold it, and remembers the other half when that comes later on the curve.
+// Whether a key range of the curve intersects a box of cells, given by the keys of its lowest and highest corner. Finds the
+// first key of the box that is not before the range, the BIGMIN of Tropf and Herzog (1981): walks down the bits, narrows the
+// box to the half that can still hold it, and stores the first key of the other half if that comes later on the curve.
 KERNEL(reaches_box)(i64 n, const u64* first SIZE(n), const u64* final SIZE(n), const u64* corners SIZE(2), i32 bits,
                     u8* reaches SIZE(n))
 {
@@ -135,10 +135,10 @@ KERNEL(reaches_box)(i64 n, const u64* first SIZE(n), const u64* final SIZE(n), c
                     best = (least & ~below) | one;
                     most = (most & ~one) | below;
                 }
-            } else if (at_least && !at_key) {   // all of the box comes later
+            } else if (at_least && !at_key) {   // the whole box comes later
                 best = least;
                 decided = true;
-            } else if (!at_most && at_key) {    // all of it came before: what was remembered is next
+            } else if (!at_most && at_key) {    // the whole box came before: the stored key is next
                 decided = true;
             }
         }
@@ -146,8 +146,8 @@ KERNEL(reaches_box)(i64 n, const u64* first SIZE(n), const u64* final SIZE(n), c
     }
 }
 
-// In the original order: the steps from cell to cell, the short way round in a periodic box, with the sign in the lowest bit.
-// `period` is the number of cells around, or 0; each block starts anew, from the cells in `first`.
+// In the original order: the deltas from cell to cell, the short way round in a periodic box, with the sign in the lowest
+// bit. `period` is the number of cells around, or 0; each block starts from its own cells in `first`.
 KERNEL(cell_steps)(i64 n, i64 block, const real* position SIZE(n * D), const double* origin SIZE(D),
                    double cells_per_length, const i64* last SIZE(D), const i64* period SIZE(D), u64* steps SIZE(n * D),
                    i64* first SIZE(CEIL(n, block) * D))

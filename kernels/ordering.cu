@@ -1,4 +1,4 @@
-// Sorting by key and finding runs of equal keys: what turns particles into cells, and cells into blocks.
+// Sorting by key and finding runs of equal keys, which turn particles into cells, and cells into blocks.
 //
 // Each work item walks one chunk of the array in order: count first, place after a prefix sum over the counts. Both
 // steps keep the order of equal keys, so the result is the stable one whatever the number of chunks.

@@ -1,4 +1,4 @@
-// Integers in as few bits as the largest of each eight needs: cheap, wholly parallel, made for a GPU.
+// Integers in as many bits as the largest of each eight needs: cheap, fully parallel, made for a GPU.
 #include "portable.cuh"
 
 static const i32 TOGETHER = 8;   // so that a group of width w fills exactly w bytes

@@ -2,7 +2,7 @@
 
 This is the only module that knows about CuPy and about the host library; everything above it takes arrays. The type
 of the arrays decides: NumPy arrays go to the kernels compiled for the CPU when the package was installed, CuPy arrays
-to the same sources compiled for the GPU when first used. There is no switch to set and no copy behind the caller's back.
+to the same sources compiled for the GPU when first used. There is no switch to set, and no hidden copy.
 
 The kernels have no fixed signature table: a launcher reads the declaration in the source (`declarations.py`) and checks
 every argument against it (type, number of elements, contiguity, alignment, machine), because a wrong pointer or a short
@@ -72,7 +72,7 @@ def to_host(array: Array) -> np.ndarray:
 
 
 def read_only(array: Array) -> Array:
-    """A view that cannot be written to, for what was checked and must stay so; CuPy has no such flag.
+    """A read-only view, for data that were checked and must not change; CuPy has no such flag.
 
     >>> read_only(np.zeros(3)).flags.writeable
     False
@@ -191,9 +191,9 @@ def declared(source: str) -> dict[str, tuple[Parameter, ...]]:
 
 
 def device_source(source: str) -> str:
-    """The text of a kernel file as the GPU compiler gets it: with its headers written in.
+    """The text of a kernel file for the GPU compiler, with its headers inlined.
 
-    Written in rather than searched for, so that the compiler's cache, which hashes this text, sees every change.
+    They are inlined so that the compiler's cache, which hashes this text, sees every change.
     """
     folder = host_library.kernel_folder()
 
@@ -222,10 +222,10 @@ def _library() -> ctypes.CDLL:
 
 
 def _load(path: str) -> ctypes.CDLL:
-    """The library, with OpenMP told to let go of the processor while a thread waits, unless the user says otherwise.
+    """The library, with OpenMP set to passive waiting unless the user chose otherwise.
 
-    OpenMP reads this when it is loaded. By default threads wait busily, and beside any other program (a browser that
-    draws the last result, say) a call can then take several times as long.
+    OpenMP reads the setting when it is loaded. By default threads wait actively, and beside any other program (such as a
+    browser that draws the last result) a call can then take several times as long.
     """
     chosen = os.environ.get("OMP_WAIT_POLICY")
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -276,8 +276,8 @@ def using_threads(count: int) -> Iterator[None]:
 def side_by_side(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
     """The results of some work on each item, in order: several items at once, on as many CPU threads as a kernel would use.
 
-    Each item's kernels then run on one thread. A few items are worked on ahead of the one that is waited for, no more, so
-    that results do not pile up; those that have not begun are dropped when the caller stops.
+    Each item's kernels then run on one thread. Only a few items are processed ahead of the caller, so that results do not
+    accumulate; items that have not begun are dropped when the caller stops.
 
     >>> list(side_by_side(lambda n: n * n, range(5)))
     [0, 1, 4, 9, 16]
@@ -299,7 +299,7 @@ def side_by_side(work: Callable[[Item], Result], items: Sequence[Item]) -> Itera
 
 
 def release_memory() -> None:
-    """Give memory that was freed back to the system, where the C library can: it would keep it for arrays to come.
+    """Return freed memory to the system, where the C library can: by default it keeps it for later arrays.
 
     >>> release_memory()
     """
@@ -315,7 +315,7 @@ def _thread_count(count: int) -> int:
 
 
 def chunks(count: int, array: Array) -> int:
-    """Into how many runs to cut `count` items that a kernel walks through in order, on the machine of `array`.
+    """The number of runs into which to cut `count` items that a kernel processes in order, on the machine of `array`.
 
     A few for each CPU thread, so that uneven runs balance; as many as keep a GPU busy. No result depends on it.
     """
@@ -337,7 +337,7 @@ def _device_module(source: str, real: str, dimensions: int) -> Any:
 
 
 def gpu() -> ModuleType:
-    """CuPy, when it is installed and has a GPU; a sentence that says what is missing otherwise."""
+    """CuPy, when it is installed and has a GPU; otherwise an error that says what is missing."""
     try:
         import cupy
     except ImportError:

@@ -1,4 +1,4 @@
-"""What can go wrong, as one family of exceptions.
+"""The exceptions of the workbench, as one family.
 
 A message says what was expected, what was got, and what to do about it. Everything that a user can cause
 is a `WorkbenchError`, so that a script, a panel or the shell needs to catch only one thing.

@@ -1,6 +1,6 @@
 """Sorting by integer key, and finding runs of equal keys, on either machine.
 
-Cells, blocks and space-filling curves all come from the same two steps: sort 64-bit keys, then see where they change.
+Cells, blocks and space-filling curves all come from the same two steps: sort 64-bit keys, then find where they change.
 On a GPU the sort is CuPy's radix sort. NumPy has no radix sort for 64-bit keys, so on a CPU it is the one in
 `kernels/ordering.cu`; both are stable, so the order is the same.
 """
@@ -18,7 +18,7 @@ MOST_DIGIT_BITS = 11   # as in kernels/ordering.cu
 def sort_by_key(key: Array, bits: int, scratch: Array | None = None) -> Array:
     """Sort keys (uint64, less than 2**bits) in place; the stable order (int32) that sorts them is returned.
 
-    `scratch` is an array that may be overwritten. Given 12 bytes a key of it, nothing but the order is allocated on a CPU;
+    `scratch` is an array that may be overwritten. If it has 12 bytes per key, only the order is allocated on a CPU;
     on a GPU, CuPy's sort allocates what it needs, and no scratch should be made for it.
 
     >>> key = np.array([7, 2, 7, 0], np.uint64)
@@ -33,7 +33,7 @@ def sort_by_key(key: Array, bits: int, scratch: Array | None = None) -> Array:
     order = np.arange(len(key), dtype=np.int32)
     target = _scratch(scratch, len(key))
     source = (key, order)
-    passes = 2 * -(-bits // (2 * MOST_DIGIT_BITS))   # an even number ends where it began
+    passes = 2 * -(-bits // (2 * MOST_DIGIT_BITS))   # after an even number, the result is in `key`
     digit_bits = -(-bits // max(passes, 1))
     for number in range(passes):
         _sort_by_digit(source, target, number * digit_bits, digit_bits)
@@ -92,7 +92,7 @@ def run_starts(key: Array, shift: int = 0) -> Array:
 
 
 def _running_sum(counts: Array) -> Array:
-    """The sum of everything before each entry."""
+    """The exclusive prefix sum."""
     xp = backend.namespace(counts)
     total = xp.cumsum(counts)
     return total - counts

@@ -1,8 +1,8 @@
 """Work on slabs of a mesh, spread over threads.
 
-NumPy transforms on one thread, but lets go of the interpreter's lock while it does. Slabs transformed in a thread pool
-keep all cores busy, and slabs that fit a cache gain as much again. How the mesh is cut does not depend on the number
-of threads, so neither does any result.
+NumPy transforms on one thread, but releases the interpreter's lock meanwhile. Slabs transformed in a thread pool keep all
+cores busy, and slabs that fit a cache gain as much again. The cuts do not depend on the number of threads, so neither
+do the results.
 """
 
 from __future__ import annotations
@@ -26,5 +26,5 @@ def over_slabs(work: Callable[[slice], None], layers: int, layer_bytes: int) -> 
     thickness = max(1, _SLAB_BYTES // layer_bytes)
     slabs = [slice(start, min(start + thickness, layers)) for start in range(0, layers, thickness)]
     with ThreadPoolExecutor(backend.threads()) as pool:
-        for _ in pool.map(work, slabs):   # going through the results raises what a thread raised
+        for _ in pool.map(work, slabs):   # iterating over the results raises the exceptions of the threads
             pass

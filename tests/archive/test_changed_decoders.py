@@ -22,7 +22,7 @@ import workbench.codecs.{0} as module
 real = module.{1}._decode_piece
 module.{1}._decode_piece = lambda self, *given: (real(self, *given) * 1.01).astype(given[-1])
 """
-CHANGED = "decodes it to other values than when it was made"
+CHANGED = "decodes it to other values than when it was written"
 
 
 def program(codec: str) -> str:

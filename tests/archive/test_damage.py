@@ -212,7 +212,7 @@ def test_a_folder_that_lacks_files_is_opened_when_damaged_ones_are_taken(archive
     for key in gone:
         (path / key).unlink()
     assert is_archive(path)
-    with pytest.raises(WorkbenchError, match="a copy of it is there: open it with damaged=True, or run"):
+    with pytest.raises(WorkbenchError, match="a copy of it exists: open it with damaged=True, or run"):
         wb.open(path)
     spoiled = wb.open(path, damaged=True)
     assert sorted(found.where for found in spoiled.damage()) == sorted(gone)
@@ -235,7 +235,7 @@ def test_most_chunks_of_a_large_array_may_be_missing(tmp_path):
     path = wb.compress(values, BOUND, "pcodec", chunk_values=1000).save(tmp_path / "some.zarr")
     for number in range(1, 256):
         (path / f"values/c/{number}").unlink()
-    with pytest.raises(WorkbenchError, match=r"claims 256 chunks; 1 are there: .*damaged=True"):
+    with pytest.raises(WorkbenchError, match=r"claims 256 chunks; only 1 are present: .*damaged=True"):
         wb.open(path)
     rest, damage = wb.open(path, damaged=True).salvage()
     assert len(damage) == 255

@@ -247,7 +247,7 @@ def test_a_curve_of_other_dimensions_is_refused_before_any_kernel_sees_it():
     changes = [{"origin": [0.0, 0.0]}, {"last": [1, 1]}, {"last": [2**60] * 3}, {"top": ["1", "2", "3"]}, {"step": 0}]
     for change in changes:
         entries = resealed(parts(archive), "zarr.json", lambda root, c=change: root["attributes"]["curve"].update(c))
-        with pytest.raises(WorkbenchError, match="along which curve"):
+        with pytest.raises(WorkbenchError, match="the curve along which"):
             from_parts(entries).permutation(original)
 
 
@@ -435,7 +435,7 @@ def test_another_set_of_particles_of_equal_size_has_no_permutation_here():
     np.testing.assert_array_equal(np.sort(archive.permutation(original)), np.arange(len(original)))
     shuffled = original.select(np.random.default_rng(0).permutation(len(original)))
     for other in (samples.particles(150, seed=1), shuffled):
-        with pytest.raises(GuaranteeBroken, match=r"in another order along the curve .*: give the original"):
+        with pytest.raises(GuaranteeBroken, match=r"have another order along the curve .*: pass the original"):
             archive.permutation(other)
         with pytest.raises(GuaranteeBroken):
             archive.verify(other)

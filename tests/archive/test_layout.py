@@ -269,11 +269,11 @@ TEXTS = [
     (b'{"a": ' + b"[" * DEEP + b"]" * DEEP + b"}", "must be nested at most 64 deep"),
     (b"[" * DEEP, "must be nested at most 64 deep|not valid JSON"),
     (b'{"a": ' + b"[" * 64 + b"]" * 64 + b"}", "must be nested at most 64 deep"),
-    (b'{"a": NaN}', "not valid JSON .NaN is not a number of JSON"),
-    (b'{"a": -Infinity}', "not valid JSON .-Infinity is not a number"),
+    (b'{"a": NaN}', "not valid JSON .NaN is not a JSON number"),
+    (b'{"a": -Infinity}', "not valid JSON .-Infinity is not a JSON number"),
     (b'{"a": 1e999}', "not valid JSON .1e999 is beyond the range"),
     (b'{"a": ' + b"9" * 5000 + b"}", "not valid JSON"),
-    (b'{"a": 1, "a": 2}', "not valid JSON .'a' stands there twice"),
+    (b'{"a": 1, "a": 2}', "not valid JSON .'a' occurs twice"),
     (b'{"a": "\xff"}', "not valid JSON .*utf-8"),
     (b"\xef\xbb\xbf{}", "not valid JSON"),
     (b"", "not valid JSON"),
@@ -398,7 +398,7 @@ def test_a_constant_array_in_chunks_of_the_usual_size_is_believed():
 
 def test_chunks_that_were_never_written_are_not_looped_over():
     layout = ArrayLayout("a", (2**26,), (1,), FLOAT)
-    with pytest.raises(WorkbenchError, match=r"a in .* claims 67,108,864 chunks; 1 are there"):
+    with pytest.raises(WorkbenchError, match=r"a in .* claims 67,108,864 chunks; only 1 are present"):
         require_plausible(layout, MemoryStore({"a/c/0": b"LBC1"}))
 
 

@@ -179,7 +179,7 @@ def test_a_stored_permutation_is_the_recomputed_one(codec, order, tmp_path):
 
 def test_without_the_original_only_a_stored_or_kept_order_is_known():
     original = samples.particles()
-    with pytest.raises(WorkbenchError, match="give the original"):
+    with pytest.raises(WorkbenchError, match="pass the original"):
         wb.compress(original, wb.Absolute(0.01), order="free").permutation()
     np.testing.assert_array_equal(wb.compress(original, wb.Absolute(0.01)).permutation(), np.arange(500))
     with pytest.raises(WorkbenchError, match="the original must be 500 particles in a box of 10 x 10 x 10"):
@@ -317,8 +317,8 @@ class Unspeakable(Rounding):
     ("codec", "said"),
     [
         (Rounding(), "codec must be one of .* got 'rounding'"),
-        (Impostor(), "by its description it is SZ3"),
-        (Forgetful(2.0), r"by its description it is Forgetful\(step=1.0\)"),
+        (Impostor(), "cannot be rebuilt from its description, which gives SZ3"),
+        (Forgetful(2.0), r"cannot be rebuilt from its description, which gives Forgetful\(step=1.0\)"),
         (Unspeakable(), "must be plain values that JSON can hold"),
     ],
     ids=["unknown", "impostor", "forgetful", "unspeakable"],

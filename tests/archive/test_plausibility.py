@@ -79,9 +79,9 @@ def test_a_linking_length_in_another_unit_is_noted() -> None:
     notes = wb.compress(tight, wb.Absolute(0.001), keep=[wb.KeepClusters(2.8)]).certificate.notes
     assert notes[0] == (
         "the linking length is 2.8 mean spacings, 0.28 in the unit of positions: beyond 1, most particles are usually one "
-        "group; if it was meant in the unit of positions, say unit='length'"
+        "group; if it is in the unit of positions, pass unit='length'"
     )
-    assert notes[1] == "at linking length 0.28, 4,096 of 4,096 particles are one group: is this length meant?"
+    assert notes[1] == "at linking length 0.28, 4,096 of 4,096 particles are one group: is this length intended?"
     assert wb.compress(tight, wb.Absolute(0.001), keep=[wb.KeepClusters(0.2)]).certificate.notes == ()
 
 

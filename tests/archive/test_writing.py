@@ -226,7 +226,7 @@ def test_a_disk_that_fails_at_any_moment_keeps_what_was_there(target, monkeypatc
     monkeypatch.undo()
     assert not complaint or "No space left on device" in complaint
     assert content(target) in (ENTRIES, ENTRIES | {"a/c/2/0": b"new"})
-    assert all("is written, but of the one before it" in complaint and left in complaint for left in beside(target))
+    assert all("is written, but the old archive remains as" in complaint and left in complaint for left in beside(target))
 
 
 @pytest.mark.parametrize("existed", [False, True])
@@ -346,7 +346,7 @@ def test_a_kill_while_the_archive_gets_its_name_leaves_the_old_one_or_the_new_on
 
 def test_an_archive_is_not_replaced_unless_asked(target):
     write(target, ENTRIES.items())
-    with pytest.raises(WorkbenchError, match=f"{target.name} exists: choose another name, or say overwrite=True"):
+    with pytest.raises(WorkbenchError, match=f"{target.name} exists: choose another name, or pass overwrite=True"):
         write(target, [(ROOT, OURS)])
     assert content(target) == ENTRIES
     write(target, [(ROOT, OURS), ("b/c/0", b"new")], overwrite=True)
@@ -447,7 +447,7 @@ def test_of_two_writers_one_is_told(target, monkeypatch):
         thread.join()
     (winner,) = (name for name, outcome in outcomes.items() if outcome == target)
     (message,) = (outcome for outcome in outcomes.values() if outcome != target)
-    assert message == f"{target} was written by someone else meanwhile: choose another name"
+    assert message == f"{target} was written by another process in the meantime: choose another name"
     assert content(target) == ENTRIES | {"writer": winner.encode()}
     assert beside(target) == []
 

@@ -33,7 +33,7 @@ def test_a_bound_above_the_range_is_said_aloud(run: Run, rain: Path, tmp_path: P
 
 def test_a_linking_length_names_the_option_for_its_unit(run: Run, snapshot: Path, tmp_path: Path) -> None:
     made = run("compress", snapshot, tmp_path / "a.zip", "--abs", 0.01, "--keep-clusters", 2.8)
-    assert "if it was meant in the unit of positions, say --cluster-unit length\n" in made.err
+    assert "if it is in the unit of positions, pass --cluster-unit length\n" in made.err
     assert "4,096 of 4,096 particles are one group" in made.err
 
 

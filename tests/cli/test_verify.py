@@ -64,7 +64,7 @@ def test_another_original_does_not_have_the_clusters(run: Run, tmp_path: Path) -
         np.savez(tmp_path / "other.npz", positions=other.positions, box=other.box)
         found = run("verify", archive, tmp_path / "other.npz", "--json")
         assert (found.status, found.json["ok"], bool(found.json["kept_clusters"])) == (status, not status, not status)
-    assert "the groups of this original are not those that the certificate names" in found.err
+    assert "the groups of this original differ from those in the certificate" in found.err
 
 
 def test_damage_to_what_keeps_clusters_is_named(run: Run, clusters_archive: Path) -> None:

@@ -25,7 +25,7 @@ def parser_of(command: str) -> argparse.ArgumentParser:
         ("info", "pass shape=(nz, ny, nx), slowest axis first", "pass --shape nz,ny,nx, slowest axis first"),
         ("info", "check shape= and dtype=, or whether", "check --shape and --dtype, or whether"),
         ("info", "leave it out, or say kind='field'", "leave it out, or say --kind field"),
-        ("compress", "choose another name, or say overwrite=True", "choose another name, or say --overwrite"),
+        ("compress", "choose another name, or pass overwrite=True", "choose another name, or pass --overwrite"),
         ("compress", "use order='free', or another codec", "use --order free, or another codec"),
         ("compress", 'give unit="length", or a box', "give --cluster-unit length, or a box"),
         ("fof", 'give unit="length", or a box', "give --unit length, or a box"),

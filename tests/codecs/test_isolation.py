@@ -205,7 +205,7 @@ def test_a_codec_that_only_this_program_knows_is_named(monkeypatch):
         "codec_id": "mine", "__module__": "mine",
     }))
     codec = get("numcodecs", codec="mine")
-    with pytest.raises(CannotIsolate, match=r"another process cannot make the codec .*'mine'.*isolate=False"):
+    with pytest.raises(CannotIsolate, match=r"another process cannot construct the codec .*'mine'.*isolate=False"):
         isolated(codec).decode(codec.encode(VALUES, TOLERANCE), VALUES.shape, VALUES.dtype)
 
 

@@ -62,7 +62,7 @@ class Reversed(TheirCodec):
 def test_a_codec_of_another_package_runs_only_when_the_program_registered_it(monkeypatch):
     point = EntryPoint("reversed", "a_module_that_must_not_be_imported:Reversed", "numcodecs.codecs")
     monkeypatch.setitem(numcodecs.registry.entries, "reversed", point)
-    with pytest.raises(WorkbenchError, match=r"'reversed' is of another package.*register_codec\(...\) first"):
+    with pytest.raises(WorkbenchError, match=r"'reversed' belongs to another package.*register_codec\(...\) first"):
         get("numcodecs", codec="reversed")
     assert "a_module_that_must_not_be_imported" not in sys.modules
     monkeypatch.setitem(numcodecs.registry.codec_registry, "reversed", Reversed)

@@ -118,8 +118,8 @@ def test_which_safeguards_need_neighbours():
         (7, {}, "kind of a safeguard must be a name such as 'sign'; got 7"),
         ("sign", {"wrong": 1}, "safeguard sign cannot be made: .*unexpected keyword argument 'wrong'"),
         ("eb", {"type": "abs", "eb": "later"}, "must be values; got the names later"),
-        ("same", {"value": np.zeros(3)}, "must be what JSON can hold"),
-        ("same", {"value": float("nan")}, "must be what JSON can hold"),
+        ("same", {"value": np.zeros(3)}, "must be JSON values"),
+        ("same", {"value": float("nan")}, "must be JSON values"),
         ("qoi_eb_pw", {"qoi": "x +", "type": "abs", "eb": 1}, "safeguard qoi_eb_pw cannot be made"),
     ],
 )

@@ -1,7 +1,7 @@
 """An archive: compressed particles or a compressed field, with a promise that was checked.
 
 In memory or on disk it is the same Zarr group: `positions` (with `extents`, and `velocities`, `ids`, `permutation` if there
-are any) or `values` (with `mask`). Nothing is decoded before it is asked for, and then only the chunks that are needed.
+are any) or `values` (with `mask`). Chunks are decoded on demand, and only those that are needed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from workbench.metrics.report import Report
 
 
 class Archive:
-    """What `wb.compress` returns and `wb.open` finds.
+    """Compressed particles or a compressed field, as returned by `wb.compress` and `wb.open`.
 
     >>> import workbench as wb
     >>> field = wb.Field(np.linspace(0, 1, 1000, dtype=np.float32))
@@ -71,19 +71,19 @@ class Archive:
         isolate: bool = True,
         damaged: bool = False,
     ) -> Archive:
-        """The archive at a path. `wb.open` does the same for a path that may be anything.
+        """The archive at a path; `wb.open` opens all other known formats too.
 
-        `codecs` are the only ones that may decode it, besides the built-in ones; `most_bytes` is the most that one call may
-        decode; `isolate=False` decodes in this process, which a hostile file could crash.
-        `damaged=True` opens what is left of an archive that cannot be opened otherwise: a zip file that was cut off, a
-        folder that lacks files. `damage()` then names what is lost, and `salvage()` returns the rest.
+        `codecs` lists the codecs that may decode it, besides the built-in ones; `most_bytes` limits the decoded size of one
+        call; `isolate=False` decodes in this process, which a hostile file could crash.
+        `damaged=True` opens the readable part of an archive that cannot be opened otherwise: a truncated zip file, or a
+        folder with missing files. `damage()` then lists the lost parts, and `salvage()` returns the rest.
         """
         return cls(open_store(path, damaged), Trust(codecs, most_bytes, isolate), damaged)
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-        """Write one file, `x.zip`, or a directory, `x.zarr` or `x`: entirely, or not at all.
+        """Write one file (`x.zip`) or a directory (`x.zarr` or `x`), completely or not at all.
 
-        Only the parts of the archive are written, its documents as they should be: damaged ones are mended by that.
+        Only the parts of the archive are written. Damaged documents are repaired from the root.
         """
         documents = self._described.documents
         parts = ((key, documents[key] if key in documents else self.store.read(key)) for key in in_order(self._keys))
@@ -96,7 +96,7 @@ class Archive:
         chunks = (stored.layout.chunk_key(i) for stored in self.arrays.values() for i in stored.layout.chunk_indices())
         return [*documents, *chunks]
 
-    # What it is.
+    # Description.
 
     @property
     def kind(self) -> str:
@@ -110,12 +110,12 @@ class Archive:
 
     @property
     def codec(self) -> Codec:
-        """What the positions or values were encoded with."""
+        """The codec of the positions or values."""
         return self.data.codec
 
     @property
     def certificate(self) -> Certificate:
-        """What was promised, how it was checked, and the figures."""
+        """The promises, how they were checked, and the figures."""
         return Certificate.from_dict(self.attributes.get("certificate"))
 
     @property
@@ -126,7 +126,7 @@ class Archive:
 
     @property
     def reordered(self) -> bool:
-        """Whether particles come back in another order than they were given in."""
+        """Whether the decoded particles are in another order than the original ones."""
         return self.attributes.get("order") == "free"
 
     @functools.cached_property
@@ -137,31 +137,31 @@ class Archive:
 
     @property
     def original_nbytes(self) -> int:
-        """The size of the numbers that were given, in their own type; of a field, of its valid values alone.
+        """The size of the original numbers in their own type; for a field, of the valid values only.
 
-        Masked and non-finite cells are not counted, nor is the mask: leaving out land is no compression of the ocean.
+        Masked and non-finite cells are not counted, nor is the mask: leaving out land does not compress the ocean.
         """
         return sum(count * width for count, width in self._counted())
 
     @property
     def ratio(self) -> float:
-        """How many times smaller it is than the numbers that were given (`original_nbytes`): 0 when none is valid."""
+        """The compression ratio, `original_nbytes` divided by `nbytes`: 0 when no value is valid."""
         return self.original_nbytes / self.nbytes
 
     @property
     def bits_per_value(self) -> float:
-        """Bits for each number that was given, everything included; of a field, for each valid value (see `ratio`)."""
+        """Bits per original number, with all parts counted; for a field, per valid value (see `ratio`)."""
         count = sum(count for count, _ in self._counted())
         return 8 * self.nbytes / count if count else math.inf
 
     def _counted(self) -> list[tuple[int, int]]:
-        """How many numbers count in each array, and the bytes of one."""
+        """The number of counted values in each array, and the bytes of one."""
         layouts = [stored.layout for name, stored in self._data_arrays.items() if name != "mask"]
         return [(self.certificate[one.name].valid_values(math.prod(one.shape)), one.dtype.itemsize) for one in layouts]
 
     @property
     def _data_arrays(self) -> dict[str, StoredArray]:
-        """The arrays that hold data, the positions or values first: no indexes of them, and no models that codecs share."""
+        """The arrays that hold data, positions or values first, without indexes and without models that codecs share."""
         names = [name for name in DATA_ARRAYS[self.kind] if name in self.arrays]
         return {name: self.arrays[name] for name in names if self.arrays[name].layout.role == "data"}
 
@@ -175,10 +175,10 @@ class Archive:
     def __len__(self) -> int:
         return self.data.layout.shape[0]
 
-    # What is in it.
+    # Contents.
 
     def decompress(self) -> Particles | Field:
-        """Everything, as it was given: particles or a field."""
+        """The whole contents, as particles or a field."""
         self._trust.require_room(self.original_nbytes, self.store.name)
         if self.kind == "field":
             return self._field(self.data.values(), self._optional("mask"))
@@ -186,7 +186,7 @@ class Archive:
         return self._particles(positions, self._optional("velocities"), self._optional("ids"))
 
     def read(self, region: Any) -> Particles | Field:
-        """A part, decoding only the chunks that hold it.
+        """The data in a region; only the chunks that hold it are decoded.
 
         For particles: (lower, upper) along each axis, lower <= x < upper; it may reach across a periodic face. For fields:
         a slice, a pair (start, stop) or None for each axis, in grid points.
@@ -203,23 +203,23 @@ class Archive:
 
     @functools.cached_property
     def _extents(self) -> np.ndarray:
-        """How far the decoded positions of each chunk reach."""
+        """The smallest and largest decoded coordinates of each chunk."""
         if "extents" not in self.arrays:
-            raise WorkbenchError("the extents of the chunks are lost, without which no region is found: use salvage()")
+            raise WorkbenchError("the extents of the chunks are lost, and reading a region needs them: use salvage()")
         return self.arrays["extents"].values()
 
     def permutation(self, original: Particles | None = None) -> Array:
-        """Which particle of the original each decoded one is: decoded[i] is original[permutation[i]].
+        """The index of each decoded particle in the original: decoded[i] is original[permutation[i]].
 
-        It follows from the original, so it need not be stored; when it was stored (`store_permutation`), `original` may be
-        left out. Another set of particles than the original is refused.
+        It can be computed from the original, so it need not be stored; if it was stored (`store_permutation`), `original`
+        may be left out. Any other set of particles is refused.
         """
         if self.kind != "particles":
             raise WorkbenchError("only particles have a permutation; this archive holds a field")
         if "permutation" in self.arrays:
             return verification.permutation_of(self.arrays["permutation"].values())
         if original is None and self.reordered:
-            raise WorkbenchError("the permutation was not stored: give the original, from which it follows")
+            raise WorkbenchError("the permutation was not stored: pass the original, from which it is computed")
         if original is None or not self.reordered:
             return np.arange(len(self), dtype=np.int32)
         self._require_like(original)
@@ -228,12 +228,12 @@ class Archive:
         return order
 
     def _order_of(self, positions: Array) -> Array:
-        """The order in which these positions are decoded, if they are those of the original."""
+        """The permutation from these positions, which must be those of the original, to the decoded ones."""
         curve = curve_from(self.attributes.get("curve"), self.data.layout.shape[1])
         order = ordering.sort_by_key(curve.keys(positions), curve.key_bits)
         limit = self.certificate["positions"].limit
         if limit is None:
-            raise WorkbenchError("the certificate states no bound of the positions, without which no permutation follows")
+            raise WorkbenchError("the certificate states no bound of the positions, and the permutation depends on it")
         for index in self.data.layout.chunk_indices():
             rows = self.data.layout.chunk_slices(index)[0]
             sections = {tag: bytes(part) for tag, part in self.data.frame(index).sections.items()}
@@ -246,7 +246,7 @@ class Archive:
         return order
 
     def damage(self) -> list[Damaged]:
-        """Every damaged document and chunk, each with what is wrong with it; empty when all is well."""
+        """Every damaged document and chunk, each with the reason; empty for an intact archive."""
         return [*self._damaged_documents(), *(found for stored in self.arrays.values() for found in stored.damage())]
 
     def _damaged_documents(self) -> list[Damaged]:
@@ -258,8 +258,8 @@ class Archive:
     def salvage(self) -> tuple[Particles | Field, list[Damaged]]:
         """The undamaged values, and the damage.
 
-        Particles are left out when their position, velocity or id is lost; velocities or ids of which nothing is left are
-        left out instead. Lost values of a field are NaN and masked.
+        Particles whose position, velocity or id is lost are left out. If all velocities (or all ids) are lost, that array
+        is left out instead. Lost values of a field are NaN and masked.
         """
         axes = 1 if self.kind == "particles" else len(self.data.layout.shape)
         names = ("positions", "velocities", "ids") if self.kind == "particles" else ("values", "mask")
@@ -276,8 +276,8 @@ class Archive:
     def verify(self, original: Particles | Field | np.ndarray | None = None) -> Report:
         """Decode everything and check it: against its checksums and, when given, against the original.
 
-        Raises `wb.GuaranteeBroken`, which says what is wrong, when the promise does not hold. Without the original the
-        bound itself cannot be checked; the notes of the report say so.
+        Raises `wb.GuaranteeBroken` with the reason when the promise does not hold. Without the original the bound itself
+        cannot be checked; the notes of the report say so.
         """
         promised = clusters.promised(self.certificate[DATA[self.kind]]) if self.kind == "particles" else []
         originals = self._given(original)
@@ -296,7 +296,7 @@ class Archive:
     def _inspected(
         self, originals: dict[str, verification.Original], keep: tuple[str, ...]
     ) -> dict[str, verification.Inspected]:
-        """One pass over the chunks of every array; the values of those named by `keep` are kept."""
+        """The findings of one pass over the chunks of every array; `keep` names the arrays whose values are kept."""
         certificate = self.certificate
         promises = {name: certificate[name] for name in originals}
         return {
@@ -305,7 +305,7 @@ class Archive:
         }
 
     def _given(self, original: Any) -> dict[str, verification.Original]:
-        """The arrays of the original that was given, if one was and it can be the original at all."""
+        """The arrays of the given original, whose kind and shape must fit; empty without an original."""
         if original is None:
             return {}
         if self.kind == "particles" and not isinstance(original, Particles):
@@ -322,7 +322,7 @@ class Archive:
         """Each array of the original in the order of the archive, by name."""
         if self.kind == "field":
             field = Field.of(original)
-            mask = self._optional("mask")   # its own: under it, and under no other, the bits were promised
+            mask = self._optional("mask")   # the archive's own mask: the cells that must be bit-identical
             values = verification.Original(backend.to_host(field.values), mask=mask)
             if mask is None or field.mask is None:
                 return {"values": values}
@@ -344,7 +344,7 @@ class Archive:
         return self.arrays[name].values() if name in self.arrays else None
 
     def _rows(self, name: str, places: np.ndarray) -> np.ndarray | None:
-        """Some rows of an array, decoding only the chunks they are in."""
+        """Some rows of an array; only the chunks that hold them are decoded."""
         if name not in self.arrays:
             return None
         stored = self.arrays[name]
@@ -353,7 +353,7 @@ class Archive:
         found = [chunk[places[places // step == i[0]] - i[0] * step] for i, chunk in stored.chunks(
             (number, *rest) for number in np.unique(places // step).tolist()
         )]
-        return np.concatenate(found)   # places rise, so that chunk by chunk is their order
+        return np.concatenate(found)   # `places` increase, so they are in the order of the chunks
 
     def _particles(
         self, positions: np.ndarray, velocities: np.ndarray | None = None, ids: np.ndarray | None = None

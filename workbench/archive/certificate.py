@@ -18,7 +18,7 @@ CHECKED = "every value was decoded from the stored bytes and compared exactly wi
 
 @dataclass(frozen=True)
 class Promise:
-    """The promise about one array. `limit` is what the bound came to; without a bound, the array is kept bit for bit."""
+    """The promise about one array. `limit` is the bound for these data; without a bound, the array is kept bit for bit."""
 
     array: str
     bound: Bound | None
@@ -38,7 +38,7 @@ class Promise:
         return f"{self.array}: {words}{''.join(kept)}"
 
     def valid_values(self, stored: int) -> int:
-        """How many of so many stored values are finite and not masked, as far as that was counted.
+        """The number of finite, unmasked values among `stored` ones, by the certificate's count of the others.
 
         >>> Promise("values", None, None, figures={"invalid": 3}).valid_values(10)
         7
@@ -98,7 +98,7 @@ class Certificate:
     def from_dict(cls, described: Any) -> Certificate:
         """The certificate that `to_dict` described."""
         if not isinstance(described, Mapping) or not isinstance(described.get("promises"), list):
-            raise WorkbenchError("the archive has no certificate that can be read")
+            raise WorkbenchError("the archive has no readable certificate")
         notes = tuple(str(note) for note in _list(described, "notes"))
         return cls(tuple(map(Promise.from_dict, described["promises"])), str(described.get("checked", "")), notes)
 
@@ -134,7 +134,7 @@ def summed(figures: Iterable[Figures]) -> dict[str, Any]:
 
 
 def _checked_figures(figures: Any) -> dict[str, Any]:
-    """Figures that can be shown: finite numbers, and how many chunks are stored exactly for which reason."""
+    """Figures that can be shown: finite numbers, and the number of chunks stored exactly for each reason."""
     numbers = {**figures, **figures.get("chunks_stored_exactly", {}), "chunks_stored_exactly": 0}.values()
     if not all(isinstance(number, int | float) and abs(number) <= sys.float_info.max for number in numbers):
         raise WorkbenchError("its figures must be finite numbers")
@@ -142,7 +142,7 @@ def _checked_figures(figures: Any) -> dict[str, Any]:
 
 
 def _describe_kept(kept: Mapping[str, Any]) -> str:
-    """What else is kept, in words."""
+    """A promise beyond the bound, in words."""
     if kept.get("kind") != "clusters":
         return str(kept.get("kind", "?"))
     lengths = " and ".join(_short(length, 6) for length in _list(kept, "lengths"))
@@ -158,7 +158,7 @@ def _figure_lines(promise: Promise) -> list[str]:
     values, corrected = figures.get("values", 0), figures.get("corrected", 0)
     lines = [f"  largest error {figures.get('largest_error', 0):.6g}; {corrected:,} of {values:,} values were corrected"]
     if figures.get("invalid"):
-        lines.append(f"  {figures['invalid']:,} values are not finite or masked, and kept bit for bit")
+        lines.append(f"  {figures['invalid']:,} values are masked or not finite, and kept bit for bit")
     for reason, count in figures.get("chunks_stored_exactly", {}).items():
         lines.append(f"  {count:,} of {figures.get('chunks', 0):,} chunks are stored exactly, because {reason}")
     for kept in promise.keep:
@@ -167,17 +167,17 @@ def _figure_lines(promise: Promise) -> list[str]:
 
 
 def _cluster_lines(kept: Mapping[str, Any]) -> list[str]:
-    """The figures of clusters that are kept, as far as they are stated."""
+    """The figures of kept clusters that the certificate states."""
     groups = ", ".join(f"{count}" for count in _list(kept, "groups"))
     fingerprints = ", ".join(map(str, _list(kept, "partition")))
     margin, close = kept.get("margin", 0), kept.get("close_calls", 0)
     return [
         f"groups: {groups}; fingerprint of the partition: {fingerprints}",
-        f"{kept.get('groups_opened')} groups were torn or joined by the codec; {kept.get('edited')} particles were moved "
-        f"to set them right, {kept.get('exact')} of them to their original places, in {kept.get('bytes')} bytes; "
-        f"violations left: {kept.get('violations')}",
+        f"{kept.get('groups_opened')} groups were split or merged by the codec; {kept.get('edited')} particles were moved "
+        f"to restore them, {kept.get('exact')} of them to their original positions, in {kept.get('bytes')} bytes; "
+        f"remaining violations: {kept.get('violations')}",
         f"friends: {kept.get('predicate')}; positions in {kept.get('precision')}",
-        f"pairs that decide and lie within {_short(margin, 3)} of a linking length: {close}",
+        f"decisive pairs within {_short(margin, 3)} of a linking length: {close}",
         str(kept.get("holds", "")),
         str(kept.get("not_implied", "")),
     ]

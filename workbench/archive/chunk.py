@@ -1,9 +1,9 @@
 """One chunk of an array: from values to the bytes of a frame, and back.
 
-Our reader and plain Zarr return values only after `require_as_written`: they are those that came out when the chunk was
-written, bit for bit, or there is an error. The bound was checked for those values and no others, and a new version of a
-codec's library may decode the same bytes otherwise. A chunk of values or positions holds what `workbench.guarantees` made
-of it; ids and masks are kept losslessly.
+Our reader and plain Zarr return values only after `require_as_written`: they are bit-identical to the values decoded when
+the chunk was written, or there is an error. The bound was checked for those values only, and a new version of a codec's
+library may decode the same bytes differently. A chunk of values or positions holds the sections that
+`workbench.guarantees` made; ids and masks are stored losslessly.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees import Guarded, decode_guarded
 from workbench.guarantees.sections import BYTES, CHECKSUM, CODE, EDIT, FIX, PIN, SAME
 
-VERSIONS = "versions"            # in the configuration of an array: of the packages that its values depend on
-CHECKSUMS = "lossbench:chunks"   # an array's attribute: those of all its chunks, so that none takes another's place
+VERSIONS = "versions"            # in an array's configuration: of the packages that its values depend on
+CHECKSUMS = "lossbench:chunks"   # an array's attribute: the checksums of all its chunks, to detect swapped ones
 
 
 class EncodedChunk(NamedTuple):
@@ -73,7 +73,7 @@ def with_checksums(layout: ArrayLayout, chunks: Sequence[EncodedChunk]) -> Array
 
 
 def checksums_of(layout: ArrayLayout) -> list[bytes]:
-    """What each chunk of an array must have as its checksum, in order."""
+    """The expected checksum of each chunk of an array, in order."""
     stated, count = layout.attributes.get(CHECKSUMS), layout.chunk_count
     if not (isinstance(stated, str) and len(stated) == 8 * count and re.fullmatch("[0-9a-f]*", stated)):
         raise WorkbenchError(f"{layout.name} must state {CHECKSUMS}, a checksum for each of its {count:,} chunks")
@@ -88,7 +88,7 @@ def codec_of(configuration: Mapping[str, Any], where: str) -> Codec:
         raise WorkbenchError(f"the codec of {where} must be described by names and values; got {described!r:.100}")
     try:
         return codecs.from_dict(described)
-    except Exception as error:   # what a made-up description does to the constructor of some codec
+    except Exception as error:   # a forged description can make a codec's constructor raise anything
         raise WorkbenchError(f"{where} cannot be decoded here: {error}") from error
 
 
@@ -97,7 +97,7 @@ def decode_chunk(
 ) -> np.ndarray:
     """The values of a chunk, as they were when it was written; `where` is its key, for messages.
 
-    `isolate` decodes in another process what could harm this one.
+    `isolate` decodes in another process where the codec could harm this one.
     """
     opened, codec = frame.unpack(data, where), codec_of(configuration, where)
     values = decode_frame(opened, isolated(codec) if isolate else codec, dtype)
@@ -106,7 +106,7 @@ def decode_chunk(
 
 
 def decode_frame(opened: Frame, codec: Codec, dtype: np.dtype, xp: Any = np) -> Array:
-    """What a chunk that was taken apart decodes to here, as an array of `xp`: numpy or cupy. It is not compared yet."""
+    """The decoded values of an unpacked chunk, not yet compared, as an array of `xp`: numpy or cupy."""
     codec.require()
     if BYTES in opened.sections:
         return xp.asarray(_from_bytes(opened, dtype))
@@ -133,13 +133,13 @@ def _list(opened: Frame) -> str:
 
 
 def require_as_written(opened: Frame, values: np.ndarray, codec: Codec, configuration: Mapping[str, Any]) -> None:
-    """Refuse values that are not, bit for bit, those that came out when the chunk was written."""
+    """Refuse values that are not bit-identical to those decoded when the chunk was written."""
     if _checksum(values) == bytes(opened.section(CHECKSUM)):
         return
     inner = codec.codec if isinstance(codec, Columns) else codec
     decoder = "pcodec" if SAME in opened.sections else "zlib" if BYTES in opened.sections else inner.id
     versions = provenance.compared(configuration.get(VERSIONS), codec)
-    raise Damaged(opened.where, f"{decoder} decodes it to other values than when it was made ({versions})")
+    raise Damaged(opened.where, f"{decoder} decodes it to other values than when it was written ({versions})")
 
 
 def _checksum(values: np.ndarray) -> bytes:
@@ -150,7 +150,7 @@ def _from_bytes(opened: Frame, dtype: np.dtype) -> np.ndarray:
     count = int(np.prod(opened.shape, dtype=np.int64))
     expected = -(-count // 8) if dtype.kind == "b" else count * dtype.itemsize
     try:
-        inflated = zlib.decompressobj().decompress(bytes(opened.section(BYTES)), expected + 1)   # never more than is due
+        inflated = zlib.decompressobj().decompress(bytes(opened.section(BYTES)), expected + 1)   # never more than expected
     except zlib.error as error:
         raise Damaged(opened.where, f"its bytes cannot be inflated ({error})") from None
     if len(inflated) != expected:

@@ -1,8 +1,8 @@
-"""Clusters kept in an archive: what is stored beside the chunks, what the certificate says about it, and the check of both.
+"""Clusters kept in an archive: the correction in the chunks, its entry in the certificate, and the check of both.
 
 Groups extend over chunks, so the correction is found for all decoded particles together, once all chunks are encoded. Its
-part for each chunk is then added to the frame of that chunk. Verification shares nothing with this: it groups the decoded
-particles, and the original ones, anew.
+part for each chunk is then added to the frame of that chunk. Verification uses none of this: it finds the groups of the
+decoded and of the original particles again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def with_clusters(
     promise: KeepClusters,
     progress: Progress | None,
 ) -> EncodedArray:
-    """The encoded positions, corrected so that clusters are kept; `order` is which particle each decoded one stands for."""
+    """The encoded positions, corrected so that clusters are kept; `order` is the original index of each particle."""
     xp, layout = backend.namespace(particles.positions), positions.layout
     decoded = positions.decoded[0] if len(positions.decoded) == 1 else xp.concatenate(positions.decoded)
     given = particles.positions if order is None else ordering.gather_rows(particles.positions, order)
@@ -76,36 +76,36 @@ def with_clusters(
 
 
 def promised(promise: Promise) -> list[Mapping[str, Any]]:
-    """What is promised about clusters, with what was found out when the archive was made."""
+    """The promises about clusters, with the figures recorded when the archive was made."""
     return [kept for kept in promise.keep if kept.get("kind") == KeepClusters.kind]
 
 
 def require_fingerprint(kept: Mapping[str, Any], decoded: Particles) -> dict[str, Any]:
-    """Figures of decoded particles whose groups are those that the certificate names; else an error."""
+    """Figures of the groups of decoded particles; an error if the fingerprints differ from the certificate's."""
     lengths, fingerprints, members = _stated(kept)
     figures: dict[str, Any] = {}
     for length, expected in zip(lengths, fingerprints, strict=True):
         groups = friends_of_friends(decoded, length, unit="length")
         if fingerprint(kept_labels(groups, members)) != expected:
             raise GuaranteeBroken(
-                f"the groups of the decoded particles at linking length {length:g} are not those that the certificate "
-                "names: was the archive made by another program, or changed?"
+                f"the groups of the decoded particles at linking length {length:g} differ from those in the certificate: "
+                "was the archive made by another program, or changed?"
             )
         figures[f"groups_at_{length!r}"] = groups.count(members)
     return figures
 
 
 def require_same_groups(kept: Mapping[str, Any], original: Particles, decoded: Particles) -> None:
-    """An error unless the groups of both, in the same order, are the same."""
+    """An error unless both have the same groups; their particles are in the same order."""
     promise = KeepClusters.from_dict(kept)
     lengths, fingerprints, members = _stated(kept)
     if promise.lengths(original) != lengths:
         here = promise.lengths(original)
-        raise GuaranteeBroken(f"the linking lengths come to {here} for this original, and to {lengths} in the archive")
+        raise GuaranteeBroken(f"the linking lengths are {here} for this original, but {lengths} in the archive")
     for length, expected in zip(lengths, fingerprints, strict=True):
         wanted, found = (kept_labels(friends_of_friends(p, length, unit="length"), members) for p in (original, decoded))
         if fingerprint(wanted) != expected:
-            raise GuaranteeBroken("the groups of this original are not those that the certificate names: it is another one")
+            raise GuaranteeBroken("the groups of this original differ from those in the certificate: it is another one")
         if differs := int((wanted != found).sum()):
             raise GuaranteeBroken(
                 f"{differs:,} of {len(wanted):,} particles are in another group at linking length {length:g} than in the "
@@ -122,9 +122,9 @@ def _largest_error(original: Particles, corrected: Array, limit: Limit) -> float
 
 
 def _require_decodable(sections: Mapping[str, bytes], decoded: Array, wanted: Array) -> None:
-    """What was looked at before this archive is returned must be what a reader will get, bit for bit."""
+    """Require that a reader will get the checked positions, bit for bit."""
     if sections and bool((bits_of(corrected(decoded, sections)) != bits_of(wanted)).any()):
-        raise GuaranteeBroken("a chunk whose clusters were kept came back with other bits: please report this")
+        raise GuaranteeBroken("a chunk corrected for its clusters does not decode to the same bits: please report this")
 
 
 def _with_sections(
@@ -140,7 +140,7 @@ def _with_sections(
 
 
 def _details(correction: Correction, added: int) -> dict[str, Any]:
-    """What a certificate says beside the promise: how it is to be understood, and the figures."""
+    """The details of a certificate beside the promise: its exact meaning, and the figures."""
     members = correction.promise.min_members
     return {
         "lengths": list(correction.lengths),
@@ -165,10 +165,10 @@ def _details(correction: Correction, added: int) -> dict[str, Any]:
 
 
 def _stated(kept: Mapping[str, Any]) -> tuple[tuple[float, ...], list[str], int]:
-    """The lengths, fingerprints and least number of members that a certificate states, if it does."""
+    """The linking lengths, fingerprints and smallest group size that a certificate states; else an error."""
     match kept:
         case {"lengths": [*lengths], "partition": [*found], "min_members": int(members)} if len(lengths) == len(found) > 0:
             usable = [isinstance(length, int | float) and 0 < length <= sys.float_info.max for length in lengths]
             if all(usable) and abs(members) < 2**63:
                 return tuple(map(float, lengths)), found, members
-    raise WorkbenchError("the certificate does not say which groups were kept: it cannot be read")
+    raise WorkbenchError("the certificate cannot be read: it does not say which groups were kept")

@@ -33,17 +33,17 @@ def compress(
 ) -> Archive:
     """Compress particles or a field so that the bound holds for every value, decoded and checked before this returns.
 
-    A bound or a linking length that looks like one in another unit is named in `archive.certificate.notes`.
+    `archive.certificate.notes` names a bound or a linking length that may be in another unit than the data.
 
     `codec` is a name or a codec with options; "auto" takes the built-in codec for particles, and SZ3, if installed, for
-    fields of floats. `order="free"` lets particles come back sorted along a curve: positions become much smaller, ids that
-    count the rows larger; `store_permutation` then stores which is which. `keep` is one promise beyond the bound, or
-    several. `velocities` bounds the error of velocities, which are exact otherwise; ids always are. Velocities are coded by
-    `codec` too or, if it codes only positions, by `prequantised`. Arrays count as fields; the mask of a NumPy masked array
-    is kept with it.
+    fields of floats. `order="free"` sorts the particles along a curve: positions become much smaller, consecutive ids
+    larger; `store_permutation` then stores the permutation. `keep` is one promise beyond the bound, or several.
+    `velocities` bounds the error of velocities, which are exact otherwise; ids are always exact. Velocities are encoded by
+    `codec` or, if it is only for positions, by `prequantised`. Arrays are treated as fields; the mask of a NumPy masked
+    array is kept.
 
-    `progress` is called with the completed share and the current task, and ends the work by raising. If it has a method
-    `watch`, that is called with every step of keeping clusters: its number, phase, violations and loss.
+    `progress` is called with the completed share and the current task; an exception that it raises stops the work. If it
+    has a method `watch`, that is called with every step of keeping clusters: its number, phase, violations and loss.
 
     >>> import workbench as wb
     >>> snapshot = wb.synthetic.cosmic_web(n=16, seed=1)

@@ -65,7 +65,7 @@ def curve_from(described: Any, dimensions: int) -> Lattice:
     except (KeyError, TypeError, ValueError):
         fits = False
     if not fits:
-        raise WorkbenchError("the archive does not say along which curve its particles are sorted")
+        raise WorkbenchError("the archive does not state the curve along which its particles are sorted")
     ends = tuple(map(float, origin)), tuple(map(float, top))
     return Lattice(ends[0], float(given["step"]), last, ends[1], bool(given.get("periodic")))
 
@@ -91,7 +91,7 @@ def _wrong_metadata(attributes: Mapping[str, Any]) -> str | None:
 
 
 def _wrong_field(attributes: Mapping[str, Any], layouts: Mapping[str, ArrayLayout]) -> str | None:
-    """What about a field does not fit."""
+    """The contradiction in the description of a field, if any."""
     values = layouts["values"]
     dimensions, name = len(values.shape), attributes.get("name")
     if values.dtype.kind not in "fiu" or dimensions > 4:
@@ -104,7 +104,7 @@ def _wrong_field(attributes: Mapping[str, Any], layouts: Mapping[str, ArrayLayou
 
 
 def _wrong_particles(attributes: Mapping[str, Any], layouts: Mapping[str, ArrayLayout]) -> str | None:
-    """What about particles does not fit."""
+    """The contradiction in the description of particles, if any."""
     positions = layouts["positions"]
     if len(positions.shape) != 2 or positions.shape[1] not in (2, 3) or positions.dtype.kind != "f":
         return f"positions are floating-point numbers of shape (N, 2) or (N, 3); got {_described(positions)}"

@@ -1,6 +1,6 @@
 """The JSON documents of an archive (`zarr.json`): small, plain, finite, and each with a checksum of its own.
 
-The promises of an archive stand in these documents, and one flipped bit turns a bound of 0.1 into 0.5 in JSON that is
+The promises of an archive are in these documents, and one flipped bit can turn a bound of 0.1 into 0.5 in JSON that is
 still valid. So each document carries, among its attributes, the CRC-32 of everything else in it. The checksum is of the
 content, so that spaces and the order of keys do not matter. Its presence distinguishes an archive of ours from any other
 Zarr group.
@@ -23,7 +23,7 @@ MOST_METADATA = MOST_BYTES // 2   # the rest is for the certificate and the docu
 
 
 def plain(value: Any, what: str) -> Any:
-    """The value as it will be read again: lists for tuples, strings for keys; refused when JSON cannot hold it.
+    """The value as JSON returns it: lists for tuples, strings for keys; refused when JSON cannot hold it.
 
     >>> plain({"box": (1.0, 2.0)}, "attributes")
     {'box': [1.0, 2.0]}
@@ -60,7 +60,7 @@ def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unsealed(document: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The document without its checksum, once that was found right; `where` is its file."""
+    """The document without its checksum, which is verified; `where` is its file."""
     if not is_sealed(document):
         raise WorkbenchError(f"{where} was not written by lossbench: it has no {SEAL} among its attributes")
     attributes = {key: value for key, value in document["attributes"].items() if key != SEAL}
@@ -71,13 +71,13 @@ def unsealed(document: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def is_sealed(document: Any) -> bool:
-    """Whether a document says that it belongs to an archive of ours; whether it is whole is another question."""
+    """Whether a document carries our checksum; the checksum is not verified here."""
     attributes = document.get("attributes") if isinstance(document, Mapping) else None
     return isinstance(attributes, Mapping) and SEAL in attributes
 
 
 def to_bytes(document: Mapping[str, Any]) -> bytes:
-    """A document as it stands in a file.
+    """The bytes of a document in a file.
 
     >>> from_bytes(to_bytes({"zarr_format": 3}), "zarr.json")
     {'zarr_format': 3}
@@ -90,7 +90,7 @@ def to_bytes(document: Mapping[str, Any]) -> bytes:
 
 
 def from_bytes(data: bytes, where: str) -> dict[str, Any]:
-    """The JSON object in a file; `where` names the file. Too large, too deep, not finite or ambiguous ones are refused."""
+    """The JSON object in the file `where`. Objects that are too large, too deep, not finite or ambiguous are refused."""
     if len(data) > MOST_BYTES:
         raise WorkbenchError(f"{where} must have at most {MOST_BYTES:,} bytes; it has {len(data):,}")
     try:
@@ -114,7 +114,7 @@ def _object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"{key!r} stands there twice")
+            raise ValueError(f"{key!r} occurs twice")
         found[key] = value
     return found
 
@@ -126,11 +126,11 @@ def _finite(text: str) -> float:
 
 
 def _refuse(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a number of JSON")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _require_shallow(document: Mapping[str, Any], where: str) -> None:
-    """Go down level by level, so that a deep document exhausts no stack."""
+    """Check the depth level by level, without recursion: a deep document must not exhaust the stack."""
     layer: list[Any] = [document]
     for _ in range(MOST_DEPTH):
         layer = [child for node in layer for child in _children(node)]

@@ -1,6 +1,6 @@
 """From arrays to the parts of an archive: chunk by chunk, each checked before the next.
 
-Codecs that let other threads run get several chunks at once. No result depends on it: chunks know nothing of each other.
+Codecs that release Python's lock encode several chunks at once. Results do not depend on this: chunks are independent.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ Slices = tuple[slice, ...]
 
 @dataclass(frozen=True)
 class EncodedArray:
-    """An array of an archive, ready to be written: its document, its chunks, and what is promised about it."""
+    """An array of an archive, ready to be written: its document, its chunks, and its promise."""
 
     layout: ArrayLayout
     chunks: Sequence[EncodedChunk]
     promise: Promise | None = None
-    orders: Sequence[Array | None] = ()              # where a codec reorders points: which point each decoded one is
-    ends: Sequence[tuple[np.ndarray, np.ndarray] | None] = ()   # how far the decoded positions of each chunk reach
-    decoded: Sequence[Array] = ()                    # what each chunk decodes to, if it was asked for
+    orders: Sequence[Array | None] = ()              # where a codec reorders points: the permutation of each chunk
+    ends: Sequence[tuple[np.ndarray, np.ndarray] | None] = ()   # the smallest and largest decoded coordinates of each chunk
+    decoded: Sequence[Array] = ()                    # the decoded values of each chunk, if requested
 
     def entries(self) -> Iterator[tuple[str, bytes]]:
         """The chunks by key."""
@@ -67,7 +67,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be encoded and what about it is promised; `part` returns the values of a chunk."""
+    """An array to encode, and its promise; `part` returns the values of a chunk."""
 
     layout: ArrayLayout
     part: Callable[[Slices], Array]
@@ -77,14 +77,14 @@ class Task:
     period: Period = None
     mask: Array | None = None
     keep: tuple[Safeguard, ...] = ()
-    extents: bool = False     # whether to note how far the positions of each chunk reach
-    decoded: bool = False     # whether what is decoded is needed once all is encoded
-    on_device: bool = False   # whether the values are on a GPU, which takes one chunk after the other
+    extents: bool = False     # whether to record the extent of the positions of each chunk
+    decoded: bool = False     # whether to keep the decoded values
+    on_device: bool = False   # whether the values are on a GPU, which takes one chunk at a time
 
 
 @dataclass(frozen=True, eq=False)
 class ReadyChunk:
-    """An encoded chunk. Its decoded values may be large, and are only kept when they are asked for."""
+    """An encoded chunk. Its decoded values may be large, and are kept only on request."""
 
     data: EncodedChunk
     figures: Figures
@@ -109,7 +109,7 @@ def encode_chunk(task: Task, index: tuple[int, ...]) -> ReadyChunk:
 
 
 def assembled(task: Task, chunks: Sequence[ReadyChunk]) -> EncodedArray:
-    """The array that consists of these chunks, which come in its order."""
+    """The array that consists of these chunks, given in its order."""
     _require_encoder(task, chunks)
     kept, figures = tuple(kept.to_dict() for kept in task.keep), summed(chunk.figures for chunk in chunks)
     promise = Promise(task.layout.name, task.bound, task.limit, kept, figures)
@@ -142,7 +142,7 @@ def even_chunks(size: int, most: int) -> int:
 
 
 def _require_encoder(task: Task, chunks: Sequence[ReadyChunk]) -> None:
-    """Refuse a codec that raised for every chunk, and raises for plain values too: it has wrong options, or is broken."""
+    """Refuse a codec that raised for every chunk and also raises for plain values: wrong options, or a broken codec."""
     if not all(chunk.figures.encoder_raised for chunk in chunks):
         return
     shape = [min(size, 8) for size in task.layout.shape]
@@ -152,7 +152,7 @@ def _require_encoder(task: Task, chunks: Sequence[ReadyChunk]) -> None:
     except EncoderRaised as error:
         every = f"all {len(chunks):,} chunks of {task.layout.name}"
         raise CodecFailed(f"{error} (as for {every}): check its options") from error
-    except WorkbenchError:   # plain values are not for this codec, and say nothing about it
+    except WorkbenchError:   # this codec does not take plain values, so the trial shows nothing
         return
 
 

@@ -42,7 +42,7 @@ def compress_field(field: Field, request: Request) -> Archive:
 
 
 def _require_for_integers(field: Field, request: Request, codec: Codec) -> None:
-    """Refuse what is for floating-point numbers only."""
+    """Refuse options that are only for floating-point numbers."""
     convert = "or convert with field.values.astype('float32')"
     if field.values.dtype.name not in codec.dtypes:
         raise WorkbenchError(
@@ -56,7 +56,7 @@ def _require_for_integers(field: Field, request: Request, codec: Codec) -> None:
 
 
 def _block_shape(shape: tuple[int, ...], most: int) -> tuple[int, ...]:
-    """Blocks of a grid with at most so many values: the longest side is halved until they fit."""
+    """The shape of blocks of at most `most` values: the longest side is halved until they fit."""
     block = list(shape)
     while np.prod(block, dtype=np.float64) > most:
         longest = int(np.argmax(block))

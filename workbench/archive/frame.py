@@ -1,11 +1,11 @@
 """The bytes of one chunk: named sections, each with its length and its checksum.
 
-A chunk may have been cut, overwritten or made up, and whoever decodes it must find out before trusting a single number in
-it. So a frame states the shape it decodes to, the name, length and CRC-32 of every section, and the CRC-32 of these
-statements; the lengths must add up to the last byte. A reader learns everything from the first few dozen bytes, allocates
-nothing for what is not there, and can name the damaged chunk while the others stay readable.
+A chunk may be truncated, overwritten or forged, and a reader must detect this before it uses any number in it. So a frame
+states the shape it decodes to, the name, length and CRC-32 of every section, and the CRC-32 of this header; the lengths
+must add up to the last byte. A reader needs only the first few dozen bytes for the layout, allocates no memory for missing
+data, and can name the damaged chunk while the others stay readable.
 
-Sections are views into the bytes that were read. The sections named by `lazy` are not checked when a chunk is taken apart.
+Sections are views into the bytes that were read. The sections named by `lazy` are not checked when a chunk is unpacked.
 
     offset         content, little-endian
     0              magic LBC1
@@ -32,7 +32,7 @@ MOST_DIMENSIONS = 5
 MOST_SECTIONS = 16
 MOST_VALUES = 2**31   # in one chunk
 
-HINT = "open it with damaged=True, or run `workbench salvage`, to get what is undamaged"
+HINT = "open it with damaged=True, or run `workbench salvage`, to get the undamaged part"
 
 _START = struct.Struct("<4sBB")
 _SECTION = struct.Struct("<4sQI")
@@ -49,19 +49,19 @@ class Damaged(GuaranteeBroken):
     """
 
     def __init__(self, where: str, reason: str) -> None:
-        super().__init__(where, reason)   # what an exception is made again from in another process
+        super().__init__(where, reason)   # from which the exception is unpickled in another process
         self.where = where
         self.reason = reason
 
     def __str__(self) -> str:
         if is_document(self.where):
-            return f"document {self.where} is damaged: {self.reason} (what does not depend on it can still be read)"
+            return f"document {self.where} is damaged: {self.reason} (data that do not depend on it can still be read)"
         return f"chunk {self.where} is damaged: {self.reason} (the other chunks can still be read)"
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A chunk taken apart: the shape it decodes to, and its sections as views into the bytes that were read."""
+    """An unpacked chunk: the shape it decodes to, and its sections as views into the bytes that were read."""
 
     where: str
     shape: tuple[int, ...]
@@ -102,7 +102,7 @@ def pack(shape: tuple[int, ...], sections: Mapping[str, bytes]) -> bytes:
 
 
 def unpack(data: bytes | memoryview, where: str, lazy: Collection[str] = ()) -> Frame:
-    """Take a chunk apart, after checking everything but the sections named by `lazy`: `Frame.check` does those."""
+    """Unpack a chunk and check everything except the sections named by `lazy`, which `Frame.check` checks."""
     frame = _unchecked(data, where)
     for tag in frame.sections:
         if tag not in lazy:
@@ -111,7 +111,7 @@ def unpack(data: bytes | memoryview, where: str, lazy: Collection[str] = ()) -> 
 
 
 def shape_of(data: bytes | memoryview, where: str) -> tuple[int, ...]:
-    """The shape that a chunk claims to decode to; only its header is looked at.
+    """The shape that a chunk claims to decode to; only its header is read.
 
     >>> shape_of(pack((2, 3), {"code": b"..."}), "temperature/c/0/0")
     (2, 3)
@@ -120,7 +120,7 @@ def shape_of(data: bytes | memoryview, where: str) -> tuple[int, ...]:
 
 
 def _unchecked(data: bytes | memoryview, where: str) -> Frame:
-    """The frame, its header checked and its sections not."""
+    """The frame with its header checked and its sections unchecked."""
     view = memoryview(data)
     size, dimensions = _header_size(view, where)
     if zlib.crc32(view[: size - 4]) != _CHECKSUM.unpack_from(view, size - 4)[0]:
@@ -155,7 +155,7 @@ def _header_size(view: memoryview, where: str) -> tuple[int, int]:
 
 
 def _wrong_shape(shape: tuple[int, ...]) -> str | None:
-    """What a shape must be and is not."""
+    """The requirement that a shape does not meet, if any."""
     if not 1 <= len(shape) <= MOST_DIMENSIONS:
         return f"must have 1 to {MOST_DIMENSIONS} dimensions"
     if min(shape) < 1 or math.prod(shape) > MOST_VALUES:
@@ -164,7 +164,7 @@ def _wrong_shape(shape: tuple[int, ...]) -> str | None:
 
 
 def _wrong_tags(tags: Collection[bytes]) -> str | None:
-    """What the names of sections must be and are not."""
+    """The requirement that the names of sections do not meet, if any."""
     if not 1 <= len(tags) <= MOST_SECTIONS:
         return f"must be 1 to {MOST_SECTIONS}"
     if not all(len(tag) == 4 and tag.replace(b"_", b"0").isalnum() for tag in tags):

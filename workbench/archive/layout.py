@@ -1,4 +1,4 @@
-"""How the arrays of an archive are cut into chunks, and the Zarr documents that say so.
+"""How the arrays of an archive are cut into chunks, and the Zarr documents that describe them.
 
 An archive is a Zarr group (format 3) that any Zarr library can open, so its documents are Zarr's. They are read here and
 not by a Zarr library because an archive states very little: one kind of grid, one codec, a handful of types. Everything
@@ -22,9 +22,9 @@ from workbench.archive.key import ROOT
 from workbench.archive.store import Store
 from workbench.errors import WorkbenchError
 
-ROLE = "lossbench:role"   # the attribute of an array that says what it is for
+ROLE = "lossbench:role"   # the attribute of an array that states its purpose
 ROLES = ("data", "index", "model")
-INDEXES = ("extents", "permutation")   # the arrays of format 1 that are not data; it states no roles
+INDEXES = ("extents", "permutation")   # the arrays without data in format 1, which states no roles
 CODEC = "lossbench"   # the name by which Zarr libraries find our codec
 DTYPES = (
     *("float32", "float64", "bool"),
@@ -32,11 +32,11 @@ DTYPES = (
 )
 MOST_VALUES_OF_ARRAY = 2**62
 
-# What the bytes of an archive can justify. A constant chunk of 2^20 values takes about 50 bytes, so archives that were
-# written here stay far below these; beyond them, an array is a claim and not a content.
+# Limits on the sizes that the bytes of an archive can justify. A constant chunk of 2^20 values takes about 50 bytes, so
+# archives written here stay far below them; larger arrays are refused as implausible.
 VALUES_PER_BYTE = 2**20
 VALUES_FOR_NOTHING = 2**26
-CHUNKS_PER_CHUNK = 64          # declared, for each one that is there
+CHUNKS_PER_CHUNK = 64          # declared, for each one that is present
 BYTES_OF_SMALL_CHUNK = 2**20
 EXPANSION = 4                  # the most bytes of a chunk for each byte of its values, beyond the above
 
@@ -45,7 +45,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
 @dataclass(frozen=True)
 class ArrayLayout:
-    """An array of an archive: what it is, how it is cut, and what its codec must know. One that exists is valid.
+    """An array of an archive: its shape and type, its chunks, and its codec's configuration. Every instance is valid.
 
     >>> layout = ArrayLayout("density", (5, 8), (4, 4), np.dtype("float32"))
     >>> layout.chunk_count, list(layout.chunk_indices())
@@ -85,12 +85,12 @@ class ArrayLayout:
 
     @property
     def role(self) -> str:
-        """What the array is for: "data", an "index" of them, or a "model" that their codec shares."""
+        """The purpose of the array: "data", an "index" of them, or a "model" that their codec shares."""
         return self.attributes.get(ROLE, "index" if self.name in INDEXES else "data")
 
     @property
     def nbytes(self) -> int:
-        """The size of what it decodes to."""
+        """The size of the decoded array."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     @property
@@ -110,18 +110,18 @@ class ArrayLayout:
             yield _unravelled(number, grid)
 
     def chunk_key(self, index: tuple[int, ...]) -> str:
-        """Where a chunk is kept."""
+        """The key of a chunk."""
         self._require_index(index)
         return "/".join([self.name, "c", *map(str, index)])
 
     def chunk_slices(self, index: tuple[int, ...]) -> tuple[slice, ...]:
-        """Where a chunk belongs in the array; at the far edges, less than a whole chunk."""
+        """The part of the array that a chunk covers; smaller at the far edges."""
         self._require_index(index)
         places = zip(index, self.chunk_shape, self.shape, strict=True)
         return tuple(slice(i * step, min((i + 1) * step, size)) for i, step, size in places)
 
     def chunk_extent(self, index: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of a chunk; at the far edges, less than a whole chunk."""
+        """The shape of a chunk; smaller at the far edges."""
         return tuple(part.stop - part.start for part in self.chunk_slices(index))
 
     def metadata(self) -> dict[str, Any]:
@@ -143,7 +143,7 @@ class ArrayLayout:
 
     @classmethod
     def from_metadata(cls, name: str, document: Mapping[str, Any]) -> Self:
-        """The array that a document describes; whatever else the document says is refused.
+        """The array that a document describes; any other content of the document is refused.
 
         >>> layout = ArrayLayout("density", (5, 8), (4, 4), np.dtype("float32"), {"codec": "sz3"})
         >>> ArrayLayout.from_metadata("density", layout.metadata()) == layout
@@ -173,9 +173,9 @@ class ArrayLayout:
 
 
 def require_plausible(layout: ArrayLayout, store: Store, damaged: bool = False) -> None:
-    """Refuse an array that is larger than the chunks that are there could ever make it.
+    """Refuse an array that is too large for the bytes of its chunks.
 
-    Up to 2^20 values for each byte, and 2^26 besides, are believed. Each chunk must justify the memory for its values
+    At most 2^20 values per byte, plus 2^26, are accepted. Each chunk must justify the memory for its values
     (`read_chunk`). When `damaged`, any number of chunks may be missing.
     """
     keys = store.keys()
@@ -188,13 +188,13 @@ def require_plausible(layout: ArrayLayout, store: Store, damaged: bool = False) 
         )
     if not damaged and layout.chunk_count > CHUNKS_PER_CHUNK * (len(chunks) + 1):
         raise WorkbenchError(
-            f"{layout.name} in {store.name} claims {layout.chunk_count:,} chunks; {len(chunks):,} are there: "
+            f"{layout.name} in {store.name} claims {layout.chunk_count:,} chunks; only {len(chunks):,} are present: "
             f"copy or download it again; or {HINT}"
         )
 
 
 def read_chunk(store: Store, layout: ArrayLayout, index: tuple[int, ...]) -> bytes:
-    """The bytes of a chunk whose size is sensible and whose frame claims the shape that belongs here."""
+    """The bytes of a chunk, after checking their number and the shape that the frame claims."""
     key, extent = layout.chunk_key(index), layout.chunk_extent(index)
     most = BYTES_OF_SMALL_CHUNK + EXPANSION * math.prod(extent) * layout.dtype.itemsize
     if store.size(key) > most:
@@ -251,7 +251,7 @@ def _object(what: str, given: Any) -> dict[str, Any]:
 
 
 def _short(given: Any) -> str:
-    """What was given, cut to a length that can be read."""
+    """A value as text, shortened for messages."""
     shown = repr(given)
     return shown if len(shown) <= 120 else f"{shown[:120]}..."
 

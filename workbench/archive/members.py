@@ -1,9 +1,9 @@
 """The members of a zip file, from its directory or, where that is damaged, from the headers of the members themselves.
 
-The directory of a zip file stands at its end, so a file that was cut has none. The members of an archive are stored
+The directory of a zip file is at its end, so a truncated file has none. The members of an archive are stored
 without compression, each behind a header with its name and size: one walk over these headers finds every member that is
-whole. Bytes that are no header are skipped up to the next signature. Chunks and documents have checksums, so no member
-that is found this way is trusted.
+complete. Bytes that are no header are skipped up to the next signature. Members found this way need not be trusted:
+chunks and documents have checksums of their own.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ def listed(path: Path) -> Listing:
             members = [member for member in opened.infolist() if not member.is_dir() and _may_be_part(member)]
     except (OSError, WorkbenchError):
         raise
-    except Exception as error:   # the standard library has no complete list of what a made-up zip file raises
+    except Exception as error:   # a forged zip file can make the standard library raise anything
         raise WorkbenchError(
-            f"{path.name} is no archive, or not a whole zip file ({error}): check the path; if it is an archive, {HINT}"
+            f"{path.name} is not an archive, or an incomplete zip file ({error}): check the path; if it is one, {HINT}"
         ) from None
     _check_members(path.name, members, end)
     return Listing([Member(member.filename, member.header_offset, member.file_size) for member in members], end)
 
 
 def scanned(path: Path) -> Listing:
-    """The members whose headers can be found in the file, whether its directory is there or not."""
+    """The members whose headers are found in the file, with or without its directory."""
     size = path.stat().st_size
     found: dict[str, Member] = {}
     with path.open("rb") as file:
@@ -77,7 +77,7 @@ def scanned(path: Path) -> Listing:
 
 
 def _member_at(data: mmap.mmap | bytes, at: int, size: int) -> tuple[Member | None, int]:
-    """The member whose header begins here, if one does, and where to look for the next."""
+    """The member whose header begins here, if any, and where to search for the next."""
     behind = at + LOCAL_HEADER.size
     if behind > size:
         return None, at + 1
@@ -104,7 +104,7 @@ def _zip64_size(extra: bytes) -> int:
 
 
 def _may_be_part(member: zipfile.ZipInfo) -> bool:
-    """Whether a member may be one of the archive: no hidden file of another program. Paths that lead out are refused."""
+    """Whether a member may be part of the archive (hidden files are not). Paths that lead out of it are refused."""
     if is_key(member.filename):
         return True
     names = member.filename.replace("\\", "/").split("/")
@@ -114,20 +114,20 @@ def _may_be_part(member: zipfile.ZipInfo) -> bool:
 
 
 def _check_members(name: str, members: list[zipfile.ZipInfo], end: int) -> None:
-    """Refuse a zip file that could hold more than it seems to, or something else."""
+    """Refuse members that are not plain stored files, and a directory that contradicts the file."""
     for member in members:
         kind = stat.S_IFMT(member.external_attr >> 16)
         if kind not in (0, stat.S_IFREG):
             raise WorkbenchError(f"an archive holds plain files; {member.filename} in {name} is a link or a device")
         if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & _ENCRYPTED:
             raise WorkbenchError(
-                f"{member.filename} in {name} is compressed or encrypted by the zip file itself: unpack it, and pack it "
-                "again without (zip -0)"
+                f"{member.filename} in {name} is compressed or encrypted by the zip file itself: unpack the file, and pack "
+                "it again without compression (zip -0)"
             )
         if member.file_size != member.compress_size or not 0 <= member.header_offset < end:
             raise WorkbenchError(f"{name} contradicts itself about {member.filename}: copy or download it again; or {HINT}")
     if len({member.filename for member in members}) < len(members):
-        raise WorkbenchError(f"{name} holds several parts of one name: it was not written as an archive")
+        raise WorkbenchError(f"{name} holds several parts with the same name: it was not written as an archive")
     needed = sum(member.file_size + LOCAL_HEADER.size + len(member.filename) for member in members)
     if needed > end:
         raise WorkbenchError(

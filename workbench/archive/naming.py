@@ -1,4 +1,4 @@
-"""What Zarr and xarray learn about the arrays of an archive: the names of their axes, units, and what each array is for.
+"""The metadata of arrays for Zarr and xarray: the names of their axes, units, and the role of each array.
 
 xarray opens a Zarr group when every array names its axes. Names that a field brought from its file are kept.
 """
@@ -22,7 +22,7 @@ SHOWN = ("units", "standard_name", "long_name")   # attributes of a field's valu
 
 
 def named(layout: ArrayLayout, kind: str, metadata: Mapping[str, Any]) -> ArrayLayout:
-    """The layout with the names of its axes, its role, and the units of what it holds.
+    """The layout with the names of its axes, its role, and the units of its values.
 
     >>> import numpy as np
     >>> layout = named(ArrayLayout("ids", (8,), (8,), np.dtype("int64")), "particles", {})
@@ -38,7 +38,7 @@ def named(layout: ArrayLayout, kind: str, metadata: Mapping[str, Any]) -> ArrayL
 
 
 def _axes(metadata: Mapping[str, Any], count: int) -> tuple[str, ...]:
-    """The axes of a field, as its file named them where it did."""
+    """The names of a field's axes: those of its file, or default ones."""
     given = metadata.get("dimensions")
     names = [name for name in given if isinstance(name, str) and 0 < len(name) <= 64] if isinstance(given, list) else []
     if len(names) == len(set(names)) == count:
@@ -47,7 +47,7 @@ def _axes(metadata: Mapping[str, Any], count: int) -> tuple[str, ...]:
 
 
 def _shown(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Units and names of a field, from what its file said about it."""
+    """Units and names of a field, from the metadata of its file."""
     attributes = metadata.get("attributes")
     found = attributes if isinstance(attributes, Mapping) else {}
     return {name: found[name] for name in SHOWN if isinstance(found.get(name), str)}

@@ -18,7 +18,7 @@ def read(
     isolate: bool = True,
     damaged: bool = False,
 ) -> Archive:
-    """The archive, nothing of it decoded yet; when `damaged`, as much of it as can be read."""
+    """The archive, with nothing decoded yet; when `damaged`, its readable part."""
     return Archive.open(source.path, codecs=codecs, most_bytes=most_bytes, isolate=isolate, damaged=damaged)
 
 

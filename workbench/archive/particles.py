@@ -1,7 +1,7 @@
-"""Particles as an archive: runs of them in their own order or along a curve, and companion arrays in the same order.
+"""Particles as an archive: chunks in their own order or along a curve, and companion arrays in the same order.
 
-When the order is free they are sorted along a Morton curve first, whatever the codec: neighbours in space become neighbours
-in the file, which most codecs reward, and a region is a few stretches of the file.
+When the order is free, particles are first sorted along a Morton curve, for every codec: neighbours in space become
+neighbours in the file, which most codecs exploit, and a region becomes a few contiguous ranges of the file.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from workbench.data import Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
 
-COMPANIONS = 2**16     # particles in a chunk of a companion array: small, as a region needs some of each
-VELOCITY_CODEC = "prequantised"   # where the codec asked for is one for positions: the same bytes on every machine
+COMPANIONS = 2**16     # particles in a chunk of a companion array: small, because reading a region needs some of each
+VELOCITY_CODEC = "prequantised"   # where the requested codec is only for positions: the same bytes on every machine
 COARSE_CELLS = 2**16   # along the longest axis, for sorting when the codec has no lattice of its own
 
 
@@ -61,12 +61,12 @@ def compress_particles(particles: Particles, request: Request) -> Archive:
 
 
 def _promise_about_clusters(request: Request) -> KeepClusters | None:
-    """What is to be kept besides the bound: clusters, or nothing."""
+    """The promise to keep clusters, if one is requested."""
     if strangers := [kept for kept in request.keep if not isinstance(kept, KeepClusters)]:
         raise WorkbenchError(f"keep of particles takes wb.KeepClusters(...); got {strangers[0]!r}")
     if len(request.keep) > 1:
         raise WorkbenchError(
-            f"keep takes one wb.KeepClusters, with several linking lengths if you like; got {len(request.keep)} of them"
+            f"keep takes one wb.KeepClusters, which may have several linking lengths; got {len(request.keep)} of them"
         )
     return request.keep[0] if request.keep else None
 
@@ -121,7 +121,7 @@ def _velocities(particles: Particles, request: Request, chunk: int, order: Array
 
 
 def _velocity_codec(request: Request) -> Codec:
-    """The codec for velocities: the one asked for if it takes plain arrays, else one that every machine has."""
+    """The codec for velocities: the requested one if it takes plain arrays, else one that every machine has."""
     if request.velocities is None:
         return Columns(codecs.get("pcodec"))
     chosen = request.chosen_codec(VELOCITY_CODEC)
@@ -135,7 +135,7 @@ def _exact(name: str, values: Array | None, chunk: int) -> list[EncodedArray]:
 
 
 def _final_order(places: Array | None, encoded: EncodedArray, count: int) -> Array | None:
-    """Which particle each decoded one is, once codecs have reordered inside their chunks; None is the original order."""
+    """The original index of each decoded particle, with reordering inside chunks; None for the original order."""
     if all(order is None for order in encoded.orders):
         return places
     xp = backend.namespace(*[order for order in encoded.orders if order is not None])

@@ -1,7 +1,7 @@
 """The name of an archive that is being written: where it goes, what it may replace, and how it gets the name in one step.
 
-A target that exists is only replaced when asked for, and only when it is an archive of ours: a mistyped path costs nobody a
-folder or a file. An empty file or directory counts as absent. Of two writers of one new archive, the second is told.
+An existing target is replaced only on request, and only if it is a Lossbench archive: a mistyped path must not destroy a
+folder or a file. An empty file or directory counts as absent. If two writers create one archive, the second gets an error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NO_SECOND_NAMES = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)  
 
 
 def target_of(path: str | os.PathLike[str]) -> Path:
-    """Where the archive really goes: behind links, in a directory that exists."""
+    """The target with links resolved, in a directory that exists."""
     try:
         target = Path(path).expanduser().resolve()
         if target.name and target.parent.is_dir():
@@ -32,11 +32,11 @@ def target_of(path: str | os.PathLike[str]) -> Path:
 
 
 def require_free(target: Path, overwrite: bool) -> None:
-    """Refuse to replace anything that was not meant, or that is not an archive."""
+    """Refuse to replace anything without `overwrite`, or anything that is not an archive."""
     if not _exists(target):
         return
     if not overwrite:
-        raise WorkbenchError(f"{target} exists: choose another name, or say overwrite=True")
+        raise WorkbenchError(f"{target} exists: choose another name, or pass overwrite=True")
     if target.is_dir() == (target.suffix == ".zip") or not is_archive(target):
         raise WorkbenchError(
             f"only an archive written by lossbench is overwritten; {target} is not: move it away, or choose another name"
@@ -44,7 +44,7 @@ def require_free(target: Path, overwrite: bool) -> None:
 
 
 def take_name(partial: Path, target: Path, overwrite: bool) -> None:
-    """Give what was written its name."""
+    """Give the finished archive its name."""
     with on_disk(target):
         require_free(target, overwrite)   # again: writing may have taken hours
         (_swap if _exists(target) else _claim)(partial, target)
@@ -52,14 +52,14 @@ def take_name(partial: Path, target: Path, overwrite: bool) -> None:
 
 
 def partial_of(target: Path) -> Path:
-    """A hidden name beside the target, for what is not finished."""
+    """A hidden name beside the target, for the unfinished archive."""
     return target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
 
 
 def _claim(partial: Path, target: Path) -> None:
-    """Give the archive its name, unless someone else has just taken it.
+    """Give the archive its name, unless another process has just taken it.
 
-    A directory takes the place of an empty one at most, and a second name for a file that of none: both are one step.
+    Renaming a directory replaces at most an empty one, and a hard link to a file replaces nothing: both are atomic.
     """
     try:
         if partial.is_dir():
@@ -77,7 +77,7 @@ def _claim(partial: Path, target: Path) -> None:
 
 
 def _link(partial: Path, target: Path) -> None:
-    """Give a file its name where nothing or only something empty has it."""
+    """Give a file its name if nothing, or only an empty file, has it."""
     if target.is_dir():
         target.rmdir()
     elif os.path.lexists(target) and _is_empty(target):
@@ -87,13 +87,13 @@ def _link(partial: Path, target: Path) -> None:
     except OSError as error:
         if error.errno not in _NO_SECOND_NAMES:
             raise
-        _replace_new(partial, target)   # a file system without second names
+        _replace_new(partial, target)   # a file system without hard links
         return
     partial.unlink()
 
 
 def _replace_new(partial: Path, target: Path) -> None:
-    """Take the name with an empty file, which fails when there is one, and put the archive in its place."""
+    """Reserve the name with an empty file, which fails when there is one, and replace that file by the archive."""
     target.open("xb").close()
     try:
         os.replace(partial, target)
@@ -103,11 +103,11 @@ def _replace_new(partial: Path, target: Path) -> None:
 
 
 def _taken(target: Path) -> WorkbenchError:
-    return WorkbenchError(f"{target} was written by someone else meanwhile: choose another name")
+    return WorkbenchError(f"{target} was written by another process in the meantime: choose another name")
 
 
 def _swap(partial: Path, target: Path) -> None:
-    """Put the archive in place of an old one. A directory has to step aside first, and comes back if that is all it did."""
+    """Replace an old archive. An old directory is renamed first, and gets its name back if the replacement fails."""
     if not partial.is_dir():
         os.replace(partial, target)
         return
@@ -121,11 +121,11 @@ def _swap(partial: Path, target: Path) -> None:
     try:
         remove(old)
     except OSError as error:
-        raise WorkbenchError(f"{target} is written, but of the one before it {old} is left ({error}): remove it") from error
+        raise WorkbenchError(f"{target} is written, but the old archive remains as {old} ({error}): remove it") from error
 
 
 def _exists(path: Path) -> bool:
-    """Whether something has this name that is not empty."""
+    """Whether a file or directory that is not empty has this name."""
     return os.path.lexists(path) and not _is_empty(path)
 
 
@@ -137,7 +137,7 @@ def _is_empty(path: Path) -> bool:
 
 
 def flush(folder: Path) -> None:
-    """Have the names in a directory on the disk, too."""
+    """Flush the names in a directory to the disk, too."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -155,7 +155,7 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def on_disk(target: Path) -> Iterator[None]:
-    """Say in one sentence what the operating system has against writing here."""
+    """Turn an error of the operating system into one sentence."""
     try:
         yield
     except OSError as error:

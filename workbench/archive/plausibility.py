@@ -1,6 +1,6 @@
-"""Whether a bound or a linking length can be what the user means: notes for the certificate, never refusals.
+"""Whether a bound or a linking length is plausible for the data: notes for the certificate, never refusals.
 
-A bound in another unit than the data is kept and checked like any other, and may leave nothing of them: 0.01 for rain in
+A bound in another unit than the data is kept and checked like any other, and may erase the data: 0.01 for rain in
 metres per second. Only a comparison with the data shows it. The same holds for linking lengths: 2.8, meant in ångström and
 given in mean spacings, puts all particles into one group, which is then kept. Unusual requests may be intended, so they are
 noted and carried out.
@@ -21,7 +21,7 @@ from workbench.clusters.keep import KeepClusters
 from workbench.data import Field, Particles
 from workbench.guarantees import Bound
 
-_PART = 2**20   # values that are looked at together
+_PART = 2**20   # values that are examined together
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def spread_of(values: Array, mask: Array | None = None) -> Spread | None:
     Spread(lower=1.0, upper=3.0, deviation=1.0)
     """
     count, mean, squares, lower, upper = 0, 0.0, 0.0, math.inf, -math.inf
-    with np.errstate(over="ignore", invalid="ignore"):   # an overflow makes the deviation infinite or nan: nothing to note
+    with np.errstate(over="ignore", invalid="ignore"):   # an overflow makes the deviation infinite or nan: no note
         for part in _parts(values, mask):
             size, middle = int(part.size), float(part.mean())
             change = middle - mean
@@ -59,11 +59,11 @@ def spread_of(values: Array, mask: Array | None = None) -> Spread | None:
 def notes_on(
     data: Particles | Field, bound: Bound, keep: Sequence[Any] = (), velocities: Bound | None = None
 ) -> tuple[str, ...]:
-    """What is unusual about this bound, the one for velocities and the linking lengths, for these data.
+    """Notes on the bound, the bound of velocities and the linking lengths that are unusual for these data.
 
     >>> from workbench.guarantees import Absolute
     >>> notes_on(Field([1e-7, 2e-7, 4e-7]), Absolute(0.01))
-    ('the bound of values, 0.01, is larger than half their range, 3e-07: a single number for all of them would keep it',)
+    ('the bound of values, 0.01, is larger than half their range, 3e-07: one constant for all values would satisfy it',)
     """
     if isinstance(data, Field):
         return tuple(_on_values("values", data.values, bound, data.mask))
@@ -74,13 +74,13 @@ def notes_on(
 
 
 def notes_on_groups(kept: Mapping[str, Any], particles: int) -> tuple[str, ...]:
-    """What is unusual about groups that were kept, by the entry of the certificate.
+    """Notes on kept groups that are unusual, from the entry of the certificate.
 
     >>> notes_on_groups({"lengths": [8.9], "largest": [990]}, 1000)
-    ('at linking length 8.9, 990 of 1,000 particles are one group: is this length meant?',)
+    ('at linking length 8.9, 990 of 1,000 particles are one group: is this length intended?',)
     """
     return tuple(
-        f"at linking length {length:g}, {largest:,} of {particles:,} particles are one group: is this length meant?"
+        f"at linking length {length:g}, {largest:,} of {particles:,} particles are one group: is this length intended?"
         for length, largest in zip(kept.get("lengths", ()), kept.get("largest", ()), strict=False)
         if largest > particles / 2
     )
@@ -92,8 +92,8 @@ def _on_values(name: str, values: Array, bound: Bound, mask: Array | None = None
     limit = bound.limit(np.array([spread.lower, spread.upper])).value
     if limit > spread.range / 2:
         yield (
-            f"the bound of {name}, {limit:g}, is larger than half their range, {spread.range:g}: a single number for "
-            "all of them would keep it"
+            f"the bound of {name}, {limit:g}, is larger than half their range, {spread.range:g}: one constant for all "
+            "values would satisfy it"
         )
     elif limit > spread.deviation:
         yield (
@@ -123,7 +123,7 @@ def _on_lengths(particles: Particles, kept: Any) -> Iterator[str]:
         return
     for length in kept.lengths(particles):
         if length > particles.spacing:
-            unit = "; if it was meant in the unit of positions, say unit='length'" if kept.unit == "spacing" else ""
+            unit = "; if it is in the unit of positions, pass unit='length'" if kept.unit == "spacing" else ""
             yield (
                 f"the linking length is {length / particles.spacing:.3g} mean spacings, {length:g} in the unit of "
                 f"positions: beyond 1, most particles are usually one group{unit}"

@@ -1,4 +1,4 @@
-"""How an archive was made, as far as it helps someone who opens it in ten years."""
+"""How an archive was made: the codec, its options and versions, for someone who opens it in ten years."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGEST = 1000   # characters of a value that JSON cannot hold
 
 
 def of(codec: Codec) -> dict[str, Any]:
-    """The codec with its options, and the versions of what took part."""
+    """The codec with its options, and the versions of the packages involved."""
     return {"codec": codec.to_dict(), "versions": versions(codec), "machine": platform.machine()}
 
 
@@ -51,7 +51,7 @@ def compared(recorded: Any, codec: Codec) -> str:
 
 
 def plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """What a file said about itself, as JSON can hold it: arrays as lists, everything strange as text.
+    """The metadata of a file as JSON can hold it: arrays as lists, other types as text.
 
     >>> plain({"redshift": np.float64(0.5), "box": np.array([1, 2]), "when": np.datetime64("2026-01-01")})
     {'redshift': 0.5, 'box': [1, 2], 'when': '2026-01-01'}
@@ -75,7 +75,7 @@ def _plain(value: Any) -> Any:
 
 
 def _printable(recorded: Any) -> str:
-    """What a file says, short and without control characters."""
+    """A value from a file as short text without control characters."""
     return "".join(letter if letter.isprintable() else "?" for letter in str(recorded)[:40])
 
 

@@ -1,6 +1,6 @@
-"""From the parts of an archive to arrays: whole, or as much of them as is undamaged.
+"""Arrays decoded from the parts of an archive: whole, or their undamaged part.
 
-No chunk leaves this module before its values were compared with the checksum of those that the archive was made with.
+Values are returned only after comparison with the checksum that was recorded when the archive was made.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class StoredArray:
-    """An array in a store; `trust` says what it may make its reader do."""
+    """An array in a store; `trust` limits the work that decoding it may cause."""
 
     store: Store
     layout: ArrayLayout
     trust: Trust = DEFAULT
     codec: Codec = field(init=False)
-    decoder: Codec = field(init=False, repr=False)   # the codec, or one that decodes as it does in another process
+    decoder: Codec = field(init=False, repr=False)   # the codec, or one that runs it in another process
     opened: dict[Index, Any] = field(init=False, default_factory=dict, compare=False, repr=False)   # for reading by region
-    checksums: list[bytes] = field(init=False, repr=False)   # of what each chunk decodes to, in order
+    checksums: list[bytes] = field(init=False, repr=False)   # of the decoded values of each chunk, in order
 
     def __post_init__(self) -> None:
         layout = self.layout
@@ -48,7 +48,7 @@ class StoredArray:
         object.__setattr__(self, "checksums", checksums_of(self.layout))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "opened": {}}   # views into bytes that were read do not pickle, and are read again
+        return {**self.__dict__, "opened": {}}   # views into bytes cannot be pickled; they are read again
 
     @property
     def nbytes(self) -> int:
@@ -56,36 +56,36 @@ class StoredArray:
         return sum(self.store.size(self.layout.chunk_key(index)) for index in self.layout.chunk_indices())
 
     def nbytes_of(self, shape: Iterable[int]) -> int:
-        """The size of decoded values of this shape; an array has no more of them than its own shape allows."""
+        """The size of decoded values of this shape, which is clipped to the shape of the array."""
         return math.prod(map(min, shape, self.layout.shape)) * self.layout.dtype.itemsize
 
     @property
     def same_versions(self) -> bool:
-        """Whether the packages that its values depend on have the versions that they had when it was written."""
+        """Whether the packages that its values depend on have the same versions as when it was written."""
         return self.layout.configuration.get(VERSIONS) == provenance.versions(self.codec)
 
     def frame(self, index: Index, lazy: tuple[str, ...] = ()) -> Frame:
-        """A chunk taken apart; sections named by `lazy` are not checked yet."""
+        """An unpacked chunk; sections named by `lazy` are not checked yet."""
         opened = frame.unpack(read_chunk(self.store, self.layout, index), self.layout.chunk_key(index), lazy)
         number = int(np.ravel_multi_index(index, self.layout.chunk_grid))
         if bytes(opened.section(CHECKSUM)) != self.checksums[number]:
-            raise Damaged(opened.where, "it is whole, but not the one that was written here: was it moved, or replaced?")
+            raise Damaged(opened.where, "it is intact, but not the one that was written here: was it moved, or replaced?")
         return opened
 
     def chunk(self, index: Index) -> np.ndarray:
-        """The values of one chunk: bit for bit those that it was made with."""
+        """The values of one chunk, bit-identical to those decoded when it was written."""
         opened = self.frame(index)
         values = decode_frame(opened, self.decoder, self.layout.dtype)
         require_as_written(opened, values, self.codec, self.layout.configuration)
         return values
 
     def chunks(self, indices: Iterable[Index] | None = None) -> Iterator[tuple[Index, np.ndarray]]:
-        """The values of these chunks (by default: of all), several at once where the codec lets threads run."""
+        """The values of these chunks (by default: of all), in parallel where the codec releases Python's lock."""
         wanted = list(self.layout.chunk_indices() if indices is None else indices)
         return zip(wanted, self._side_by_side(self.chunk, wanted), strict=True)
 
     def values(self) -> np.ndarray:
-        """The whole array. It is allocated after the first chunk was decoded correctly."""
+        """The whole array, allocated only after the first chunk decodes correctly."""
         self.trust.require_room(self.nbytes_of(self.layout.shape), self.layout.name)
         whole: np.ndarray | None = None
         for index, values in self.chunks():
@@ -97,12 +97,12 @@ class StoredArray:
         return whole
 
     def examined(self) -> Iterator[tuple[Index, np.ndarray | Damaged]]:
-        """Each chunk with its values or, where they are not those that were written, with the damage."""
+        """Each chunk with its values or, if these differ from the written ones, with the damage."""
         indices = list(self.layout.chunk_indices())
         return zip(indices, self._side_by_side(self._values_or_damage, indices), strict=True)
 
     def damage(self) -> list[Damaged]:
-        """Every chunk that is damaged, or that decodes to something else than when it was written."""
+        """Every chunk that is damaged, or that decodes to other values than when it was written."""
 
         def look(index: Index) -> Damaged | None:
             found = self._values_or_damage(index)
@@ -111,7 +111,7 @@ class StoredArray:
         return [found for found in self._side_by_side(look, list(self.layout.chunk_indices())) if found is not None]
 
     def salvaged(self) -> tuple[np.ndarray | None, list[tuple[Slices, Damaged]]]:
-        """The array, NaN or zero where it is lost (None when all is); and every place that is lost, with the reason."""
+        """The array, NaN or zero at lost values (None if all are lost); and every lost part, with the reason."""
         self.trust.require_room(self.nbytes_of(self.layout.shape), self.layout.name)
         whole: np.ndarray | None = None
         lost = []

@@ -1,6 +1,6 @@
-"""Whether a path holds an archive of ours: for those who open it, and for those who would replace it.
+"""Whether a path holds a Lossbench archive, for opening it and before overwriting it.
 
-A damaged archive counts, so that opening it says what can be done, and so that it may be overwritten.
+A damaged archive counts, so that opening it gives advice, and so that it may be overwritten.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LONGEST_NAME = 600
 
 
 def is_archive(path: str | os.PathLike[str]) -> bool:
-    """Whether there is an archive of ours at this path, perhaps a damaged one.
+    """Whether there is a Lossbench archive at this path, perhaps a damaged one.
 
     >>> is_archive("no/such.zarr")
     False
@@ -28,7 +28,7 @@ def is_archive(path: str | os.PathLike[str]) -> bool:
     place = Path(path)
     try:
         return _folder(place) if place.is_dir() else _zip_file(place)
-    except Exception:   # whatever a foreign file makes the standard library raise, it is not ours
+    except Exception:   # a foreign file can make the standard library raise anything
         return False
 
 
@@ -42,7 +42,7 @@ def _folder(place: Path) -> bool:
 
 
 def _zip_file(place: Path) -> bool:
-    """By its root or, where the directory of the zip file is damaged, by the first part."""
+    """Recognise a zip file by its root or, if its directory is damaged, by its first part."""
     try:
         with zipfile.ZipFile(place) as opened:
             for name in (ROOT, *(name for name in opened.namelist() if name.count("/") == 1 and name.endswith(f"/{COPY}"))):

@@ -1,6 +1,6 @@
-"""A part of an archive by place, at the price of the chunks that hold it.
+"""Reading a region of an archive by decoding only the chunks that hold it.
 
-Where the order of particles was free, a region is a few stretches of the curve. The stored extents of the chunks exclude
+If the order of particles was free, a region is a few key ranges of the curve. The stored extents of the chunks exclude
 those whose decoded particles lie elsewhere; within a chunk of the built-in codec, the keys exclude blocks.
 """
 
@@ -49,14 +49,14 @@ def cuboids(region: Any, dimensions: int, box: Box) -> list[Cuboid]:
 
 
 def particles_in(positions: StoredArray, extents: np.ndarray, wanted: Sequence[Cuboid]) -> tuple[np.ndarray, np.ndarray]:
-    """The decoded positions in these cuboids, and the place of each in the archive, rising."""
+    """The decoded positions in these cuboids, and the index of each in the archive, in increasing order."""
     parts, stretches = [], []
     for index in positions.layout.chunk_indices():
         low, high = extents[index[0]]
         near = [(a, b) for a, b in wanted if (low < b).all() and (high >= a).all()]
         if not near:
             continue
-        # No farther than the particles reach: a region may be as large as numbers go, and cells are counted.
+        # Clipped to the particles: a region may be as large as the largest float, and its ends become cell numbers.
         clipped = [(np.clip(a, low, high), np.clip(b, low, high)) for a, b in near]
         start = positions.layout.chunk_slices(index)[0].start
         if (found := _stretches(positions, index, clipped)) is not None:
@@ -74,7 +74,7 @@ def particles_in(positions: StoredArray, extents: np.ndarray, wanted: Sequence[C
     if len(parts) == 1:
         return parts[0]
     values, places = (np.concatenate(column) for column in zip(*parts, strict=True))
-    rising = np.argsort(places, kind="stable")   # whole chunks and stretches come one after the other
+    rising = np.argsort(places, kind="stable")   # the parts of whole chunks come before those of key ranges
     return values[rising], places[rising]
 
 
@@ -119,24 +119,24 @@ def grid_part(stored: StoredArray, slices: tuple[slice, ...]) -> np.ndarray:
 
 
 def _intervals(low: float, high: float, length: float | None) -> list[tuple[float, float]]:
-    """An interval, in a periodic box as one or two that lie inside."""
+    """An interval as one or two intervals inside the periodic box."""
     if length is None:
         return [(low, high)]
     if high - low >= length:
         return [(0.0, length)]
-    start, stop = (_wrapped(end, length) for end in (low, high))   # each alone: regions that touch do so here, too
-    if start < stop or (start == stop and high - low < length / 2):   # equal after rounding: almost nothing, or almost all
+    start, stop = (_wrapped(end, length) for end in (low, high))   # separately, so that touching regions still touch
+    if start < stop or (start == stop and high - low < length / 2):   # equal after rounding: nearly empty, or nearly full
         return [(start, stop)]
     return [(start, length), (0.0, stop)]
 
 
 def _wrapped(end: float, length: float) -> float:
-    """The image of an end inside the box. Rounding can give the upper face itself, and it stays there."""
+    """The periodic image of an end inside the box. Rounding can give the upper face itself, which is kept."""
     return min(max(end - math.floor(end / length) * length, 0.0), length)
 
 
 def _stretches(positions: StoredArray, index: Index, wanted: Sequence[Cuboid]) -> Stretches | None:
-    """Keys of a chunk that include all in the cuboids; None where only the whole chunk can be decoded."""
+    """Key ranges of a chunk that cover the cuboids; None where only the whole chunk can be decoded."""
     codec = positions.codec
     if not isinstance(codec, ParticleCodec) or not codec.in_blocks or not positions.same_versions:
         return None   # blocks have checksums of their bytes, but not of their values: whole chunks are compared
@@ -144,12 +144,12 @@ def _stretches(positions: StoredArray, index: Index, wanted: Sequence[Cuboid]) -
     try:
         blocks = positions.opened.get(index) or _blocks(positions, codec, index)
         return None if blocks is None else blocks.stretches(wanted)
-    except (CodecFailed, OverflowError) as error:   # extents can be made up, too
+    except (CodecFailed, OverflowError) as error:   # extents can be forged, too
         raise Damaged(where, str(error)) from error
 
 
 def _blocks(positions: StoredArray, codec: ParticleCodec, index: Index) -> Blocks | None:
-    """A chunk as blocks, and remembered: one region is often read after another."""
+    """A chunk as blocks, cached because regions are often read one after another."""
     frame = positions.frame(index, lazy=(CODE,))
     if CODE not in frame.sections or not set(frame.sections) - {CODE} <= INFORMATIVE:   # corrections are of a whole chunk
         return None
@@ -169,7 +169,7 @@ def _lattice_of(stretch: tuple[Stretches, int]) -> Lattice:
 def _along_curve(
     stretches: Sequence[tuple[Stretches, int]], dtype: np.dtype, wanted: Sequence[Cuboid]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The positions in the cuboids, of stretches of one lattice with the place of each chunk; and the place of each."""
+    """The positions in the cuboids and their indices, from key ranges of one lattice and the start of each chunk."""
     found = [one for one, _ in stretches]
     keys, low = np.concatenate([one.keys for one in found]), np.concatenate([one.low for one in found])
     values = found[0].lattice.positions(keys, low, dtype)

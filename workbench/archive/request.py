@@ -26,7 +26,7 @@ ORDERS = ("keep", "free")
 
 @dataclass(frozen=True)
 class Request:
-    """The arguments of `wb.compress` but for the data."""
+    """The arguments of `wb.compress` except the data."""
 
     bound: Bound
     codec: str | Codec = "auto"
@@ -36,7 +36,7 @@ class Request:
     velocities: Bound | None = None
     store_permutation: bool = False
     chunk_values: int | None = None
-    notes: tuple[str, ...] = ()   # what is unusual about it, for these data
+    notes: tuple[str, ...] = ()   # on what is unusual for these data
 
     def __post_init__(self) -> None:
         for name, bound in (("bound", self.bound), ("velocities", self.velocities)):
@@ -49,7 +49,7 @@ class Request:
             object.__setattr__(self, "chunk_values", whole_number("chunk_values", self.chunk_values, least=1))
 
     def chosen_codec(self, auto: str) -> Codec:
-        """The codec that is asked for, if readers can make it from its description; `auto` where none is asked for."""
+        """The requested codec, which readers must be able to rebuild from its description; `auto` if none is requested."""
         given = self.codec
         if not isinstance(given, Codec):
             return codecs.get(auto if given == "auto" else given)
@@ -57,14 +57,14 @@ class Request:
         try:
             known = codecs.from_dict(described)
         except WorkbenchError as error:
-            raise WorkbenchError(f"nobody could decode what {given!r} encodes: {error}") from error
+            raise WorkbenchError(f"{given!r} cannot be rebuilt from its description: {error}") from error
         if known != given:
-            raise WorkbenchError(f"nobody could decode what {given!r} encodes: by its description it is {known!r}")
+            raise WorkbenchError(f"{given!r} cannot be rebuilt from its description, which gives {known!r}")
         return given
 
 
 def certificate_of(arrays: Sequence[EncodedArray], notes: Sequence[str] = ()) -> Certificate:
-    """What is promised about these arrays, with what is unusual about it."""
+    """The promises about these arrays, with notes on unusual ones."""
     stated = tuple(a.promise for a in arrays if a.promise is not None and a.layout.name != "extents")
     count = arrays[0].layout.shape[0]
     groups = (note for promise in stated for kept in promise.keep for note in notes_on_groups(kept, count))
@@ -72,7 +72,7 @@ def certificate_of(arrays: Sequence[EncodedArray], notes: Sequence[str] = ()) ->
 
 
 def promises(keep: Any) -> tuple[Any, ...]:
-    """What is to be kept beyond the bound: nothing, one promise, or several.
+    """The promises beyond the bound as a tuple: none, one, or several.
 
     >>> promises(None), promises(KeepClusters(0.2)) == promises([KeepClusters(0.2)])
     ((), True)
@@ -113,7 +113,7 @@ def documents_for(
     metadata: Mapping[str, Any],
     notes: tuple[str, ...] = (),
 ) -> dict[str, bytes]:
-    """The documents of an archive of these arrays, by key; of their chunks, only the checksums matter."""
+    """The documents of an archive of these arrays, by key; they depend only on the checksums of the chunks."""
     certificate = certificate_of(arrays, notes)
     attributes = {
         "format": FORMAT,

@@ -1,8 +1,8 @@
-"""The root of an archive: what it is and promises, the documents of all its arrays, and a second copy of both.
+"""The root of an archive: its description and promises, the documents of all its arrays, and a copy of the whole.
 
 One damaged byte in a document must not cost more than that document. So the root carries the documents of the arrays, in
 the form that Zarr calls consolidated metadata. The same bytes stand a second time, deflated, in the folder of the data,
-under a name that Zarr ignores. A reader takes the first root that is whole. The arrays' own documents are for plain Zarr;
+under a name that Zarr ignores. A reader takes the first intact root. The arrays' own documents are for plain Zarr;
 they are compared with the root when the archive is checked.
 
 Archives of format 1 have one root without the documents, which names the arrays with the checksum of each document.
@@ -29,10 +29,10 @@ ARRAYS = "arrays"                   # in format 1, the attribute that names the 
 
 @dataclass(frozen=True)
 class Description:
-    """What the documents of an archive say.
+    """The contents of the documents of an archive.
 
-    `documents` are their bytes by key, as they should be; those of format 1 have no copies and are not among them. `damage`
-    is what was found wrong with documents while reading them. `consolidated` is whether the root carries the arrays.
+    `documents` are their correct bytes by key; those of format 1 have no copies and are not included. `damage` lists the
+    documents found damaged while reading. `consolidated` states whether the root carries the documents of the arrays.
     """
 
     attributes: dict[str, Any]
@@ -76,7 +76,7 @@ def documents_of(attributes: Mapping[str, Any], layouts: Sequence[ArrayLayout]) 
 
 
 def read_root(store: Store, damaged: bool = False) -> Description:
-    """What an archive says about itself, from the first root that is whole.
+    """The description of an archive, from its first intact root.
 
     When `damaged`, a missing root is replaced by its copy, and arrays of format 1 whose documents are damaged are left out.
 
@@ -90,7 +90,7 @@ def read_root(store: Store, damaged: bool = False) -> Description:
     keys = store.keys()
     copies = [key for key in keys if key.count("/") == 1 and key.endswith(f"/{COPY}")]
     if ROOT not in keys and not (copies and damaged):
-        hint = f"; a copy of it is there: {HINT}" if copies else ""
+        hint = f"; a copy of it exists: {HINT}" if copies else ""
         raise WorkbenchError(f"{store.name} is not an archive: it has no {ROOT}{hint}")
     damage: list[Damaged] = []
     first: WorkbenchError | None = None
@@ -163,7 +163,7 @@ def _layout(name: Any, described: Any, key: str) -> ArrayLayout:
 
 
 def _separate(store: Store, damaged: bool) -> tuple[dict[str, ArrayLayout], list[Damaged]]:
-    """The arrays of an archive of format 1; when `damaged`, those whose documents are whole, and what of the others."""
+    """The arrays of an archive of format 1; when `damaged`, those with intact documents, and the damage of the others."""
     keys = [key for key in store.keys() if key.count("/") == 1 and key.endswith(f"/{ROOT}")]   # noqa: SIM118
     layouts, lost = {}, []
     for key in keys:
@@ -191,5 +191,5 @@ def _difference(store: Store, key: str, expected: bytes) -> str | None:
 
 
 def unreadable(error: WorkbenchError) -> GuaranteeBroken:
-    """The error for an archive that cannot be opened as it is, with the way to get the rest."""
+    """The error for an archive that cannot be opened as it is, with advice on getting the undamaged part."""
     return GuaranteeBroken(f"{error}; {HINT}")

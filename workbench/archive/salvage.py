@@ -1,4 +1,4 @@
-"""What is left of a damaged archive: everything that is not in a damaged chunk."""
+"""The undamaged part of an archive: all values outside damaged chunks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def salvage(
 ) -> tuple[dict[str, np.ndarray], np.ndarray, list[Damaged]]:
     """The values of arrays that share their first `axes` axes, the places where something is lost, and the damage.
 
-    An array of which nothing is left is left out; of the array `main`, something must be left.
+    Arrays that are lost completely are left out; losing all of the array `main` is an error.
     """
     found = {name: stored.salvaged() for name, stored in arrays.items()}
     damage = [damaged for _, lost in found.values() for _, damaged in lost]

@@ -1,11 +1,11 @@
-"""Where the parts of an archive live: keys such as `positions/c/3/0`, and bytes, in memory, a directory or a zip file.
+"""Storage of the parts of an archive, bytes by keys such as `positions/c/3/0`: in memory, a directory or a zip file.
 
 An archive may come from anywhere, so a store checks its list of parts when it is opened: a key is a plain relative path of
 plain names, links are refused, and the members of a zip file must be stored without compression, once, within the file.
-A read takes exactly the bytes that were listed, and their number is known (`size`) before anything is allocated.
+A read returns exactly the listed number of bytes, which is known (`size`) before anything is allocated.
 
-Stores hold no open files. So they need no closing, can be pickled, and any number of threads may read at once. A file that
-was replaced since it was opened is noticed.
+Stores hold no open files. So they need no closing, can be pickled, and any number of threads may read at once. They detect
+a file that was replaced after opening.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from workbench.errors import WorkbenchError
 
 
 class Store(Protocol):
-    """Keys and bytes. A key that is not there is damage: whoever asks got the key from the archive's own description."""
+    """Bytes by key. A missing key is damage, because keys come from the archive's own description."""
 
     name: str
 
@@ -42,7 +42,7 @@ class Store(Protocol):
 
 
 class _Listed:
-    """What all stores share: the size of every part is known from the beginning."""
+    """The common part of all stores: the size of every part is known from the beginning."""
 
     def __init__(self, name: str, sizes: Mapping[str, int]) -> None:
         self.name = name
@@ -109,7 +109,7 @@ class DirectoryStore(_Listed):
 
 
 class ZipStore(_Listed):
-    """An archive as one zip file whose members are stored as they are, without compression of their own.
+    """An archive as one zip file whose members are stored without compression.
 
     When `damaged`, the members are found by their own headers and not by the directory at the end of the file.
     """
@@ -145,7 +145,7 @@ class ZipStore(_Listed):
 
 
 def open_store(path: str | os.PathLike[str], damaged: bool = False) -> Store:
-    """The store at a path: a directory, or a zip file. When `damaged`, whatever of it can be read.
+    """The store at a path: a directory, or a zip file. When `damaged`, its readable part.
 
     >>> open_store("no/such.zarr")
     Traceback (most recent call last):
@@ -178,12 +178,12 @@ def _files(folder: Path, prefix: str, damaged: bool) -> Iterator[tuple[str, int]
 
 
 def _place(status: os.stat_result) -> tuple[int, ...]:
-    """What changes when another file or directory takes the name."""
+    """Values that change when another file or directory takes the name."""
     return status.st_dev, status.st_ino
 
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:
-    """What changes when a file is written again, too."""
+    """Values that change also when a file is rewritten."""
     return *_place(status), status.st_size, status.st_mtime_ns
 
 

@@ -1,4 +1,4 @@
-"""What the name of an archive must end in: what is written there has to be what the name says."""
+"""The suffix of the name of an archive, which must match the kind that is written: one file or a folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SUFFIXES = (".zip", ".zarr", "")
 
 
 def require_suffix(target: Path) -> Path:
-    """The target itself, if its name says what it will be: a file `x.hdf5` that is a folder would surprise everyone.
+    """The target itself, if its suffix fits an archive: a folder named `x.hdf5` would mislead.
 
     >>> require_suffix(Path("snapshot.hdf5"))
     Traceback (most recent call last):

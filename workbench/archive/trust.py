@@ -1,7 +1,7 @@
 """How far the bytes of an archive are trusted: which codecs may decode them, where, and how much memory they may ask for.
 
-An archive from elsewhere chooses the library that decodes it and the size that it decodes to. Both are for the caller to
-limit. `docs/compression.md` says what is contained by default and what is not.
+An archive from elsewhere chooses the library that decodes it and the size that it decodes to. The caller can limit both.
+`docs/compression.md` describes which risks are contained by default and which are not.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from workbench.codecs import Codec, Columns
 from workbench.codecs.isolation import isolated
 from workbench.errors import WorkbenchError
 
-BUILT_IN = ("lattice", "pcodec", "prequantised")   # they need nothing that is not always installed
+BUILT_IN = ("lattice", "pcodec", "prequantised")   # they need only packages that are always installed
 
 
 @dataclass(frozen=True)
 class Trust:
-    """What an archive may make its reader do.
+    """Limits on the work that an archive may cause its reader.
 
-    `codecs` names the codecs that may decode, besides the built-in ones (None: any). `most_bytes` is the most that one call
-    may decode to (None: as much as the archive says). `isolate` decodes in another process what could harm this one.
+    `codecs` names the codecs that may decode, besides the built-in ones (None: any). `most_bytes` limits the decoded size
+    of one call (None: no limit). `isolate` decodes in another process where a codec could harm this one.
 
     >>> Trust(codecs=["sz3"], most_bytes=10**9)
     Trust(codecs=('sz3',), most_bytes=1000000000, isolate=True)
@@ -46,7 +46,7 @@ class Trust:
             raise WorkbenchError(f"isolate must be True or False; got {self.isolate!r}")
 
     def require_codec(self, described: Any, where: str) -> None:
-        """Refuse a codec that may not decode, before anything of it is imported."""
+        """Refuse a codec that is not allowed, before any of it is imported."""
         if self.codecs is None or not isinstance(described, Mapping):
             return
         name = described.get("id")
@@ -60,7 +60,7 @@ class Trust:
             )
 
     def require_room(self, nbytes: int, what: str) -> None:
-        """Refuse to decode so many bytes, before memory is taken for them."""
+        """Refuse to decode more than `most_bytes`, before memory is allocated."""
         if self.most_bytes is not None and nbytes > self.most_bytes:
             raise WorkbenchError(
                 f"{what} takes {nbytes:,} bytes once decoded, and most_bytes= allows {self.most_bytes:,}: read a part, or "
@@ -68,7 +68,7 @@ class Trust:
             )
 
     def decoder(self, codec: Codec, store: Store) -> Codec:
-        """What decodes the chunks of a store. What is in memory was made here, and decoded when it was made."""
+        """The codec that decodes the chunks of a store. Archives in memory were made and decoded here: no isolation."""
         return isolated(codec) if self.isolate and not isinstance(store, MemoryStore) else codec
 
 

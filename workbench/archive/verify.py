@@ -1,7 +1,7 @@
 """Whether an archive keeps its promise: its chunks decoded once, and each compared with its checksum and the original.
 
-The comparison is the one that was made when the archive was written (`workbench.guarantees.check`). Groups of particles are
-found anew (`clusters.py`).
+The comparison is the same as when the archive was written (`workbench.guarantees.check`). Groups of particles are found
+again (`clusters.py`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LISTED = 8   # damaged parts that a message names
 
 @dataclass(frozen=True, eq=False)
 class Original:
-    """What an array of an archive was made from, in the order of the archive."""
+    """The original values of one array, in the order of the archive."""
 
     values: np.ndarray
     period: tuple[float, ...] | None = None
@@ -39,14 +39,14 @@ class Original:
 
 @dataclass(eq=False)
 class Inspected:
-    """What one pass over the chunks of an array found."""
+    """The findings of one pass over the chunks of an array."""
 
     layout: ArrayLayout
     damage: list[Damaged] = field(default_factory=list)
-    chunks: list[np.ndarray] = field(default_factory=list)   # in order, where the values are needed afterwards
+    chunks: list[np.ndarray] = field(default_factory=list)   # in order, if the values are needed afterwards
     largest_error: float = 0.0
     broken: int = 0
-    different: list[str] = field(default_factory=list)       # chunks that must come back bit for bit and do not
+    different: list[str] = field(default_factory=list)       # chunks that must be bit-identical and are not
 
     def values(self) -> np.ndarray:
         """The decoded array, of which all chunks are kept."""
@@ -105,31 +105,31 @@ def outcome(certificate: Certificate, found: Mapping[str, Inspected], originals:
             if certificate[name].limit is not None:
                 figures[f"{name}_max_error"] = one.largest_error
         elif originals and one.layout.role == "data":
-            notes.append(f"{name}: checked against checksums only, as the original has none")
+            notes.append(f"{name}: checked against checksums only, because the original has none")
     return Outcome(figures, checks, notes)
 
 
 def report(
     found: Outcome, originals: Mapping[str, Original], groups: Mapping[str, Any], certificate: Certificate
 ) -> Report:
-    """The outcome as a table; `groups` are figures of groups that were found to be as certified."""
+    """The outcome as a table; `groups` are figures of groups that match the certificate."""
     checks = [*found.checks, *([Check("groups_not_as_certified", 0, 0)] if groups else [])]
     notes = [promise.describe() for promise in certificate.promises] + found.notes
     if not originals:
         checked = "checksums and the fingerprint of its groups" if groups else "checksums"
-        notes.append(f"checked against its {checked} only; the bound itself was not checked: give the original for that")
+        notes.append(f"checked against its {checked} only; the bound itself was not checked, which needs the original")
     subject = "the archive and its original" if originals else "the archive"
     return Report(subject, {**found.figures, **groups}, checks=tuple(checks), notes=tuple(notes))
 
 
 def permutation_of(stored: np.ndarray) -> np.ndarray:
-    """A permutation that was stored, if it is one: else several decoded particles would pass for one of the original."""
+    """The stored permutation, which must be one: otherwise several decoded particles could match one of the original."""
     count = len(stored)
     found = np.zeros(count, bool)
     if stored.min() >= 0 and stored.max() < count:
         found[stored] = True
     if not found.all():
-        raise GuaranteeBroken(f"the stored permutation must name each of {count:,} particles once, and does not")
+        raise GuaranteeBroken(f"the stored permutation must contain each of {count:,} particles once, and does not")
     return stored
 
 
@@ -140,16 +140,16 @@ def digest_of(order: Array) -> str:
 
 
 def require_same_order(stated: Any, order: Array) -> None:
-    """Refuse an order that is not the one of the original; archives of format 1 do not state which that is."""
+    """Refuse an order other than the recorded one; archives of format 1 do not record it."""
     if stated is not None and stated != digest_of(order):
         raise GuaranteeBroken(
-            "these particles lie in another order along the curve than those that the archive was made from, so values of "
-            "positions break the promise: give the original"
+            "these particles have another order along the curve than the original of the archive, so values of positions "
+            "break the promise: pass the original"
         )
 
 
 def _require_like(original: Original, layout: ArrayLayout, promise: Promise) -> None:
-    """Refuse an original of another shape or type, or one whose bound comes to another number."""
+    """Refuse an original of another shape or type, or one with another value of the bound."""
     values, name = original.values, layout.name
     if values.shape != layout.shape or values.dtype != layout.dtype:
         raise WorkbenchError(
@@ -161,7 +161,7 @@ def _require_like(original: Original, layout: ArrayLayout, promise: Promise) -> 
     limit = promise.bound.limit(values, _valid(original))
     if limit != promise.limit:
         raise GuaranteeBroken(
-            f"the bound of {name} comes to {promise.limit.value!r} in the archive, but to "
+            f"the bound of {name} is {promise.limit.value!r} in the archive, but "
             f"{limit.value!r} for this original: it is another one"
         )
 
@@ -184,14 +184,14 @@ def _kept(promise: Promise, found: Inspected) -> Check:
     """The check of an array that keeps its promise; else an error."""
     name = promise.array
     if found.different:
-        raise GuaranteeBroken(f"{name} must come back bit for bit, and did not in chunk {found.different[0]}")
+        raise GuaranteeBroken(f"{name} must be bit-identical to the original, and is not in chunk {found.different[0]}")
     if promise.limit is None:
         return Check(f"{name}_differing", 0, 0)
     if found.broken:
         raise GuaranteeBroken(
             f"{found.broken:,} of {int(np.prod(found.layout.shape)):,} values of {name} break the promise "
             f"({promise.describe()}); the largest error is {found.largest_error!r}, and {promise.limit.value!r} was "
-            "promised: is this the original it was made from?"
+            "promised: is this the original that the archive was made from?"
         )
     return Check(f"{name}_max_error", promise.limit.value, found.largest_error)
 

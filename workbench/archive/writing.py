@@ -1,12 +1,12 @@
-"""Writing an archive so that it is there entirely or not at all.
+"""Atomic writing of an archive: it exists completely or not at all.
 
-Parts go to a hidden file or directory beside the target, the root last. Once everything is on the disk it gets its name
-in one step. So a reader finds the old archive, the new one or none, never a part of one. After an error nothing remains.
+Parts go to a hidden file or directory beside the target, the root last. Once everything is on the disk it is renamed in
+one step. So a reader finds the old archive, the new one or none, never a part of one. After an error nothing remains.
 After a kill there may be a hidden `.NAME.xxxxxxxx.partial` that can be deleted or, where a directory was being replaced,
 the old archive as `.NAME.xxxxxxxx.old`. The same parts make the same bytes: a zip file carries no times.
 
-A `Draft` takes parts from any thread or process, also twice, as when a worker that was killed is replaced. A zip file is
-gathered from them at the end.
+A `Draft` takes parts from any thread or process. A part may be written twice, for example when a killed worker is replaced.
+A zip file is assembled from the parts at the end.
 
 `placing.py` says what may be replaced.
 """
@@ -53,7 +53,7 @@ class Draft:
             self.partial.mkdir()
 
     def put(self, key: str, data: bytes) -> None:
-        """Write a part; once more is harmless. It is on the disk when this returns."""
+        """Write a part; repeating it is harmless. It is on the disk when this returns."""
         place = self.partial / require_key(key)
         written = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
         with on_disk(self.target):
@@ -75,11 +75,11 @@ class Draft:
         except BaseException:
             self.discard()
             raise
-        self.discard()   # what a zip file was gathered from
+        self.discard()   # the parts of which a zip file was made
         return self.target
 
     def discard(self) -> None:
-        """Give the draft up: nothing of it is left."""
+        """Remove everything that the draft has written."""
         with on_disk(self.target):
             for left in (self.partial, self._zip_file):
                 remove(left)
@@ -89,7 +89,7 @@ class Draft:
         return self.partial.with_suffix(".zip.partial")
 
     def _gathered(self) -> Path:
-        """One zip file of all parts: the copy of the root first, so that a file that is cut has it."""
+        """One zip file of all parts: the copy of the root first, so that a truncated file has it."""
         found = [place.relative_to(self.partial).as_posix() for place in self.partial.rglob("*") if place.is_file()]
         parts = ((key, (self.partial / key).read_bytes()) for key in in_order(filter(is_key, found)))
         _fill_zip(self._zip_file, self.target, parts)
@@ -108,7 +108,7 @@ def in_order(keys: Iterable[str]) -> list[str]:
 def write(path: str | os.PathLike[str], entries: Iterable[tuple[str, bytes]], overwrite: bool = False) -> Path:
     """Write the parts of an archive to a `.zip` file, or to a directory (`.zarr`, or no suffix); returns where.
 
-    `zarr.json` must be among the parts. Of the others, one at a time is in memory.
+    `zarr.json` must be among the parts. Only one other part is in memory at a time.
     """
     target = require_suffix(target_of(path))
     if target.suffix == ".zip":
@@ -156,7 +156,7 @@ def _fill_zip(partial: Path, target: Path, entries: Iterable[tuple[str, bytes]])
 
 
 def _worded(put: Put, target: Path) -> Put:
-    """The same, with our sentence for trouble with the disk."""
+    """The same, with our message for disk errors."""
 
     def worded(key: str, data: bytes) -> None:
         with on_disk(target):
@@ -167,7 +167,7 @@ def _worded(put: Put, target: Path) -> Put:
 
 @contextmanager
 def _new_file(place: Path, target: Path) -> Iterator[BinaryIO]:
-    """A file that is on the disk when it is left."""
+    """A new file, flushed to the disk on exit."""
     with on_disk(target):
         file = place.open("xb")
     try:
@@ -181,7 +181,7 @@ def _new_file(place: Path, target: Path) -> Iterator[BinaryIO]:
 
 
 def _put_all(put: Put, entries: Iterable[tuple[str, bytes]]) -> bytes:
-    """Put every part but the root where it belongs; returns the root, which comes last."""
+    """Write every part except the root; returns the root, which is written last."""
     root, seen = None, set()
     for key, data in entries:
         if require_key(key) in seen:

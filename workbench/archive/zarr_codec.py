@@ -1,8 +1,8 @@
-"""What plain Zarr needs to open an archive: `zarr.open("snapshot.zarr")["positions"][:]` gives decoded values.
+"""The codec with which plain Zarr opens archives: `zarr.open("snapshot.zarr")["positions"][:]` gives decoded values.
 
 zarr-python finds this codec by its entry point (group `zarr.codecs`, name `lossbench`), so nobody has to import anything.
-It only decodes. An archive keeps promises about the whole of the data, which a chunk on its way through Zarr cannot know
-about; so writing is refused, with a word on what writes archives.
+It only decodes. The promises of an archive concern the whole data, and Zarr passes single chunks; so writing is refused,
+with a pointer to `wb.compress`.
 
 This is the only file that imports Zarr, and nothing else imports this file.
 """
@@ -55,8 +55,8 @@ class LossbenchCodec(ArrayBytesCodec):
 
     async def _encode_single(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> NoReturn:
         raise WorkbenchError(
-            "Zarr cannot write into an archive, because what it promises was checked for the whole of it: "
-            "compress the new values with wb.compress, and save that"
+            "Zarr cannot write into an archive, because its promises were checked for the archive as a whole: "
+            "compress the new values with wb.compress, and save the result"
         )
 
     def _decode_sync(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
@@ -74,7 +74,7 @@ class LossbenchCodec(ArrayBytesCodec):
 
 
 def _padded(values: np.ndarray, shape: tuple[int, ...], fill_value: Any) -> np.ndarray:
-    """A chunk of full size, as Zarr wants it, even where the array ends within it."""
+    """The chunk padded to its full shape, which Zarr expects even where the array ends within it."""
     if values.shape == shape:
         return values
     whole = np.full(shape, fill_value, values.dtype)

@@ -1,4 +1,4 @@
-"""Codecs: arrays to bytes and back, promising nothing. What is promised is checked by `workbench.guarantees`."""
+"""Codecs turn arrays into bytes and back, without guarantees: `workbench.guarantees` checks the promises."""
 
 from workbench.codecs.codec import Codec, CodecFailed, ParticleCodec, Tolerance, option
 from workbench.codecs.columns import Columns

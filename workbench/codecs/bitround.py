@@ -1,7 +1,7 @@
 """Rounding mantissas: the bits that the tolerance does not need become zero, and a lossless coder gains from that.
 
-The plainest lossy codec there is. It keeps the values floating-point numbers that any program can read, NaN and
-infinities as they are, and each value's own scale. It misses what prediction from neighbours would gain.
+The simplest lossy codec. Rounded values are ordinary floating-point numbers, each with its own scale; NaN and infinities
+are unchanged. It does not predict values from their neighbours, so it compresses smooth data less.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ class BitRound(InPieces):
         from numcodecs.shuffle import Shuffle
 
         shuffled = np.zeros(math.prod(shape) * dtype.itemsize, np.uint8)
-        zstd.decompress(data, shuffled)   # into memory of this size, whatever the data say; too much for it is an error
+        zstd.decompress(data, shuffled)   # into memory of this size, whatever the data claim; more than that is an error
         values = np.empty(shape, dtype)
         Shuffle(dtype.itemsize).decode(shuffled, out=values.reshape(-1))
         return values
 
 
 def rounded(values: np.ndarray, keepbits: int) -> np.ndarray:
-    """The values with so many bits of their mantissas, rounded to nearest, ties to even.
+    """The values with `keepbits` bits of their mantissas, rounded to nearest, ties to even.
 
-    NaN keep all their bits. What would round to infinity is rounded towards zero instead.
+    NaN keep all their bits. Values that would round to infinity are rounded towards zero instead.
 
     >>> rounded(np.array([1.0, 1.25, 1.5, np.inf], np.float32), keepbits=1).tolist()
     [1.0, 1.0, 1.5, inf]

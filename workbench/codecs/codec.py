@@ -1,12 +1,12 @@
-"""What a codec is: a frozen value that turns an array into bytes and back, and promises nothing about the difference.
+"""The interface of codecs: frozen values that turn an array into bytes and back, without a guarantee about the error.
 
 The fields of a codec are its whole configuration, so that a codec can be compared, hashed, written into an archive and
-shown as a panel: each option carries its limits (`option`), and `schema` hands them out as JSON Schema. The tolerance is
-not part of the configuration: it belongs to the data, comes with each call, and is what the codec aims at. Whether it was
-met is found out afterwards by `workbench.guarantees`, whoever wrote the codec.
+shown as a panel: each option carries its limits (`option`), and `schema` returns them as JSON Schema. The tolerance is not
+part of the configuration: it belongs to the data and is passed with each call, and the codec aims at it.
+`workbench.guarantees` checks afterwards whether it was met, for every codec.
 
-Many codecs kill the process or return nonsense when they get what they do not expect. `encode` and `decode` therefore
-check everything before `_encode` and `_decode`, which are all that a new codec has to write.
+Many codecs kill the process or return nonsense for unexpected input. `encode` and `decode` therefore check everything
+before `_encode` and `_decode`, the only methods that a new codec must define.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 
 class CodecFailed(WorkbenchError):
-    """A codec raised, or returned something that cannot be what was asked for."""
+    """A codec raised, or returned an impossible result."""
 
 
 class EncoderRaised(CodecFailed):
-    """A codec raised while it encoded, and did not say what it expects: wrong options, or a mistake in it."""
+    """A codec raised an unexpected exception while encoding: wrong options, or a bug in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """The largest error to aim at: in the unit of the values, or relative to each value. Zero asks for all bits.
+    """The largest error to aim at: in the unit of the values, or relative to each value. Zero means lossless.
 
     >>> Tolerance(absolute=1e-3)
     Tolerance(absolute=0.001, relative=None)
@@ -57,11 +57,11 @@ class Tolerance:
 
     @property
     def value(self) -> float:
-        """The number, whichever it is."""
+        """The number, of either kind."""
         return float(self.absolute if self.absolute is not None else self.relative or 0.0)
 
     def absolute_for(self, values: Array) -> float:
-        """An absolute error that no value of this array may exceed if the tolerance is to be met."""
+        """The absolute error that meets the tolerance for every value of this array."""
         if self.absolute is not None:
             return self.absolute
         size = abs(values)
@@ -77,7 +77,7 @@ def option(
     minimum: float | None = None,
     maximum: float | None = None,
 ) -> Any:
-    """A field of a codec: its default, one line that says what it does, and what is allowed."""
+    """A field of a codec: its default, one line of description, and the allowed values."""
     limits = {"title": title, "enum": choices and list(choices), "minimum": minimum, "maximum": maximum}
     return dataclasses.field(default=default, metadata={k: v for k, v in limits.items() if v is not None})
 
@@ -86,16 +86,16 @@ def option(
 class Codec(ABC):
     """Base of all codecs. A subclass is a frozen dataclass whose fields are made with `option`.
 
-    `relative` codecs understand a relative tolerance; the others get the logarithms of the values instead. `lossless`
-    ones ignore the tolerance. `finite` ones cannot take NaN or infinities. `dimensions` and `dtypes` are what `_encode`
-    can take, and `most_values` how many at once; larger arrays come in pieces. `contained` ones decode any bytes, even
-    forged ones, without harm and in about the memory of the result; files with others are decoded in another process.
+    `relative` codecs support a relative tolerance; the others get the logarithms of the values instead. `lossless` codecs
+    ignore the tolerance. `finite` codecs cannot take NaN or infinities. `dimensions`, `dtypes` and `most_values` limit the
+    input of `_encode`; larger arrays are cut into pieces. `contained` codecs decode any bytes, even forged ones, without
+    harm and in about the memory of the result; files with other codecs are decoded in another process.
     """
 
     id: ClassVar[str]
     title: ClassVar[str]
-    module: ClassVar[str | None] = None   # what must be installed
-    extra: ClassVar[str] = "codecs"       # and which extra of lossbench brings it
+    module: ClassVar[str | None] = None   # the package that must be installed
+    extra: ClassVar[str] = "codecs"       # and the extra of lossbench that installs it
     lossless: ClassVar[bool] = False
     relative: ClassVar[bool] = False
     finite: ClassVar[bool] = True
@@ -129,7 +129,7 @@ class Codec(ABC):
         """The array of these bytes."""
 
     def encode(self, values: Array, tolerance: Tolerance) -> bytes:
-        """The array as bytes; shape and type are not among them, whoever keeps the bytes keeps those too."""
+        """The array as bytes, without its shape and type, which the caller must keep too."""
         self.require()
         self._check_values(values)
         try:
@@ -160,7 +160,7 @@ class Codec(ABC):
         return values
 
     def to_dict(self) -> dict[str, Any]:
-        """The configuration, ready for JSON: `from_dict` makes the same codec of it."""
+        """The configuration, ready for JSON: `from_dict` restores the codec."""
         return {"id": self.id, **{f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self)}}
 
     @classmethod
@@ -182,7 +182,7 @@ class Codec(ABC):
         return f"{cls.id} needs {cls.module}, which is not installed: pip install 'lossbench[{cls.extra}]'"
 
     def require(self) -> None:
-        """Refuse, in one sentence, when this codec cannot run here."""
+        """Raise an error when this codec cannot run here."""
         if reason := self.missing():
             raise WorkbenchError(reason)
 
@@ -209,19 +209,19 @@ class Blocks(Protocol):
 
 @dataclass(frozen=True)
 class ParticleCodec(Codec):
-    """A codec for positions (N, 2) or (N, 3) that knows they are points; it may return them in another order."""
+    """A codec for positions (N, 2) or (N, 3) that treats rows as points; it may return them in another order."""
 
     dimensions: ClassVar[tuple[int, ...]] = (2,)
     chunk_values: ClassVar[int] = 3 * 2**19
 
     @property
     def reorders(self) -> bool:
-        """Whether decoded points come back in another order than they were given in."""
+        """Whether decoded points are in another order than the encoded ones."""
         return False
 
     @property
     def in_blocks(self) -> bool:
-        """Whether `blocks` can be asked for: some of the encoded points can be decoded without the others."""
+        """Whether `blocks` is supported: some of the encoded points can be decoded without the others."""
         return False
 
     def prepared(self, positions: Array, box: Sequence[float] | None = None, order: str = "free") -> Self:
@@ -229,15 +229,15 @@ class ParticleCodec(Codec):
         return self
 
     def curve(self, positions: Array, tolerance: Tolerance) -> Lattice | None:
-        """The lattice along whose Morton curve positions are best sorted for this codec; None where any will do."""
+        """The lattice along whose Morton curve positions are best sorted for this codec; None where any will serve."""
         return None
 
     def blocks(self, data: bytes | memoryview, shape: tuple[int, ...]) -> Blocks | None:
-        """The encoded points as blocks that can be decoded alone; None where only all of them can be."""
+        """The encoded points as blocks that can be decoded alone; None if only all of them can be decoded."""
         return None
 
     def permutation(self, positions: Array, tolerance: Tolerance, data: bytes) -> Array | None:
-        """Which point each decoded one is: decoded[i] stands for positions[permutation[i]]; None when all stay in place.
+        """The original index of each decoded point: decoded[i] is positions[permutation[i]]; None if the order is kept.
 
         `data` is their encoding.
         """
@@ -278,7 +278,7 @@ def _property(field: dataclasses.Field) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON knows it."""
+    """The value as a JSON type."""
     if isinstance(value, tuple | list):
         return [_plain(v) for v in value]
     if isinstance(value, Mapping):

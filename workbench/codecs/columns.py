@@ -21,7 +21,7 @@ _LENGTH = struct.Struct("<Q")
 
 
 class _Inner:
-    """A trait of the codec inside; on the class `Columns`, which has none inside, the default of all codecs."""
+    """An attribute of the inner codec; on the class `Columns`, which has no inner codec, the default of all codecs."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -47,7 +47,7 @@ class Columns(Codec):
 
     codec: Codec
 
-    # The traits of the codec inside hold for its columns.
+    # These attributes of the inner codec hold for its columns.
     lossless: ClassVar[Any] = _Inner()
     relative: ClassVar[Any] = _Inner()
     finite: ClassVar[Any] = _Inner()
@@ -58,14 +58,14 @@ class Columns(Codec):
     chunk_values: ClassVar[Any] = _Inner()
 
     def fitted(self, values: Array, tolerance: Tolerance) -> Columns:
-        """The codec inside, fitted to all columns one after the other."""
+        """The inner codec, fitted to all columns one after the other."""
         if type(self.codec).fitted is Codec.fitted:
             return self
         columns = backend.namespace(values).ascontiguousarray(values.T).reshape(-1)
         return Columns(self.codec.fitted(columns, tolerance))
 
     def require(self) -> None:
-        """Refuse, in one sentence, when the codec inside cannot run here."""
+        """Raise an error when the inner codec cannot run here."""
         self.codec.require()
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,10 +74,10 @@ class Columns(Codec):
 
     @staticmethod
     def wrapped(described: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The configuration of the codec inside."""
+        """The configuration of the inner codec."""
         inner = described.get("codec")
         if not isinstance(inner, Mapping) or set(described) != {"id", "codec"} or inner.get("id") == Columns.id:
-            raise CodecFailed(f"columns are described by the codec inside them; got {dict(described)!r:.200}")
+            raise CodecFailed(f"columns must be described by their inner codec; got {dict(described)!r:.200}")
         return inner
 
     def _encode(self, values: Array, tolerance: Tolerance) -> bytes:

@@ -1,7 +1,7 @@
 """Cells of a lattice, and the Morton curve through them: the order in which particles are stored.
 
 Along the curve neighbours in space are mostly neighbours in the file. That makes deltas small for the lattice codec, helps
-every other codec too, and gives access by region: each stretch of the curve is a union of a few cubes.
+every other codec too, and gives access by region: each key range of the curve is a union of a few cubes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_CELL_BITS = 52         # the tolerance that `fitted` demands keeps cell num
 class Lattice:
     """Equal cubes: cell 0 begins at `origin`, `last` is the last cell along each axis.
 
-    A decoded coordinate is the middle of its cell, but never above `top`. In a `periodic` one cell 0 follows the last.
+    A decoded coordinate is the middle of its cell, but never above `top`. In a `periodic` lattice, cell 0 follows the last.
 
     >>> lattice = Lattice.fitted((0.0, 0.0), (1.0, 1.0), tolerance=0.125, dtype=np.float64)
     >>> lattice.last, lattice.keys(np.array([[0.1, 0.9]])).tolist()
@@ -52,12 +52,12 @@ class Lattice:
         tolerance = min(tolerance, float(np.finfo(dtype).max) / 4)
         if box is not None:
             lower, upper = [0.0] * len(box), [_below(length, dtype) for length in box]
-        reach = float(np.max(np.abs([lower, upper]))) + tolerance   # decoded positions can lie beyond the others
+        reach = float(np.max(np.abs([lower, upper]))) + tolerance   # decoded positions can lie beyond the original ones
         step = 2 * (tolerance - _rounding(reach, dtype))
         if not step > tolerance / 2:
             raise CodecFailed(
                 f"the lattice needs a tolerance well above the spacing of {dtype} numbers at {reach:g}, which is "
-                f"{float(np.spacing(dtype.type(reach))):.3g}; got {tolerance:.3g}: such values are only kept exactly"
+                f"{float(np.spacing(dtype.type(reach))):.3g}; got {tolerance:.3g}: such values can only be kept exactly"
             )
         cells = [math.floor((high - low) * (1 / step)) for low, high in zip(lower, upper, strict=True)]
         top = tuple(upper) if box is not None else (float(np.finfo(dtype).max),) * len(cells)
@@ -70,7 +70,7 @@ class Lattice:
 
     @property
     def shift(self) -> int:
-        """How many low bits of each cell number have no room in a key."""
+        """The number of low bits of each cell number that do not fit into a key."""
         return max(max(self.last).bit_length() - KEY_BITS[self.dimensions], 0)
 
     @property
@@ -87,7 +87,7 @@ class Lattice:
         return keys
 
     def low_bits(self, positions: Array) -> Array:
-        """What the keys have no room for: the lowest bits of each cell number, axis by axis."""
+        """The lowest bits of each cell number, which do not fit into the keys, axis by axis."""
         xp = backend.namespace(positions)
         low = xp.zeros(positions.size if self.shift else 0, xp.uint64)
         if self.shift:
@@ -105,7 +105,7 @@ class Lattice:
         return positions
 
     def steps(self, positions: Array, block: int) -> tuple[Array, Array]:
-        """The steps from cell to cell in the given order, signs in the lowest bit; and the cell where each block begins."""
+        """The deltas from cell to cell in the given order, signs in the lowest bit; and the first cell of each block."""
         xp = backend.namespace(positions)
         steps = xp.empty(positions.shape, xp.uint64)
         first = xp.empty((-(-len(positions) // block), self.dimensions), xp.int64)
@@ -114,7 +114,7 @@ class Lattice:
         return steps, first
 
     def walk(self, steps: Array, first: Array, block: int, dtype: Any) -> Array:
-        """The positions that `steps` came from, to within the tolerance."""
+        """The positions from the deltas of `steps`, within the tolerance."""
         xp = backend.namespace(steps)
         positions = xp.empty((len(steps), self.dimensions), dtype)
         origin, top = xp.asarray(self.origin, xp.float64), xp.asarray(self.top, xp.float64)
@@ -125,7 +125,7 @@ class Lattice:
     def stretches_in(
         self, first: np.ndarray, final: np.ndarray, lower: Sequence[float], upper: Sequence[float]
     ) -> np.ndarray:
-        """Which stretches of the curve, from key `first` to key `final` each, may hold decoded positions in a region.
+        """Which key ranges of the curve, each from `first` to `final`, may hold decoded positions in a region.
 
         >>> lattice = Lattice((0.0, 0.0), 1.0, (3, 3), (4.0, 4.0))
         >>> first, final = np.array([0, 4, 8, 12], np.uint64), np.array([3, 7, 11, 15], np.uint64)
@@ -157,7 +157,7 @@ def _below(length: float, dtype: np.dtype) -> float:
 
 
 def _rounding(reach: float, dtype: np.dtype) -> float:
-    """How far the rounding of a decoded coordinate can take it: to the type, and in float64 on the way."""
+    """The largest rounding error of a decoded coordinate: of the type, and of float64 arithmetic before."""
     if not reach:
         return 0.0
     to_type = float(np.spacing(dtype.type(reach))) / 2 if dtype == np.float32 else 0.0

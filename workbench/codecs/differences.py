@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-SAMPLE = 2**16     # numbers looked at to choose the axes
+SAMPLE = 2**16     # numbers sampled to choose the axes
 
 
 def differenced(numbers: np.ndarray) -> tuple[np.ndarray, int]:
@@ -26,7 +26,7 @@ def differenced(numbers: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def summed(numbers: np.ndarray, axes: int) -> np.ndarray:
-    """The numbers of which these are the differences, in the same memory."""
+    """The numbers from their differences, in place."""
     for axis in range(numbers.ndim):
         if axes >> axis & 1:
             np.add.accumulate(numbers, axis=axis, dtype=numbers.dtype, out=numbers)

@@ -1,11 +1,11 @@
 """Draco: positions as a k-d tree of counts (order free), or one after the other (order kept).
 
-Draco quantises by itself, in float32, with an error nobody can choose. Here the positions are put on a lattice of twice the
-tolerance first, in integers, and Draco gets the lattice points in a range where its own quantisation is the identity. That
-serves float64 too. What exceeds the 23 bits for which this holds is stored beside, point by point.
+Draco quantises in float32, with an error that cannot be chosen. Here the positions are first rounded to an integer lattice
+of twice the tolerance, and Draco gets the lattice points in a range where its own quantisation is the identity. This works
+for float64 too. Bits beyond the 23 for which this holds are stored separately, point by point.
 
-In free order Draco drops points that coincide and returns the others in an order of its own. So it is given each cell once,
-and how many points each holds is stored in the order in which Draco returns them.
+In free order Draco drops points that coincide and returns the others in an order of its own. So Draco gets each cell once,
+and the number of points in each is stored in the order in which Draco returns the cells.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Draco(pieces.InPieces, ParticleCodec):
 
     @property
     def reorders(self) -> bool:
-        """Whether decoded points come back in Draco's order."""
+        """Whether decoded points are in Draco's order."""
         return self.order == "free"
 
     def prepared(self, positions: Array, box: Sequence[float] | None = None, order: str = "free") -> Self:
@@ -62,7 +62,7 @@ class Draco(pieces.InPieces, ParticleCodec):
         return replace(self, order=order)
 
     def permutation(self, positions: np.ndarray, tolerance: Tolerance, data: bytes) -> np.ndarray | None:
-        """Which point each decoded one is: decoded[i] stands for positions[permutation[i]]; None when all stay in place.
+        """The original index of each decoded point: decoded[i] is positions[permutation[i]]; None if the order is kept.
 
         `data` is their encoding. Among points of one cell, those that came first in `positions` come first.
         """
@@ -75,7 +75,7 @@ class Draco(pieces.InPieces, ParticleCodec):
             given = lattice.numbers(positions[rows])
             by_place, given_by_place = _by_place(decoded), _by_place(given)
             if not np.array_equal(decoded[by_place], given[given_by_place]):
-                raise WorkbenchError("the permutation needs the positions that were encoded; these lie elsewhere")
+                raise WorkbenchError("the permutation needs the positions that were encoded; these are others")
             found[rows][by_place] = given_by_place + rows.start
         return found
 
@@ -96,13 +96,13 @@ class Draco(pieces.InPieces, ParticleCodec):
         return b"".join([head, body, counts, packed])
 
     def _free(self, cells: np.ndarray, low: np.ndarray) -> tuple[bytes, int, bytes, np.ndarray]:
-        """Draco's bytes of the distinct cells, how many those are, how many points each holds, and the points in order."""
+        """Draco's bytes of the distinct cells, their number, the number of points in each, and the points in order."""
         by_place = _by_place(np.concatenate([low, cells], axis=1))
         ordered = cells[by_place]
         first = np.flatnonzero(np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1)))
         held = np.diff(first, append=len(cells))
         body = _to_draco(ordered[first], self.level, keep=False)
-        returned = np.empty(len(first), np.int64)   # which of the distinct cells each returned one is
+        returned = np.empty(len(first), np.int64)   # the distinct cell of each returned one
         returned[_by_place(_from_draco(body, len(first)))] = np.arange(len(first))
         starts, sizes = first[returned], held[returned]
         runs = np.arange(len(cells)) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
@@ -116,7 +116,7 @@ class Draco(pieces.InPieces, ParticleCodec):
 
 @dataclass(frozen=True, slots=True)
 class _Lattice:
-    """Where the points may be: `origin` + number * `step`."""
+    """The lattice of the points: `origin` + number * `step`."""
 
     step: float
     origin: tuple[float, float, float]

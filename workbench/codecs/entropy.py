@@ -1,9 +1,9 @@
-"""Integers whose sizes change slowly, in few bits: the coder behind the lattice.
+"""Entropy coding of integers whose sizes change slowly: the coder of the lattice codec.
 
-A general entropy coder sees the gaps along a curve as one histogram. But dense regions come in runs: the size of a gap is
-well predicted by the gaps before it, and a particle's step along one axis by its steps along the others. Here each number's
-size is coded with a table of frequencies that belongs to the local level of sizes (`kernels/entropy.cu`), which takes 0.6
-bits off every particle of a clustered snapshot. Tables are counted, not adapted, so that decoding is one look-up a number;
+A general entropy coder uses one histogram for all deltas along a curve. But dense regions come in runs: the size of a delta
+is well predicted by the deltas before it, and a particle's delta along one axis by its deltas along the others. Here each
+number's size is coded by rANS with a frequency table for the local level of sizes (`kernels/entropy.cu`), which saves 0.6
+bits per particle of a clustered snapshot. Tables are static, not adaptive, so that decoding is one look-up per number;
 blocks are independent, so that they are coded in parallel, can be read alone, and have a checksum each.
 """
 
@@ -29,7 +29,7 @@ SYMBOLS = 256                # as in kernels/entropy.cu
 CONTEXTS = 64
 PRECISION = 12
 MOST_COMPONENTS = 3
-SAMPLED = 8                  # one block in so many says which contexts occur
+SAMPLED = 8                  # one block in this many is sampled for the contexts that occur
 RARE = 1 / 1024              # the contexts at both ends that hold less than this share of the numbers,
 FEW = 4000                   # or fewer than this many, use the table of their neighbour
 
@@ -41,10 +41,9 @@ _CHECKSUM = struct.Struct("<I")   # of the header and the tables; every block ha
 
 @dataclass(frozen=True)
 class Layout:
-    """How many items coded integers have, how many stand in a block, and how many numbers an item has.
+    """The number of items of coded integers, of items per block, and of numbers per item.
 
-    Whoever reads coded integers states the layout that they must have, because the kernels that use the decoded numbers
-    rely on it.
+    A reader of coded integers states the expected layout, because the kernels that use the decoded numbers rely on it.
     """
 
     count: int
@@ -62,7 +61,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class _Model:
-    """What both sides must know besides the frequencies."""
+    """The parameters of encoder and decoder besides the frequencies."""
 
     components: int
     signs: bool
@@ -137,7 +136,7 @@ class CodedIntegers:
 
     @functools.cached_property
     def _checked(self) -> np.ndarray:
-        """Which blocks are known to be whole."""
+        """Which blocks have passed their checksum."""
         return np.zeros(len(self.checksums), bool)
 
     @functools.cached_property
@@ -170,7 +169,7 @@ class CodedIntegers:
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview, expected: Layout) -> CodedIntegers:
-        """What `to_bytes` wrote with this layout; whatever cannot be right is refused before anything is allocated."""
+        """The integers that `to_bytes` wrote with this layout; invalid headers are refused before anything is allocated."""
         view, body = memoryview(data), _HEADER.size + _CHECKSUM.size
         if len(view) < body:
             raise CodecFailed(f"coded integers have a header of {body} bytes; got {len(view)}")
@@ -205,12 +204,12 @@ class CodedIntegers:
 
 
 def _aligned(data: memoryview, dtype: str) -> np.ndarray:
-    """Bytes that begin anywhere as numbers that kernels may read: a copy where the address is odd."""
+    """Bytes at any address as numbers that kernels may read: a copy where they are not aligned."""
     return np.require(np.frombuffer(data, dtype), requirements="A")
 
 
 def _fitted(numbers: Array, block: int, signs: bool) -> _Model:
-    """The model of these numbers, judged by every eighth block."""
+    """The model of these numbers, estimated from every eighth block."""
     xp = backend.namespace(numbers)
     components = 1 if numbers.ndim == 1 else int(numbers.shape[1])
     sample = xp.concatenate([numbers[i : i + block] for i in range(0, len(numbers), SAMPLED * block)])
@@ -256,20 +255,20 @@ def _histogram(code: Array, components: int) -> np.ndarray:
 def _used_contexts(histogram: np.ndarray, few: float) -> tuple[int, int]:
     """The range of contexts that have enough numbers for a table of their own."""
     counts = histogram.sum(axis=1).reshape(-1, CONTEXTS).sum(axis=0)
-    least = min(max(RARE * counts.sum(), few), (counts.sum() - 1) / 2)   # too few for two tables share the middle one
+    least = min(max(RARE * counts.sum(), few), (counts.sum() - 1) / 2)   # too few for two tables: all share one
     lowest = int(np.searchsorted(np.cumsum(counts), least, side="right"))
     highest = CONTEXTS - 1 - int(np.searchsorted(np.cumsum(counts[::-1]), least, side="right"))
     return min(lowest, highest), max(lowest, highest)
 
 
 def _frequencies(histogram: np.ndarray) -> np.ndarray:
-    """Frequencies that sum to 2**PRECISION in every used context, at least 1 for what occurs."""
+    """Frequencies that sum to 2**PRECISION in every used context, at least 1 for symbols that occur."""
     frequency = np.zeros(histogram.shape, np.int64)
     for row in np.flatnonzero(histogram.sum(axis=1)):
         counts = histogram[row]
         scaled = np.maximum(counts * (1 << PRECISION) // counts.sum(), counts > 0)
         while (excess := int(scaled.sum()) - (1 << PRECISION)) != 0:
-            largest = int(np.argmax(scaled))   # rounding is borne by those who feel it least
+            largest = int(np.argmax(scaled))   # the largest frequency absorbs the rounding at the least cost
             scaled[largest] -= min(excess, int(scaled[largest]) - 1) if excess > 0 else excess
         frequency[row] = scaled
     return frequency.astype(np.uint32)
@@ -295,7 +294,7 @@ def words_of(code: Array, block: int, frequency: np.ndarray) -> tuple[Array, np.
 
 
 def _starts(sizes: np.ndarray) -> np.ndarray:
-    """Where each of these begins when they are laid end to end, and the end."""
+    """The start of each of these when they are concatenated, and the end."""
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
 
 

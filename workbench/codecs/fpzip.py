@@ -1,7 +1,7 @@
 """fpzip: a floating-point number as a sign, an exponent and some bits of its mantissa, predicted from its neighbours.
 
-Keeping so many bits bounds the error relative to each value, which suits data of many scales; all bits are lossless. It
-holds Python's lock.
+Keeping a fixed number of bits bounds the error relative to each value, which suits data of many scales; keeping all bits
+is lossless. fpzip holds Python's lock.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from workbench.codecs.codec import Tolerance, option
 from workbench.codecs.pieces import InPieces
 from workbench.codecs.rounding import largest_magnitude
 
-SMALL = 1024   # values; what the library adds to every stream is then a large part
+SMALL = 1024   # values; the library's overhead per stream is then a large part
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class FPZip(InPieces):
         bits = self._bits(values, tolerance)
         solid = values if values.ndim < 4 else values.reshape(-1, *values.shape[2:])   # else not predicted
         roomy = _with_room(solid, bits)
-        writable = roomy if roomy.flags.writeable else roomy.copy()   # it refuses others, though it only reads
+        writable = roomy if roomy.flags.writeable else roomy.copy()   # fpzip refuses read-only arrays, though it only reads
         return fpzip.compress(writable, precision=bits, order="C")
 
     def _decode_piece(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -53,7 +53,7 @@ class FPZip(InPieces):
         return fpzip.decompress(data, order="C").reshape(-1)[: math.prod(shape)].reshape(shape)
 
     def _bits(self, values: np.ndarray, tolerance: Tolerance) -> int:
-        """How many bits to keep, as the library counts them: 0 stands for all, and of float64 only even numbers work."""
+        """How many bits to keep, as the library counts them: 0 means all, and for float64 only even numbers work."""
         whole = 8 * values.dtype.itemsize
         bits = self.precision if self.precision is not None else _bits_needed(values, tolerance)
         bits += bits % 2 if whole == 64 else 0
@@ -63,8 +63,8 @@ class FPZip(InPieces):
 def _with_room(values: np.ndarray, bits: int) -> np.ndarray:
     """The values, followed by copies of the last ones where the library needs them.
 
-    It writes into a buffer as large as its input, and beyond the end when that is too small: noise takes up to a tenth more
-    than it had. Copies make the buffer larger and take next to no room themselves.
+    fpzip writes into a buffer as large as its input, and beyond the end when that is too small: noise can grow by a tenth.
+    Copies enlarge the buffer and compress to almost nothing.
     """
     if 0 < bits <= 0.75 * 8 * values.dtype.itemsize and values.size >= SMALL:
         return values

@@ -1,8 +1,8 @@
 """Decompression into an array of known size.
 
-A few bytes can inflate to gigabytes, and numcodecs decodes all of them before anybody can see how many there are. Here the
-compressors that can be stopped are stopped, at one byte more than is due: then the data are wrong. Decompression does not
-depend on the options that the data were compressed with.
+A few bytes can inflate to gigabytes, and numcodecs decodes all of them before their number is known. Here the decompressors
+that can be stopped are stopped one byte after the expected size: the data are then wrong. Decompression does not depend on
+the options that the data were compressed with.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GZIP = 16 + zlib.MAX_WBITS   # what zlib calls a gzip header
 
 
 def _streamed(name: str, decompressor: Callable[[], Any]) -> Callable[[bytes, np.ndarray], None]:
-    """Fills an array by a decompressor of the standard library, which stops where it is told to."""
+    """Fills an array by a decompressor of the standard library, which stops at a given size."""
 
     def fill(data: bytes, target: np.ndarray) -> None:
         found = decompressor().decompress(data, target.nbytes + 1)
@@ -37,7 +37,7 @@ def _zstd(data: bytes, target: np.ndarray) -> None:
 
     stated = zstd_content_size(data)
     _require_size("zstd", target.nbytes if stated is None else stated, target)
-    zstd.decompress(data, target.reshape(-1).view(np.uint8))   # an error where it is another number after all
+    zstd.decompress(data, target.reshape(-1).view(np.uint8))   # an error if the number differs after all
 
 
 def _lz4(data: bytes, target: np.ndarray) -> None:
@@ -48,7 +48,7 @@ def _lz4(data: bytes, target: np.ndarray) -> None:
 
 
 def zstd_content_size(data: bytes) -> int | None:
-    """How many bytes a Zstandard frame says that it holds; None where it does not say.
+    """The content size that a Zstandard frame states; None if it states none.
 
     >>> zstd_content_size(bytes.fromhex("28b52ffd2003190000616263"))
     3

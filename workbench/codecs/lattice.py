@@ -26,7 +26,7 @@ from workbench.data.extent import extent
 SAMPLED = 8    # one block in so many decides between coders
 SMALL = 2**16
 
-KEPT_BLOCKS = 64   # in the original order a region is no stretch of the file: blocks only serve parallel work
+KEPT_BLOCKS = 64   # in the original order a region is no range of the file: blocks only serve parallel work
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ class LatticeCodec(ParticleCodec):
 
     @property
     def reorders(self) -> bool:
-        """Whether decoded points come back sorted along the curve."""
+        """Whether decoded points are sorted along the curve."""
         return self.order == "free"
 
     @property
     def in_blocks(self) -> bool:
-        """Blocks are stretches of the curve, which positions in their own order do not follow."""
+        """Blocks are key ranges of the curve, which positions in their own order do not follow."""
         return self.order == "free"
 
     def prepared(self, positions: Array, box: Sequence[float] | None = None, order: str = "free") -> Self:
@@ -72,7 +72,7 @@ class LatticeCodec(ParticleCodec):
         return replace(self, lower=lower, upper=upper, box=box, order=order)
 
     def curve(self, positions: Array, tolerance: Tolerance) -> Lattice | None:
-        """The codec's own lattice; None where the tolerance is too fine: values are then kept exactly."""
+        """The codec's own lattice; None where the tolerance is too small: values are then kept exactly."""
         try:
             return self.lattice(positions, tolerance) if tolerance.value > 0 else None
         except CodecFailed:
@@ -93,7 +93,7 @@ class LatticeCodec(ParticleCodec):
         return Lattice.fitted(ready.lower or (), ready.upper or (), size, positions.dtype, self.box)
 
     def permutation(self, positions: Array, tolerance: Tolerance, data: bytes) -> Array | None:
-        """Which point each decoded one is: decoded[i] stands for positions[permutation[i]]; None when all stay in place."""
+        """The original index of each decoded point: decoded[i] is positions[permutation[i]]; None if the order is kept."""
         if Stream.of(data, tuple(positions.shape)).in_place:
             return None
         return _sorted_keys(self.lattice(positions, tolerance), positions)[1]
@@ -104,7 +104,7 @@ class LatticeCodec(ParticleCodec):
         return (self._along_curve if self.order == "free" else self._in_order)(lattice, values).to_bytes()
 
     def _along_curve(self, lattice: Lattice, positions: Array) -> Stream:
-        """The gaps between sorted keys."""
+        """The deltas between sorted keys."""
         xp, block = backend.namespace(positions), self.block
         keys, order = _sorted_keys(lattice, positions)
         gaps = xp.empty_like(keys)
@@ -117,20 +117,20 @@ class LatticeCodec(ParticleCodec):
         return Stream("free", order is None, lattice, block, len(keys), first, coded, low)
 
     def _in_order(self, lattice: Lattice, positions: Array) -> Stream:
-        """The steps from one particle to the next."""
+        """The deltas from one particle to the next."""
         block = self.block * KEPT_BLOCKS
         steps, first = lattice.steps(positions, block)
         coded = CODERS[self._coder(steps, block, signs=True)].of(steps, block, signs=True)
         return Stream("keep", True, lattice, block, len(positions), backend.to_host(first), coded, None)
 
     def _coder(self, numbers: Array, block: int, signs: bool) -> str:
-        """The coder to use. By itself, the smaller of two on a sample: contexts, unless nothing follows from them.
+        """The coder to use. By default, the smaller of context coding and pcodec on a sample.
 
         Both machines compare the same bytes, so both make the same choice and write the same archive.
         """
         if self.coder != "auto":
             return self.coder
-        every = SAMPLED if len(numbers) > SMALL else 1   # of few numbers, a part would tell nothing about the whole
+        every = SAMPLED if len(numbers) > SMALL else 1   # few numbers are not represented by a part
         xp = backend.namespace(numbers)
         sample = xp.concatenate([numbers[i : i + block] for i in range(0, len(numbers), every * block)])
         sizes = {name: len(CODERS[name].of(sample, block, signs).to_bytes()) for name in ("context", "pcodec")}

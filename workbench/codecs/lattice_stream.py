@@ -1,6 +1,6 @@
 """The bytes of the lattice codec: a description of the lattice and of where blocks begin, then the coded numbers.
 
-`docs/archive-format.md` says what stands where. The description has a checksum, and the coded numbers have theirs, so that
+`docs/archive-format.md` describes the layout. The description has a checksum, and the coded numbers have theirs, so that
 a few blocks can be read, and trusted, without the rest.
 """
 
@@ -33,12 +33,12 @@ _CHECKSUM = struct.Struct("<I")   # of all but the coded numbers, which have the
 
 @dataclass(frozen=True, eq=False)
 class Stretches:
-    """Some blocks of a chunk as keys: where particles are along the curve, and which of the chunk they are."""
+    """The keys of some blocks of a chunk, and the indices of their particles in the chunk."""
 
     lattice: curve.Lattice
     keys: np.ndarray
     low: np.ndarray
-    starts: np.ndarray   # which particle of the chunk each block begins with
+    starts: np.ndarray   # the first particle of each block, by its index in the chunk
     sizes: np.ndarray
 
 
@@ -52,11 +52,11 @@ class Stream:
     block: int
     count: int
     first: np.ndarray     # the key (or the cell along each axis) at which each block begins
-    coded: Coded          # the gaps, or the steps
+    coded: Coded          # the deltas of keys, or of cells
     low: PackedIntegers | None
 
     def to_bytes(self) -> bytes:
-        """The bytes that `of` takes apart."""
+        """The bytes that `of` parses."""
         lattice, coder = self.lattice, list(CODERS.values()).index(type(self.coded))
         codes = ORDERS.index(self.order), coder, self.in_place, lattice.dimensions, lattice.periodic
         axes = np.array(lattice.origin, "<f8"), np.array(lattice.last, "<i8"), np.array(lattice.top, "<f8")
@@ -86,7 +86,7 @@ class Stream:
         lattice = _lattice(view[_HEADER.size : axes_end], dimensions, step, bool(periodic))
         free, blocks = ORDERS[order] == "free", -(-count // block)
         if len(parts) != 1 + (free and lattice.shift > 0):
-            raise CodecFailed(f"the lattice stream has {len(parts)} parts, which is not right")
+            raise CodecFailed(f"the lattice stream has {len(parts)} parts, which is impossible")
         if free:
             first = np.cumsum(unpack_integers(bytes(view[axes_end:]), blocks, np.uint64), dtype=np.uint64)
         else:
@@ -112,7 +112,7 @@ class Stream:
         return Stretches(self.lattice, *self.keys(np, blocks), starts, np.minimum(self.block, self.count - starts))
 
     def keys(self, xp: Any, blocks: np.ndarray) -> tuple[Array, Array]:
-        """The keys in these blocks, and the bits that they have no room for."""
+        """The keys in these blocks, and the low bits that do not fit into them."""
         keys = self.coded.decode(blocks, self.first[blocks], xp)
         low = xp.zeros(0, xp.uint64)
         if self.low is not None:

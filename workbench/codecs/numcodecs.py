@@ -1,8 +1,8 @@
-"""Any codec of numcodecs, by its name there: what Zarr users have already.
+"""Any codec of numcodecs, by its name there: Zarr users have these already.
 
-A file that is opened names the codec that shall decode it, so the names must not reach further than intended: some codecs
-of numcodecs unpickle what they read, and whatever else is installed could do anything. Only the codecs listed here are
-taken, and those of other packages that the running program has registered itself.
+A file names the codec that decodes it, so the names must be restricted: some codecs of numcodecs unpickle their input, and
+codecs of other packages could do anything. Only the codecs listed here are accepted, and those of other packages that the
+running program has registered itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COMPRESSORS = ("blosc", "bz2", "gzip", "lz4", "lzma", "pcodec", "zfpy", "zlib", 
 FILTERS = ("astype", "base64", "bitround", "delta", "fixedscaleoffset", "quantize", "shuffle")
 CHECKSUMS = ("adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3")
 
-# What decodes forged bytes without harm: compressors that stop at the size that is due, and arithmetic of NumPy.
+# Codecs that decode forged bytes without harm: compressors that stop at the expected size, and arithmetic of NumPy.
 HARMLESS = (*BOUNDED, "adler32", "astype", "base64", "bitround", "crc32", "delta", "fixedscaleoffset", "quantize")
 
 TYPES = ("dtype", "astype", "encode_dtype", "decode_dtype")   # options that name a type
@@ -34,7 +34,7 @@ SMALLEST_RATE = 3   # bits a value: with less, zfpy writes beyond its memory on 
 
 @dataclass(frozen=True)
 class NumCodecs(InPieces):
-    """A codec of numcodecs with its own options; it knows nothing of the tolerance.
+    """A codec of numcodecs with its own options; it ignores the tolerance.
 
     The type of the data is filled in where a codec asks for it and no option gives it.
 
@@ -64,7 +64,7 @@ class NumCodecs(InPieces):
             raise WorkbenchError(f"numcodecs: the rate of zfpy must be {SMALLEST_RATE} or more; got {rate}: use zfp")
 
     def to_dict(self) -> dict[str, Any]:
-        """The configuration, ready for JSON: `from_dict` makes the same codec of it."""
+        """The configuration, ready for JSON: `from_dict` restores the codec."""
         return {"id": self.id, "codec": self.codec, "options": self._given()}
 
     @classmethod
@@ -93,7 +93,7 @@ class NumCodecs(InPieces):
         return np.frombuffer(raw, dtype).reshape(shape)
 
     def _made_for(self, dtype: np.dtype) -> Any:
-        """The codec itself; what it asks to know about the type, and was not told, is filled in."""
+        """The codec itself; options about the type that it requires and no option gives are filled in."""
         from numcodecs.registry import codec_registry, get_codec
 
         asked = inspect.signature(codec_registry[self.codec].__init__).parameters
@@ -115,7 +115,7 @@ def _as_json(options: Mapping[str, Any] | str) -> str:
 
 
 def _check_types(options: Mapping[str, Any]) -> None:
-    """Types of numbers only: of anything else, what is stored is where it lies in memory."""
+    """Accept only types of numbers: for objects, the stored bytes would be addresses in memory."""
     for name in TYPES:
         try:
             kind = np.dtype(options.get(name, "f8")).kind
@@ -136,7 +136,7 @@ def _check_allowed(name: str) -> None:
     names = ", ".join((*COMPRESSORS, *FILTERS, *CHECKSUMS))
     if str(name) in entries:
         raise WorkbenchError(
-            f"numcodecs: codec {name!r} is of another package, and a file must not decide to run it: "
+            f"numcodecs: codec {name!r} belongs to another package, and a file must not decide to run it: "
             "import its class and call numcodecs.registry.register_codec(...) first"
         )
     why = ", which is not for numbers or executes what it reads" if found is not None else ""

@@ -1,10 +1,10 @@
-"""Two plainer coders of integers beside `entropy.py`, with the same four methods.
+"""Two simpler coders of integers beside `entropy.py`, with the same four methods.
 
-`PackedIntegers` gives every eight numbers as many bits as the largest of them needs. On a clustered snapshot it costs 1.6
-to 1.8 bits a particle more than the entropy coder, and 5 in the original order (`benchmarks/compression.py`), but each step
-is one parallel kernel without a table, so that only the packed bytes leave a GPU. It is used where it is asked for.
-`PcodecIntegers` hands the numbers to pcodec, on the host. By default the codec takes the smaller of contexts and pcodec on
-a sample (`lattice.py`), on either machine the same.
+`PackedIntegers` stores each eight numbers with as many bits as the largest of them needs. On a clustered snapshot it costs
+1.6 to 1.8 bits a particle more than the entropy coder, and 5 in the original order (`benchmarks/compression.py`), but each
+step is one parallel kernel without a table, so that only the packed bytes leave a GPU. It is used only on request.
+`PcodecIntegers` passes the numbers to pcodec, on the host. By default the lattice codec takes the smaller of context coding
+and pcodec on a sample (`lattice.py`), with the same choice on CPU and GPU.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class PackedIntegers:
 
     @classmethod
     def of(cls, numbers: Array, block: int, signs: bool = False) -> PackedIntegers:
-        """The numbers, packed on the machine where they are; signs in the lowest bit need no care here."""
+        """The numbers, packed on the machine where they are; signs in the lowest bit need no special treatment."""
         xp = backend.namespace(numbers)
         size, groups = numbers.size, -(-numbers.size // TOGETHER)
         widths = xp.empty(groups, xp.uint8)
@@ -68,7 +68,7 @@ class PackedIntegers:
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview, expected: Layout) -> PackedIntegers:
-        """What `to_bytes` wrote with this layout; whatever cannot be right is refused before anything is allocated."""
+        """The integers that `to_bytes` wrote with this layout; invalid headers are refused before anything is allocated."""
         body = _checked_body(data, expected)
         groups = -(-expected.count * expected.components // TOGETHER)
         widths, packed = np.frombuffer(body[:groups], np.uint8), np.frombuffer(body[groups:], np.uint8)
@@ -111,7 +111,7 @@ class PcodecIntegers:
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview, expected: Layout) -> PcodecIntegers:
-        """What `to_bytes` wrote with this layout."""
+        """The integers that `to_bytes` wrote with this layout."""
         body = _checked_body(data, expected)
         if not body or body[0] > 1:
             raise CodecFailed("integers coded by pcodec begin with 0 or 1, for signs")

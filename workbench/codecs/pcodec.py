@@ -1,7 +1,7 @@
-"""pcodec: numbers, all of their bits, in as few bits as their distribution allows.
+"""pcodec: lossless compression of numbers by their distribution.
 
-The best lossless coder of numbers at hand, and a fast one. It is also the entropy coder behind other codecs, and keeps what
-must not change at all: corrections, ids, permutations (`pack_integers`).
+The best lossless coder of numbers available here, and a fast one. It is also the entropy coder of other codecs, and stores
+data that must not change: corrections, ids, permutations (`pack_integers`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class PCodec(InPieces):
 
 
 def pack_integers(numbers: np.ndarray, level: int = LEVEL) -> bytes:
-    """Integers as bytes; how many and of which type is for the caller to keep.
+    """Integers as bytes; the caller keeps their number and type.
 
     >>> unpack_integers(pack_integers(np.array([3, -1, 4])), 3, np.int64).tolist()
     [3, -1, 4]
@@ -64,7 +64,7 @@ def pack_integers(numbers: np.ndarray, level: int = LEVEL) -> bytes:
 
 
 def unpack_integers(data: bytes, count: int, dtype: Any) -> np.ndarray:
-    """So many integers of this type, from what `pack_integers` made of them."""
+    """`count` integers of this type, from the bytes of `pack_integers`."""
     kind = np.dtype(dtype)
     if kind.name not in INTEGERS:
         raise WorkbenchError(f"packed numbers must be {' or '.join(INTEGERS)}; got {kind}")
@@ -88,7 +88,7 @@ def _packed(numbers: np.ndarray, level: int) -> bytes:
 
 
 def unpack_into(data: bytes, target: np.ndarray) -> None:
-    """Fill an array with packed numbers; nothing is allocated by what the data say, and another number is an error."""
+    """Fill an array with packed numbers; sizes in the data allocate nothing, and another count is an error."""
     from pcodec import standalone
 
     try:
@@ -100,6 +100,6 @@ def unpack_into(data: bytes, target: np.ndarray) -> None:
 
 
 def _require_room(data: bytes, count: int) -> None:
-    """Refuse a count that so few bytes cannot hold, before memory is taken for it."""
+    """Refuse a count that so few bytes cannot hold, before memory is allocated for it."""
     if count > len(data) * MOST_NUMBERS_PER_BYTE:
         raise CodecFailed(f"{len(data)} bytes cannot hold {count} packed numbers: their count is damaged")

@@ -1,8 +1,8 @@
-"""Arrays that are too large for a library, in pieces; and a checksum before any library sees bytes.
+"""Arrays that are too large for a library, in pieces; and a checksum that is verified before a library sees the bytes.
 
 Most codecs are native code that trusts its input: a truncated stream, or one decoded into another shape, ends the process
-instead of raising. What a library made is therefore kept with a checksum over its bytes, the codec, the shape and the type,
-so that damage, or a mix-up, is found first. Against forged bytes, whose checksum is right, `isolation` helps.
+instead of raising. The output of a library is therefore stored with a checksum over its bytes, the codec, the shape and the
+type, so that damage or a mix-up is detected first. `isolation` protects against forged bytes with a correct checksum.
 
 Cuts run along the first axis that allows it: pieces are consecutive in memory and have as many dimensions as the whole.
 """
@@ -30,7 +30,7 @@ _LENGTH = np.dtype("<u8")           # of the bytes of each piece
 
 @dataclass(frozen=True)
 class InPieces(Codec):
-    """A codec whose library takes at most `most_values` at once; it writes `_encode_piece` and `_decode_piece`."""
+    """A codec whose library takes at most `most_values` at once; it defines `_encode_piece` and `_decode_piece`."""
 
     @abstractmethod
     def _encode_piece(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
@@ -38,7 +38,7 @@ class InPieces(Codec):
 
     @abstractmethod
     def _decode_piece(self, data: bytes, shape: Shape, dtype: np.dtype) -> np.ndarray:
-        """The array of these bytes, which are those that `_encode_piece` made of an array of this shape and type."""
+        """The array of these bytes, which `_encode_piece` made from an array of this shape and type."""
 
     def _encode(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
         flat = values.reshape(-1)
@@ -92,7 +92,7 @@ def cut(shape: Shape, most_values: int) -> list[Piece]:
 
 
 def join(codec: str, parts: Sequence[bytes], shape: Shape, dtype: np.dtype, most_values: int) -> bytes:
-    """One string of the bytes that a codec made of all pieces of an array, which was cut with `most_values`."""
+    """The encoded pieces of an array, which was cut with `most_values`, as one byte string."""
     several = len(parts) > 1
     lengths = np.array([len(part) for part in parts], _LENGTH)
     head = [_CUT.pack(most_values, len(parts)), lengths.tobytes()] if several else []
@@ -101,7 +101,7 @@ def join(codec: str, parts: Sequence[bytes], shape: Shape, dtype: np.dtype, most
 
 
 def split(codec: str, data: bytes, shape: Shape, dtype: np.dtype) -> list[tuple[Piece, bytes]]:
-    """The pieces and their bytes; a sentence when these are damaged, or are those of another codec, shape or type."""
+    """The pieces and their bytes; an error when these are damaged, or belong to another codec, shape or type."""
     if len(data) <= _HEAD.size:
         raise CodecFailed(f"an encoded array must be longer than {_HEAD.size} bytes; got {len(data)}: they are truncated")
     checksum, several = _HEAD.unpack_from(data)

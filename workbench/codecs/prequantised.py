@@ -1,7 +1,7 @@
 """Quantise first, then predict: the built-in codec for fields, from NumPy and pcodec alone.
 
-Values become numbers of a lattice of twice the tolerance; along each axis where that makes them smaller, numbers are
-replaced by their differences; pcodec codes what remains. Because prediction works on integers that are already quantised,
+Values are rounded to a lattice of twice the tolerance; along each axis where that makes them smaller, numbers are
+replaced by their differences; pcodec codes the result. Because prediction works on integers that are already quantised,
 it is exactly invertible, has no loop from value to value, and the error is that of the lattice, whatever the data.
 Integers have a lattice of integers (`whole_numbers.py`), so that no value passes through a float.
 """
@@ -76,7 +76,7 @@ class Prequantised(InPieces):
 
 
 def _unpacked(packed: bytes, shape: tuple[int, ...], size: int, axes: int) -> np.ndarray:
-    """Lattice numbers of so many bytes each, from their differences along these axes."""
+    """Lattice numbers of `size` bytes each, from their differences along these axes."""
     if size not in (4, 8) or axes >= 1 << len(shape):
         raise CodecFailed(f"prequantised: {size} bytes a number and the axes {axes:#b} describe no lattice")
     return summed(unpack_integers(packed, int(np.prod(shape)), f"int{8 * size}").reshape(shape), axes)

@@ -1,8 +1,7 @@
-"""Which codecs there are: the ones in this package, those that other packages add, and any of numcodecs by name.
+"""The known codecs: the ones in this package, those that other packages add, and any of numcodecs by name.
 
 Another package adds a codec by an entry point in the group `lossbench.codecs` whose value is a subclass of `Codec`.
-Nothing is imported before it is asked for, and a package that cannot be imported is named with its reason instead of
-spoiling the others.
+Packages are imported on demand. One that cannot be imported is reported with its reason and does not affect the others.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ def from_dict(configuration: Mapping[str, Any]) -> Codec:
 
 
 def codec_class(name: Any) -> type[Codec]:
-    """The class of this name; a sentence that names the others when there is none."""
+    """The class of this name; otherwise an error that lists the known names."""
     if isinstance(name, str) and name in _OWN:
         module, attribute = _OWN[name].split(":")
         return getattr(importlib.import_module(module), attribute)
@@ -89,7 +88,7 @@ def codec_class(name: Any) -> type[Codec]:
 
 @functools.cache
 def _entry_points() -> dict[str, EntryPoint]:
-    """The codecs of other packages; the names of this package's own are taken."""
+    """The codecs of other packages, without those that reuse the name of a built-in codec."""
     return {point.name: point for point in entry_points(group=GROUP) if point.name not in _OWN}
 
 

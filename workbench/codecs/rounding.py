@@ -1,6 +1,6 @@
-"""What the last step costs: a decoded value is rounded to the type of the data, and that is part of its error.
+"""The error of the last step: a decoded value is rounded to the type of the data, and that is part of its error.
 
-It goes unnoticed until the tolerance comes near the spacing of the numbers; then codecs that quantise break their own
+It is negligible until the tolerance comes near the spacing of the numbers; then codecs that quantise break their own
 bound.
 """
 
@@ -19,10 +19,10 @@ def largest_magnitude(values: np.ndarray) -> float:
 
 
 def before_rounding(tolerance: float, largest: float, dtype: np.dtype) -> float:
-    """How far off a result in float64 may be, if it shall be within the tolerance after rounding to the type.
+    """The largest error of a result in float64 that is within the tolerance after rounding to the type.
 
-    Half of the tolerance is always fine: where numbers lie closer than the tolerance, rounding adds no more than the other
-    half, and where they do not, it returns to the very number. Up to `largest`, more may be.
+    Half of the tolerance is always safe: where numbers lie closer than the tolerance, rounding adds at most the other half,
+    and elsewhere it returns exactly the original number. For values up to `largest`, more may be allowed.
 
     >>> before_rounding(1.0, 2.0**24, np.dtype(np.float32)), before_rounding(1.0, 100.0, np.dtype(np.float32)) > 0.99999
     (0.5, True)

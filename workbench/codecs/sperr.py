@@ -2,7 +2,7 @@
 
 Often the best on smooth fields, at a tenth of the speed of the others. It comes as a filter of HDF5 (hdf5plugin), so each
 array passes through an HDF5 file in memory; only the bytes of the filter are kept. The filter itself ends the process on
-much of what it does not expect. Everything it cannot take is therefore folded, scaled or refused before it is called.
+much unexpected input. Arrays that it cannot take are therefore folded, scaled or refused before it is called.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class SPERR(pieces.InPieces):
             return np.stack([self._decode_piece(part, true[1:], dtype) for _, part in parts]).reshape(shape)
         (exponent,) = _HEADER.unpack_from(data)
         values = _back_through_filter(data[_HEADER.size :], _folded_shape(shape), dtype)
-        with np.errstate(over="ignore"):   # the largest number there is may come back as infinity
+        with np.errstate(over="ignore"):   # the largest float may decode to infinity
             return np.ldexp(values.reshape(-1)[: math.prod(shape)].reshape(shape), exponent)
 
 
@@ -88,7 +88,7 @@ def _folded_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _folded(values: np.ndarray) -> np.ndarray:
-    """The values in a shape that SPERR can take; where a line does not fill the rectangle, its last value goes on."""
+    """The values in a shape that SPERR can take; a line that does not fill the rectangle is padded with its last value."""
     shape = _folded_shape(values.shape)
     missing = math.prod(shape) - values.size
     flat = values.reshape(-1)

@@ -1,8 +1,8 @@
-"""Symbols of a small alphabet, each with a context that both sides know: the coder behind rare events.
+"""Context coding of symbols from a small alphabet, for rare events; encoder and decoder know the context of each symbol.
 
-Where something happens to one particle in a hundred, naming those particles costs more than saying what happened. But it
-happens where it can be expected, and a frequency for each kind of place saves much of that. Frequencies are counted and
-stored in a byte each; blocks are independent, so that they are coded in parallel.
+If an event concerns one particle in a hundred, the indices of these particles cost more than the events themselves. But
+events are more likely in some contexts than in others, and a frequency table for each context saves much of this cost.
+Frequencies are static and stored in a byte each; blocks are independent, so that they are coded in parallel.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ MOST_SYMBOLS = 64
 BLOCK = 2**18
 
 _HEADER = struct.Struct("<BI")   # how many symbols occur, and how many words there are
-# What a byte in a table stands for: frequencies out of 2**PRECISION, 1 to 16 and then in steps of an eighth or less.
+# The frequencies that the bytes in a table stand for, out of 2**PRECISION, 1 to 16 and then in steps of an eighth or less.
 _FREQUENCIES = np.array([0, *range(1, 16), *((8 + m) << e for e in range(1, PRECISION - 3) for m in range(8))], np.int64)
 
 
 def encode_symbols(symbol: np.ndarray, context: np.ndarray, contexts: int) -> bytes:
-    """Symbols (uint8, less than 64), each with its context (uint8), as bytes; how many there are is for the caller to keep.
+    """Symbols (uint8, less than 64), each with its context (uint8), as bytes; the caller keeps their number.
 
     >>> symbol, context = np.zeros(10_000, np.uint8), np.zeros(10_000, np.uint8)
     >>> symbol[::100] = 1
@@ -69,7 +69,7 @@ def decode_symbols(data: bytes | memoryview, context: np.ndarray, contexts: int)
 
 
 def _table(counts: np.ndarray) -> np.ndarray:
-    """For each context and symbol the byte that comes nearest to its share from below, at least 1 for what occurs."""
+    """For each context and symbol the byte that comes nearest to its share from below, at least 1 if it occurs."""
     total = np.maximum(counts.sum(axis=1, keepdims=True), 1)
     share = counts * ((1 << PRECISION) - 1) // total
     table = np.searchsorted(_FREQUENCIES, share, side="right") - 1

@@ -1,4 +1,4 @@
-"""SZ3: predicts each value from its neighbours, and stores how far off the prediction was, in steps of the tolerance.
+"""SZ3: predicts each value from its neighbours, and stores the prediction error quantised by the tolerance.
 
 The strongest of the general codecs at moderate tolerances, and the only lossy one here that kept its bound, NaN and
 infinities in every case tried. It holds Python's lock, so that processes help and threads do not.

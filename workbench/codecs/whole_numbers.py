@@ -1,9 +1,9 @@
-"""Integers on a lattice, in integer arithmetic: int64 beyond 2^53 would not survive a float.
+"""Integers on a lattice, in integer arithmetic: float64 cannot hold all int64 beyond 2^53.
 
-Every value is counted from the smallest one, modulo 2^64, which holds the difference of any two integers of 64 bits (or
-modulo 2^32, where that holds the span). NumPy makes a negative number unsigned by its two's complement, as this asks for.
+Every value is stored relative to the smallest one, modulo 2^64, which holds the difference of any two integers of 64 bits
+(or modulo 2^32, where that holds the span). NumPy converts negative numbers to unsigned by two's complement, as required.
 
-A step of 2t + 1 lets each value move by at most t; what would be decoded beyond the largest value is decoded as that.
+A step of 2t + 1 lets each value move by at most t; values that would decode beyond the largest one are clipped to it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class IntegerLattice:
         return offset.astype(np.int32) if self.span // self.step < 2**31 - 1 else offset.view(np.int64)
 
     def values(self, numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
-        """What the lattice numbers stand for."""
+        """The values of the lattice numbers."""
         word = self._word
         number = numbers.astype(word)
         offset = number * word(self.step)

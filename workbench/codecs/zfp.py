@@ -1,6 +1,6 @@
 """ZFP: blocks of 4 values along each axis, decorrelated by a transform, cut off at the bit plane that the tolerance allows.
 
-Fast, and free of Python's lock. Its error is well below the tolerance on smooth data of one scale, but beside very large
+Fast, and releases Python's lock. Its error is well below the tolerance on smooth data of one scale, but beside very large
 values small ones are lost whatever the tolerance: within a block all values share an exponent.
 """
 
@@ -23,7 +23,7 @@ _EXPONENT_BITS = {4: 8, 8: 11}   # of a value of 4 or 8 bytes
 
 @dataclass(frozen=True)
 class ZFP(InPieces):
-    """ZFP; only the mode "accuracy" looks at the tolerance, and a tolerance of zero makes it "reversible".
+    """ZFP; only the mode "accuracy" uses the tolerance, and a tolerance of zero makes it "reversible".
 
     >>> values = np.sin(np.arange(4096.0))
     >>> len(ZFP(mode="rate", rate=8).encode(values, Tolerance(absolute=0.0)))   # a byte each, and a short header
@@ -58,7 +58,7 @@ class ZFP(InPieces):
         return values
 
     def _parameters(self, size: float, dimensions: int, dtype: np.dtype) -> dict[str, Any]:
-        """What zfpy needs to know, the same for both directions; nothing at all means reversible."""
+        """The parameters of zfpy, the same for both directions; none at all means reversible."""
         if self.mode == "precision":
             return {"precision": int(self.precision)}
         if self.mode == "rate":   # a block has room for its exponent, or zfpy writes beyond its memory

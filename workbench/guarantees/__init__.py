@@ -1,4 +1,4 @@
-"""What must stay true of decoded data: promised, enforced whatever a codec does, and checked to the last bit."""
+"""Guarantees about decoded data: stated, enforced for any codec, and checked to the last bit."""
 
 from workbench.guarantees.bounds import Absolute, Bound, Limit, PointwiseRelative, Relative, bound_from_dict
 from workbench.guarantees.check import Check, broken, check, holds, largest_error

@@ -1,10 +1,10 @@
-"""What may be promised about every value: the three kinds of error bound, and what each means for one array.
+"""The three kinds of error bound, and the limit that each gives for one array.
 
 A user asks for a bound; a `Limit` is its value for a given array, and is checked. The two differ only for `Relative`, whose
 limit depends on the range of the whole array: it is resolved once, so that every chunk of the array has the same limit, and
 an archive states it.
 
-Numbers stay float64 everywhere: a bound that went through float32 would be another one.
+Numbers stay float64 everywhere: rounding a bound to float32 would change it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Limit:
 
     @property
     def relative(self) -> bool:
-        """Whether the limit is a share of each value."""
+        """Whether the limit is relative to each value."""
         return self.kind == "relative"
 
     @property
@@ -70,18 +70,18 @@ class Bound(ABC):
 
     @abstractmethod
     def limit(self, values: Array, valid: Array | None = None) -> Limit:
-        """What the bound means for these values; of those that are `valid` (by default all), the finite ones count."""
+        """The limit for these values; only finite values that are `valid` (by default all) count."""
 
     def describe(self) -> str:
-        """The bound as a sentence's end: `every value ...`."""
+        """The bound in words: `every value ...`."""
         return f"every value {self._phrase() if self.eb else 'exactly as it was, bit for bit'}"
 
     @abstractmethod
     def _phrase(self) -> str:
-        """What `describe` says of a bound that is not zero."""
+        """The words of `describe` for a bound that is not zero."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The bound, ready for JSON: `bound_from_dict` makes the same of it."""
+        """The bound, ready for JSON: `bound_from_dict` restores it."""
         return {"kind": self.kind, "eb": self.eb}
 
 
@@ -95,7 +95,7 @@ class Absolute(Bound):
     kind = "absolute"
 
     def limit(self, values: Array, valid: Array | None = None) -> Limit:
-        """The bound itself, whatever the values."""
+        """The bound itself, for any values."""
         return Limit("absolute", self.eb)
 
     def _phrase(self) -> str:
@@ -125,7 +125,7 @@ class Relative(Bound):
 
 
 class PointwiseRelative(Bound):
-    """Every value stays within `eb` times its own size: zeros stay zeros, and signs stay. `eb` is less than one.
+    """Every value stays within `eb` times its own size: zeros and signs are preserved. `eb` is less than one.
 
     >>> PointwiseRelative(1e-3).describe()
     'every value within 0.001 of its own size'
@@ -173,14 +173,14 @@ def _number(name: str, given: Any, most: float) -> float:
 
 
 def _share(eb: float, spread: int) -> float:
-    """The share of a range of integers as the nearest float that is not larger."""
+    """The share of a range of integers, rounded down to a float."""
     exact = Fraction(eb) * spread
     share = min(float(exact), sys.float_info.max)
     return share if share <= exact else math.nextafter(share, 0.0)
 
 
 def _ends(values: Array, valid: Array | None) -> tuple[float, float] | tuple[int, int]:
-    """The smallest and largest of the finite, valid values, whole numbers of integers; zeros when there is none."""
+    """The smallest and largest of the finite, valid values, as `int` for integers; zeros when there is none."""
     xp = backend.namespace(values) if valid is None else backend.namespace(values, valid)
     if valid is not None or not xp.isfinite(values).all():
         finite = xp.isfinite(values)

@@ -6,7 +6,7 @@ that does not, and two checkers could disagree about the same archive.
 
 Values without an error measure (NaN with its payload, infinities, masked values) must be bit-identical, and so must all
 values under a limit of zero. Integers are compared as integers (`whole_numbers.py`). In a periodic box the distance is the
-shorter way round, and what is decoded must lie in the box, as every other program expects.
+shorter way round, and decoded positions must lie in the box, as every other program expects.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Period = Sequence[float] | None   # the lengths of a periodic box, one for each 
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """Where a promise is broken (flat indices, int64, rising), and the largest error anywhere.
+    """Where a promise is broken (flat indices, int64, increasing), and the largest error anywhere.
 
     The error is in the unit of the limit: of the values, or relative to each. It is rounded, but never to more than the
     limit of a promise that is kept. It is infinite where a value is missing (not finite, or masked) on either side and
@@ -45,7 +45,7 @@ class Check:
 
 
 def check(original: Array, decoded: Array, limit: Limit, period: Period = None, mask: Array | None = None) -> Check:
-    """Compare decoded values with the original ones; where `mask` is true, only the same bits will do.
+    """Compare decoded values with the original ones; where `mask` is true, they must be bit-identical.
 
     >>> check(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.5, 3.25]), Limit("absolute", 0.25))
     Check(broken=array([1]), largest_error=0.5)
@@ -67,7 +67,7 @@ def check(original: Array, decoded: Array, limit: Limit, period: Period = None, 
 
 
 def broken(original: Array, decoded: Array, limit: Limit, period: Period = None, mask: Array | None = None) -> Array:
-    """The flat indices (int64, rising) of the values that break the promise.
+    """The flat indices (int64, increasing) of the values that break the promise.
 
     >>> broken(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.5, 3.25]), Limit("absolute", 0.25)).tolist()
     [1]
@@ -103,7 +103,7 @@ def bits_of(values: Array) -> Array:
 
 
 def _compare(original: Array, decoded: Array, limit: Limit, periods: Array) -> Check:
-    """The check of two flat arrays: counted first, then placed, and mostly there is nothing to place."""
+    """The check of two flat arrays: broken values are counted first, and located only if there are any."""
     xp = backend.namespace(original)
     chunks = backend.chunks(original.size, original)
     counts, largest = xp.empty(chunks, xp.int64), xp.empty(chunks, xp.float64)

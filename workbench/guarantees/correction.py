@@ -1,11 +1,11 @@
-"""The values that a codec got wrong, as a list of corrections beside its bytes.
+"""Corrections of the values that a codec got wrong, stored beside its bytes.
 
 A correction is an index and a bit pattern, so that it can restore any value: the last bit, a NaN with its payload, a fill
 value of 1e35. A near correction stores how many representable numbers lie between the decoded value and the original, a
-small number where the codec was nearly right. A far one (also of a value that is no number) stores the pattern itself: fill
-values are often equal, and then take almost no room.
+small number where the codec was nearly right. A far correction (also of NaN) stores the pattern itself: fill values are
+often equal, and then take almost no space.
 
-Indices are stored as deltas. Corrections of nearly all values need no form of their own: all deltas are zero then, which
+Indices are stored as deltas. Corrections of nearly all values need no separate format: all deltas are then zero, which
 pcodec packs into a few bytes.
 """
 
@@ -28,7 +28,7 @@ _MANTISSA_BITS = {1: 4, 2: 8, 4: 23, 8: 52}   # by the bytes of a value; half th
 
 
 def encode_correction(indices: Array, wanted: Array, decoded: Array) -> bytes:
-    """The bytes that turn `decoded` into `wanted` at these flat indices (rising), where the two have the same shape.
+    """The bytes that turn `decoded` into `wanted` at these flat indices (increasing), where the two have the same shape.
 
     >>> wanted, decoded = np.array([1.0, 2.0, np.nan]), np.array([1.0, 2.5, 0.0])
     >>> apply_correction(decoded, encode_correction(np.array([1, 2]), wanted, decoded))
@@ -108,7 +108,7 @@ def _packed(index: np.ndarray, codes: np.ndarray) -> tuple[bytes, bytes]:
 def _unpacked(gaps: bytes, codes: bytes, count: int, width: int, size: int) -> _Part:
     if count == 0:
         return _Part(np.empty(0, np.int64), np.empty(0, f"u{width}"))
-    steps = unpack_integers(gaps, count, np.uint32).astype(np.int64) + 1   # so that indices rise, whatever the bytes
+    steps = unpack_integers(gaps, count, np.uint32).astype(np.int64) + 1   # so that indices increase for any bytes
     index = np.cumsum(steps) - 1
     if index[-1] >= size:
         raise WorkbenchError(f"a correction of {size:,} values names number {int(index[-1]):,}: it is damaged")
@@ -122,7 +122,7 @@ def _top(codes: np.ndarray) -> np.unsignedinteger:
 
 
 def _ordered(values: np.ndarray) -> np.ndarray:
-    """The bits of each value, turned so that larger numbers have larger integers."""
+    """The bits of each value, mapped so that larger numbers have larger integers."""
     bits = values.view(f"u{values.dtype.itemsize}")
     return np.where(bits & _top(bits), ~bits, bits | _top(bits))
 

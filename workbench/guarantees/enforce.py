@@ -1,9 +1,9 @@
-"""One chunk, encoded so that the promise about it holds, whatever the codec does.
+"""One chunk, encoded so that the promise about it holds for any codec.
 
 A codec aims at a tolerance; its bytes are decoded here, the values compared, and those out of bounds corrected. So the
-promise rests on the comparison (`check.py`) and on the correction (`correction.py`), neither of which knows a codec. A
-codec that raises, returns an array of another shape, or needs more room than all bits is left out: the chunk is then stored
-exactly, and the figures say why. Either the promise holds or there is an error; never an archive that is wrong.
+promise rests on the comparison (`check.py`) and on the correction (`correction.py`), which are independent of the codec. A
+codec that raises, returns an array of another shape, or needs more space than lossless storage is not used: the chunk is
+then stored exactly, and the figures say why. Either the promise holds or there is an error.
 
 A chunk is a dict of byte strings by tags of four letters: `sections.py` lists them.
 """
@@ -32,29 +32,29 @@ from workbench.guarantees.logarithm import from_logs, log_dtype, to_logs
 from workbench.guarantees.safeguard import Safeguard, safeguarded, safeguards_hold
 from workbench.guarantees.sections import CODE, FIX, LOGS, SAME
 
-MANY = 0.1   # the share of corrected values from which all of them, exactly, may take less room
+MANY = 0.1   # the share of corrected values from which lossless storage may be smaller
 
 Sections = Mapping[str, bytes]
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What happened to one chunk. The largest error is in the unit of the limit, over the values that have one."""
+    """Figures of one chunk. The largest error is in the unit of the limit, over the values with an error measure."""
 
     values: int
     invalid: int                 # not finite, or masked: returned bit for bit
-    corrected: int               # others that the codec, or a safeguard, needed changed
+    corrected: int               # other values that were changed for the bound or for a safeguard
     largest_error: float
-    stored_exactly: str | None   # why the codec was left out
-    crc: int                     # of the decoded bytes: no reader returns other ones
-    encoder_raised: bool = False   # where the codec was left out: whether that was because it raised
+    stored_exactly: str | None   # why the codec was not used
+    crc: int                     # of the decoded bytes: readers return no others
+    encoder_raised: bool = False   # whether the codec was not used because it raised
 
 
 @dataclass(frozen=True, eq=False)
 class Guarded:
-    """One encoded chunk: its sections, and what a reader will get from them, bit for bit.
+    """One encoded chunk: its sections, and the values that a reader will get from them, bit for bit.
 
-    Where a codec reorders points, `permutation` says where each came from: decoded[i] stands for values[permutation[i]].
+    Where a codec reorders points, `permutation` holds their original indices: decoded[i] is values[permutation[i]].
     """
 
     sections: dict[str, bytes]
@@ -77,7 +77,7 @@ def encode_guarded(
     mask: Array | None = None,
     keep: Sequence[Safeguard] = (),
 ) -> Guarded:
-    """Encode one chunk so that what is decoded keeps within the limit, and every safeguard holds.
+    """Encode one chunk so that the decoded values are within the limit, and every safeguard holds.
 
     >>> from workbench import codecs
     >>> values = np.linspace(0, 1, 1000)
@@ -111,7 +111,7 @@ def decode_guarded(codec: Codec, sections: Sections, shape: Sequence[int], dtype
 
 
 def decoded_permutation(codec: Codec, sections: Sections, values: Array, limit: Limit) -> Array | None:
-    """Which of the original values each decoded one stands for, or None where the order is kept."""
+    """The original index of each decoded value, or None where the order is kept."""
     if SAME in sections or not (isinstance(codec, ParticleCodec) and codec.reorders):
         return None
     xp, count = backend.namespace(values), len(values)
@@ -123,9 +123,9 @@ def decoded_permutation(codec: Codec, sections: Sections, values: Array, limit: 
     except WorkbenchError:
         raise
     except Exception as error:
-        raise CodecFailed(f"{codec.id} could not say where the points went: {type(error).__name__}: {error}") from error
+        raise CodecFailed(f"{codec.id} could not give the order of the points: {type(error).__name__}: {error}") from error
     if not is_permutation:
-        raise CodecFailed(f"{codec.id} must say where each of {count:,} points went; got no permutation")
+        raise CodecFailed(f"{codec.id} must give a permutation of {count:,} points; got something else")
     return permutation
 
 
@@ -135,7 +135,7 @@ class _LeftOut(Exception):
 
 @dataclass(frozen=True, eq=False)
 class _Chunk:
-    """What is to be encoded, and all that is promised about it."""
+    """The values of a chunk, and all promises about them."""
 
     codec: Codec
     values: Array
@@ -146,12 +146,12 @@ class _Chunk:
 
     @functools.cached_property
     def valid(self) -> Array:
-        """Where values are finite and mean something."""
+        """Where values are finite and not masked."""
         finite = backend.namespace(self.values).isfinite(self.values)
         return finite if self.mask is None else finite & ~self.mask
 
     def with_codec(self) -> Guarded:
-        """The chunk as the codec encodes it, corrected; `_LeftOut` where the codec is of no use."""
+        """The chunk as the codec encodes it, corrected; `_LeftOut` where the codec cannot be used."""
         try:
             sections = self._encode()
             decoded = _decode(self.codec, sections, self.values.shape, self.values.dtype, backend.namespace(self.values))
@@ -161,12 +161,12 @@ class _Chunk:
         return self._guarded(sections, decoded, permutation)
 
     def exactly(self, reason: str, encoder_raised: bool = False) -> Guarded:
-        """The chunk with all of its bits."""
+        """The chunk, stored losslessly."""
         host = np.ascontiguousarray(backend.to_host(self.values))
         code = PCodec().encode(host, Tolerance(absolute=0.0))
         decoded = PCodec().decode(code, host.shape, host.dtype)
         if (bits_of(decoded) != bits_of(host)).any():
-            raise GuaranteeBroken("a chunk that was stored losslessly came back with other bits: please report this")
+            raise GuaranteeBroken("a chunk that was stored losslessly does not decode to the same bits: please report this")
         decoded = backend.namespace(self.values).asarray(decoded)
         figures = dataclasses.replace(self._figures(decoded, 0, 0.0, reason), encoder_raised=encoder_raised)
         return Guarded({SAME: code}, decoded, figures)
@@ -183,7 +183,7 @@ class _Chunk:
         return {CODE: self.codec.encode(backend.read_only(given), tolerance), **extra}
 
     def _without_gaps(self) -> Array:
-        """The values, with a neighbour's where the codec could be disturbed by one that it need not keep."""
+        """The values, with invalid ones that could disturb the codec replaced by a neighbour's."""
         if self.codec.finite:
             present = self.valid
         elif self.mask is not None and not self.codec.lossless:
@@ -211,7 +211,7 @@ class _Chunk:
         return Guarded({**sections, FIX: fix} if fix else sections, decoded, figures, permutation)
 
     def _wanted(self, original: Array, decoded: Array, broken: Array) -> tuple[Array, Array]:
-        """What is to come out in the end, and where that is not what the codec returns."""
+        """The final values, and the indices where they differ from those of the codec."""
         if not self.keep:
             return broken, original
         xp = backend.namespace(original)
@@ -231,7 +231,7 @@ class _Chunk:
 
 
 def _check_fits(codec: Codec, values: Array) -> None:
-    """Refuse what this codec can never take: that is the choice of codec, and not something about one chunk."""
+    """Refuse values that this codec can never take: the choice of codec is wrong, not a single chunk."""
     codec.require()
     if backend.on_device(values) and not codec.on_device:
         raise WorkbenchError(f"{codec.id} works on NumPy arrays; got a CuPy array: use array.get()")
@@ -243,22 +243,22 @@ def _check_fits(codec: Codec, values: Array) -> None:
 
 
 def _can_keep_all(codec: Codec, values: Array) -> bool:
-    """Whether a tolerance of zero means something to a codec: of integers, it asks for a lattice of step one."""
+    """Whether a codec can encode with a tolerance of zero: for integers, that is a lattice of step one."""
     return codec.lossless or values.dtype.kind in "iu"
 
 
 def _helps(guarded: Guarded, values: Array) -> bool:
-    """Whether a codec was of so much use that storing all bits instead need not be tried."""
+    """Whether a codec saved so much that lossless storage need not be tried."""
     return guarded.figures.corrected <= MANY * values.size and guarded.nbytes < values.nbytes
 
 
 def _takes_logs(codec: Codec, limit: Limit) -> bool:
-    """Whether a codec gets logarithms: it does not know relative errors itself, and its values are not places in space."""
+    """Whether a codec gets logarithms: it does not support relative errors, and its values are not positions."""
     return limit.relative and limit.value > 0 and not (codec.relative or codec.lossless or isinstance(codec, ParticleCodec))
 
 
 def _tolerance(codec: Codec, values: Array, limit: Limit) -> Tolerance:
-    """What a codec that gets the values themselves aims at."""
+    """The tolerance of a codec that gets the values themselves."""
     if not limit.relative:
         return Tolerance(absolute=limit.value)
     tolerance = Tolerance(relative=limit.value)
@@ -266,7 +266,7 @@ def _tolerance(codec: Codec, values: Array, limit: Limit) -> Tolerance:
 
 
 def _decode(codec: Codec, sections: Sections, shape: tuple[int, ...], dtype: np.dtype, xp: Any) -> Array:
-    """What the codec made of a chunk, before any correction."""
+    """The output of the codec for a chunk, before any correction."""
     if CODE not in sections:
         raise WorkbenchError(f"a chunk must have a section {CODE!r} or {SAME!r}; got {sorted(sections)}")
     if LOGS not in sections:

@@ -22,5 +22,5 @@ def filled(values: Array, valid: Array) -> Array:
     present = xp.ascontiguousarray(values).reshape(-1)[valid.reshape(-1)]
     if present.size == 0:
         return xp.zeros(values.shape, values.dtype)
-    before = xp.cumsum(valid.reshape(-1)) - 1   # how many valid values come before, which is the place of the last of them
+    before = xp.cumsum(valid.reshape(-1)) - 1   # the index of the last valid value up to here
     return present[xp.maximum(before, 0)].reshape(values.shape)

@@ -1,15 +1,14 @@
 """Relative errors for codecs that only know absolute ones: compress a logarithm of the values.
 
-A logarithm of a mathematical library differs from one machine to the next in its last bit, and then a decoded file does
-too. This one is made of the bits of the numbers: L(x) is the bit pattern of |x| divided by 2^m, m bits of mantissa, which
-is exponent + mantissa, the straight line between the powers of two instead of log2. It is exact in both directions and the
-same everywhere.
+The logarithm of a mathematical library differs between machines in its last bit, and decoded files would differ too. This
+one uses the bits of the numbers: L(x) is the bit pattern of |x| divided by 2^m for m bits of mantissa. That is exponent +
+mantissa, linear between the powers of two instead of log2. It is exact in both directions and the same on all machines.
 
 An absolute error d <= 1 of L is a relative error of at most d. As a function of L, x is convex and doubles from L to L + 1,
 so x(L + d) <= x + d (2x - x); and below x no slope exceeds the power of two under x, so x(L - d) >= x - d x.
 
-Zeros are kept as a map, and signs as another where there are any. Denormal numbers, infinities and NaN have no such
-logarithm; their places hold a neighbour's value, and whoever checks the result corrects them.
+Zeros are stored as a bit map, and so are signs if any value is negative. Denormal numbers, infinities and NaN have no such
+logarithm; they are replaced by a neighbour's value, and corrected after the check of the result.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _ROOM = 16   # single precision will do where its rounding is this many times sm
 
 @dataclass(frozen=True, eq=False)
 class Logarithms:
-    """What a codec gets instead of the values: the logarithms, the absolute error it may make, and what else to keep."""
+    """The input of a codec in place of the values: logarithms, the allowed absolute error, and the bit maps to store."""
 
     values: Array
     tolerance: float   # zero where the bound leaves no room for any error
@@ -65,7 +64,7 @@ def to_logs(values: Array, eb: float, single: bool = True) -> Logarithms:
 
 
 def from_logs(logs: Array, extra: bytes, dtype: np.dtype | type) -> Array:
-    """The values whose logarithms these are, or nearly: anything that a codec may return is turned into some number."""
+    """The values of these approximate logarithms; anything that a codec may return is turned into some number."""
     xp = backend.namespace(logs)
     dtype = np.dtype(dtype)
     mantissa = _MANTISSA_BITS[dtype.itemsize]
@@ -102,7 +101,7 @@ def _largest(mantissa: int) -> int:
 
 
 def _map(where: Array) -> bytes:
-    """A map of bits, squeezed; nothing when none is set."""
+    """A bit map, compressed; empty when no bit is set."""
     return zlib.compress(np.packbits(backend.to_host(where)).tobytes()) if where.any() else b""
 
 

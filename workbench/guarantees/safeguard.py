@@ -1,8 +1,8 @@
 """Promises beyond an error bound: any safeguard of the library `compression-safeguards`.
 
-That library finds, for a decoded field, the smallest changes after which signs, special values, derivatives or a quantity
-written as a formula are what they were, or within a bound. It only works when a field is compressed: what it changed is
-stored as any other correction, so that reading an archive does not need the library, nor the version that wrote it.
+That library finds the smallest changes of a decoded field that preserve signs, special values, derivatives or a quantity
+given by a formula, or keep them within a bound. It is used only for compression: its changes are stored like any other
+correction, so that reading an archive needs neither the library nor the version that wrote it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Safeguard:
         if late:
             raise WorkbenchError(
                 f"the options of safeguard {kind!r} must be values; got the names {', '.join(late)}, "
-                "which stand for arrays that come later: that is not supported"
+                "which stand for arrays that are supplied later: that is not supported"
             )
 
     @classmethod
@@ -72,7 +72,7 @@ class Safeguard:
 
 
 def safeguarded(safeguards: Sequence[Safeguard], original: np.ndarray, decoded: np.ndarray, limit: Limit) -> np.ndarray:
-    """The decoded values, changed where a safeguard asks for it, and still within the limit as the library sees it."""
+    """The decoded values, changed where a safeguard requires it, and still within the limit according to the library."""
     bound = {"kind": "eb", "type": "rel" if limit.relative else "abs", "eb": limit.value}
     library = _library(json.dumps([bound, *(safeguard.to_dict() for safeguard in safeguards)]))
     with np.errstate(all="ignore"):
@@ -83,7 +83,7 @@ def safeguarded(safeguards: Sequence[Safeguard], original: np.ndarray, decoded: 
 
 
 def safeguards_hold(safeguards: Sequence[Safeguard], original: np.ndarray, decoded: np.ndarray) -> bool:
-    """Whether all safeguards hold, as their library sees it."""
+    """Whether all safeguards hold, according to their library."""
     if not safeguards:
         return True
     library = _library(json.dumps([safeguard.to_dict() for safeguard in safeguards]))
@@ -100,13 +100,13 @@ def _cannot(safeguards: Sequence[Safeguard], values: np.ndarray, error: Exceptio
 
 
 def _plain(kind: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """The options as they come back from JSON, so that what is written into an archive makes the same safeguard."""
+    """The options as JSON returns them, so that the description in an archive gives the same safeguard."""
     if not isinstance(kind, str):
         raise WorkbenchError(f"the kind of a safeguard must be a name such as 'sign'; got {kind!r}")
     try:
         return json.loads(json.dumps(options, allow_nan=False))
     except (TypeError, ValueError) as error:
-        raise WorkbenchError(f"the options of safeguard {kind!r} must be what JSON can hold: {error}") from None
+        raise WorkbenchError(f"the options of safeguard {kind!r} must be JSON values: {error}") from None
 
 
 @functools.cache

@@ -27,7 +27,7 @@ def distances(one: Array, other: Array) -> Array:
 
 
 def differences(one: Array, other: Array) -> Array:
-    """The second minus the first, integers of one type, in float64: exact up to 2^53, and beyond that rounded once.
+    """The second minus the first, integers of one type, in float64: exact up to 2^53, rounded once beyond that.
 
     >>> differences(np.array([2**53, 5]), np.array([2**53 + 1, 3])).tolist()
     [1.0, -2.0]
@@ -46,7 +46,7 @@ def most_allowed(bound: float) -> int:
 
 
 def broken(original: Array, decoded: Array, limit: Limit, mask: Array | None = None) -> tuple[Any, float]:
-    """The flat indices of integers that break a limit, or the mask's promise of the same bits; and the largest error."""
+    """The flat indices of integers that break a limit, or differ where masked; and the largest error."""
     if limit.relative and limit.value > 0:
         raise WorkbenchError("the limit of integers must be absolute; got a relative one: use wb.Absolute or wb.Relative")
     xp = backend.namespace(original, decoded)

@@ -1,8 +1,8 @@
-"""The processes that decode: started when first needed, kept for the next question, ended with this process.
+"""The pool of decoding processes: started when first needed, reused for later requests, ended with this process.
 
-As many as there are processors may work at once, each for one thread. One that dies is replaced. Before it dies, a library
-may have spoilt the memory that it shares with whatever is decoded next. So a decoder is not used again after a failure, and
-where one that was used before crashes, another attempt is made by a fresh one.
+At most as many as there are processors work at once, each for one thread. A process that dies is replaced. A failing
+library may have corrupted memory that later requests in the same process use. So a decoder is not used again after a
+failure, and if a reused decoder crashes, a fresh one makes another attempt.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ main(int(sys.argv[1]))
 """
 START_SECONDS = 60
 GRACE_SECONDS = 30   # after which a process that should have ended itself is ended
-KEPT = 2**25         # bytes of a shared file that is kept for the next question: enough for chunks of the usual size
+KEPT = 2**25         # bytes of a shared file that is kept for the next request: enough for chunks of the usual size
 
 _TOO_LONG = {"signal SIGALRM": "{clock} s", "signal SIGXCPU": "{processor} s of processor time"}
 _ADVICE = "open the archive with isolate=False if you trust where it comes from"
 
 
 class CannotIsolate(WorkbenchError):
-    """Nothing can be decoded in another process here; that says nothing about the data."""
+    """Decoding in another process is impossible here; the data may be fine."""
 
 
 class TookTooLong(CodecFailed):
@@ -66,16 +66,16 @@ class Decoder:
 
     @property
     def alive(self) -> bool:
-        """Whether it can take a question."""
+        """Whether it can take a request."""
         return self._process.poll() is None
 
     def answer(self, question: Question) -> tuple[dict[str, Any], np.ndarray | None]:
-        """What it says, and the array that it found; an error that says how it ended when it does that instead."""
+        """Its answer, and the decoded array; if it ends instead, an error that says how."""
         self.questions += 1
         try:
             file = self._asked(question)
             heard = self._heard(question.limits.clock + GRACE_SECONDS)
-        except BaseException:   # an interrupt: the answer, which may still come, would be taken for the next one
+        except BaseException:   # an interrupt: a late answer would be taken for the next one
             self.end()
             raise
         if heard is None:
@@ -86,13 +86,13 @@ class Decoder:
         return heard, question.result(file) if heard.get("found") else None
 
     def end(self) -> None:
-        """End it at once: it has nothing to lose."""
+        """End it at once: it has no state to save."""
         self._process.kill()
         self._process.wait()
         self._let_go()
 
     def forget(self) -> None:
-        """Leave it to the process that this one is a copy of."""
+        """Leave it to the parent process after a fork."""
         self._process.returncode = 0
         self._let_go()
 
@@ -103,7 +103,7 @@ class Decoder:
         keep = file.size <= KEPT
         try:
             question.write(file)
-            with contextlib.suppress(OSError):   # it has died: that it says nothing will tell
+            with contextlib.suppress(OSError):   # it has died: the missing answer will show that
                 send(self._link, {**question.described(), "keep": keep}, None if known else file)
         finally:
             if known is None:
@@ -112,7 +112,7 @@ class Decoder:
         return file
 
     def _heard(self, seconds: float) -> dict[str, Any] | None:
-        """Its next message; None when it has ended, or does not speak in time."""
+        """Its next message; None when it has ended, or does not answer in time."""
         self._link.settimeout(seconds)
         try:
             received = receive(self._link)
@@ -121,7 +121,7 @@ class Decoder:
         return None if received is None else received[0]
 
     def _end_of_it(self) -> str:
-        """What ended it; it is ended here when it does not end by itself."""
+        """How it ended; it is killed here if it does not end by itself."""
         self._let_go()
         try:
             self._process.wait(timeout=1)
@@ -135,14 +135,14 @@ class Decoder:
 
 
 class _Pool:
-    """All decoders of this process: those that wait for work, and room for as many as there are processors."""
+    """All decoders of this process: a list of idle ones, and a semaphore for the number of processors."""
 
     def __init__(self) -> None:
         self.room = threading.BoundedSemaphore(max(os.cpu_count() or 1, 1))
         self.idle: list[Decoder] = []
 
     def answer(self, question: Question) -> tuple[dict[str, Any], np.ndarray | None]:
-        """What a decoder that nobody else uses says to a question."""
+        """The answer of a decoder that no other thread uses."""
         with self.room:
             decoder = self._taken() or Decoder()
             try:
@@ -170,7 +170,7 @@ class _Pool:
         return None
 
     def end(self) -> None:
-        """End all that wait."""
+        """End all idle decoders."""
         while self.idle:
             self.idle.pop().end()
 
@@ -179,16 +179,16 @@ _pool = _Pool()
 
 
 def ask(question: Question) -> np.ndarray | None:
-    """What some decoder finds: an array, or nothing.
+    """The result of a decoder: an array, or None.
 
-    `CodecFailed` when it fails or dies, `CannotIsolate` when nothing can be decoded there at all, and the codec's own error
-    when it refuses what it was given.
+    Raises `CodecFailed` when it fails or dies, `CannotIsolate` when isolated decoding is impossible, and the codec's own
+    error when it refuses its input.
     """
     if os.name != "posix":
         raise CannotIsolate(f"decoding in another process with limits needs Linux or another POSIX system: {_ADVICE}")
     answer, found = _pool.answer(question)
     if "unknown" in answer:
-        raise CannotIsolate(f"another process cannot make the codec ({answer['unknown']}): {_ADVICE}")
+        raise CannotIsolate(f"another process cannot construct the codec ({answer['unknown']}): {_ADVICE}")
     if "refused" in answer:
         raise WorkbenchError(str(answer["refused"]))
     if "failed" in answer:
@@ -197,12 +197,12 @@ def ask(question: Question) -> np.ndarray | None:
 
 
 def end_all() -> None:
-    """End the decoders that wait for work; the next question starts others."""
+    """End the idle decoders; the next request starts others."""
     _pool.end()
 
 
 def _after_fork() -> None:
-    """A copy of this process must not share its decoders: two askers would take each other's answers."""
+    """A forked process must not share decoders: the two processes would take each other's answers."""
     global _pool
     for decoder in _pool.idle:
         decoder.forget()

@@ -1,7 +1,7 @@
 """How two processes pass requests and arrays: messages of JSON on a socket, and a file in memory for the data.
 
-The file has no name, and is gone with the last process that knows it, whatever ends them. It is used again for the next
-request, since new pages of memory cost several times what copying does.
+The file has no name, and disappears with the last process that holds it, however that ends. It is used again for the next
+request, because allocating new pages of memory costs several times as much as copying.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LENGTH = struct.Struct("<Q")
 
 
 class SharedFile:
-    """A file in memory that two processes see as arrays."""
+    """A file in memory, mapped as arrays by two processes."""
 
     def __init__(self, descriptor: int) -> None:
         self.size = os.fstat(descriptor).st_size
@@ -34,7 +34,7 @@ class SharedFile:
 
     @classmethod
     def of_size(cls, size: int) -> Self:
-        """A new file of zeros. Memory for them is taken when they are written to."""
+        """A new file of zeros. Its memory is allocated on writing."""
         descriptor = os.memfd_create("lossbench") if hasattr(os, "memfd_create") else _on_disk()
         os.ftruncate(descriptor, size)
         return cls(descriptor)
@@ -56,7 +56,7 @@ class SharedFile:
         socket.send_fds(link, [data], [self._descriptor])
 
     def close(self) -> None:
-        """Let nobody else have the file; who sees it already goes on."""
+        """Close the file; existing maps of it stay valid."""
         os.close(self._descriptor)
 
 

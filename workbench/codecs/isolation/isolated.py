@@ -1,4 +1,4 @@
-"""A codec that does as another one does, in another process."""
+"""A codec that runs another codec's decoder in another process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench.codecs.codec import Codec, CodecFailed, ParticleCodec, Tolerance
 from workbench.codecs.isolation.decoders import CannotIsolate, TookTooLong, ask
 from workbench.codecs.isolation.question import Question
 
-MOST_OVERRUNS = 3   # of the time for one array; then no more are tried, or a file could take as much time as it has chunks
+MOST_OVERRUNS = 3   # time-outs; then no more chunks are tried, or a file could take that time for every chunk
 
 __all__ = ["CannotIsolate", "Isolated", "isolated"]
 
@@ -31,7 +31,7 @@ def isolated(codec: Codec) -> Codec:
 
 @dataclass(frozen=True)
 class Isolated(ParticleCodec):
-    """Another codec, decoding in another process with limits. It does not encode: whoever encodes has the data already.
+    """Another codec, decoding in another process with limits. It does not encode, because encoding reads no foreign bytes.
 
     >>> from workbench.codecs import get
     >>> values, codec = np.linspace(0, 1, 100), get("pcodec")
@@ -46,7 +46,7 @@ class Isolated(ParticleCodec):
     codec: Codec
     overruns: list[str] = field(default_factory=list, init=False, compare=False, repr=False)
 
-    # The traits of the other codec hold here too.
+    # These attributes of the other codec hold here too.
     lossless = property(lambda self: self.codec.lossless)
     relative = property(lambda self: self.codec.relative)
     dimensions = property(lambda self: self.codec.dimensions)
@@ -54,11 +54,11 @@ class Isolated(ParticleCodec):
 
     @property
     def reorders(self) -> bool:
-        """Whether decoded points come back in another order."""
+        """Whether decoded points are in another order than the encoded ones."""
         return isinstance(self.codec, ParticleCodec) and self.codec.reorders
 
     def require(self) -> None:
-        """Refuse, in one sentence, when the other codec cannot run here."""
+        """Raise an error when the other codec cannot run here."""
         self.codec.require()
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Isolated(ParticleCodec):
         return self.codec.to_dict()
 
     def permutation(self, positions: Array, tolerance: Tolerance, data: bytes) -> Array | None:
-        """Which point each decoded one is; None when all stay in place."""
+        """The original index of each decoded point; None if the order is kept."""
         given = np.ascontiguousarray(positions)
         request = {"work": "permutation", "tolerance": dataclasses.asdict(tolerance)}
         request |= {"shape": given.shape, "dtype": given.dtype.name}
@@ -81,7 +81,7 @@ class Isolated(ParticleCodec):
     def _asked(
         self, request: Mapping[str, Any], given: Sequence[memoryview], shape: tuple[int, ...], dtype: np.dtype
     ) -> Array | None:
-        """The array that a decoder makes of what is given; None when it says that there is none."""
+        """The array that a decoder returns for this input; None if it has none."""
         if len(self.overruns) >= MOST_OVERRUNS:
             raise CodecFailed(f"it was not tried, since the decoder took too long for {MOST_OVERRUNS} chunks before")
         try:

@@ -1,7 +1,7 @@
-"""What decoding one array in another process may use, and how a process keeps to it.
+"""Resource limits for decoding one array in another process, and how they are enforced.
 
-All limits grow with the size that the array is known to have, so that a small chunk cannot take much, whatever its bytes
-say. They leave room: the slowest of the codecs here, SPERR, decodes 40 MB in a second, where 2 MB would do.
+All limits grow with the known size of the array, so that a small chunk cannot take much, whatever its bytes claim. They
+are generous: the slowest of the codecs here, SPERR, decodes 40 MB per second, and 2 MB per second suffice.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-MARGIN = 512 * 2**20        # bytes, for what a library needs whatever the size
+MARGIN = 512 * 2**20        # bytes that a library needs for any size
 MEMORY_PER_BYTE = 8
 SECONDS = 10                # likewise
 SECONDS_PER_BYTE = 1 / 2e6
 STATM = Path("/proc/self/statm")
-PATIENCE = 3                # seconds by the clock for each of the processor, as others may need that too
+PATIENCE = 3                # seconds of wall time per second of processor time, as other programs run too
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Limits:
         memory, processor = (resource.getrlimit(kind) for kind in (resource.RLIMIT_AS, resource.RLIMIT_CPU))
         usage = resource.getrusage(resource.RUSAGE_SELF)
         used = int(usage.ru_utime + usage.ru_stime) + 1
-        if STATM.exists():   # on Linux; elsewhere this limit is not kept by the system either
+        if STATM.exists():   # on Linux; elsewhere the system does not enforce this limit either
             resource.setrlimit(resource.RLIMIT_AS, (_least(_address_space() + self.memory, memory[1]), memory[1]))
         resource.setrlimit(resource.RLIMIT_CPU, (_least(used + self.processor, processor[1]), processor[1]))
         signal.alarm(self.clock)

@@ -1,4 +1,4 @@
-"""What runs in the other process: it answers each request to decode until there are no more, or nobody to ask.
+"""The program of the decoding process: it answers requests until the other side closes the connection or ends.
 
 The program that starts it is in `decoders.py`.
 """
@@ -19,7 +19,7 @@ from workbench.errors import WorkbenchError
 
 
 def main(descriptor: int) -> None:
-    """Answer requests on this socket. One without a file means the file of the request before."""
+    """Answer requests on this socket. A request without a file uses the file of the previous one."""
     write_no_files()
     file: SharedFile | None = None
     with socket.socket(fileno=descriptor) as link:
@@ -47,7 +47,7 @@ def _answer(request: Mapping[str, Any], file: SharedFile) -> dict[str, Any]:
     except CodecFailed as error:
         out_of_memory = isinstance(error.__cause__, MemoryError)
         return {"failed": _too_large(codec, limits) if out_of_memory else str(error)}
-    except WorkbenchError as error:   # what is given does not fit together, which says nothing about the encoded bytes
+    except WorkbenchError as error:   # the inputs do not fit together; the encoded bytes may be fine
         return {"refused": str(error)}
 
 
@@ -72,7 +72,7 @@ def _permutation(codec: Codec, request: Mapping[str, Any], file: SharedFile) -> 
     if found is None:
         return False
     if found.shape != positions.shape[:1] or found.dtype.kind not in "iu":
-        raise CodecFailed(f"{codec.id} must say where each of {len(positions):,} points went; got no permutation")
+        raise CodecFailed(f"{codec.id} must give a permutation of {len(positions):,} points; got something else")
     file.array(request["result"], found.shape, np.dtype(np.int64))[...] = found
     return True
 

@@ -1,4 +1,4 @@
-"""What a decoder is asked, and where in the shared file everything is."""
+"""A request to a decoder, and the layout of its data in the shared file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Question:
 
     @property
     def limits(self) -> Limits:
-        """What answering it may take."""
+        """The resource limits for answering it."""
         return Limits.for_size(self.nbytes)
 
     def described(self) -> dict[str, Any]:
