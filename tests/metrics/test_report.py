@@ -27,7 +27,7 @@ def test_text_is_an_aligned_table():
         "<b>T</b> & co: passed",
         "  max_error          0.25  largest |decoded - original|, in the unit of the data",
         "  values        1,234,567  finite, unmasked values of the original",
-        "  invalid_kept         no  whether these came back bit for bit",
+        "  invalid_kept         no  whether these are bit-identical",
         "  psnr                inf  peak signal-to-noise ratio in dB; peak: range of the values, longest side of the box",
         "  max_error <= 0.5: passed",
         "  no ssim: <too small>",

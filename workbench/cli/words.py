@@ -1,7 +1,7 @@
-"""The library's keywords in the words of the shell: `name=...` is `--name` there.
+"""Translate the library's keywords into options of the shell: `name=...` becomes `--name`.
 
-Errors come from the library, which tells Python users what to pass. Someone at a shell has options instead, and not the
-same for every command. So every sentence is translated here, once, and only into options that the command has.
+Error messages come from the library and name Python keywords. Shell users have options instead, which differ between
+commands. Every message is translated here, and only into options that the command has.
 """
 
 from __future__ import annotations
