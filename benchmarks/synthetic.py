@@ -1,4 +1,4 @@
-"""How long the simulated universes take, beside the times that keep them usable in demos and tests.
+"""The time that simulated universes take, beside the limits that keep them usable in demos and tests.
 
 python benchmarks/synthetic.py [--repeats 3] [--quick]
 """

@@ -1,4 +1,4 @@
-// What a kernel may use. The first header of every kernel file; it makes one source compile for two machines.
+// The constructs of kernels. The first header of every kernel file; it makes one source compile for two machines.
 //
 //   KERNEL(name)(i64 n, ...)   an entry point; `n` counts the work items, and the rest are `i32`, `i64`, `double`
 //                              scalars or pointers. backend.py reads these declarations to check what it is given.

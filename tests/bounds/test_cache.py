@@ -193,7 +193,7 @@ def test_no_changed_byte_changes_a_run(tmp_path, data):
 def test_a_folder_that_cannot_be_is_refused(waves, tmp_path):
     (tmp_path / "file").write_text("")
     for wrong in (tmp_path / "file", tmp_path / "file" / "folder", 7):
-        with pytest.raises(wb.WorkbenchError, match="cache must be a folder that can be written to; got"):
+        with pytest.raises(wb.WorkbenchError, match="cache must be a writable folder; got"):
             sweep(waves, "pcodec", BOUNDS, cache=wrong)
 
 

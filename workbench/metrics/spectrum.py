@@ -152,7 +152,7 @@ def _three_axes(given: Sequence[Any], filler: Any) -> tuple[Any, ...]:
 
 
 def _limits(shape: Sequence[int], lengths: Sequence[float]) -> tuple[float, float]:
-    """The wave number of the longest side, and the Nyquist wave number of the coarsest axis; axes of one point have none."""
+    """The wave number of the longest side, and the Nyquist wave number of the coarsest axis; single points have none."""
     axes = [(points, length) for points, length in zip(shape, lengths, strict=True) if points > 1]
     if not axes:
         raise WorkbenchError(f"a power spectrum needs at least 2 points along an axis; got shape {tuple(shape)}")
