@@ -228,7 +228,7 @@ PARTICLES = wb.Particles([[0.1, 0.2], [0.5, 0.6]], box=1.0)
     (PARTICLES, np.zeros((2, 2)), {}, "both must be fields, or both particles; got Particles and ndarray"),
     (wb.Field(np.zeros(3)), PARTICLES, {}, "both must be fields, or both particles; got Field and Particles"),
     (np.zeros((2, 3)), np.zeros((3, 2)), {}, "both fields must have the same shape"),
-    (PARTICLES, wb.Particles(PARTICLES.positions, 2.0), {}, r"in one box; got \(1.0, 1.0\) and \(2.0, 2.0\)"),
+    (PARTICLES, wb.Particles(PARTICLES.positions, 2.0), {}, r"the same box; got \(1.0, 1.0\) and \(2.0, 2.0\)"),
     (PARTICLES, PARTICLES.select([0]), {}, "both sets must have the same number of particles"),
     (np.zeros(3), np.zeros(3), {"order": [0, 1, 2]}, "order must be None for fields"),
     (np.zeros(3), np.zeros(3), {"bound": -1.0}, "bound must be a finite absolute error, not negative; got -1.0"),

@@ -85,7 +85,7 @@ def test_sets_that_do_not_fit_together_are_refused():
     particles = wb.Particles([[0.0, 0.0]], 1.0)
     with pytest.raises(wb.WorkbenchError, match=r"the same number of particles; got shapes \(1, 2\) and \(2, 2\)"):
         displacements(particles, wb.Particles([[0.0, 0.0]] * 2, 1.0))
-    with pytest.raises(wb.WorkbenchError, match=r"in one box; got \(1.0, 1.0\) and None"):
+    with pytest.raises(wb.WorkbenchError, match=r"the same box; got \(1.0, 1.0\) and None"):
         displacements(particles, wb.Particles([[0.0, 0.0]]))
 
 

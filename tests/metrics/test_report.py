@@ -51,7 +51,7 @@ def test_figures_are_reached_by_name():
     report = example()
     assert report["max_error"] == report.max_error == 0.25
     assert "max_error" in dir(report)
-    with pytest.raises(wb.WorkbenchError, match="got 'ssim', it has: max_error, values"):
+    with pytest.raises(wb.WorkbenchError, match="got 'ssim': it has max_error, values"):
         report["ssim"]
     with pytest.raises(AttributeError, match="has no 'ssim'; its figures are: max_error"):
         _ = report.ssim

@@ -15,7 +15,7 @@ import numpy as np
 POLYNOMIAL = np.uint64(0xC96C5795D7870F42)   # reflected
 WORD = 8
 ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
-LANES = 8192      
+LANES = 8192          # segments that advance together: their states stay in the cache
 SHORTEST = 16         # words per segment
 
 
