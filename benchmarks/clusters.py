@@ -5,7 +5,7 @@ python benchmarks/clusters.py [--full] [--repeats 5] [--data FOLDER] [--quick]
 Sizes are differences between two archives of the same particles, with the promise and without. Groups are compared after a
 separate search, and with SciPy's pairs and components where particles are not too many. Times are quoted as
 multiples of one friends-of-friends search of the same particles, taking turns with it in the same run. The
-folder of real files is not part of the project; what is not there is left out.
+folder of real files is not part of the project; missing files are left out.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def snapshots(n: int, folder: Path, full: bool, quick: bool) -> Iterator[tuple[s
 
 
 def bare(particles: wb.Particles) -> wb.Particles:
-    """Only what is measured here: positions in their box."""
+    """Only the measured data: positions in their box."""
     return wb.Particles(particles.positions, particles.box)
 
 
@@ -246,7 +246,7 @@ class Stored:
         return correction.sections()
 
     def load(self) -> None:
-        """Read what a correction needs, so that only its own memory is new."""
+        """Load the input of a correction, so that only its own memory is new."""
         for name in ("original", "decoded"):
             self._particles(name)
 
@@ -335,7 +335,7 @@ def sizes(scratch: Path, repeats: int, copies: tuple[int, ...]) -> None:
 
 
 def _seconds_and_peak(stored: Stored, run: Callable[[], object], repeats: int) -> tuple[float, int]:
-    """The median seconds of a run, and the most memory that the first one takes beyond what is there when it starts.
+    """The median seconds of a run, and the peak memory of the first one beyond the memory at its start.
 
     Memory is counted by the operating system, so that allocations of compiled code are included. Only the first run counts:
     later runs would reuse memory that it has freed, but that is still counted.

@@ -3,7 +3,7 @@
 python benchmarks/compression.py [--n 128] [--repeats 5] [--data FOLDER] [--quick]
 
 Speed is that of `wb.compress` and `Archive.decompress`, with everything: sorting, coding, decoding again, checking values.
-The folder of real files is not part of the project; what is not there is left out.
+The folder of real files is not part of the project; missing files are left out.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ PEAK = "__import__('resource').getrusage(__import__('resource').RUSAGE_SELF).ru_
 def open_and_close(run: Run, panels: int = 30) -> Iterator[Row]:
     """Memory of the kernel before, with one panel after another shown and closed again, and what stays.
 
-    One panel is opened and closed before, which loads libraries and lets the allocator have what it will keep.
+    One panel is opened and closed before, which loads libraries and lets the allocator take the memory that it will keep.
     """
     times = 3 if run.quick else panels
     for panel in (FIELD, SMALL):

@@ -83,7 +83,7 @@ def _failed(options: argparse.Namespace, error: GuaranteeBroken, damaged: list[D
 
 
 def _outcome(options: argparse.Namespace, report: Report | None, damaged: Sequence[Damaged] = ()) -> dict[str, Any]:
-    """The same names whatever the outcome."""
+    """The outcome, with the same names in all cases."""
     found = report.to_dict() if report is not None else {}
     return {
         "file": options.archive,

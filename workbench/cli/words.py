@@ -29,7 +29,7 @@ class Option:
     switch: bool
 
     def with_value(self, value: str) -> str:
-        """The option as it is typed, for a value as Python writes it; `...` stands for any.
+        """The option as typed in a shell, for a value as written in Python; `...` stands for any value.
 
         >>> Option("--shape", False).with_value("(nz, ny, nx)"), Option("--box", False).with_value("None")
         ('--shape nz,ny,nx', '--box open')

@@ -88,7 +88,7 @@ class Particles:
             raise WorkbenchError("wrapping needs a periodic box; got box=None")
         xp = backend.namespace(values)
         length = xp.asarray(periods, xp.float64)
-        with np.errstate(invalid="ignore"):   # what is not finite is refused by the constructor, with a sentence
+        with np.errstate(invalid="ignore"):   # the constructor refuses non-finite values
             inside = (values - xp.floor(values / length) * length).astype(values.dtype)
         inside[(inside >= length) | (inside < 0)] = 0   # what rounding left on or beyond a face: both faces are one
         return cls(backend.read_only(inside), box, velocities, ids, metadata)

@@ -160,7 +160,7 @@ def _limits(shape: Sequence[int], lengths: Sequence[float]) -> tuple[float, floa
 
 
 def _layers(shape: Sequence[int], lengths: Sequence[float]) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Layers of the transform of a real array: the wave number of each coefficient, and how many waves it stands for."""
+    """Layers of the transform of a real array: the wave number of each coefficient, and the waves that it represents."""
     last = shape[-1] // 2 + 1
     count = np.full(last, 2.0)   # a wave and its mirror image, of which a real transform keeps one
     count[0] = 1

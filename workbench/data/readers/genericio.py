@@ -83,7 +83,7 @@ class Header:
 
     @functools.cached_property
     def variables(self) -> list[Variable]:
-        """All columns, in the order in which they stand in the file."""
+        """All columns, in the order of the file."""
         return [self._variable(index, at) for index, at in enumerate(self.table(48))]
 
     def _variable(self, index: int, at: int) -> Variable:
