@@ -1,11 +1,11 @@
-"""Keeping clusters: what it adds to an archive, beside the methods there were before, and what it takes in time and memory.
+"""Keeping clusters: its overhead in an archive, compared with earlier methods, and its time and memory.
 
 python benchmarks/clusters.py [--full] [--repeats 5] [--data FOLDER] [--quick]
 
-Sizes are differences between two archives of the same particles, with the promise and without. Whether groups are the
-same is said by a search of their own, and by SciPy's pairs and components where particles are not too many. Times are
-quoted as multiples of one friends-of-friends search of the same particles, taking turns with it in the same run. The
-folder of real files is not part of the project; what is not there is left out.
+Sizes are differences between two archives of the same particles, with the promise and without. Groups are compared after a
+separate search, and with SciPy's pairs and components where particles are not too many. Times are quoted as
+multiples of one friends-of-friends search of the same particles, taking turns with it in the same run. The
+folder of real files is not part of the project; missing files are left out.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SCIPY_UP_TO = 1_500_000                  # particles; its list of pairs takes 16
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of the halos (groups of at least 20) and of all groups, and the largest error in units of the bound."""
+    """The state of the halos (groups of at least 20) and of all groups, and the largest error in units of the bound."""
 
     broken: int
     same: bool
@@ -98,7 +98,7 @@ def snapshots(n: int, folder: Path, full: bool, quick: bool) -> Iterator[tuple[s
 
 
 def bare(particles: wb.Particles) -> wb.Particles:
-    """Only what is measured here: positions in their box."""
+    """Only the measured data: positions in their box."""
     return wb.Particles(particles.positions, particles.box)
 
 
@@ -155,7 +155,7 @@ def _scipy_agrees(original: wb.Groups | None, decoded: wb.Particles, places: np.
 
 
 def against_others(snapshot: wb.Particles) -> None:
-    """The methods there were before on the same decoded particles; seconds are those of one run."""
+    """Earlier methods on the same decoded particles; seconds are those of one run."""
     print(f"## Other methods, {len(snapshot):,} particles, codec auto, order free\n")
     print("Overhead in bits a particle; bits: of the code of each coordinate that is edited; watched: pairs.")
     print("These methods check nothing at the end: errors above 1 break the bound.\n")
@@ -212,7 +212,7 @@ def decompressed(archive: wb.Archive) -> wb.Particles:
 
 @dataclass(frozen=True)
 class Stored:
-    """Particles in files, so that another process can take them up: as given, as sorted in an archive, and as decoded."""
+    """Particles in files, so that another process can load them: as given, as sorted in an archive, and as decoded."""
 
     folder: Path
     box: tuple[float, ...]
@@ -229,7 +229,7 @@ class Stored:
         return cls(folder, snapshot.box, share * LINKING * snapshot.spacing)
 
     def search(self, name: str) -> wb.Groups:
-        """Friends of friends: what times are compared with."""
+        """Friends of friends, the unit of all times."""
         return wb.friends_of_friends(self._particles(name), LINKING)
 
     def compress(self, keep: bool) -> wb.Archive:
@@ -246,7 +246,7 @@ class Stored:
         return correction.sections()
 
     def load(self) -> None:
-        """Read what a correction needs, so that only its own memory is new."""
+        """Load the input of a correction, so that only its own memory is new."""
         for name in ("original", "decoded"):
             self._particles(name)
 
@@ -261,7 +261,7 @@ def _loaded(path: Path, box: tuple[float, ...]) -> wb.Particles:
 
 
 def against_one_search(cases: dict[str, wb.Particles], scratch: Path, repeats: int) -> None:
-    """What the promise adds to `wb.compress`, and the correction alone, beside one search for groups."""
+    """The time that the promise adds to `wb.compress`, and the correction alone, beside one search for groups."""
     print("## Time, in units of one friends-of-friends search of the same particles\n")
     print("Codec auto, order free. The promise: `wb.compress` with it less without it. Correction: `wb.clusters.correct`")
     print("and its bytes. Each is compared with a search in the order of particles that it gets: as given, or sorted.\n")
@@ -286,7 +286,7 @@ def _times(snapshot: wb.Particles, share: float, scratch: Path, repeats: int) ->
 
 
 def stages(snapshot: wb.Particles, scratch: Path, repeats: int) -> None:
-    """Where the time of a correction goes, by what it reports of its progress; one row for each report, in order."""
+    """The time of the stages of a correction, from its progress reports; one row for each report, in order."""
     print(f"## Stages of a correction, {len(snapshot):,} particles, ξ = {TYPICAL} b\n")
     stored = Stored.of(snapshot, TYPICAL, scratch)
     runs = [_staged(stored) for _ in range(repeats + 1)][1:]
@@ -300,7 +300,7 @@ def stages(snapshot: wb.Particles, scratch: Path, repeats: int) -> None:
 
 
 def _staged(stored: Stored) -> tuple[list[str], list[float]]:
-    """What was reported, and the seconds until the next report."""
+    """The texts of the reports, and the seconds until the next one."""
     texts, marks = ["checking the bound"], [time.perf_counter()]
 
     def note(share: float, text: str) -> None:
@@ -312,7 +312,7 @@ def _staged(stored: Stored) -> tuple[list[str], list[float]]:
 
 
 def sizes(scratch: Path, repeats: int, copies: tuple[int, ...]) -> None:
-    """Equally clustered, from 10^5 to 10^7 particles: what one particle costs in time and memory."""
+    """Equally clustered, from 10^5 to 10^7 particles: time and memory per particle."""
     print(f"## Size (copies of one clustered snapshot), ξ = {TYPICAL} b: the correction alone, for one particle\n")
     snapshot = bare(wb.synthetic.cosmic_web(n=46))
     counts, costs = [], []
@@ -335,10 +335,10 @@ def sizes(scratch: Path, repeats: int, copies: tuple[int, ...]) -> None:
 
 
 def _seconds_and_peak(stored: Stored, run: Callable[[], object], repeats: int) -> tuple[float, int]:
-    """The median seconds of a run, and the most memory that the first one takes beyond what is there when it starts.
+    """The median seconds of a run, and the peak memory of the first one beyond the memory at its start.
 
-    Memory is what the operating system counts, so that what compiled code allocates is in it; later runs would get what the
-    first one has given back, which is still counted then.
+    Memory is counted by the operating system, so that allocations of compiled code are included. Only the first run counts:
+    later runs would reuse memory that it has freed, but that is still counted.
     """
     stored.load()
     some = wb.Particles(np.float32(np.random.default_rng(0).random((500, 3))), box=1.0)

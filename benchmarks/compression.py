@@ -3,7 +3,7 @@
 python benchmarks/compression.py [--n 128] [--repeats 5] [--data FOLDER] [--quick]
 
 Speed is that of `wb.compress` and `Archive.decompress`, with everything: sorting, coding, decoding again, checking values.
-The folder of real files is not part of the project; what is not there is left out.
+The folder of real files is not part of the project; missing files are left out.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def clustered(snapshot: wb.Particles, scratch: Path, repeats: int) -> None:
 
 
 def codecs_alone(snapshot: wb.Particles, repeats: int) -> None:
-    """The house codec with each of its coders, and SZ3 on each coordinate: all positions at once, nothing checked."""
+    """The built-in codec with each of its coders, and SZ3 on each coordinate: all positions at once, nothing checked."""
     print("## Codecs alone, all positions at once, without the check: bits per particle, and MB/s at ξ = 0.1 b\n")
     positions = snapshot.positions
     rows: list[list[object]] = []
@@ -164,7 +164,7 @@ def real_fields(folder: Path, scratch: Path, repeats: int) -> None:
 
 
 def cost_of_the_guarantee(snapshot: wb.Particles, repeats: int) -> None:
-    """Checking (and correcting) beside what SZ3 itself needs for compressing the same values."""
+    """The time of checking (and correcting), compared with the time that SZ3 takes to compress the same values."""
     print("## What the check costs\n")
     sz3 = wb.codecs.get("sz3")
     fields = {
@@ -215,13 +215,13 @@ def existing(files: Mapping[str, tuple[str, Mapping[str, Any]]], folder: Path) -
 
 
 def available(names: tuple[str, ...]) -> list[str]:
-    """Those of these codecs that are installed."""
+    """The installed ones of these codecs."""
     installed = wb.codecs.available()
     return [name for name in names if name in installed]
 
 
 def saved(values: np.ndarray, scratch: Path) -> Path:
-    """A file from which another process can take the values."""
+    """A file from which another process can load the values."""
     path = scratch / f"{id(values)}.npy"
     if not path.exists():
         np.save(path, values)

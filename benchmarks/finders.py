@@ -74,7 +74,7 @@ def installed() -> dict[str, Finder]:
 
 @dataclass
 class Task:
-    """One finder on the positions in a file, so that a fresh process can take it up; its first run loads the file."""
+    """One finder on the positions in a file, so that a fresh process can run it; its first run loads the file."""
 
     finder: Finder
     path: Path

@@ -1,9 +1,9 @@
-"""Friends of friends, the house codec and kept clusters on a GPU: the same bits as on the CPU, and how fast.
+"""Friends of friends, the built-in codec and kept clusters on a GPU: bit-identity with the CPU, and speed.
 
     python benchmarks/gpu.py [--n 128 256] [--copies 8]
 
 Checks GPU = CPU label for label on clustered, uniform and adversarial particles before it times anything; the exit
-status is 1 when a label differs, or a byte later on. Times are GPU events around the whole call, arrays already on the GPU.
+status is 1 when a label differs, or later a byte. Times are GPU events around the whole call, arrays already on the GPU.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def codec(cupy: Any, snapshot: wb.Particles, copies: int, repeats: int) -> bool:
             decoding = seconds(cupy, partial(chosen.decode, data, positions.shape, positions.dtype, cupy), repeats)
             speeds = (f"{positions.nbytes / 1e9 / time:.2f}" for time in (encoding, decoding))
             rows.append([order, coder, f"{8 * len(data) / len(positions):.2f}", *speeds])
-    print(f"## The house codec, {len(positions):,} particles, ξ = 0.1 b; bytes of the CPU: {'yes' if agrees else 'NO'}\n")
+    print(f"## Built-in codec, {len(positions):,} particles, ξ = 0.1 b; bytes of the CPU: {'yes' if agrees else 'NO'}\n")
     print(timing.table(["order", "coder", "bits a particle", "encode, GB/s", "decode, GB/s"], rows))
     return agrees
 
@@ -138,7 +138,7 @@ def keeping_clusters(cupy: Any, snapshot: wb.Particles, copies: int, repeats: in
 
 
 def decoded_again(particles: wb.Particles, bound: float) -> wb.Particles:
-    """What the house codec makes of particles, in their own order."""
+    """The particles as the built-in codec decodes them, in their own order."""
     xp, positions = backend.namespace(particles.positions), particles.positions
     codec = wb.codecs.get("lattice", order="keep", box=particles.box)
     data = codec.encode(positions, wb.codecs.Tolerance(absolute=bound))

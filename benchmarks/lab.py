@@ -1,4 +1,4 @@
-"""What a reader of a panel waits for, in a real JupyterLab and a real browser: the first picture, the next one, and memory.
+"""Latency of the panels in a real JupyterLab and a real browser: the first picture and the next ones; and memory.
 
 python benchmarks/lab.py [--steps 40] [--repeats 3] [--quick] [--only NAME]
 
@@ -36,7 +36,7 @@ Row = list[object]
 
 @dataclass(frozen=True)
 class Run:
-    """What a measurement gets: an empty page with a kernel, and how much to do."""
+    """The input of a measurement: an empty page with a kernel, and the amount of work."""
 
     notebook: NotebookPage
     server: LabServer
@@ -50,13 +50,13 @@ class Run:
         self.notebook.run_all()
 
     def kernel_megabytes(self) -> float:
-        """What the kernel's process holds in memory."""
+        """The memory of the kernel's process."""
         return float(self.notebook.kernel().memory_info().rss) / 1e6
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """A table: what it is of, and how its rows are measured."""
+    """A table: its title, its columns, and the function that measures its rows."""
 
     title: str
     header: list[str]
@@ -155,7 +155,7 @@ def first_picture(run: Run) -> Iterator[Row]:
 
 
 def memory(run: Run) -> Iterator[Row]:
-    """What a kernel holds with a panel in it, after its slider was moved and its halos kept."""
+    """The memory of a kernel with a panel, after its slider was moved and its halos kept."""
     panel = SMALL if run.quick else MILLION
     run.start("import workbench as wb")
     before = run.kernel_megabytes()
@@ -175,7 +175,7 @@ PEAK = "__import__('resource').getrusage(__import__('resource').RUSAGE_SELF).ru_
 def open_and_close(run: Run, panels: int = 30) -> Iterator[Row]:
     """Memory of the kernel before, with one panel after another shown and closed again, and what stays.
 
-    One panel is opened and closed before, which loads libraries and lets the allocator have what it will keep.
+    One panel is opened and closed before, which loads libraries and lets the allocator take the memory that it will keep.
     """
     times = 3 if run.quick else panels
     for panel in (FIELD, SMALL):

@@ -1,4 +1,4 @@
-"""Limits: how fast and how right the bounds of a field are, and where codecs stand.
+"""Limits: the speed and accuracy of the bounds of a field, and the distance of codecs from them.
 
 python benchmarks/limits.py [--repeats 3] [--data FOLDER]
 
@@ -126,7 +126,7 @@ def known_field() -> None:
 
 
 def real_fields(folder: Path) -> None:
-    """What the instrument says of real files."""
+    """The results for real files."""
     print("\n## Real fields\n")
     heading("field", "regions", "codec", "bound", "bits", "Gaussian-model bound", "gap", "lever")
     for name, (path, options) in REAL.items():

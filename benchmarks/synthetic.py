@@ -1,4 +1,4 @@
-"""How long the simulated universes take, beside the times that keep them usable in demos and tests.
+"""The time that simulated universes take, beside the limits that keep them usable in demos and tests.
 
 python benchmarks/synthetic.py [--repeats 3] [--quick]
 """
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def fastest(n: int, repeats: int) -> tuple[float, Particles]:
-    """The shortest of several runs, and what it made."""
+    """The shortest time of several runs, and the result."""
     seconds = []
     for _ in range(max(1, repeats)):
         start = time.perf_counter()

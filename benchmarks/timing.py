@@ -1,4 +1,4 @@
-"""Fair timing: what is compared takes turns in one run, and only ratios from one run are quoted."""
+"""Fair timing: compared functions take turns in one run, and only ratios from one run are quoted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 
 def machine() -> str:
-    """One line that says what the figures were measured on."""
+    """One line that describes the machine of the measurements."""
     cores = len(os.sched_getaffinity(0))
     return f"{platform.machine()}, {cores} cores, Python {platform.python_version()}, NumPy {np.__version__}"
 
@@ -61,7 +61,7 @@ def _second_run(run: Callable[[], object]) -> float:
 
 
 def peak_bytes(run: Callable[[], object]) -> int:
-    """The most memory that NumPy arrays took at once during a run, beyond what was there before."""
+    """The peak memory of NumPy arrays during a run, beyond the memory before it."""
     tracemalloc.start()
     try:
         result = run()

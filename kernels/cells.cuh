@@ -1,8 +1,8 @@
-// Particles sorted into cells, cells into blocks of 64, and the walk that meets every pair of neighbours once.
+// Particles sorted into cells, cells into blocks of 64, and a traversal of every pair of neighbouring blocks once.
 //
 // Particles are sorted into cells so small that all particles of one cell are friends (side just under b / sqrt(D)).
-// So cells, not particles, are united, and at most one link per pair of cells has to be found. Cells come in blocks
-// of 64 (4 x 4 x 4, or 8 x 8): a block's occupied cells are the bits of one word, and `reach` tells for every cell which
+// So cells are united instead of particles, and at most one link per pair of cells has to be found. Cells form blocks
+// of 64 (4 x 4 x 4, or 8 x 8): a block's occupied cells are the bits of one word, and `reach` gives for every cell the
 // cells of a neighbouring block can hold a friend. In empty space two words are compared, and nothing is visited.
 //
 // A block's key holds its coordinates in separate bit fields, x highest. Blocks are sorted by key, so the neighbours
@@ -22,14 +22,14 @@ static const i32 EDGE_MASK = (1 << EDGE_BITS) - 1;
 static const i32 LAST = DIMENSIONS - 1;
 static const i32 OFFSETS = 1 + 1 + 3 * (ROWS - 1);   // the block itself, its successor, three in each row ahead
 
-// What one offset between blocks lets cells reach: for each cell of the one, the cells of the other to look at; then all
-// cells of the one that reach any, and all cells of the other that any reaches.
+// Two blocks at one offset: for each cell of the first, the cells of the second within reach; then all cells of the first
+// that reach any, and all cells of the second that are reached by any.
 static const i32 REACH_WORDS = 64 + 2, REACHING = 64, REACHED = 65;
 
 DEVICE u64 below_lowest_bit(u64 bits) { return (bits & (0 - bits)) - 1; }
 
-// The first block at or after `target`, looked for from `hint` on: nearly always it is a few steps ahead. Otherwise (at
-// the start of a chunk, and where a row wraps around the box) bisect.
+// The first block at or after `target`, searched from `hint` on: it is nearly always a few blocks ahead. Otherwise (at
+// the start of a chunk, and where a row wraps around the box) by bisection.
 DEVICE i64 seek(const u64* key, i64 n, i64 hint, u64 target)
 {
     if (hint == 0 || key[hint - 1] < target) {
@@ -46,8 +46,8 @@ DEVICE i64 seek(const u64* key, i64 n, i64 hint, u64 target)
     return low;
 }
 
-// Where block k's neighbours ahead are: the blocks that exist, the offset each one stands for, and whether a pair of
-// particles may be nearer through a face of the box.
+// The neighbours ahead of block k: the existing blocks, their offsets, and whether a pair of particles may be nearer
+// through a face of the box.
 struct Neighbours {
     i64 block[OFFSETS];
     i32 offset[OFFSETS];
@@ -86,7 +86,7 @@ DEVICE Blocks blocks_of(const u64* key, i64 count, const double* periods, const 
     return blocks;
 }
 
-// The neighbours in one row, whose blocks are next to each other in the array: a walk of at most three steps.
+// The neighbours in one row, whose blocks are next to each other in the array: at most three of them.
 DEVICE void find_in_row(const Blocks& blocks, i64 k, i64 z, u64 row, i32 r, bool wrapped, i64& near, Neighbours& found)
 {
     const i32 centre = 3 * r;   // the offset straight ahead; the block's own row has only one neighbour, at offset 1
@@ -134,8 +134,8 @@ DEVICE void find_ahead(const Blocks& blocks, i64 k, i64* near, Neighbours& found
 }
 
 
-// Shows every pair of neighbouring blocks, of those from `begin` to `end` with all that lie ahead, to
-// `visit.blocks<images>(k, m, reach)`; leaves out the blocks that `visit.wants(k)` does not want.
+// Calls `visit.blocks<images>(k, m, reach)` for every block k from `begin` to `end` and every neighbour m ahead of it;
+// skips k if `visit.wants(k)` is false.
 // reach: REACH_WORDS for each offset, in the order of ROW_OFFSETS and the last axis.
 template <class Visitor>
 DEVICE void walk(const Blocks& blocks, i64 begin, i64 end, const u64* reach, Visitor& visit)

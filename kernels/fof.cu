@@ -1,7 +1,7 @@
-// Friends of friends: which particles hang together through links no longer than b.
+// Friends of friends: the groups of particles connected by links no longer than b.
 //
 // Particles are sorted into cells so small that all particles of one cell are friends (side just under b / sqrt(D)).
-// So cells, not particles, are united, and at most one link per pair of cells has to be found (`cells.cuh`).
+// So cells are united instead of particles, and at most one link per pair of cells has to be found (`cells.cuh`).
 #include "portable.cuh"
 #include "space.cuh"
 #include "cells.cuh"
@@ -75,7 +75,7 @@ KERNEL(dense_keys)(i64 count, const i32* dense SIZE(count), const i64* start SIZ
     }
 }
 
-// Puts the particles of dense cells back in their new order; `to`: the places that they take up.
+// Writes the particles of dense cells in their new order to the places `to`.
 KERNEL(reorder_dense)(i64 n, const i32* to SIZE(n), const real* in_order SIZE(n * D), real* sorted SIZE(>= n * D))
 {
     FOR_EACH(i, n)

@@ -1,4 +1,4 @@
-// Uniting cells whose particles are friends: union-find, and when two cells hold friends at all.
+// Uniting cells whose particles are friends: union-find, and the test whether two cells hold friends.
 //
 // The union-find is that of ECL-CC (Jaiganesh and Burtscher, 2018): hooking by compare-and-swap, with path halving. Cells in
 // which all particles are friends are the dense boxes of FDBSCAN-DenseBox (Prokopenko et al., 2023).
@@ -48,9 +48,9 @@ DEVICE bool any_friends_among(const Cells& cells, const Space& space, i64 i_begi
     return false;
 }
 
-// Dense cells. Two cells of a million particles each, a little more than b apart, would take 10^12 comparisons to tell
-// apart. Where two dense cells do have friends, a few of their particles nearly always show it. Where these do not, the
-// pair is left open, and decided in a second run with trees: the particles of an open cell are then kept in the order of
+// Dense cells. Two cells of a million particles each, a little more than b apart, would take 10^12 comparisons. If two
+// dense cells hold friends, comparing a few of their particles nearly always finds a pair. If it finds none, the pair is
+// left open, and decided in a second run with trees: the particles of an open cell are then kept in the order of
 // a space-filling curve, and every half, quarter, ... of that run has a bounding box. The tree needs no pointers: node 1
 // is the whole cell, the children of node i are 2i and 2i+1, and the j-th of 2^level nodes holds particles n j / 2^level
 // to n (j+1) / 2^level.

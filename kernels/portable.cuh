@@ -1,4 +1,4 @@
-// What a kernel may use. The first header of every kernel file; it makes one source compile for two machines.
+// The constructs of kernels. The first header of every kernel file; it makes one source compile for two machines.
 //
 //   KERNEL(name)(i64 n, ...)   an entry point; `n` counts the work items, and the rest are `i32`, `i64`, `double`
 //                              scalars or pointers. backend.py reads these declarations to check what it is given.
@@ -7,8 +7,8 @@
 //                              refuses any other array. Indices inside arrays (orders, starts) are not checked there:
 //                              what comes from a file is checked where its bytes are decoded.
 //   DEVICE                     a function called by kernels
-//   DEVICE_METHOD              the same inside a struct; the struct then stands in an anonymous namespace, or the linker
-//                              takes the methods of one variant for those of another
+//   DEVICE_METHOD              the same inside a struct; the struct must be in an anonymous namespace, or the linker
+//                              confuses the methods of different variants
 //   FOR_EACH(i, n)             the loop over work items: a grid-stride loop on a GPU, OpenMP slices on a CPU
 //   FOR_EACH_UNEVEN(i, n)      the same for items of very different cost: the CPU hands them out one by one
 //   FOR_EACH_LIGHT(i, n)       the same for work so small that waking another CPU thread would take longer

@@ -1,4 +1,4 @@
-// How space is measured: the one predicate of who is a friend of whom, shared by the kernels that ask it.
+// Distances, and the one predicate that decides whether two particles are friends, shared by all kernels.
 #pragma once
 
 // The period along each axis (0: open), half of it, and a length squared.

@@ -85,7 +85,7 @@ def test_demo_writes_a_page_that_fetches_nothing(tmp_path: Path, capsys: pytest.
         (["fof", "missing.npz"], "missing.npz"),
         (["info", "missing.npz"], "missing.npz"),
         (["fof", "SNAPSHOT", "-b", "-1"], "--linking-length must be positive and finite; got -1.0"),
-        (["fof", "SNAPSHOT", "--out", "groups.txt"], "written as .npz"),
+        (["fof", "SNAPSHOT", "--out", "groups.txt"], "must end in .npz"),
         (["fof", "SNAPSHOT", "--out", "missing/groups.npz"], "does not exist"),
         (["demo", "--out", "missing/demo.html"], "does not exist"),
         (["demo", "-n", "2"], "n must be"),

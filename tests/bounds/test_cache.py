@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib
-import importlib.metadata
 import math
 import shutil
 
@@ -113,7 +112,7 @@ def test_another_question_is_asked_anew(snapshot, measured, other):
 @pytest.mark.parametrize("library", ["lossbench", "zfpy"])
 def test_another_version_is_measured_anew(waves, measured, monkeypatch, library):
     sweep(waves, "zfp", BOUNDS[0])
-    installed = provenance._version
+    installed = provenance._version   # remembers versions, so `version` below it would not be asked again
     monkeypatch.setattr(provenance, "_version", lambda name: "99" if name == library else installed(name))
     assert not sweep(waves, "zfp", BOUNDS[0])[0].cached
 
@@ -193,7 +192,7 @@ def test_no_changed_byte_changes_a_run(tmp_path, data):
 def test_a_folder_that_cannot_be_is_refused(waves, tmp_path):
     (tmp_path / "file").write_text("")
     for wrong in (tmp_path / "file", tmp_path / "file" / "folder", 7):
-        with pytest.raises(wb.WorkbenchError, match="cache must be a folder that can be written to; got"):
+        with pytest.raises(wb.WorkbenchError, match="cache must be a writable folder; got"):
             sweep(waves, "pcodec", BOUNDS, cache=wrong)
 
 

@@ -151,7 +151,7 @@ def test_nothing_but_an_archive_is_overwritten(run: Run, field: Path, tmp_path: 
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     refused = run("compress", field, tmp_path / target, "--abs", 0.5, "--overwrite")
     assert refused.status == 2
-    assert "only an archive is overwritten" in refused.err
+    assert "--overwrite replaces only archives" in refused.err
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
@@ -177,7 +177,7 @@ def test_what_cannot_be_written_is_refused_before_work(
         (["--abs", "1", "--codec", "lattice"], "lattice is for particles"),
         (["--abs", "1", "--codec", "gzip"], "--codec must be one of lattice, sz3"),
         (["--abs", "1", "--keep-clusters", "0.2"], "--keep-clusters is for particles; "),
-        (["--abs", "1", "--min-members", "20"], "--min-members needs --keep-clusters B, to say at which linking length"),
+        (["--abs", "1", "--min-members", "20"], "--min-members needs --keep-clusters B, the linking length of the groups"),
         (["--abs", "1", "--cluster-unit", "length"], "--cluster-unit needs --keep-clusters B"),
         (["--abs", "1", "--solver", "pgd"], "--solver needs --keep-clusters B"),
         (["--abs", "1", "--keep-clusters", "-1"], "--keep-clusters must be positive and finite; got -1.0"),

@@ -215,7 +215,7 @@ def test_too_little_memory_is_one_sentence(
 
     monkeypatch.setattr(wb.Archive, "decompress", refuse)
     refused = run("decompress", archive, tmp_path / "b.npz")
-    assert (refused.status, refused.err) == (2, "workbench: there is not enough memory (no more could be had)\n")
+    assert (refused.status, refused.err) == (2, "workbench: not enough memory (an allocation failed)\n")
 
 
 def test_what_is_no_archive_is_bad_input(run: Run, snapshot: Path, field: Path, tmp_path: Path) -> None:

@@ -101,7 +101,8 @@ def test_an_unexpected_error_is_one_sentence_and_70(
     ended = run("info", field, *([debug] if debug == "--debug" else []))
     assert (ended.status, ended.out) == (70, "")
     *traceback, last = ended.err.splitlines()
-    assert last == "workbench: an unexpected error, KeyError: 'nothing'; --debug shows where: please report it"
+    reason = "unexpected error, KeyError: 'nothing': please report it, with the traceback that --debug shows"
+    assert last == f"workbench: {reason}"
     assert any("Traceback" in line for line in traceback) == (debug != "no")
 
 
@@ -184,7 +185,7 @@ def test_a_full_disk_behind_standard_output_is_one_sentence(field: Path) -> None
     code = COMMAND.replace("sys.exit(main())", "sys.stdout = open('/dev/full', 'w'); sys.exit(main())")
     ended = program("info", field, code=code)
     assert ended.returncode != 0
-    assert "workbench: the system refuses: [Errno 28]" in ended.stderr
+    assert "workbench: the operating system reports an error: [Errno 28]" in ended.stderr
 
 
 def test_help_is_no_failure(capsys: pytest.CaptureFixture) -> None:

@@ -34,7 +34,7 @@ def test_fof_never_replaces_its_input(run: Run, snapshot: Path, kind: str) -> No
     for options in ([], ["--overwrite"]):
         refused = run("fof", snapshot, "-o", out, *options)
         assert (refused.status, refused.out) == (2, "")
-        assert "is the input, holds it or is part of it: choose another name" in refused.err
+        assert "is the input, contains it or is part of it: choose another name" in refused.err
     assert contents(snapshot.parent) == before
 
 
@@ -56,7 +56,7 @@ def test_a_folder_that_holds_the_input_is_not_replaced(run: Run, archive: Path) 
     before = contents(archive)
     refused = run("compress", archive / "field.npy", archive, "--abs", 1, "--overwrite")
     assert refused.status == 2
-    assert "holds it" in refused.err
+    assert "contains it" in refused.err
     assert contents(archive) == before
 
 
@@ -144,8 +144,8 @@ def test_what_a_killed_run_left_is_removed_by_the_next(run: Run, snapshot: Path,
     mine.append(leave(tmp_path / ".b.zip.0123abcd.partial", LONG_AGO))
     made = run("compress", snapshot, tmp_path / out, "--abs", 0.1)
     assert made.status == 0
-    assert f"note: {old} was left from a killed run, and is removed\n" in made.err
-    assert f"note: {mine[1]} is what an interrupted run was about to replace" in made.err
+    assert f"note: {old} was left by a killed run and has been removed\n" in made.err
+    assert f"note: {mine[1]} is the data that an interrupted run was replacing" in made.err
     assert names(tmp_path) == {"snapshot.npz", out, *(path.name for path in mine)}
 
 
@@ -156,7 +156,7 @@ def test_what_may_still_be_written_is_kept(tmp_path: Path) -> None:
     folder = leave(tmp_path / ".a.zarr.00000003.partial", LONG_AGO)
     (folder / "positions" / "c").write_text("more")
     for name in ("a.zip", "a.zarr"):
-        assert all("may still be writing" in note for note in clear_leftovers(tmp_path / name))
+        assert all("may belong to a run that is still writing" in note for note in clear_leftovers(tmp_path / name))
     assert names(tmp_path) == {fresh.name, growing.name, folder.name}
 
 

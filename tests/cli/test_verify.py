@@ -133,7 +133,7 @@ def test_an_original_of_another_kind_shape_or_type_is_another_one(
     for made, original in pairs:
         refused = run("verify", made, tmp_path / original)
         assert (refused.status, refused.out) == (1, "")
-        assert "is another original: the archive was made from " in refused.err
+        assert "is not the original: the archive was made from " in refused.err
         assert refused.err.count("\n") == 1
         found = run("verify", made, tmp_path / original, "--json").json
         assert (set(found), found["ok"], found["status"]) == (KEYS, False, 1)

@@ -207,9 +207,9 @@ def test_the_way_to_the_gpu_gives_the_same_links(stand_in: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("decoded", "complaint"),
     [
-        (wb.Particles(CHAIN.positions[:3], 1.0), r"one by one and in one box; got shapes \(4, 2\) and \(3, 2\)"),
-        (wb.Particles(CHAIN.positions, 2.0), "one by one and in one box"),
-        (wb.Particles(CHAIN.positions), "one by one and in one box"),
+        (wb.Particles(CHAIN.positions[:3], 1.0), r"in order and in one box; got shapes \(4, 2\) and \(3, 2\)"),
+        (wb.Particles(CHAIN.positions, 2.0), "in order and in one box"),
+        (wb.Particles(CHAIN.positions), "in order and in one box"),
     ],
 )
 def test_other_particles_are_refused(decoded: wb.Particles, complaint: str) -> None:

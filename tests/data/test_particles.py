@@ -98,7 +98,7 @@ def test_boxes(box, periods) -> None:
         ({"positions": [[1.0, 0, 0]], "box": 1}, r"must lie in \[0, 1\) on axis 0; got \[1, 1\]: use Particles.wrapped"),
         ({"positions": [[0, -1e-9, 0]], "box": 1}, r"must lie in \[0, 1\) on axis 1; got \[-1e-09, -1e-09\]"),
         ({"positions": ONE, "velocities": [[1.0, 2]]}, r"velocities must have shape \(1, 3\)"),
-        ({"positions": ONE, "ids": [1, 2]}, r"ids must have shape \(1,\), to go with the positions; got \(2,\)"),
+        ({"positions": ONE, "ids": [1, 2]}, r"ids must have shape \(1,\), to match the positions; got \(2,\)"),
         ({"positions": ONE, "ids": [0.5]}, "ids must be integers; got float64"),
     ],
 )

@@ -172,7 +172,7 @@ def test_lost_values_fail_every_bound(lost):
     report = compare(values, decoded, bound=1e300)
     assert (report.passed, report.lost, report.exceeding, report.max_error) == (False, 1, 1, math.inf)
     assert (report.rms_error, report.psnr) == (math.inf, -math.inf)
-    assert report.notes == ("no figure of structure: some errors are infinite",)
+    assert report.notes == ("no structural figures: some errors are infinite",)
     assert json.loads(json.dumps(report.to_dict(), allow_nan=False))["figures"]["max_error"] is None
 
 
@@ -196,7 +196,7 @@ def test_constant_and_empty_originals():
     assert "no ssim: the original is constant" in constant.notes
     nothing = compare(np.full((9, 9), np.nan), np.full((9, 9), np.nan), bound=0.1)
     assert (nothing.passed, nothing.values) == (True, 0)
-    assert nothing.notes == ("no figure of structure: the original has no valid value",)
+    assert nothing.notes == ("no structural figures: the original has no valid value",)
 
 
 def test_spectra_are_of_the_values_that_both_have():
@@ -227,16 +227,16 @@ PARTICLES = wb.Particles([[0.1, 0.2], [0.5, 0.6]], box=1.0)
 @pytest.mark.parametrize(("original", "decoded", "options", "message"), [
     (PARTICLES, np.zeros((2, 2)), {}, "both must be fields, or both particles; got Particles and ndarray"),
     (wb.Field(np.zeros(3)), PARTICLES, {}, "both must be fields, or both particles; got Field and Particles"),
-    (np.zeros((2, 3)), np.zeros((3, 2)), {}, "both fields must have one shape"),
-    (PARTICLES, wb.Particles(PARTICLES.positions, 2.0), {}, r"in one box; got \(1.0, 1.0\) and \(2.0, 2.0\)"),
-    (PARTICLES, PARTICLES.select([0]), {}, "both sets must hold equally many particles"),
+    (np.zeros((2, 3)), np.zeros((3, 2)), {}, "both fields must have the same shape"),
+    (PARTICLES, wb.Particles(PARTICLES.positions, 2.0), {}, r"the same box; got \(1.0, 1.0\) and \(2.0, 2.0\)"),
+    (PARTICLES, PARTICLES.select([0]), {}, "both sets must have the same number of particles"),
     (np.zeros(3), np.zeros(3), {"order": [0, 1, 2]}, "order must be None for fields"),
     (np.zeros(3), np.zeros(3), {"bound": -1.0}, "bound must be a finite absolute error, not negative; got -1.0"),
     (np.zeros(3), np.zeros(3), {"bound": math.nan}, "bound must be a finite absolute error"),
     (np.zeros(3), np.zeros(3), {"bound": "small"}, "bound must be a finite absolute error"),
     (PARTICLES, PARTICLES, {"min_members": 0}, "min_members must be a whole number, at least 1"),
     (PARTICLES, PARTICLES, {"linking_length": -0.2}, "linking_length must be positive"),
-    (PARTICLES, PARTICLES, {"order": [0, 0]}, "order must name each of 0 to 1 once"),
+    (PARTICLES, PARTICLES, {"order": [0, 0]}, "order must contain each of 0 to 1 once"),
 ])
 def test_nonsense_is_refused(original, decoded, options, message):
     with pytest.raises(wb.WorkbenchError, match=message):

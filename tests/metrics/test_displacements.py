@@ -69,9 +69,9 @@ def test_extreme_distances_are_numbers():
 
 
 @pytest.mark.parametrize(("order", "message"), [
-    ([0, 0, 1], "order must name each of 0 to 2 once"),
-    ([0, 1, 3], "order must name each of 0 to 2 once"),
-    ([0, 1, -1], "order must name each of 0 to 2 once"),
+    ([0, 0, 1], "order must contain each of 0 to 2 once"),
+    ([0, 1, 3], "order must contain each of 0 to 2 once"),
+    ([0, 1, -1], "order must contain each of 0 to 2 once"),
     ([0, 1], r"order must be 3 indices; got int64 of shape \(2,\)"),
     ([0.0, 1.0, 2.0], "order must be 3 indices; got float64"),
 ])
@@ -83,9 +83,9 @@ def test_an_order_that_is_none_is_refused(order, message):
 
 def test_sets_that_do_not_fit_together_are_refused():
     particles = wb.Particles([[0.0, 0.0]], 1.0)
-    with pytest.raises(wb.WorkbenchError, match=r"equally many particles; got shapes \(1, 2\) and \(2, 2\)"):
+    with pytest.raises(wb.WorkbenchError, match=r"the same number of particles; got shapes \(1, 2\) and \(2, 2\)"):
         displacements(particles, wb.Particles([[0.0, 0.0]] * 2, 1.0))
-    with pytest.raises(wb.WorkbenchError, match=r"in one box; got \(1.0, 1.0\) and None"):
+    with pytest.raises(wb.WorkbenchError, match=r"the same box; got \(1.0, 1.0\) and None"):
         displacements(particles, wb.Particles([[0.0, 0.0]]))
 
 

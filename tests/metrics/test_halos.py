@@ -123,7 +123,7 @@ def test_ratios_of_the_mass_function():
 
 def test_sets_that_do_not_fit_together_are_refused():
     first = wb.Particles([[0.0, 0.0], [0.5, 0.5]], 1.0)
-    with pytest.raises(wb.WorkbenchError, match="equally many particles"):
+    with pytest.raises(wb.WorkbenchError, match="the same number of particles"):
         match_halos(first, first.select([0]))
     with pytest.raises(wb.WorkbenchError, match="min_members must be a whole number"):
         match_halos(first, first, min_members=0)

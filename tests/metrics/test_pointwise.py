@@ -150,9 +150,9 @@ def test_little_memory_is_needed_beside_the_arrays():
 
 
 def test_what_does_not_fit_together_is_refused():
-    with pytest.raises(wb.WorkbenchError, match=r"one shape; got \(3,\) and \(4,\)"):
+    with pytest.raises(wb.WorkbenchError, match=r"the same shape; got \(3,\) and \(4,\)"):
         pointwise(np.zeros(3), np.zeros(4))
-    with pytest.raises(wb.WorkbenchError, match=r"one spacing; got \(1.0,\) and \(2.0,\)"):
+    with pytest.raises(wb.WorkbenchError, match=r"same spacing; got \(1.0,\) and \(2.0,\)"):
         pointwise(wb.Field(np.zeros(3), spacing=1), wb.Field(np.zeros(3), spacing=2))
     with pytest.raises(wb.WorkbenchError, match="must be float32, float64 or integers"):
         pointwise(np.zeros(3, complex), np.zeros(3))

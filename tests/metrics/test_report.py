@@ -27,7 +27,7 @@ def test_text_is_an_aligned_table():
         "<b>T</b> & co: passed",
         "  max_error          0.25  largest |decoded - original|, in the unit of the data",
         "  values        1,234,567  finite, unmasked values of the original",
-        "  invalid_kept         no  whether these came back bit for bit",
+        "  invalid_kept         no  whether these are bit-identical",
         "  psnr                inf  peak signal-to-noise ratio in dB; peak: range of the values, longest side of the box",
         "  max_error <= 0.5: passed",
         "  no ssim: <too small>",
@@ -51,7 +51,7 @@ def test_figures_are_reached_by_name():
     report = example()
     assert report["max_error"] == report.max_error == 0.25
     assert "max_error" in dir(report)
-    with pytest.raises(wb.WorkbenchError, match="got 'ssim', it has: max_error, values"):
+    with pytest.raises(wb.WorkbenchError, match="got 'ssim': it has max_error, values"):
         report["ssim"]
     with pytest.raises(AttributeError, match="has no 'ssim'; its figures are: max_error"):
         _ = report.ssim

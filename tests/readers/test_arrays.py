@@ -85,7 +85,7 @@ def test_truncated_numpy_files(tmp_path, name, share):
         ({"kind": "fields"}, "kind must be 'particles' or 'field'; got 'fields'"),
         ({"kind": "field", "box": 1.0}, "box makes no sense for a field"),
         ({"spacing": 1.0}, "spacing makes no sense for particles"),
-        ({"frame": 0}, "frame chooses from a trajectory"),
+        ({"frame": 0}, "frame needs a trajectory"),
         ({"shape": (3, 3)}, "'shape' makes no sense for points.npy, which is read as NumPy array"),
         ({"colour": 1}, "'colour' is not an option of points.npy.* it takes kind, frame, box, wrap, spacing"),
         ({"format": "fits"}, "format must be one of .*gadget.*; got 'fits'"),

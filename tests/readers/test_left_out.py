@@ -51,7 +51,7 @@ def trr(folder):
 def trr_cut_short(folder):
     path, _ = trr(folder)
     path.write_bytes(path.read_bytes()[:-50])
-    return path, ["1 of 2 frames (this is frame 0)", "what follows frame 1, which cannot be read:"]
+    return path, ["1 of 2 frames (this is frame 0)", "the data after frame 1, which cannot be read:"]
 
 
 def xyz(folder):

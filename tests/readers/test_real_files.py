@@ -54,7 +54,7 @@ REFUSED = [   # file, options, what the message must say
     ("md_freud/rdf_benchmark.gsd", {"frame": 5}, "frame must be between 0 and 4; got 5"),
     ("corrfunc_mr19/mr19_kdcount_fof_b0.2_min20.npz", {}, "choose one by name=.*label 1235904"),
     ("cesm/cam-fv.T.3months.nc", {"name": "wind"}, "no array named 'wind'; it has .*T 3x30x192x288"),
-    ("cesm", {}, "folder cesm is of no known format"),
+    ("cesm", {}, "folder cesm has no known format"),
     ("README.md", {}, "no known format"),
 ]
 

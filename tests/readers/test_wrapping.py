@@ -62,7 +62,7 @@ def test_a_box_in_the_wrong_unit_is_refused(snapshot):
 def test_wrapping_needs_a_box(snapshot, tmp_path):
     np.save(tmp_path / "a.npy", written.points(5))
     for path, options in ((snapshot(), {"box": None}), (tmp_path / "a.npy", {})):
-        with pytest.raises(wb.WorkbenchError, match="wrap=True folds positions into a periodic box, and there is none"):
+        with pytest.raises(wb.WorkbenchError, match="wrap=True needs a periodic box, and there is none"):
             wb.open(path, wrap=True, **options)
 
 
@@ -117,7 +117,7 @@ def test_centred_coordinates_are_the_rule_in_abacus(tmp_path):
     centred = ((written.points(30) - 5) * 199).astype(np.float32)
     particles = wb.open(abacus(tmp_path / "halo_rv_A_000.asdf", centred))
     np.testing.assert_allclose(particles.positions, centred % 2000, atol=1e-3)
-    assert particles.metadata["origin"].startswith("positions count from the centre of the box in the file")
+    assert particles.metadata["origin"].startswith("positions are relative to the centre of the box in the file")
     assert "wrapped" not in particles.metadata
 
 

@@ -79,5 +79,5 @@ def test_a_damaged_chunk(tmp_path):
 
 
 def test_a_folder_that_is_no_store(tmp_path):
-    with pytest.raises(WorkbenchError, match=r"the folder .* is of no known format"):
+    with pytest.raises(WorkbenchError, match=r"the folder .* has no known format"):
         open_file(tmp_path)

@@ -1,8 +1,8 @@
-"""Runs that were measured before, by what they depend on: the content of the data, and all that was asked about them.
+"""A cache of measured runs, by everything that they depend on: the content of the data, and the question.
 
-Names of files or variables play no part, so that a cache cannot be out of date: other data, another option, another version
-of a library or other code, of this package or of a codec from elsewhere, is another key. Runs that failed are not kept;
-whatever was missing may be there next time.
+Names of files or variables are not part of the key, so a cache cannot be out of date: other data, another option, another
+version of a library or other code, of this package or of a third-party codec, give another key. Failed runs are not kept,
+because a missing library may be installed later.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Where = str | os.PathLike[str] | bool | None
 
 
 class Cache(Protocol):
-    """Where runs are kept."""
+    """A store of runs."""
 
     def find(self, key: str) -> Run | None:
         """The run of this key, if there is one."""
@@ -39,21 +39,21 @@ class Cache(Protocol):
 
 
 def key_of(digest: str, question: Question) -> str:
-    """The key of a run: of the data (their digest) and of everything else that its figures depend on."""
+    """The key of a run: a hash of the digest of the data and of everything else that its figures depend on."""
     asked = question.to_dict()
-    made_by = provenance.of(question.codec)   # the codec, the versions of what takes part, the kind of machine
+    made_by = provenance.of(question.codec)   # the codec, the versions of its libraries, the kind of machine
     return _hash(json.dumps([FORMAT, digest, asked, made_by, code_of(question.codec)], sort_keys=True))
 
 
 def cache_at(where: Where) -> Cache | None:
-    """The cache that a user means: of this process by default, a folder, or none at all (False)."""
+    """The requested cache: that of this process by default, a folder, or none (False)."""
     if where is None or where is True:
         return _MEMORY
     return None if where is False else FolderCache(where)
 
 
 class MemoryCache:
-    """The runs that were used last, in this process."""
+    """The most recently used runs of this process."""
 
     def __init__(self, most: int = MOST_RUNS) -> None:
         self._most = most
@@ -61,14 +61,14 @@ class MemoryCache:
         self._lock = threading.Lock()   # panels sweep in threads
 
     def find(self, key: str) -> Run | None:
-        """The run of this key, which is now the one used last."""
+        """The run of this key, which becomes the most recently used one."""
         with self._lock:
             if key in self._runs:
                 self._runs.move_to_end(key)
             return self._runs.get(key)
 
     def keep(self, key: str, run: Run) -> Run:
-        """Keep a run, and let go of the one that was not used for longest."""
+        """Keep a run, and drop the least recently used one."""
         with self._lock:
             self._runs[key] = run
             self._runs.move_to_end(key)
@@ -83,9 +83,9 @@ class MemoryCache:
 
 
 class FolderCache:
-    """A file for each run in a folder, which any number of processes may use at once.
+    """A file for each run in a folder, which any number of processes may use at the same time.
 
-    A file appears entirely or not at all. One that was damaged is no run: it is measured again, and replaced.
+    Files are written atomically. A damaged file is ignored: its run is measured again, and the file replaced.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -93,10 +93,10 @@ class FolderCache:
             self.folder = Path(folder).expanduser()
             self.folder.mkdir(parents=True, exist_ok=True)
         except (OSError, TypeError, RuntimeError) as error:
-            raise WorkbenchError(f"cache must be a folder that can be written to; got {folder!r}: {error}") from None
+            raise WorkbenchError(f"cache must be a writable folder; got {folder!r}: {error}") from None
 
     def find(self, key: str) -> Run | None:
-        """The run of this key, if its file is there and whole."""
+        """The run of this key, if its file exists and is undamaged."""
         try:
             held = json.loads(self._path(key).read_text(encoding="utf-8"))
             return Run.from_dict(held["run"]) if held["checksum"] == _checksum(key, held["run"]) else None
@@ -104,7 +104,7 @@ class FolderCache:
             return None
 
     def keep(self, key: str, run: Run) -> Run:
-        """Write a run; when that fails it says so in its notes, for hours of other runs should not be lost over it."""
+        """Write a run; a failure becomes one of its notes, so that one failed write does not lose the other runs."""
         described = run.to_dict()
         partial = self.folder / f".{key}.{secrets.token_hex(4)}.partial"
         try:

@@ -1,6 +1,6 @@
 """Measuring one codec at one bound: compress, decompress, compare, and keep the figures.
 
-A sweep wants the figures alone, and lets go of what they were measured on; a panel shows the rest, too.
+A sweep keeps only the figures and drops the decoded data; a panel shows these, too.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from workbench.metrics.report import Figure
 
 
 class Cancelled(Exception):
-    """Nobody waits for the result any more."""
+    """The result is no longer needed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of the archive of a run: `decoded[i]` stands for `original[order[i]]`, or for its own place without one."""
+    """The decoded data of a run: `decoded[i]` corresponds to `original[order[i]]`, or to `original[i]` without an order."""
 
     archive: Archive
     decoded: Particles | Field
@@ -35,9 +35,9 @@ class Outcome:
 
 
 def measure(data: Particles | Field, asked: Question, cancelled: Callable[[], bool] = lambda: False) -> Run:
-    """The run that answers a question. Whatever goes wrong becomes its `error`: other runs need not suffer.
+    """The run that answers a question. Any failure becomes its `error`, so that other runs can continue.
 
-    `cancelled` is asked after every chunk.
+    `cancelled` is called after every chunk.
     """
 
     def go_on(share: float, what: str) -> None:
@@ -48,9 +48,9 @@ def measure(data: Particles | Field, asked: Question, cancelled: Callable[[], bo
 
 
 def observe(data: Particles | Field, asked: Question, progress: Progress) -> tuple[Run, Outcome | None]:
-    """The run that answers a question, and all that it was measured on; None when it failed.
+    """The run that answers a question, and its decoded data; None when it failed.
 
-    `progress` is called after every chunk. What it raises is the caller's own and passes; nothing else does.
+    `progress` is called after every chunk. Exceptions of `progress` propagate; all others become the run's `error`.
     """
     objections: list[BaseException] = []
 
@@ -112,7 +112,7 @@ def _times(archive: Archive, encode: float, decode: float) -> dict[str, Figure]:
 
 
 def _notes(archive: Archive, report: Report) -> tuple[str, ...]:
-    """What the figures do not say: why chunks are stored exactly, and what could not be compared."""
+    """Remarks on the figures: why chunks are stored exactly, and which comparisons were impossible."""
     checked = archive.certificate[archive.data.layout.name].figures
     reasons = checked["chunks_stored_exactly"].items()
     stored = [f"{count:,} of {checked['chunks']:,} chunks stored exactly, because {reason}" for reason, count in reasons]

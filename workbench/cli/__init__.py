@@ -2,7 +2,7 @@
 
 Results go to standard output (`--json` for machines), progress and errors to standard error. The exit status is 0 when
 done, 1 when a guarantee or check failed or something is damaged, 2 for wrong usage or input, 70 for an error in Lossbench
-itself, and 128 and the number of the signal that ended it: 130 after Ctrl-C, 143 after SIGTERM.
+itself, and 128 plus the number of the signal that ended it: 130 after Ctrl-C, 143 after SIGTERM.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ COMMANDS = (demo, lab, info, fof, compress, decompress, verify, salvage, doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit status is returned."""
+    """Run the command line and return the exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _run(given)
-    except BrokenPipeError:   # whoever read the output, `head` for instance, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())   # for what is still to be flushed at the end
+    except BrokenPipeError:   # the reader of the output, such as `head`, has closed it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())   # so that the final flush succeeds
         return UNHEARD
 
 
@@ -62,6 +62,6 @@ def _parser() -> argparse.ArgumentParser:
     for command in COMMANDS:
         command.add(commands)
     for name in commands.choices.values():
-        name.add_argument("--debug", action="store_true", help="show where an error comes from (LOSSBENCH_DEBUG=1 too)")
+        name.add_argument("--debug", action="store_true", help="show the traceback of an error (as LOSSBENCH_DEBUG=1 does)")
         name.set_defaults(parser=name)
     return parser

@@ -1,4 +1,4 @@
-"""What an archive says about itself, for people and for programs. Nothing is decoded for it."""
+"""The description of an archive, as text or as JSON. Nothing is decoded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workbench.codecs import Codec, Columns
 
 
 def describe_archive(archive: Archive) -> dict[str, Any]:
-    """What it holds, how large it is, and what was promised and checked."""
+    """Its content, size, bound and certificate."""
     layout = archive.data.layout
     bound = archive.certificate[layout.name].bound
     metadata = archive.attributes.get("metadata")
@@ -37,7 +37,7 @@ def describe_archive(archive: Archive) -> dict[str, Any]:
 
 
 def sizes(archive: Archive) -> dict[str, Any]:
-    """How large it is, before and after."""
+    """Its size before and after compression."""
     found = {
         "original_bytes": archive.original_nbytes,
         "archive_bytes": archive.nbytes,
@@ -48,9 +48,9 @@ def sizes(archive: Archive) -> dict[str, Any]:
 
 
 def print_archive(described: Mapping[str, Any], archive: Archive, options: argparse.Namespace) -> None:
-    """Print a description: for people, each array takes a line, and the certificate stands below in words.
+    """Print a description; as text, with one line per array and the certificate below.
 
-    What was unusual about the bound goes to standard error, where it is seen whatever becomes of the rest.
+    Notes about the bound go to standard error, where they stay visible if standard output is redirected.
     """
     certificate = archive.certificate
     show_notes(certificate.notes, options.parser)
@@ -60,7 +60,7 @@ def print_archive(described: Mapping[str, Any], archive: Archive, options: argpa
     arrays, provenance = described.get("arrays", {}), described.get("provenance")
     lines = {name: value for name, value in described.items() if name not in ("arrays", "certificate", "provenance")}
     lines |= {f"array {name}": _in_words(array) for name, array in arrays.items()}
-    if isinstance(provenance, Mapping):   # the codec stands above
+    if isinstance(provenance, Mapping):   # the codec is printed above
         lines |= {f"made with {name}": value for name, value in provenance.items() if name != "codec"}
     print_result(lines, False)
     print(visible_lines(str(replace(certificate, notes=()))))
@@ -89,5 +89,5 @@ def _in_words(array: Mapping[str, Any]) -> str:
 
 
 def _described(codec: Codec) -> dict[str, Any]:
-    """The codec with its options; for tables, the one that their columns are encoded with."""
+    """The codec with its options; for tables, the codec of their columns."""
     return (codec.codec if isinstance(codec, Columns) else codec).to_dict()

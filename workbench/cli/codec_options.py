@@ -1,4 +1,4 @@
-"""`--codec` and `--option`: a codec from the shell, whose options have the types that the codec itself declares."""
+"""`--codec` and `--option`: a codec and its options, whose types come from the schema of the codec."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench.errors import WorkbenchError
 AUTO = "auto"
 NONE = "none"
 BOOLEANS = {"true": True, "yes": True, "false": False, "no": False}
-# What compression sets itself, whatever a codec for particles was given.
+# Options of particle codecs that `compress` always sets itself.
 SET_ELSEWHERE = {
     "order": "use --order",
     "lower": "it follows from the particles",
@@ -32,7 +32,7 @@ def add_codec(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_codec(options: argparse.Namespace) -> str | Codec:
-    """The codec that was asked for, once it is known that it can run here; "auto" is left to the data."""
+    """The requested codec, checked to be available here; "auto" is resolved later from the data."""
     if options.codec == AUTO:
         if options.codec_options:
             raise WorkbenchError(f"--option {options.codec_options[0]} needs --codec NAME, to say whose option it is")
@@ -44,7 +44,7 @@ def chosen_codec(options: argparse.Namespace) -> str | Codec:
 
 
 def _typed(codec: type[Codec], given: Sequence[str]) -> dict[str, Any]:
-    """The options by name; whether their values are within limits is for the codec to say."""
+    """The options by name; the codec itself checks the ranges of their values."""
     properties = codec.schema()["properties"]
     typed: dict[str, Any] = {}
     for text in given:
@@ -63,7 +63,7 @@ def _typed(codec: type[Codec], given: Sequence[str]) -> dict[str, Any]:
 
 
 def _value(name: str, text: str, types: Sequence[str]) -> Any:
-    """The text as the first of these JSON types, which is the one that matters, or as null."""
+    """The text as the first of these JSON types, or as null if that is allowed."""
     if "null" in types and text.lower() == NONE:
         return None
     kind = types[0]

@@ -1,4 +1,4 @@
-"""`workbench compress IN OUT`: particles or a field into an archive, with a bound that was checked before it is written."""
+"""`workbench compress IN OUT`: compress particles or a field; the bound is checked before the archive is written."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ def add(commands: Any) -> None:
     )
     add_file(parser, "IN")
     add_target(parser, "archive to write: one file if it ends in .zip, a folder if in .zarr or nothing")
-    bounds = parser.add_argument_group("the bound (one of these; 0 asks for the same bits)")
+    bounds = parser.add_argument_group("the error bound (choose one; 0 means lossless)")
     exclusive = bounds.add_mutually_exclusive_group(required=True)
     for name, (_, text) in BOUNDS.items():
         exclusive.add_argument(f"--{name}", type=float, metavar="EB", help=text)
     add_codec(parser)
-    text = "keep the order of particles (default), or free: along a curve, which is smaller unless ids count the rows"
+    text = "keep the particle order (default), or free: sort along a curve, which is smaller unless ids number the rows"
     parser.add_argument("--order", choices=ORDERS, default="keep", help=text)
     velocities = parser.add_mutually_exclusive_group()
     text = "error bound of velocities, in their own unit (default: exact)"
     velocities.add_argument("--velocities-abs", type=float, metavar="EB", help=text)
-    text = "the same, as a share of the range of all velocities"
+    text = "error bound of velocities, as a fraction of the range of all velocities"
     velocities.add_argument("--velocities-rel", type=float, metavar="EB", help=text)
-    text = "store which particle is which; without it, that follows from the original"
+    text = "store the permutation of particles; without it, only the original can identify them"
     parser.add_argument("--store-permutation", action="store_true", help=text)
     add_clusters(parser)
     add_safeguards(parser)
@@ -64,7 +64,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Open the file, compress it, write the archive, print what came out."""
+    """Open the file, compress it, write the archive, print the outcome."""
     bound, velocities, codec = _bound(options), _velocities(options), chosen_codec(options)
     keep: tuple[KeepClusters | Safeguard, ...] = (*chosen_clusters(options), *chosen_safeguards(options))
     _require_target(options)
@@ -96,7 +96,7 @@ def _data(options: argparse.Namespace) -> Particles | Field:
 
 
 def _left_out(data: Particles | Field, options: argparse.Namespace) -> list[str]:
-    """What the reader left behind in the file, by its own account."""
+    """The content of the file that the reader reports as not read."""
     left_out = [str(sentence) for sentence in data.metadata.get("left_out", ())]
     show_notes((f"left out: {sentence}" for sentence in left_out), options.parser)
     return left_out
@@ -113,10 +113,10 @@ def _bound(options: argparse.Namespace) -> Bound:
 
 
 def _require_target(options: argparse.Namespace) -> None:
-    """Refuse now what could not be written in the end."""
+    """Refuse an output that cannot be written, before any work."""
     target = require_free(options.out, options.overwrite, options.file)
     if os.path.lexists(target) and not is_archive(target):
-        raise WorkbenchError(f"only an archive is overwritten; {options.out} is none: move it away, or choose another name")
+        raise WorkbenchError(f"--overwrite replaces only archives; {options.out} is none: move it, or choose another name")
     require_suffix(target)
     show_notes(clear_leftovers(target))
 

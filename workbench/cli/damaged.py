@@ -1,7 +1,7 @@
-"""Whether something that cannot be opened was an archive once: damage (status 1) rather than wrong input (status 2).
+"""Distinguish a damaged archive (exit status 1) from a file that is not an archive (status 2).
 
-A cut zip file or a torn root document does not say any more that it is an archive, so opening it ends as it does for any
-foreign file. Whoever runs `verify` over a tape of archives must be able to tell the two apart.
+A truncated zip file or a damaged root document no longer identifies itself as an archive, so opening it fails as for any
+foreign file. A script that runs `verify` on many archives must distinguish the two cases.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_BYTES = 2**24
 
 @contextmanager
 def damage_told_apart(path: str) -> Iterator[None]:
-    """Turn an error about opening what was an archive, and cannot be opened any more, into the damage behind it."""
+    """Raise `GuaranteeBroken` instead if the file that cannot be opened is a damaged archive."""
     try:
         yield
     except WorkbenchError as error:
@@ -35,7 +35,7 @@ def damage_told_apart(path: str) -> Iterator[None]:
 
 
 def was_archive(path: Path) -> bool:
-    """Whether a file begins, or a folder is laid out, as Lossbench's archives are."""
+    """Whether a file begins like an archive of Lossbench, or a folder has its layout."""
     try:
         return _has_our_documents(path) if path.is_dir() else _begins_like_ours(path)
     except (OSError, ValueError):
@@ -61,7 +61,7 @@ def _is_small_file(path: Path) -> bool:
 
 
 def _what_is_wrong(path: str) -> str | None:
-    """What keeps its documents from being read; None when they are whole, whatever they say."""
+    """Why its documents cannot be read; None when they are intact, whatever their content."""
     try:
         store = open_store(path)
         documents = [key for key in store.keys() if key == ROOT or key.endswith(f"/{ROOT}")]   # noqa: SIM118

@@ -1,4 +1,4 @@
-"""`workbench decompress IN OUT`: an archive, or a region of it, as NumPy files that anything can read."""
+"""`workbench decompress IN OUT`: decode an archive, or a region of it, into a NumPy file."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def add(commands: Any) -> None:
     """Add this command."""
     parser = commands.add_parser(
         "decompress",
-        help="write what an archive holds as NumPy files",
-        description="Decode an archive, or a region of it, and write it for NumPy.",
+        help="decode an archive into a NumPy file",
+        description="Decode an archive, or a region of it, and write it as a NumPy file.",
     )
     add_archive(parser, "IN")
     add_numpy_target(parser)
     text = (
-        "only this region, lower <= x < upper: of space for particles, of grid points for a field, where an end may be "
-        "left out; write --region=-1:1,... when it begins with a minus sign"
+        "decode only this region, lower <= x < upper, in space for particles and in grid points for a field; ends may be "
+        "omitted; write --region=-1:1,... if it begins with a minus sign"
     )
     parser.add_argument("--region", type=_region, metavar="X0:X1,Y0:Y1,Z0:Z1", help=text)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Open the archive, decode it, write the file, print what is in it."""
+    """Open the archive, decode it, write the file, print a summary."""
     require_numpy_target(options)
     archive = open_archive(options)
     with Progress(options.quiet) as progress:
@@ -66,7 +66,7 @@ def _outcome(options: argparse.Namespace, archive: Archive, decoded: np.ndarray,
 
 
 def _region(text: str) -> Region:
-    """The ends along each axis: `0:10,:,5:` leaves out some."""
+    """The ends along each axis; some may be omitted, as in `0:10,:,5:`."""
     try:
         pairs = [[float(end) if end.strip() else None for end in part.split(":")] for part in text.split(",")]
         return tuple((low, high) for low, high in pairs)
@@ -75,7 +75,7 @@ def _region(text: str) -> Region:
 
 
 def _in_kind(archive: Archive, region: Region) -> Any:
-    """The region as the archive takes it: lengths for particles, grid points for a field."""
+    """The region in the form that the archive expects: lengths for particles, grid points for a field."""
     if archive.kind == "particles":
         return region
     ends = [end for pair in region for end in pair if end is not None]

@@ -29,8 +29,8 @@ def add(commands: Any) -> None:
         description="Simulate a small universe, find its halos, compress it with and without them kept, write a page.",
     )
     parser.add_argument("-n", type=int, default=64, help="particles per axis (default 64)")
-    parser.add_argument("--seed", type=int, default=0, help="which universe (default 0)")
-    parser.add_argument("-o", "--out", default="demo.html", help="page to write (default demo.html)")
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default 0)")
+    parser.add_argument("-o", "--out", default="demo.html", help="HTML page to write (default demo.html)")
     add_overwrite(parser)
     parser.set_defaults(run=run)
 

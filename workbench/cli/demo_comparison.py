@@ -1,7 +1,7 @@
-"""What the demo compares: one snapshot at one error bound, three times.
+"""The comparison of the demo: one snapshot at one error bound, compressed in three ways.
 
-As a codec leaves it; corrected by the method that was published for this, in its strongest mode; and with the promise that
-clusters are kept. The halos of each are found and followed anew, so that no method is taken at its word.
+The ways are: the codec alone; the codec corrected by the published method in its strongest mode; and `KeepClusters`.
+The halos of each result are found and matched anew, independently of what a method reports.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from workbench.data import Particles
 from workbench.guarantees import Absolute
 from workbench.metrics import displacements, mass_function, match_halos
 
-SHARE = 0.1   # the error bound, of the linking length: where clusters suffer, and what users choose all the same
+SHARE = 0.1   # error bound / linking length: users choose such bounds, although clusters break
 HEADER = ("", "bits/particle", "overhead", "halos broken", "same groups", "error/bound", "seconds")
 NO_SCIPY = "not compared with the published method, which needs SciPy here: pip install scipy"
 
@@ -29,9 +29,9 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Way:
-    """What came of one way: bits per particle, `overhead` of which are spent on clusters, and what is broken all the same.
+    """The result of one way: bits per particle, of which `overhead` is spent on clusters, and the halos still broken.
 
-    `largest_error` is in units of the bound; `halos` counts them by size, from the least that counts, doubling.
+    `largest_error` is in units of the bound; `halos` are counts in bins of size that double, from the smallest halo on.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The ways at one bound, beside how many halos of each size there were; `note` says what is missing."""
+    """The ways at one bound, and the original number of halos by size; `note` names a missing method."""
 
     bound: float
     min_members: int
@@ -61,14 +61,14 @@ class Comparison:
 
 
 def compare_ways(particles: Particles, groups: Groups, min_members: int) -> Comparison:
-    """Compress the positions of a snapshot in every way; `groups` are those that it has."""
+    """Compress the positions of a snapshot in every way; `groups` are its groups."""
     given, length = Particles(particles.positions, particles.box), groups.linking_length
     bound = SHARE * length
 
     def archive(keep: Sequence[KeepClusters] = ()) -> Archive:
         return compress(given, Absolute(bound), keep=keep, order="free")
 
-    archive()   # loads what is needed, so that the first way is not charged for it
+    archive()   # loads libraries and kernels, so that the first way is not charged for it
     plain, seconds = _timed(archive)
     kept, seconds_kept = _timed(lambda: archive([KeepClusters(length, "length")]))
     positions, bits = _positions(plain), plain.bits_per_particle
@@ -84,7 +84,7 @@ def compare_ways(particles: Particles, groups: Groups, min_members: int) -> Comp
 
 @dataclass(frozen=True)
 class _Judge:
-    """Looks at what a way made of these particles, whatever it says of itself."""
+    """Measures the result of each way on these particles, independently of what the method reports."""
 
     original: Particles
     bound: float
@@ -100,7 +100,7 @@ class _Judge:
 
 
 def _scipy_is_there() -> bool:
-    """Whether the published method can run; what it needs is loaded, as what ours needs is."""
+    """Whether the published method can run; loads its libraries, so that loading is not timed."""
     try:
         for name in ("scipy.spatial", "scipy.sparse.csgraph"):
             importlib.import_module(name)

@@ -102,12 +102,12 @@ def _table(halos: Catalogue) -> str:
 
 
 def _compressed(comparison: Comparison) -> str:
-    """What each way costs and breaks, and how many halos of each size it leaves."""
+    """The cost of each way, its broken halos, and its halos by size."""
     note = f"<p>{html.escape(comparison.note)}</p>" if comparison.note else ""
     return f"""<h2>Compressed, with and without the halos</h2>
-<p class="lead">Every coordinate may be off by {comparison.bound:.3g} Mpc/h, {SHARE:g} of the linking length; without
-compression a particle takes 96 bits. A halo is broken when it is not made of exactly the same particles; overhead is what
-is spent on keeping them, in bits a particle; an error above 1 breaks the bound.</p>
+<p class="lead">Every coordinate may differ by {comparison.bound:.3g} Mpc/h, {SHARE:g} of the linking length; without
+compression a particle takes 96 bits. A halo is broken when its members are not exactly the same particles; the overhead is
+the cost of keeping halos, in bits per particle; an error above 1 breaks the bound.</p>
 {_grid([HEADER, *(way.cells() for way in comparison.ways)])}{note}
 <h2>Halos of each size, before and after</h2>{_grid(_halo_counts(comparison))}"""
 

@@ -1,4 +1,4 @@
-"""`workbench doctor`: what this installation can do, and what it lacks."""
+"""`workbench doctor`: the available and the missing parts of this installation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workbench.archive.layout import CODEC
 from workbench.cli.source import print_result
 from workbench.errors import WorkbenchError
 
-# What each extra adds, by the names that pip knows.
+# The packages of each extra, by their pip names.
 EXTRAS = {
     "lab": ("jupyterlab", "ipywidgets", "holoviews", "bokeh", "anywidget"),
     "io": ("h5py", "asdf", "netCDF4", "zarr", "MDAnalysis", "gsd", "blosc"),
@@ -27,7 +27,7 @@ EXTRAS = {
 def add(commands: Any) -> None:
     """Add this command."""
     parser = commands.add_parser(
-        "doctor", help="check the installation", description="Say what this installation can do, and what it lacks."
+        "doctor", help="check the installation", description="List the available and missing parts of this installation."
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
@@ -65,7 +65,7 @@ def _gpu_name() -> str:
 
 
 def _zarr_codec() -> str:
-    """Whether plain Zarr can open archives, found out the way that Zarr does."""
+    """Whether plain Zarr can open archives, checked through entry points as Zarr does."""
     if importlib.util.find_spec("zarr") is None:
         return "zarr is not installed (pip install 'lossbench[io]')"
     found = [point for point in importlib.metadata.entry_points(group="zarr.codecs") if point.name == CODEC]
@@ -73,7 +73,7 @@ def _zarr_codec() -> str:
         return "not registered: install lossbench again, so that Zarr can open archives"
     try:
         found[0].load()
-    except Exception as error:   # whatever another version of Zarr makes of it
+    except Exception as error:   # other versions of Zarr may raise anything
         return f"registered, but it cannot be loaded: {type(error).__name__}: {error}"
     return "registered: Zarr can open archives"
 

@@ -12,7 +12,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Ended(KeyboardInterrupt):
-    """Someone asked this process to end; whatever cleans up after Ctrl-C cleans up now."""
+    """A signal asked this process to end; the clean-up is the same as after Ctrl-C."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"ended by {signal.Signals(number).name}")
@@ -21,7 +21,7 @@ class Ended(KeyboardInterrupt):
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Raise `Ended` on these signals, unless they are ignored (nohup) or someone else has their own handlers.
+    """Raise `Ended` on these signals, unless they are ignored (nohup) or already have other handlers.
 
     >>> with ended_by_signals():
     ...     signal.getsignal(signal.SIGTERM) is _end

@@ -16,12 +16,12 @@ from workbench.cli.words import in_options, options_of
 from workbench.errors import GuaranteeBroken, WorkbenchError
 
 DONE, BROKEN, WRONG, UNEXPECTED, INTERRUPTED, UNHEARD = 0, 1, 2, 70, 130, 141
-SIGNALLED = 128   # and the number of the signal, as shells count
+SIGNALLED = 128   # plus the number of the signal, as in shells
 DEBUG = "LOSSBENCH_DEBUG"
 
 
 class WrongUsage(WorkbenchError):
-    """Arguments that no command takes."""
+    """Invalid arguments of a command."""
 
     def __init__(self, message: str, usage: str) -> None:
         super().__init__(message)
@@ -29,7 +29,7 @@ class WrongUsage(WorkbenchError):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that leaves it to `failed` to say what is wrong."""
+    """A parser that raises errors, which `failed` reports."""
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing and exiting."""
@@ -37,7 +37,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def failed(error: BaseException, options: argparse.Namespace, described: Mapping[str, Any] | None = None) -> int:
-    """Say why a command failed; its exit status is returned. `described` is what else belongs to the JSON object."""
+    """Report why a command failed and return its exit status. `described` are further entries of the JSON object."""
     status, reason = status_of(error), reason_for(error)
     if "parser" in options:
         reason = in_options(reason, options_of(options.parser))
@@ -67,14 +67,14 @@ def reason_for(error: BaseException) -> str:
     """The failure in one sentence.
 
     >>> reason_for(KeyError("x"))
-    "an unexpected error, KeyError: 'x'; --debug shows where: please report it"
+    "unexpected error, KeyError: 'x': please report it, with the traceback that --debug shows"
     """
     if isinstance(error, WorkbenchError | Ended):
         return str(error)
     if isinstance(error, MemoryError):
-        return f"there is not enough memory ({str(error) or 'no more could be had'})"
+        return f"not enough memory ({str(error) or 'an allocation failed'})"
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     if isinstance(error, OSError):
-        return f"the system refuses: {error}"
-    return f"an unexpected error, {type(error).__name__}: {error}; --debug shows where: please report it"
+        return f"the operating system reports an error: {error}"
+    return f"unexpected error, {type(error).__name__}: {error}: please report it, with the traceback that --debug shows"

@@ -30,7 +30,7 @@ def add(commands: Any) -> None:
     add_file(parser, text=f"{KINDS}; or an archive")
     add_trust(parser)
     parser.add_argument("-b", "--linking-length", type=float, default=0.2, help="linking length (default 0.2)")
-    parser.add_argument("--unit", choices=("spacing", "length"), default="spacing", help="of the linking length")
+    parser.add_argument("--unit", choices=("spacing", "length"), default="spacing", help="unit of the linking length")
     parser.add_argument("-m", "--min-members", type=int, default=20, help="smallest group to count (default 20)")
     parser.add_argument("-o", "--out", metavar="NPZ", help="write labels, group sizes and the linking length to this file")
     add_overwrite(parser)
@@ -39,7 +39,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Open the file, find groups, print what they are."""
+    """Open the file, find groups, print a summary."""
     _require_target(options)
     with Progress(options.quiet) as progress:
         progress(None, f"reading {options.file}")
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def summary(particles: Particles, groups: Groups, min_members: int) -> dict[str, Any]:
-    """What a paper would say about these groups."""
+    """The figures of these groups that a paper would quote."""
     sizes = backend.to_host(groups.sizes)
     large = np.sort(sizes[sizes >= min_members])[::-1]
     return {
@@ -73,19 +73,19 @@ def summary(particles: Particles, groups: Groups, min_members: int) -> dict[str,
 
 
 def _require_target(options: argparse.Namespace) -> None:
-    """Refuse now what could not be written in the end."""
+    """Refuse an output that cannot be written, before any work."""
     if options.out is None:
         if options.overwrite:
-            raise WorkbenchError("--overwrite needs --out NPZ, to say what is replaced")
+            raise WorkbenchError("--overwrite needs --out NPZ, the file to replace")
         return
     target = require_free(options.out, options.overwrite, options.file)
     if Path(options.out).suffix != ".npz":
-        raise WorkbenchError(f"the result is written as .npz; got --out {options.out}")
+        raise WorkbenchError(f"--out must end in .npz; got {options.out}")
     show_notes(clear_leftovers(target))
 
 
 def _save(groups: Groups, options: argparse.Namespace) -> None:
-    """Write the result where NumPy can read it back."""
+    """Write the groups as a NumPy file."""
     labels, ids, sizes = (backend.to_host(array) for array in (groups.labels, groups.ids, groups.sizes))
     with new_file(options.out, options.overwrite, options.file) as file:
         np.savez(file, labels=labels, ids=ids, sizes=sizes, linking_length=groups.linking_length)

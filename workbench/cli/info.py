@@ -1,4 +1,4 @@
-"""`workbench info FILE`: what a file holds."""
+"""`workbench info FILE`: describe the content of files."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from workbench.errors import WorkbenchError
 
 def add(commands: Any) -> None:
     """Add this command."""
-    parser = commands.add_parser("info", help="say what a file holds", description="Say what a file holds.")
+    parser = commands.add_parser("info", help="describe the content of files", description="Describe the content of files.")
     add_file(parser, text=f"{KINDS}; or an archive; several are described one after the other", several=True)
     add_trust(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Open each file and describe it; what is in an archive is not decoded for that."""
+    """Open each file and describe it; archives are not decoded."""
     if len(options.files) == 1:
         options.file = options.files[0]
         described, archive = _described(options)
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _several(options: argparse.Namespace) -> int:
-    """The same for several: what is wrong with one does not keep the others from being described."""
+    """Describe several files; an error in one does not stop the others."""
     found: list[dict[str, Any]] = []
     status = 0
     for file in options.files:
@@ -73,7 +73,7 @@ def _print(described: dict[str, Any], archive: Archive | None, options: argparse
 
 
 def describe_particles(particles: Particles) -> dict[str, Any]:
-    """Counts, ranges and what rides along."""
+    """Counts, ranges and companion arrays."""
     return {
         "kind": "particles",
         "count": len(particles),
@@ -91,7 +91,7 @@ def describe_particles(particles: Particles) -> dict[str, Any]:
 
 
 def describe_field(field: Field) -> dict[str, Any]:
-    """Shape, range and what is missing."""
+    """Shape, range and number of missing values."""
     valid = backend.to_host(field.valid)
     values = backend.to_host(field.values)[valid]
     return {

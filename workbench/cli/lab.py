@@ -38,12 +38,12 @@ def run(options: argparse.Namespace) -> int:
     if options.no_browser:
         command.append("--no-browser")
     if os.geteuid() == 0:
-        command.append("--allow-root")   # in a container; nobody else can reach it
+        command.append("--allow-root")   # as in a container; the server listens on loopback only
     return _until_stopped(command)
 
 
 def _until_stopped(command: list[str]) -> int:
-    """Run a server until it ends or is told to; it is asked to end, so that it ends its kernels."""
+    """Run a server until it ends or is stopped; SIGTERM lets it end its kernels first."""
     server = subprocess.Popen(command)
     try:
         return server.wait()

@@ -1,8 +1,8 @@
-"""What a killed run leaves beside a target NAME: `.NAME.xxxxxxxx.partial`, and what it was replacing, `.NAME.xxxxxxxx.old`.
+"""Files left beside a target NAME by a killed run: `.NAME.xxxxxxxx.partial`, and the replaced data, `.NAME.xxxxxxxx.old`.
 
-Ctrl-C and SIGTERM leave nothing, `kill -9` and a power cut do. Whoever writes the same target again removes partial files
-that are the user's own and in which nothing has changed for an hour: until then, another process may be writing. The
-`.old` ones are only named, since they may be the last copy.
+Ctrl-C and SIGTERM leave nothing; `kill -9` and a power cut do. The next run with the same target removes partial files
+that the user owns and that have not changed for an hour; a newer one may belong to a process that is still writing. `.old`
+files are only reported, because they may be the last copy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _KIND = re.compile(r"\.[0-9a-f]{8}\.(partial|old)")
 
 
 def clear_leftovers(target: Path) -> list[str]:
-    """Remove abandoned partial files of a target; what was removed, and what was found and left, in a sentence each."""
+    """Remove abandoned partial files of a target; returns a sentence for each file that was removed or found."""
     return [_cleared(path, kind) for path, kind in sorted(_leftovers(target))]
 
 
@@ -32,18 +32,18 @@ def _leftovers(target: Path) -> Iterator[tuple[Path, str]]:
 
 def _cleared(path: Path, kind: str) -> str:
     if kind == "old":
-        return f"{path} is what an interrupted run was about to replace: rename it if it is needed, else remove it"
+        return f"{path} is the data that an interrupted run was replacing: rename it if you need it, otherwise remove it"
     try:
         if not _is_abandoned(path):
-            return f"{path} belongs to a run that may still be writing: remove it if there is none"
+            return f"{path} may belong to a run that is still writing: remove it if there is no such run"
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     except OSError as error:
-        return f"{path} is left from a killed run, and cannot be removed ({error.strerror or error})"
-    return f"{path} was left from a killed run, and is removed"
+        return f"{path} was left by a killed run and cannot be removed ({error.strerror or error})"
+    return f"{path} was left by a killed run and has been removed"
 
 
 def _is_abandoned(path: Path) -> bool:
-    """Whether it is the user's own, no link, and nothing in it has changed for an hour."""
+    """Whether the user owns it, it is not a link, and nothing in it has changed for an hour."""
     status = path.lstat()
     if path.is_symlink() or status.st_uid != os.getuid():
         return False

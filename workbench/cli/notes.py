@@ -1,4 +1,4 @@
-"""What a user should know though the command succeeds: lines on standard error, also when progress is silenced."""
+"""Remarks of a command that succeeds: lines on standard error, even with --quiet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workbench.cli.words import in_options, options_of
 
 
 def show_notes(notes: Iterable[str], parser: argparse.ArgumentParser | None = None) -> None:
-    """Print each note on a line of its own; those of the library in the options of this command.
+    """Print each note on its own line, with the options of this command in place of the library's keywords.
 
     >>> from contextlib import redirect_stderr
     >>> with redirect_stderr(sys.stdout):

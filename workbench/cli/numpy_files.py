@@ -1,4 +1,4 @@
-"""Particles or a field as a NumPy file, which anything can read: `.npy` for the main array, `.npz` for all arrays."""
+"""Particles or a field as a NumPy file: `.npy` for the main array, `.npz` for all arrays."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ SUFFIXES = (".npy", ".npz")
 
 def add_numpy_target(parser: argparse.ArgumentParser) -> None:
     """Add OUT, a NumPy file."""
-    add_target(parser, "file to write: .npy for the positions or values alone, .npz for all that belongs to them")
+    add_target(parser, "file to write: .npy for the positions or values alone, .npz for all arrays")
 
 
 def require_numpy_target(options: argparse.Namespace) -> None:
-    """Refuse now what could not be written in the end."""
+    """Refuse an output that cannot be written, before any work."""
     if Path(options.out).suffix not in SUFFIXES:
         raise WorkbenchError(f"OUT must end in {' or '.join(SUFFIXES)}; got {options.out}")
     show_notes(clear_leftovers(require_free(options.out, options.overwrite, options.archive)))
 
 
 def write_arrays(data: Particles | Field, options: argparse.Namespace) -> dict[str, list[str]]:
-    """Write the file; which arrays are in it, and which were left out."""
+    """Write the file; returns the names of the arrays written and left out."""
     arrays = arrays_of(data)
     main, *rest = arrays
     alone = Path(options.out).suffix == ".npy"
@@ -47,7 +47,7 @@ def main_array(data: Particles | Field) -> np.ndarray:
 
 
 def arrays_of(data: Particles | Field) -> dict[str, np.ndarray]:
-    """All that belongs together, by name, the positions or values first.
+    """All arrays by name, positions or values first.
 
     >>> list(arrays_of(Particles([[0.0, 0.5]], box=1.0, ids=[7])))
     ['positions', 'ids', 'box']

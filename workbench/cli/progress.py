@@ -1,7 +1,7 @@
-"""How far long work has come: one line on standard error that is drawn over and over, and gone in the end.
+"""Progress of long work: one line on standard error, redrawn in place and erased at the end.
 
-Where standard error is not a terminal, a log file for instance, a line is written every half minute, so that short work
-leaves no trace. Standard output is for results alone.
+If standard error is not a terminal but, for instance, a log file, a line is written every 30 seconds, so that short work
+writes none. Standard output is for results only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from workbench.cli.visible import visible
 
 REDRAW_SECONDS = 0.1
 LOG_SECONDS = 30.0
-SOON = 2.0   # seconds before which nobody asks how long it takes
+SOON = 2.0   # seconds before the remaining time is shown
 BAR = 30   # characters
 ERASE = "\r\x1b[K"
 
@@ -28,7 +28,7 @@ def add_quiet(parser: argparse.ArgumentParser) -> None:
 
 
 class Progress:
-    """Call it with the share that is done and what is being done; without a share when nobody knows.
+    """Call it with the completed share (None if unknown) and the name of the current step.
 
     >>> with Progress(quiet=True) as progress:
     ...     progress(0.5, "positions")
@@ -51,7 +51,7 @@ class Progress:
             print(ERASE, end="", file=self._stream, flush=True)
 
     def __call__(self, share: float | None, what: str) -> None:
-        """Show how far it is, unless that was shown a moment ago."""
+        """Show the progress, unless it was shown a moment ago."""
         now = self._clock()
         if what != self._what:
             self._what, self._began = what, now
@@ -77,7 +77,7 @@ class Progress:
 
 
 def _left(share: float | None, passed: float) -> str:
-    """How long the rest will take at the pace so far, once that can be told.
+    """The remaining time at the pace so far, once it can be estimated.
 
     >>> _left(0.25, 30.0), _left(0.5, 7200.0), _left(0.9, 0.2), _left(None, 10.0)
     (', 1:30 left', ', 2:00:00 left', '', '')

@@ -1,4 +1,4 @@
-"""`--safeguard`: what else must stay true of a field, besides its bound, from the shell."""
+"""`--safeguard`: properties of a field that an archive must preserve besides the error bound."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ SAFEGUARD = "--safeguard"
 def add_safeguards(parser: argparse.ArgumentParser) -> None:
     """Add the choice of safeguards."""
     text = (
-        "of a field, keep this too: `sign`, or any safeguard of the library compression-safeguards as JSON, such as "
+        "preserve this of a field, too: `sign`, or any safeguard of the library compression-safeguards as JSON, such as "
         """'{"kind": "qoi_eb_pw", "qoi": "log10(x)", "type": "abs", "eb": 0.01}'; may be given several times"""
     )
     parser.add_argument(SAFEGUARD, dest="safeguards", action="append", default=[], metavar="KIND", help=text)
 
 
 def chosen_safeguards(options: argparse.Namespace) -> tuple[Safeguard, ...]:
-    """The safeguards that were asked for."""
+    """The requested safeguards."""
     return tuple(map(_safeguard, options.safeguards))
 
 

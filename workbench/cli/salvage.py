@@ -1,7 +1,7 @@
-"""`workbench salvage IN OUT`: what is undamaged in an archive, for NumPy, and a list of what is lost.
+"""`workbench salvage IN OUT`: write the undamaged parts of an archive as a NumPy file, and list the lost ones.
 
-The exit status is 0 when nothing was lost, and 1 when something was, though OUT is written then, too: a script over many
-archives must see which of them are not whole.
+The exit status is 0 when nothing was lost and 1 when something was, although OUT is written in both cases: a script over
+many archives must see which of them are damaged.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def add(commands: Any) -> None:
     """Add this command."""
     parser = commands.add_parser(
         "salvage",
-        help="save what is undamaged in a damaged archive",
-        description="Decode whatever is undamaged, write it for NumPy, and list what is lost. Damaged particles are left "
-        "out; lost values of a field are NaN and masked. The exit status is 1 when something was lost.",
+        help="recover the undamaged parts of a damaged archive",
+        description="Decode the undamaged parts, write them as a NumPy file, and list the lost ones. Damaged particles are "
+        "left out; lost values of a field are NaN and masked. The exit status is 1 when something was lost.",
     )
     add_archive(parser, "IN")
     add_numpy_target(parser)
@@ -37,7 +37,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Open as much of the archive as there is, write what is whole, list the rest."""
+    """Open the archive as far as possible, write the undamaged parts, list the others."""
     require_numpy_target(options)
     archive = _opened(options)
     with Progress(options.quiet) as progress:
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 def _opened(options: argparse.Namespace) -> Archive:
     try:
         return open_archive(options)
-    except GuaranteeBroken:   # its documents are damaged, or the zip file is cut
+    except GuaranteeBroken:   # its documents are damaged, or the zip file is truncated
         return open_archive(options, damaged=True)
 
 
@@ -75,7 +75,7 @@ def _outcome(options: argparse.Namespace, archive: Archive, data: Particles | Fi
 
 
 def _lost(archive: Archive, data: Particles | Field) -> int:
-    """How many particles are gone or, of a field, how many values: those that are NaN and masked."""
+    """The number of lost particles or, for a field, of lost values: those that are NaN and masked."""
     if isinstance(data, Particles):
         return len(archive) - len(data)
     return 0 if data.mask is None else int(np.count_nonzero(np.isnan(data.values) & data.mask))

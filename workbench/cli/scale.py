@@ -1,4 +1,4 @@
-"""How large a bound is beside the data, shown before they are compressed: a bound in another unit is seen at once."""
+"""The scale of the data beside the bound, shown before compression: it reveals a bound in the wrong unit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workbench.guarantees import Bound
 
 
 def scale_of(data: Particles | Field, bound: Bound) -> dict[str, Any]:
-    """The range of a field, or the mean spacing and extent of particles, and the number that the bound comes to.
+    """The range of a field, or the mean spacing and extent of particles, and the absolute value of the bound.
 
     >>> from workbench.guarantees import Relative
     >>> scale_of(Field([1.0, 2.0, 5.0], metadata={"units": "K"}), Relative(0.01))
@@ -33,7 +33,7 @@ def scale_of(data: Particles | Field, bound: Bound) -> dict[str, Any]:
 
 
 def in_words(scale: dict[str, Any], bound: Bound) -> str:
-    """The same in a line.
+    """The same on one line.
 
     >>> from workbench.guarantees import Absolute
     >>> in_words({"range": 3.2e-7, "limit": 0.01}, Absolute(0.01))

@@ -1,4 +1,4 @@
-"""The file that a command works on, and the options for opening it; how a command prints what it found."""
+"""The input file of a command with the options for opening it, and the printing of results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OPTIONS = {
     "format": "read as this format instead of the one recognised",
     "kind": "whether a bare array is particles or a field",
     "box": "box to use instead of the file's own: a length, lengths separated by commas, or `open`",
-    "wrap": "fold positions outside the box into it, as periodic images, instead of refusing them",
+    "wrap": "replace positions outside the box by their periodic images inside, instead of refusing them",
     "name": "which variable or data set of the file",
     "shape": "shape of a raw file, comma-separated",
     "dtype": "number type of a raw file: float32 or float64",
@@ -57,23 +57,23 @@ def add_archive(parser: argparse.ArgumentParser, metavar: str) -> None:
 
 
 def add_trust(parser: argparse.ArgumentParser) -> None:
-    """Add how far an archive from elsewhere is trusted."""
+    """Add the limits for archives from other people."""
     group = parser.add_argument_group("archives from elsewhere")
     text = "only these codecs may decode it, besides the built-in ones; names separated by commas"
     group.add_argument("--codecs", type=_names, metavar="A[,B...]", help=text)
-    group.add_argument("--most-bytes", type=_count, metavar="N", help="decode at most so many bytes")
-    text = "decode in this process, which is faster, what a made-up archive could crash it with"
+    group.add_argument("--most-bytes", type=_count, metavar="N", help="decode at most N bytes")
+    text = "decode in this process: faster, but a forged archive could crash it"
     group.add_argument("--no-isolation", dest="isolate", action="store_false", default=None, help=text)
 
 
 def given_trust(options: argparse.Namespace) -> dict[str, Any]:
-    """Which of these were given; an archive that was made here needs none."""
+    """The limits that were given; archives made here need none."""
     names = ("codecs", "most_bytes", "isolate")
     return {name: value for name in names if (value := getattr(options, name, None)) is not None}
 
 
 def open_source(options: argparse.Namespace) -> Particles | Field | Archive:
-    """Open FILE with the options that were given; of an archive, nothing is decoded yet."""
+    """Open FILE with the given options; archives are not decoded yet."""
     given = {option: getattr(options, option) for option in given_options(options)}
     if "archive" not in options or ARCHIVE.recognises(Source.at(options.file)):   # `verify`: ORIGINAL may be no archive
         given |= given_trust(options)
@@ -84,7 +84,7 @@ def open_source(options: argparse.Namespace) -> Particles | Field | Archive:
 
 
 def open_archive(options: argparse.Namespace, **more: Any) -> Archive:
-    """Open the archive that was named, trusting it as far as the options say; nothing is decoded yet."""
+    """Open the named archive with the given limits; nothing is decoded yet."""
     with damage_told_apart(options.archive):
         return Archive.open(options.archive, **given_trust(options), **more)
 
@@ -117,7 +117,7 @@ def print_result(values: Mapping[str, Any], as_json: bool) -> None:
 
 
 def readable(value: Any) -> str:
-    """A value in the words of a table.
+    """A value as text for a table.
 
     >>> readable({"id": "sz3", "levels": [1, 2000], "exact": False})
     'id=sz3, levels=(1, 2000), exact=no'
@@ -136,14 +136,14 @@ def readable(value: Any) -> str:
 
 
 def _enclosed(value: Any) -> str:
-    """An entry among others: commas between digits would be taken for commas between entries."""
+    """An entry of a list: integers without thousands separators, which would look like commas between entries."""
     if isinstance(value, Mapping | list | tuple):
         return f"({readable(value)})"
     return str(value) if type(value) is int else readable(value)
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON knows it: what is not finite becomes null, what is strange becomes text."""
+    """The value in JSON types: non-finite numbers become null, other types text."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The file or folder that a command writes: refused before any work if it may not be, and there entirely or not at all."""
+"""The output of a command: refused before any work if it cannot be written, and written atomically."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ STANDARD_OUTPUT = "-"
 
 
 def add_target(parser: argparse.ArgumentParser, text: str) -> None:
-    """Add OUT, and leave to replace what is there."""
+    """Add OUT and the option to overwrite it."""
     parser.add_argument("out", metavar="OUT", help=text)
     add_overwrite(parser)
 
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:
-    """Add leave to replace what is there."""
+    """Add the option to overwrite OUT."""
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
 
 
 def require_free(path: str, overwrite: bool, source: str | None = None) -> Path:
-    """Where OUT really is, behind links, if it may be written there and is not the input `source`."""
+    """The path of OUT with links resolved; refused if it cannot be written or is the input `source`."""
     if path == STANDARD_OUTPUT:
-        raise WorkbenchError("OUT must be a file or folder; standard output (-) is for results alone: give a name")
+        raise WorkbenchError("OUT must be a file or folder; standard output (-) is for results only: give a name")
     target = Path(path).resolve()
     if not target.parent.is_dir():
         raise WorkbenchError(f"the folder {target.parent} does not exist; got OUT {path}")
@@ -42,7 +42,7 @@ def require_free(path: str, overwrite: bool, source: str | None = None) -> Path:
 
 @contextmanager
 def new_file(path: str, overwrite: bool, source: str | None = None) -> Iterator[BinaryIO]:
-    """A file to write to, which gets its name once it is whole; after an error or an interrupt, nothing is left."""
+    """A file to write to, renamed to `path` when complete; after an error or an interrupt, nothing is left."""
     target = require_free(path, overwrite, source)
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
     try:
@@ -60,10 +60,10 @@ def new_file(path: str, overwrite: bool, source: str | None = None) -> Iterator[
 
 
 def _require_other(target: Path, source: Path, path: str) -> None:
-    """Refuse to replace the input, by whatever name, a part of it, or a folder that it is in."""
+    """Refuse to replace the input under any name, a part of it, or a folder that contains it."""
     inside = source.resolve()
     if target == inside or target in inside.parents or inside in target.parents or _same_file(target, source):
-        raise WorkbenchError(f"OUT {path} is the input, holds it or is part of it: choose another name")
+        raise WorkbenchError(f"OUT {path} is the input, contains it or is part of it: choose another name")
 
 
 def _same_file(target: Path, source: Path) -> bool:

@@ -1,4 +1,4 @@
-"""`workbench verify ARCHIVE [ORIGINAL]`: whether an archive is whole and, given the original, keeps its promise."""
+"""`workbench verify ARCHIVE [ORIGINAL]`: check an archive for damage and, given the original, its guarantee."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "verify",
         help="check an archive against its checksums and its original",
-        description="Decode everything and check it against the checksums and, when it is given, against the original. "
-        "The exit status is 0 when all is well, and 1 when something is damaged, a promise is broken or ORIGINAL is "
-        "another one.",
+        description="Decode everything and check it against the checksums and, if given, against the original. The exit "
+        "status is 0 when all checks pass, and 1 when something is damaged, a guarantee is broken or ORIGINAL is not the "
+        "original of this archive.",
     )
     add_archive(parser, "ARCHIVE")
-    add_file(parser, ORIGINAL, "what the archive was made from", optional=True)
+    add_file(parser, ORIGINAL, "the data from which the archive was made", optional=True)
     add_quiet(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Verify, and print the outcome whatever it is."""
+    """Verify, and print the outcome."""
     require_file(options, ORIGINAL)
     archive = None
     try:
@@ -63,12 +63,12 @@ def _report(archive: Archive, options: argparse.Namespace, progress: Progress) -
 
 
 def _require_alike(archive: Archive, original: Particles | Field, file: str) -> None:
-    """Data of another kind, shape or type are not what the archive was made from: a failed check, not wrong input."""
+    """Data of another kind, shape or type than the archive's are a failed check, not wrong input."""
     kind, values = ("particles", original.positions) if isinstance(original, Particles) else ("field", original.values)
     given, layout = (kind, tuple(values.shape), values.dtype), archive.data.layout
     if given != (archive.kind, layout.shape, layout.dtype):
         held = _in_words(archive.kind, layout.shape, layout.dtype)
-        raise GuaranteeBroken(f"{file} is another original: the archive was made from {held}; it holds {_in_words(*given)}")
+        raise GuaranteeBroken(f"{file} is not the original: the archive was made from {held}; got {_in_words(*given)}")
 
 
 def _in_words(kind: str, shape: tuple[int, ...], dtype: object) -> str:
@@ -76,14 +76,14 @@ def _in_words(kind: str, shape: tuple[int, ...], dtype: object) -> str:
 
 
 def _failed(options: argparse.Namespace, error: GuaranteeBroken, damaged: list[Damaged]) -> int:
-    """Name every damaged chunk; the sentence itself goes where errors go."""
+    """List every damaged chunk on standard output, and report the error on standard error."""
     for found in [] if options.json else damaged:
         print(visible(f"damaged  {found.where}  {found.reason}"))
     return failed(error, options, _outcome(options, None, damaged))
 
 
 def _outcome(options: argparse.Namespace, report: Report | None, damaged: Sequence[Damaged] = ()) -> dict[str, Any]:
-    """The same names whatever the outcome."""
+    """The outcome, with the same names in all cases."""
     found = report.to_dict() if report is not None else {}
     return {
         "file": options.archive,
@@ -95,5 +95,5 @@ def _outcome(options: argparse.Namespace, report: Report | None, damaged: Sequen
         "figures": found.get("figures", {}),
         "checks": found.get("checks", []),
         "notes": found.get("notes", []),
-        "kept_clusters": [],   # until they are found to be kept
+        "kept_clusters": [],   # filled in after a successful check
     }

@@ -1,8 +1,8 @@
 """Text from files, made safe to show at a terminal.
 
-Names, attributes and messages in a file are written by others. A terminal obeys escape sequences, line breaks fake
-lines of our own, and bidirectional controls reorder what stands around them. So every character that is not shown as
-itself is printed as its escape. JSON needs none of this: it escapes all but ASCII.
+Names, attributes and messages in a file may be hostile. A terminal obeys escape sequences, line breaks can imitate our
+own output, and bidirectional controls reorder the text around them. So every character that is not printable is shown as
+its escape. JSON needs none of this: it escapes all but ASCII.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The library's keywords in the words of the shell: `name=...` is `--name` there.
+"""Translate the library's keywords into options of the shell: `name=...` becomes `--name`.
 
-Errors come from the library, which tells Python users what to pass. Someone at a shell has options instead, and not the
-same for every command. So every sentence is translated here, once, and only into options that the command has.
+Error messages come from the library and name Python keywords. Shell users have options instead, which differ between
+commands. Every message is translated here, and only into options that the command has.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Option:
     switch: bool
 
     def with_value(self, value: str) -> str:
-        """The option as it is typed, for a value as Python writes it; `...` stands for any.
+        """The option as typed in a shell, for a value as written in Python; `...` stands for any value.
 
         >>> Option("--shape", False).with_value("(nz, ny, nx)"), Option("--box", False).with_value("None")
         ('--shape nz,ny,nx', '--box open')

@@ -1,8 +1,8 @@
-"""What a lossy copy does to groups, link by link: which links it lost that held a group together, and which it made up.
+"""The links that a lossy copy breaks within groups, and the false links that it creates between groups.
 
-Counts of halos hide most of it, and lists of all pairs that flipped hide it, too: more than nine in ten of those change no
-group. So of the links that a torn group has lost only as many are named as join its parts again, the cheapest, and of the
-links between groups all of them.
+Counts of halos hide most of these changes, and so do lists of all pairs that flipped: more than nine in ten of those pairs
+change no group. So the missing links of a split group are those of a minimum spanning tree of its parts, and the false
+links are all links between groups.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from workbench.errors import WorkbenchError
 
 @dataclass(frozen=True, eq=False)
 class BrokenLinks:
-    """Pairs (M, 2) of particles (int32), the smaller index first, in the order of space; none where groups agree.
+    """Pairs (M, 2) of particles (int32), the smaller index first, in spatial order; none where groups agree.
 
-    `missing` are friends of the original that are friends no more: the fewest whose return would join every torn group, and
-    of these the shortest. `false` are friends whose groups in the original are different ones. In a pile of particles
-    there are quadratically many of them: between two cells, 64 are named.
+    `missing` are friends of the original that are no longer friends: the fewest that would rejoin every split group, and of
+    these the shortest. `false` are friends in the copy whose groups in the original differ. An overdense region has
+    quadratically many of them: at most 64 are listed between two cells.
     """
 
     missing: Array
@@ -39,9 +39,9 @@ class BrokenLinks:
 
 
 def broken_links(original: Particles, decoded: Particles, groups: Groups) -> BrokenLinks:
-    """The links that turn `groups`, those of `original`, into those of `decoded`, where decoded[i] stands for original[i].
+    """The links by which `groups`, those of `original`, differ from those of `decoded`; decoded[i] is original[i]'s copy.
 
-    A group counts as torn when its own members do not hang together by themselves, even if others have come between them.
+    A group is split if its own members are no longer connected by themselves, even if other particles connect them.
 
     >>> from workbench.clusters import friends_of_friends
     >>> original = Particles([[0.10, 0.5], [0.19, 0.5], [0.28, 0.5], [0.40, 0.5]], box=1.0)
@@ -69,7 +69,7 @@ def _each_once(pairs: Array) -> Array:
 
 
 def cheapest_links(pairs: Array, part: Array, distance: Array) -> Array:
-    """Which of these pairs (indices, rising) join the parts that they connect: a minimum spanning forest, by Boruvka.
+    """The pairs (indices, rising) of a minimum spanning forest of the parts that they connect, by Boruvka's algorithm.
 
     `part` is a label of every particle.
 
@@ -108,7 +108,7 @@ def distances(positions: Array, pairs: Array, box: tuple[float, ...] | None) -> 
 
 
 def squared_distances(positions: Array, pairs: Array, box: tuple[float, ...] | None) -> Array:
-    """The squares of these distances, bit for bit those that kernels compare with a squared linking length."""
+    """The squared distances, bit-identical to those that kernels compare with a squared linking length."""
     one, other = (positions[pairs[:, end]].astype(np.float64) for end in (0, 1))
     return squared_lengths(one - other, box)
 
@@ -117,7 +117,7 @@ def _require_copies(original: Particles, decoded: Particles, groups: Groups) -> 
     shapes = tuple(original.positions.shape), tuple(decoded.positions.shape)
     if shapes[0] != shapes[1] or original.box != decoded.box:
         raise WorkbenchError(
-            f"decoded particles must stand for the original ones, one by one and in one box; got shapes {shapes[0]} and "
+            f"decoded particles must correspond to the original ones, in order and in one box; got shapes {shapes[0]} and "
             f"{shapes[1]}, boxes {original.box} and {decoded.box}"
         )
     if len(groups.labels) != len(original):

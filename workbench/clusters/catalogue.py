@@ -1,4 +1,4 @@
-"""Where groups are and how large: the catalogue that a halo finder is expected to print."""
+"""Positions and sizes of groups: the usual catalogue of a halo finder."""
 
 from __future__ import annotations
 

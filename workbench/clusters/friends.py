@@ -1,9 +1,9 @@
-"""Friends of friends: the groups of particles that hang together through links no longer than the linking length.
+"""Friends of friends: the groups of particles connected by links no longer than the linking length.
 
 Two particles are friends when their squared distance, computed in float64 with the nearest periodic image, is at most
-the linking length squared. That predicate stands in one place (`kernels/space.cuh`) and decides every pair; everything here
-only arranges the particles so that few pairs have to be looked at. Memory is linear in the number of particles:
-no list of pairs is ever held.
+the linking length squared. That predicate is defined once (`kernels/space.cuh`) and decides every pair; the code here only
+arranges the particles so that few pairs have to be compared. Memory is linear in the number of particles: no list of pairs
+is ever stored.
 """
 
 from __future__ import annotations

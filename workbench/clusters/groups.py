@@ -92,7 +92,7 @@ class Groups:
         return len(self.labels) == len(other.labels) and bool(xp.array_equal(self.labels, other.labels))
 
     def __reduce__(self) -> tuple[Callable[..., Groups], tuple[Any, ...]]:
-        return Groups, (self.labels, self.linking_length)   # what was derived from the labels stays behind
+        return Groups, (self.labels, self.linking_length)   # arrays derived from the labels are not pickled
 
     def __repr__(self) -> str:
         return (

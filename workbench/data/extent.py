@@ -1,4 +1,4 @@
-"""How far positions reach along each axis, and which lie where."""
+"""The extent of positions along each axis, and the positions inside given cuboids."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def extent(positions: Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def inside(positions: Array, cuboids: Sequence[tuple[Any, Any]]) -> Array:
-    """Which positions lie in one of these: lower <= x < upper along each axis, compared in float64.
+    """Which positions lie in one of these cuboids: lower <= x < upper along each axis, compared in float64.
 
     >>> inside(np.array([[0.5, 3.0], [2.0, 1.0]]), [((0, 0), (1, 4)), ((5, 5), (6, 6))]).tolist()
     [True, False]

@@ -23,7 +23,7 @@ class Field:
     """Values on a grid, 1-D to 4-D, in float32, float64 or any integer type; NaN and infinities are allowed and kept.
 
     `spacing` is the distance between neighbouring points along each axis (one number, or one per axis; 1 when not
-    given). `mask` is true where a value means nothing: a fill value, or land in an ocean field. The mask of a NumPy
+    given). `mask` marks values without meaning: fill values, or land in an ocean field. The mask of a NumPy
     masked array is taken over, and joined with `mask` if both are given.
 
     A writeable NumPy array is copied, so that later writes to it change nothing here. Set `array.flags.writeable = False`
@@ -63,7 +63,7 @@ class Field:
 
     @classmethod
     def of(cls, data: Any) -> Field:
-        """The field itself; or the field of an array, read in place: for the time of a call in which nobody writes to it.
+        """The field itself, or a field that shares the memory of an array: only for calls during which nobody writes to it.
 
         >>> Field.of(np.zeros(3)).shape
         (3,)
@@ -73,7 +73,7 @@ class Field:
         return cls(backend.read_only(data) if isinstance(data, np.ndarray) else data)
 
     def require_floats(self, what: str) -> None:
-        """Refuse integers where they would have to be rounded; `what` is what needs floating-point numbers.
+        """Refuse integers where they would have to be rounded; `what` names the operation that needs floats.
 
         >>> Field([1, 2]).require_floats("a limit")
         Traceback (most recent call last):

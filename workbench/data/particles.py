@@ -1,8 +1,8 @@
 """Particles in an open space or a periodic box: the input of everything that deals with clusters.
 
 A `Particles` that exists is valid: positions are finite, of one floating-point type, contiguous, and inside the box. All
-checks happen here, once, so that no algorithm has to repeat them. What was checked must stay true: `taking.py` says which
-arrays are copied for that.
+checks happen here, once, so that no algorithm has to repeat them. Checked arrays must not change later: `taking.py` says
+which are copied for that.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Particles:
     """Positions (N, 2) or (N, 3) in float32 or float64, in an open space or a periodic box.
 
     `box` is None (open), one length, or a length per axis (periodic; positions then live in [0, box)).
-    `velocities`, `ids` and `metadata` (whatever the file said about itself) belong to the particles and stay with them.
+    `velocities`, `ids` and `metadata` (such as the header of the file) belong to the particles and stay with them.
 
     A writeable NumPy array is copied, so that later writes to it change nothing here. Set `array.flags.writeable = False`
     to hand over a large one without a copy. CuPy arrays are never copied, and must not be written to afterwards.
@@ -82,13 +82,13 @@ class Particles:
         >>> Particles.wrapped([[-0.25, 1.5]], box=1.0).positions.tolist()
         [[0.75, 0.5]]
         """
-        values = _positions(positions)   # at most one copy: what is made of it below is handed over
+        values = _positions(positions)   # at most one copy: the arrays derived below are handed over
         periods = _box(box, values.shape[1])
         if periods is None:
             raise WorkbenchError("wrapping needs a periodic box; got box=None")
         xp = backend.namespace(values)
         length = xp.asarray(periods, xp.float64)
-        with np.errstate(invalid="ignore"):   # what is not finite is refused by the constructor, with a sentence
+        with np.errstate(invalid="ignore"):   # the constructor refuses non-finite values
             inside = (values - xp.floor(values / length) * length).astype(values.dtype)
         inside[(inside >= length) | (inside < 0)] = 0   # what rounding left on or beyond a face: both faces are one
         return cls(backend.read_only(inside), box, velocities, ids, metadata)
@@ -117,7 +117,7 @@ class Particles:
     @property
     def spacing(self) -> float:
         """The mean spacing: (volume / N) ** (1 / D)."""
-        root = np.cbrt if self.dimensions == 3 else np.sqrt   # exact where the spacing is; a power of 1/3 is not
+        root = np.cbrt if self.dimensions == 3 else np.sqrt   # exact for cubes and squares; a power of 1/3 is not
         return float(root(self.volume / len(self)))
 
     def select(self, chosen: Array) -> Particles:
@@ -165,7 +165,7 @@ def _floats(integers: Array) -> Array:
     if integers.size and max(int(integers.max()), -int(integers.min())) > MOST_EXACT:
         raise WorkbenchError(
             f"integer positions must be at most 2^53, which float64 holds exactly; got {int(integers.min())} to "
-            f"{int(integers.max())}: shift them towards zero first, or convert with .astype('float64') if rounding is meant"
+            f"{int(integers.max())}: shift them towards zero first, or convert with .astype('float64') to round them"
         )
     return backend.read_only(integers.astype(np.float64))
 
@@ -176,7 +176,7 @@ def _companion(name: str, given: Any, positions: Array, shape: tuple[int, ...]) 
     array = given if backend.on_device(given) else np.asarray(unmasked(name, given, LEAVE_OUT))
     backend.namespace(array, positions)
     if array.shape != shape:
-        raise WorkbenchError(f"{name} must have shape {shape}, to go with the positions; got {array.shape}")
+        raise WorkbenchError(f"{name} must have shape {shape}, to match the positions; got {array.shape}")
     if name == "ids" and array.dtype.kind not in "iu":
         raise WorkbenchError(f"ids must be integers; got {array.dtype}")
     return taken(array)
@@ -195,7 +195,7 @@ def _box(given: Box, dimensions: int) -> tuple[float, ...] | None:
 
 
 def _extent(positions: Array) -> tuple[np.ndarray, np.ndarray]:
-    """How far the positions reach; refused when one is not finite."""
+    """The extent of the positions; refused if one is not finite."""
     lower, upper = extent(positions)
     bad = np.flatnonzero(~np.isfinite(lower) | ~np.isfinite(upper))
     if len(bad):

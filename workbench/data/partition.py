@@ -1,8 +1,8 @@
-"""A brick of a larger set of particles: what it owns, and what it borrows from its neighbours.
+"""A subdomain ("brick") of a set of particles: the particles that it owns, and ghost particles from its neighbours.
 
-Anything that looks at neighbours within some distance can work brick by brick when every brick also holds copies of the
-particles that close to it. Each particle is owned by exactly one brick. A brick remembers the index of each of its
-particles in the whole, so that results can be put together again.
+An algorithm that needs neighbours within some distance can process one subdomain at a time if each subdomain also holds
+copies (ghosts) of the particles within that distance, the ghost width (`border`). Each particle is owned by exactly one
+subdomain. A subdomain stores the index of each of its particles in the whole set, so that results can be merged.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from workbench.errors import WorkbenchError
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Partition:
-    """The particles of one brick: first the ones it owns, in their original order, then the borrowed ones.
+    """The particles of one subdomain: first its own, in their original order, then the ghosts (`borrowed`).
 
-    `index` is each particle's index in the whole set; `lower` and `upper` bound the brick, which holds positions with
-    lower <= x < upper along each axis (the last brick of an open space also holds its upper face).
+    `index` is each particle's index in the whole set; `lower` and `upper` bound the subdomain, which holds positions with
+    lower <= x < upper along each axis (the last subdomain of an open space also holds its upper face).
 
     >>> whole = Particles([[0.1, 0.5], [0.4, 0.5], [0.6, 0.5], [0.9, 0.5]], box=1.0)
     >>> left, right = Partition.split(whole, bricks=(2, 1), border=0.15)
@@ -41,19 +41,19 @@ class Partition:
 
     @property
     def owned(self) -> Array:
-        """The indices, in the whole set, of the particles that belong to this brick."""
+        """The indices, in the whole set, of the particles that this subdomain owns."""
         return self.index[: self.owned_count]
 
     @property
     def borrowed(self) -> Array:
-        """The indices, in the whole set, of the particles copied from other bricks."""
+        """The indices, in the whole set, of the ghost particles, copied from other subdomains."""
         return self.index[self.owned_count :]
 
     @classmethod
     def split(cls, particles: Particles, bricks: Sequence[int], border: float) -> Iterator[Partition]:
-        """Cut particles into `bricks` parts along each axis, each with all particles nearer to it than `border`.
+        """Divide particles into `bricks` subdomains along each axis, each with all ghosts within `border` of it.
 
-        A periodic box lends across its faces. Bricks without particles of their own are left out.
+        Ghosts cross the faces of a periodic box. Subdomains without particles of their own are left out.
         """
         counts = _counts(bricks, particles.dimensions)
         if not (np.isfinite(border) and border >= 0):
@@ -89,14 +89,14 @@ def _edges(particles: Particles, axis: int, count: int) -> np.ndarray:
 
 
 def _brick_along(particles: Particles, axis: int, count: int) -> Array:
-    """The brick number of every particle along one axis."""
+    """The subdomain number of every particle along one axis."""
     xp = backend.namespace(particles.positions)
     inner = xp.asarray(_edges(particles, axis, count)[1:-1])
     return xp.searchsorted(inner, particles.positions[:, axis].astype(xp.float64), side="right")
 
 
 def _members(particles: Particles, home: list[Array], brick: tuple[int, ...], near: Array) -> tuple[Array, Array]:
-    """The indices of the particles that live in a brick, and of those that it borrows."""
+    """The indices of the particles that a subdomain owns, and of its ghosts."""
     xp = backend.namespace(near)
     inside = xp.ones(len(particles), bool)
     for axis, number in enumerate(brick):
@@ -105,7 +105,7 @@ def _members(particles: Particles, home: list[Array], brick: tuple[int, ...], ne
 
 
 def _near(particles: Particles, lower: tuple[float, ...], upper: tuple[float, ...], border: float) -> Array:
-    """Which particles are within `border` of a brick along every axis."""
+    """Which particles are within `border` of a subdomain along every axis."""
     near = backend.namespace(particles.positions).ones(len(particles), bool)
     for axis, (low, high) in enumerate(zip(lower, upper, strict=True)):
         near &= _distance_to(particles, axis, low, high) <= border
@@ -113,7 +113,7 @@ def _near(particles: Particles, lower: tuple[float, ...], upper: tuple[float, ..
 
 
 def _distance_to(particles: Particles, axis: int, low: float, high: float) -> Array:
-    """How far each particle is from the interval [low, high] along one axis, through a face of the box if nearer."""
+    """The distance of each particle from the interval [low, high] along one axis, through a face of the box if nearer."""
     xp = backend.namespace(particles.positions)
     x = particles.positions[:, axis].astype(xp.float64)
     distance = xp.maximum(xp.maximum(low - x, x - high), 0.0)

@@ -23,8 +23,8 @@ def nearest_image(difference: Array, box: tuple[float, ...] | None) -> Array:
 def squared_lengths(difference: Array, box: tuple[float, ...] | None) -> Array:
     """The squared lengths of differences (N, D) in float64, by nearest image, exactly as kernels/space.cuh computes them.
 
-    Squares are added axis by axis, because another order would round differently and could decide another way than the
-    kernels do. The differences are between positions in the box.
+    Squares are added axis by axis, because another order would round differently and could contradict the kernels.
+    The differences are between positions in the box.
 
     >>> import numpy as np
     >>> squared_lengths(np.array([[0.75, 0.25], [0.5, 0.0]]), (1.0, 1.0)).tolist()

@@ -1,9 +1,9 @@
-"""How an array of the caller becomes part of a value that stays as it was checked.
+"""Taking over arrays of the caller, so that checked values cannot change later.
 
-What was checked must stay true, so a writeable NumPy array is copied: a later write by the caller could otherwise put a NaN
-into particles that are known to be finite. A read-only array is taken without a copy, which is how 10^9 particles, or
-arrays that were just made here, are handed over. CuPy arrays have no such flag, and a second copy may not fit on the card:
-they are taken as they are, and must not be written to.
+A writeable NumPy array is copied: a later write by the caller could otherwise put a NaN into particles that were checked to
+be finite. A read-only array is taken without a copy; this is the way to hand over 10^9 particles, or arrays that were just
+created here. CuPy arrays have no such flag, and a second copy may not fit on the card: they are taken without a copy, and
+must not be written to.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def taken(array: Array) -> Array:
 
 
 def unmasked(what: str, given: Any, advice: str) -> Any:
-    """The array itself, or that of a NumPy masked array without masked entries; others are refused."""
+    """The array itself, or the data of a NumPy masked array; masked entries are refused."""
     if not isinstance(given, np.ma.MaskedArray):
         return given
     if count := int(np.ma.getmaskarray(given).sum()):
@@ -45,7 +45,7 @@ def unmasked(what: str, given: Any, advice: str) -> Any:
 
 
 def masked_parts(given: Any) -> tuple[Any, np.ndarray | None]:
-    """The values of a NumPy masked array and where they are masked; None where nothing is.
+    """The values of a NumPy masked array and its mask, or None if nothing is masked.
 
     >>> masked_parts(np.ma.masked_equal([1, 9], 9))[1].tolist()
     [False, True]

@@ -1,4 +1,4 @@
-"""How different two arrays are: errors, similarity, spectra and halos, and all of them in one report.
+"""Metrics of the difference between two data sets: errors, similarity, spectra and halos, and a report of all.
 
 The original comes first, the decoded second, everywhere.
 """

@@ -1,4 +1,4 @@
-"""`compare`: everything that is known about the difference of two fields, or two sets of particles, in one report."""
+"""`compare`: all metrics of the difference between two fields, or two sets of particles, in one report."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def compare(
 ) -> Report:
     """How different decoded data are from the original: two fields, two sets of particles, or two arrays of values.
 
-    With a `bound`, the report says whether any absolute error exceeds it: of values, or of coordinates. Particles that came
-    back in another order need it: `decoded[i]` is `original[order[i]]`. Halos are friends-of-friends groups of at least
-    `min_members`, at a linking length in mean spacings. `quick` leaves out all but errors, PSNR and SSIM.
+    With a `bound`, the report says whether any absolute error exceeds it: of values, or of coordinates. Particles decoded
+    in another order need `order`: `decoded[i]` is `original[order[i]]`. Halos are friends-of-friends groups of at least
+    `min_members`, at a linking length in mean spacings. `quick` computes only errors, PSNR and SSIM.
 
     >>> from workbench.data.synthetic import gaussian_field
     >>> wave = gaussian_field((32, 32), seed=1)
@@ -74,7 +74,7 @@ def compare(
         names = type(original).__name__, type(decoded).__name__
         raise WorkbenchError(f"both must be fields, or both particles; got {names[0]} and {names[1]}")
     if order is not None:
-        raise WorkbenchError("order must be None for fields, whose values have their places; got an order")
+        raise WorkbenchError("order must be None for fields, whose values are never reordered; got an order")
     pair = field_pair(original, decoded)
     if not quick:
         _require_host(pair[0].values)
@@ -106,9 +106,9 @@ def _compare_fields(draft: _Draft, original: Field, decoded: Field, bound: float
     if bound is not None and errors.invalid > 0:
         draft.checks.append(Check("changed NaN and infinities", 0, errors.nonfinite_changed))
     if not errors.count:
-        draft.notes.append("no figure of structure: the original has no valid value")
+        draft.notes.append("no structural figures: the original has no valid value")
     elif not math.isfinite(errors.max_error):
-        draft.notes.append("no figure of structure: some errors are infinite")
+        draft.notes.append("no structural figures: some errors are infinite")
     else:
         _add_ssim(draft, original, decoded, errors)
         if not quick:
@@ -151,7 +151,7 @@ def _add_structure(draft: _Draft, original: Field, decoded: Field, errors: Error
 
 
 def _as_measured(original: Field, decoded: Field) -> Field:
-    """The decoded field without the values that the original does not have, so that spectra are of the same points."""
+    """The decoded field, masked where the original is invalid, so that both spectra use the same points."""
     valid = original.valid
     return decoded if bool(valid.all()) else Field(decoded.values, decoded.spacing, decoded.name, ~valid)
 

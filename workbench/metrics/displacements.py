@@ -1,7 +1,7 @@
 """How far particles moved: along each axis, and in space.
 
-In a periodic box a particle that left through one face and came back through the other has hardly moved: differences are
-those of the nearest images, axis by axis. Particles may have come back in another order; then the caller knows it.
+In a periodic box a particle that crosses a face has hardly moved: differences are taken to the nearest image, axis by axis.
+If the particles were decoded in another order, the caller must give it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from workbench.metrics.pairs import check_particles, checked_order, chunks
 
 @dataclass(frozen=True, slots=True)
 class Displacements:
-    """How far particles moved; those of two parts of one set add up to those of both.
+    """How far particles moved; the displacements of two parts of a set can be added.
 
     `coordinates` are the errors along the axes. PSNR and NRMSE are relative to the longest side of the box or, in an
     open space, of the smallest box around the original.
@@ -84,7 +84,7 @@ def moves(original: Particles, decoded: Particles, order: Any = None) -> Iterato
 
 
 def _longest(moved: Array, peak: float) -> float:
-    """The length of the longest row; in units of the largest entry, whose square might not be a number."""
+    """The length of the longest row; computed in units of the largest entry, whose square might overflow."""
     if not 0 < peak < math.inf:
         return peak
     xp = backend.namespace(moved)

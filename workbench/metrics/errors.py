@@ -1,9 +1,8 @@
-"""How far values moved, one by one: the largest, the typical and the relative error, and the PSNR.
+"""Pointwise errors of values: the maximum, the root mean square and the relative error, and the PSNR.
 
 Differences are taken in float64, because a difference of two float32 values rounded to float32 can lie on the other side
-of a bound; those of integers are taken exactly. The figures are kept as sums that can be added, so that parts of an array
-can be measured anywhere and in any order of arrival; and chunk by chunk, so that an array of any size needs a few
-megabytes beside it.
+of a bound; differences of integers are exact. The statistics are additive, so that parts of an array can be measured
+independently and in any order; and they are computed chunk by chunk, with a few megabytes for an array of any size.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ class Errors:
 
     @property
     def invalid_kept(self) -> bool:
-        """Whether NaN, infinities and masked values came back bit for bit."""
+        """Whether NaN, infinities and masked values are bit-identical."""
         return self.invalid_changed == 0
 
 
@@ -116,10 +115,9 @@ def psnr(peak: float, rms_error: float) -> float:
 
 
 def pointwise(original: Field | Array, decoded: Field | Array, bound: float | None = None) -> Errors:
-    """The errors of a field, value by value; `bound` is what `exceeding` counts against.
+    """The errors of a field, value by value; `exceeding` counts the errors above `bound`.
 
-    Only what the original's mask leaves is measured. A value of zero that did not stay zero has an infinite relative
-    error.
+    Masked values of the original are not measured. A zero that was changed has an infinite relative error.
 
     >>> pointwise([1.0, 2.0, float("nan")], [1.0, 2.5, float("nan")], bound=0.25)
     Errors(count=2, lost=0, differing=1, exceeding=1, invalid=1, invalid_changed=0, nonfinite_changed=0, total=0.5,
@@ -168,7 +166,7 @@ def _alike(original: Array, decoded: Array) -> bool:
 
 
 def summary(reference: Array, error: Array, bound: float | None = None) -> Errors:
-    """The errors of valid values that are known already: float64 arrays of one shape, original values and differences.
+    """The statistics of known errors of valid values: float64 arrays of one shape, original values and differences.
 
     >>> summary(np.array([1.0, 4.0]), np.array([0.0, -0.5])).mean_error
     -0.25
@@ -197,7 +195,7 @@ def summary(reference: Array, error: Array, bound: float | None = None) -> Error
 
 
 def _lost(count: int, valid: Array, bound: float | None) -> Errors:
-    """Values that did not come back at all. `valid` are all valid ones: what was lost belongs to the range, too."""
+    """The statistics of lost values. `valid` are all valid values of the original: the range includes the lost ones."""
     if not count:
         return Errors()
     return Errors(

@@ -1,7 +1,7 @@
-"""What became of the halos: how many there are of each size, and whether each is still made of the same particles.
+"""Comparison of halos: their number by size, and whether each still has exactly the same particles.
 
-Both sets are searched with one linking length, the original's. Halos are compared by their members, which the order of
-the particles tells; where halos are is only asked of those that were found again.
+Both sets are searched with one linking length, the original's. Halos are matched by their members, which the order of the
+particles identifies; positions of halos are compared only for matched ones.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ def mass_function(original: Groups, decoded: Groups, min_members: int = 20) -> M
 
 @dataclass(frozen=True, eq=False)
 class HaloMatch:
-    """The halos of the original, the largest first, beside the groups of the decoded particles that they live on in.
+    """The halos of the original, the largest first, and their counterparts among the groups of the decoded particles.
 
-    Each is followed into the group that holds most of its members (`found`, its label): `shared` of its `members`. It is
-    `matched` when that group is a halo, too, most of whose members from halos come from this one; `identical` when
-    both have exactly the same members; `broken` when not all members are together; `merged` when another halo is
-    followed into the same group. `shifts` are the distances between the centres before and after.
+    The counterpart of a halo is the group with most of its members (label `found`), `shared` of its `members`. A halo is
+    `matched` if its counterpart is a halo, too, and this halo contributes the most members of all original halos to it;
+    `identical` if both have exactly the same members; `broken` if not all members are together; `merged` if another halo
+    has the same counterpart. `shifts` are the distances between the centres before and after.
 
     `decoded_halos` is how many halos there are in the decoded particles, and `kept` whether all groups of any size are
     made of the same particles as before.
@@ -109,9 +109,9 @@ def match_halos(
     min_members: int = 20,
     order: Any = None,
 ) -> HaloMatch:
-    """Find the halos of both sets by friends of friends, and follow each from the original into the decoded.
+    """Find the halos of both sets by friends of friends, and match each original halo to a decoded group.
 
-    `decoded[i]` is `original[order[i]]` when an order is given. A linking length in spacings is in those of the original.
+    `decoded[i]` is `original[order[i]]` when an order is given. Linking lengths in spacings are in those of the original.
 
     >>> before = Particles([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [9.0, 9.0]])
     >>> after = Particles([[0.0, 0.0], [1.0, 0.0], [2.0, 1.0], [9.0, 9.0]])
@@ -166,7 +166,7 @@ def _best(owner: np.ndarray, other: np.ndarray, shared: np.ndarray) -> np.ndarra
 
 
 def _shifts(halos: Catalogue, found: np.ndarray, decoded: Particles, after: Groups, sizes: np.ndarray) -> np.ndarray:
-    """How far each halo's centre is from that of the group it was followed into, by nearest image."""
+    """The distance of each halo's centre from that of its counterpart, by nearest image."""
     if not len(halos):
         return np.empty(0)
     there = catalogue(decoded, after, int(sizes.min()))

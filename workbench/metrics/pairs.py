@@ -1,7 +1,7 @@
-"""What every comparison starts from: two things of one kind, and a way through them that needs little memory.
+"""The input of every comparison: two compatible data sets, and chunks or tiles of them that need little memory.
 
-All metrics take the original first and the decoded second. What does not fit together is refused here, once, with a
-sentence; the metrics themselves do not check again.
+All metrics take the original first and the decoded second. Incompatible data are refused here, once; the metrics
+themselves do not check again.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ def field_pair(original: Field | Array, decoded: Field | Array) -> tuple[Field, 
     """
     first, second = (Field.of(given) for given in (original, decoded))
     if first.shape != second.shape:
-        raise WorkbenchError(f"both fields must have one shape; got {first.shape} and {second.shape}")
+        raise WorkbenchError(f"both fields must have the same shape; got {first.shape} and {second.shape}")
     backend.namespace(first.values, second.values)
     if not isinstance(decoded, Field):
         return first, Field(second.values, first.spacing, mask=second.mask)
     if not isinstance(original, Field):
         return Field(first.values, second.spacing, mask=first.mask), second
     if first.spacing != second.spacing:
-        raise WorkbenchError(f"both fields must have one spacing; got {first.spacing} and {second.spacing}")
+        raise WorkbenchError(f"both fields must have the same spacing; got {first.spacing} and {second.spacing}")
     return first, second
 
 
 def reshaped(field: Field, shape: tuple[int, ...] = (-1,)) -> Field:
-    """The same values and mask in another shape: in a row, when none is given.
+    """The same values and mask in another shape, one-dimensional by default.
 
     >>> reshaped(Field(np.zeros((2, 3)))).shape
     (6,)
@@ -49,17 +49,17 @@ def reshaped(field: Field, shape: tuple[int, ...] = (-1,)) -> Field:
 
 
 def check_particles(original: Particles, decoded: Particles) -> None:
-    """Refuse two sets of particles that cannot be one another's copies."""
+    """Refuse two sets of particles that differ in number, dimensions or box."""
     shapes = original.positions.shape, decoded.positions.shape
     if shapes[0] != shapes[1]:
-        raise WorkbenchError(f"both sets must hold equally many particles; got shapes {shapes[0]} and {shapes[1]}")
+        raise WorkbenchError(f"both sets must have the same number of particles; got shapes {shapes[0]} and {shapes[1]}")
     if original.box != decoded.box:
-        raise WorkbenchError(f"both sets must lie in one box; got {original.box} and {decoded.box}")
+        raise WorkbenchError(f"both sets must have the same box; got {original.box} and {decoded.box}")
     backend.namespace(original.positions, decoded.positions)
 
 
 def checked_order(order: Any, particles: Particles) -> Array | None:
-    """The permutation after which particles came back, or None when they kept their places.
+    """The permutation of the decoded particles, checked, or None when they kept their order.
 
     >>> checked_order([1, 0], Particles([[0.0, 0.0], [1.0, 1.0]])).tolist()
     [1, 0]
@@ -74,7 +74,7 @@ def checked_order(order: Any, particles: Particles) -> Array | None:
         raise WorkbenchError(f"order must be {count:,} indices; got {indices.dtype} of shape {indices.shape}")
     within = bool((indices >= 0).all()) and bool((indices < count).all())
     if not within or int(xp.bincount(indices.astype(xp.int64), minlength=count).max()) > 1:
-        raise WorkbenchError(f"order must name each of 0 to {count - 1:,} once; got other indices, or some twice")
+        raise WorkbenchError(f"order must contain each of 0 to {count - 1:,} once; got other or repeated indices")
     return indices
 
 
@@ -92,7 +92,7 @@ def chunks(values: Array) -> Iterator[slice]:
 
 
 def tiles(shape: Sequence[int], reach: int) -> Iterator[tuple[tuple[slice, ...], tuple[int, ...]]]:
-    """Tiles that together cover a grid: where each lies with `reach` points ahead of it, and how many points are its own.
+    """Tiles that cover a grid: the slices of each, extended by `reach` points, and its own number of points.
 
     >>> list(tiles((300_000,), reach=2))
     [((slice(0, 262146, None),), (262144,)), ((slice(262144, 300000, None),), (37856,))]

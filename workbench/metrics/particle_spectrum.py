@@ -1,12 +1,12 @@
-"""The power spectrum of particles: of their number density, by way of a mesh.
+"""The power spectrum of the number density of particles, computed on a mesh.
 
-Particles are handed to the mesh as clouds in cells by the kernel that the synthetic universe uses (`kernels/mesh.cu`). A
-cloud blurs, and the blur is divided out of the power again. What is left of the mesh are images of waves beyond its
-Nyquist wave number, which are small up to half of it. A particle's place in its cell counts to 1 in 2^15: smaller moves
-are not seen.
+Particles are assigned to the mesh by cloud-in-cell (CIC) deposit, with the kernel of the synthetic universe
+(`kernels/mesh.cu`), and the power is divided by the squared CIC window. The remaining effect of the mesh is aliasing from
+beyond its Nyquist wave number, which is small up to half of it. Positions within a cell are resolved to 1 in 2^15; smaller
+moves have no effect.
 
-Even particles at random have power, the shot noise: volume / N, blurred and imaged as the mesh does it (Jing 2005, ApJ
-620, 559, equation 20), so that it can be told from the signal exactly.
+Particles at random positions have a power of volume / N, the shot noise. It is computed with the window and aliasing of
+the mesh (Jing 2005, ApJ 620, 559, equation 20), so that it can be separated exactly from the signal.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ CELLS_PER_SPACING = 2
 MOST_CELLS = {2: 2048, 3: 256}      # along an axis, unless told otherwise: 128 MB for a mesh of 256^3
 _WEIGHT_BITS = 15                   # per axis, as in kernels/mesh.cu
 _ROOM = 2**18 - 1                   # particles that one cell of a 3-D mesh can hold there
-_CHUNK = 2**16                      # particles that are handed over at a time
+_CHUNK = 2**16                      # particles per call of the kernel
 
 
 def particle_spectrum(particles: Particles, cells: int | None = None, within: Particles | None = None) -> Spectrum:
     """The power spectrum of the number density contrast; its unit is that of a volume.
 
     `cells` is the number of mesh cells along each axis; when not given, the power of two from 2 per mean spacing on, up
-    to 256 (2,048 in two dimensions). In an open space the smallest box around the particles is taken for periodic; that
-    of `within` when given, so that decoded particles can be seen in the box of the original.
+    to 256 (2,048 in two dimensions). In an open space the bounding box of the particles is treated as periodic, or that of
+    `within` when given, so that decoded particles can use the box of the original.
 
     >>> random = Particles(np.random.default_rng(0).random((4096, 3)), box=1.0)
     >>> spectrum = particle_spectrum(random)
@@ -71,10 +71,10 @@ def default_cells(count: int, dimensions: int) -> int:
 
 
 def _deposit(particles: Particles, cells: int, origin: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The number of particles in each cell, as clouds.
+    """The number of particles in each cell, by CIC deposit.
 
-    A cell of the kernel's mesh is an integer with limited room. It is looked at again before it could be full, and
-    emptied when it is more than half full.
+    A cell of the kernel's mesh is an integer of limited range. The mesh is checked before a cell could overflow, and added
+    to a mesh of floats when a cell is more than half full.
     """
     positions = particles.positions
     unit = 2.0 ** -(_WEIGHT_BITS * particles.dimensions)
@@ -96,7 +96,7 @@ def _deposit(particles: Particles, cells: int, origin: np.ndarray, lengths: np.n
 
 
 def _on_mesh(positions: np.ndarray, cells: int, origin: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Positions in units of mesh cells, in [0, cells): what rounding left outside is on a face, and both faces are one."""
+    """Positions in units of mesh cells, in [0, cells): those that rounding puts outside lie on a face, which is face 0."""
     places = (positions - origin) * (cells / lengths)
     places -= cells * np.floor(places / cells)
     places[(places < 0) | (places >= cells)] = 0
@@ -104,7 +104,7 @@ def _on_mesh(positions: np.ndarray, cells: int, origin: np.ndarray, lengths: np.
 
 
 def _cloud(cells: int, lengths: Sequence[float]) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Per axis, what undoes a cloud's blur in the power of each wave, and the shot noise of one particle after that."""
+    """Per axis, the inverse of the squared CIC window for each wave, and the shot noise of one particle after that."""
     waves = wave_numbers([cells] * len(lengths), lengths)
     phases = [k * length / (2 * cells) for k, length in zip(waves, lengths, strict=True)]
     gain = [np.sinc(phase / np.pi) ** -4 for phase in phases]

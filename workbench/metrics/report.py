@@ -1,7 +1,7 @@
 """The result of a comparison, for people and for programs: named figures, curves, and checks against a bound.
 
-The names are stable: scripts and archives rely on them. What each figure means is said here, once, and shown wherever a
-report is.
+The names are stable: scripts and archives rely on them. The meaning of each figure is defined here, once, and shown with
+every report.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Figure = float | int | bool
 MEANINGS: Mapping[str, str] = MappingProxyType({
     "values": "finite, unmasked values of the original",
     "particles": "particles",
-    "numbers": "numbers that were decoded, ids and all",
+    "numbers": "numbers that were decoded, including ids",
     "chunks": "chunks that were decoded and checked against their checksums",
-    "lost": "of these, came back as NaN, infinite or masked",
+    "lost": "of these, decoded as NaN, infinite or masked",
     "invalid": "NaN, infinite or masked in the original; not measured",
-    "invalid_kept": "whether these came back bit for bit",
+    "invalid_kept": "whether these are bit-identical",
     "differing": "values that are not exactly equal",
     "exceeding": "values whose error exceeds the bound",
     "max_error": "largest |decoded - original|, in the unit of the data",
@@ -34,7 +34,7 @@ MEANINGS: Mapping[str, str] = MappingProxyType({
     "mean_error": "mean of decoded - original (the bias), in the unit of the data",
     "max_relative_error": "largest |decoded - original| / |original|",
     "value_range": "largest less smallest value of the original",
-    "max_distance": "farthest that a particle moved, in the unit of the positions",
+    "max_distance": "largest distance that a particle moved, in the unit of the positions",
     "rms_distance": "root mean square distance that particles moved",
     "psnr": "peak signal-to-noise ratio in dB; peak: range of the values, longest side of the box",
     "nrmse": "rms error / peak",
@@ -50,10 +50,10 @@ MEANINGS: Mapping[str, str] = MappingProxyType({
     "halos_matched": "halos found again, one to one",
     "halos_identical": "halos with exactly the same members",
     "halos_broken": "halos that lost members",
-    "halos_merged": "halos that went into one group with another",
+    "halos_merged": "halos merged into one group with another",
     "halos_new": "decoded halos that match none of the original",
     "halo_recall": "mean share of a halo's members that stayed together",
-    "halo_shift_max": "farthest that the centre of a matched halo moved, in the unit of the positions",
+    "halo_shift_max": "largest shift of the centre of a matched halo, in the unit of the positions",
     "halo_shift_rms": "root mean square shift of the centres of matched halos",
     "mass_function_worst": "largest |n'/n - 1| of the number of halos in a bin of size",
 })
@@ -61,7 +61,7 @@ MEANINGS: Mapping[str, str] = MappingProxyType({
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was promised: the value of a figure must not exceed the limit."""
+    """One check of a guarantee: the value of a figure must not exceed the limit."""
 
     name: str
     limit: float
@@ -101,17 +101,17 @@ class Report:
         object.__setattr__(self, "curves", MappingProxyType(dict(self.curves)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The read-only views do not pickle, what they show does.
+        # Read-only views cannot be pickled, the dictionaries behind them can.
         return Report, (self.subject, dict(self.figures), dict(self.curves), self.checks, self.notes)
 
     @property
     def passed(self) -> bool | None:
-        """Whether every check holds; None when nothing was to be checked."""
+        """Whether every check holds; None without checks."""
         return all(check.ok for check in self.checks) if self.checks else None
 
     def __getitem__(self, name: str) -> Figure:
         if name not in self.figures:
-            raise WorkbenchError(f"this report must have the figure that is asked for; got {name!r}, it has: {self._names}")
+            raise WorkbenchError(f"expected a figure of this report; got {name!r}: it has {self._names}")
         return self.figures[name]
 
     def __getattr__(self, name: str) -> Figure:
@@ -156,7 +156,7 @@ class Report:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as what JSON knows: numbers that are NaN or infinite become None."""
+        """Everything in JSON types: numbers that are NaN or infinite become None."""
         return {
             "subject": self.subject,
             "passed": self.passed,

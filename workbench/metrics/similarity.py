@@ -2,7 +2,7 @@
 
 The definition is that of Wang et al. (2004) with equal weights inside a window, variances of samples, and no windows
 across the border: the figures are those of scikit-image's defaults. Sums over windows add a few neighbours along one axis
-after the other. Running totals would be faster for large windows, but one enormous value would spoil everything behind it.
+after the other. Running totals would be faster for large windows, but one enormous value would spoil all later sums.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def ssim(
 ) -> float | None:
     """The mean structural similarity over all windows of `window` points along each axis: 1 when nothing changed.
 
-    Of two- and three-dimensional fields; axes of one point do not count, of four axes the first is averaged over, and of
-    one axis (a line is no picture) there is None. Windows with invalid values are left out; NaN when none is left, or
-    when the original is constant. `errors` are those of `pointwise`, if they are known already.
+    Defined for two- and three-dimensional fields: axes of one point are ignored, four axes are averaged over the first, and
+    one axis gives None. Windows with invalid values are left out; NaN when none is left, or when the original is constant.
+    `errors` are those of `pointwise`, if they are known already.
 
     >>> picture = np.add.outer(np.arange(16.0), np.arange(16.0))
     >>> ssim(picture, picture), round(ssim(picture, picture + 10), 3)
@@ -85,7 +85,7 @@ def _of_tile(x: Array, y: Array, window: int, errors: Errors) -> Array:
     mean_squares = (mean_x + middle) ** 2 + (mean_y + middle) ** 2
     luminance = 1 - (mean_x - mean_y) ** 2 / (mean_squares + _LUMINANCE)
     similarity = luminance * (2 * covariance + _CONTRAST) / (variances + _CONTRAST)
-    return backend.namespace(x).clip(similarity, -1.0, 1.0)   # rounding reaches beyond among absurdly large values only
+    return backend.namespace(x).clip(similarity, -1.0, 1.0)   # rounding exceeds this only for absurdly large values
 
 
 def _window_sums(values: Array, window: int) -> Array:

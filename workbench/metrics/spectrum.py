@@ -28,9 +28,9 @@ PerAxis = Sequence[np.ndarray]   # a factor for each wave number along each axis
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """The power of each shell: the mean wave number `k` of its waves, their mean `power`, and how many `modes` they are.
+    """The power of each shell: the mean wave number `k` of its waves, their mean `power`, and their number, `modes`.
 
-    `shot_noise` is the part of the power that any particles have which are as many but thrown at random; None for fields.
+    `shot_noise` is the power of equally many particles at random positions; None for fields.
     `nyquist` is the largest wave number that the grid resolves along every axis.
     """
 
@@ -67,10 +67,10 @@ def worst_deviation(original: Spectrum, decoded: Spectrum, k_max: float = math.i
 
 
 def field_spectrum(field: Field | Array) -> Spectrum:
-    """The power spectrum of a field on a periodic grid; of four axes, the mean over the first.
+    """The power spectrum of a field on a periodic grid; for four axes, the mean over the first.
 
-    Invalid values (NaN, infinite or masked) count as the mean of the others. Of float64 values whose waves differ by
-    more than 28 orders of magnitude in power, the weakest are rounding errors of the transform.
+    Invalid values (NaN, infinite or masked) count as the mean of the others. Waves more than 28
+    orders of magnitude weaker in power than the strongest are rounding errors of the float64 transform.
 
     >>> field_spectrum(np.cos(2 * np.pi * 3 * np.arange(32) / 32)).power.round(3).tolist()[:4]
     [0.0, 0.0, 8.0, 0.0]
@@ -118,7 +118,7 @@ def shell_averages(
     scale = math.prod(lengths) / contrast.size**2
     fundamental, nyquist = _limits(contrast.shape, lengths)
     shells = math.floor(nyquist / fundamental * (1 + 1e-9))
-    sums = np.zeros((4, shells + 2))   # of waves, k, power, noise; shell 0 is the mean, the last one what lies beyond
+    sums = np.zeros((4, shells + 2))   # of waves, k, power, noise; shell 0 is the mean, the last one everything beyond
     for part, k, count in _layers(shape, sides):
         shell = np.minimum(np.rint(k / fundamental), shells + 1).astype(np.int64).ravel()
         power = scale * (waves[part].real ** 2 + waves[part].imag ** 2) * _product(gain, part)
@@ -147,12 +147,12 @@ def _transform(values: np.ndarray) -> np.ndarray:
 
 
 def _three_axes(given: Sequence[Any], filler: Any) -> tuple[Any, ...]:
-    """One entry for each of three axes: a line or a plane is a grid of three axes, too, with the last one kept last."""
+    """One entry for each of three axes: a line or a plane becomes a grid of three axes, the last one kept last."""
     return (*given[:-1], *[filler] * (3 - len(given)), given[-1])
 
 
 def _limits(shape: Sequence[int], lengths: Sequence[float]) -> tuple[float, float]:
-    """The wave number of the longest side, and the Nyquist wave number of the coarsest axis; lone points have no waves."""
+    """The wave number of the longest side, and the Nyquist wave number of the coarsest axis; single points have none."""
     axes = [(points, length) for points, length in zip(shape, lengths, strict=True) if points > 1]
     if not axes:
         raise WorkbenchError(f"a power spectrum needs at least 2 points along an axis; got shape {tuple(shape)}")
@@ -160,7 +160,7 @@ def _limits(shape: Sequence[int], lengths: Sequence[float]) -> tuple[float, floa
 
 
 def _layers(shape: Sequence[int], lengths: Sequence[float]) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Layers of the transform of a real array: the wave number of each coefficient, and how many waves it stands for."""
+    """Layers of the transform of a real array: the wave number of each coefficient, and the waves that it represents."""
     last = shape[-1] // 2 + 1
     count = np.full(last, 2.0)   # a wave and its mirror image, of which a real transform keeps one
     count[0] = 1

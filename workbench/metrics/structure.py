@@ -1,7 +1,7 @@
-"""What errors look like: how they are distributed, and whether neighbours err together.
+"""The structure of errors: their distribution, and the correlation between neighbours.
 
-Errors that are spread evenly within a bound and know nothing of each other do the least harm to what is computed from
-the data. A biased or correlated error of the same size does not average out.
+Uniform, uncorrelated errors within a bound do the least harm to quantities computed from the data. Biased or correlated
+errors of the same size do not average out.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _errors(original: Any, decoded: Any, order: Any) -> Iterator[Array]:
 def error_autocorrelation(
     original: Field | Array, decoded: Field | Array, lags: int = 10, errors: Errors | None = None
 ) -> np.ndarray:
-    """How much errors resemble those of points 1, 2, ... `lags` further along each axis: rows are axes, columns lags.
+    """The autocorrelation of errors at lags 1, 2, ... `lags` along each axis: rows are axes, columns lags.
 
     For each lag the mean of (e - m)(e' - m) over all valid pairs, over the variance of all errors e with mean m: 1 for
     equal errors, 0 for unrelated ones. NaN where no pair is that far apart; all 0 when all errors are equal.
@@ -100,7 +100,7 @@ def error_autocorrelation(
 
 
 def require_all_back(errors: Errors) -> None:
-    """Refuse decoded values that are not numbers where the original's are: errors of infinity have no structure."""
+    """Refuse non-finite or masked decoded values where the original's are valid: infinite errors have no structure."""
     if errors.lost or not math.isfinite(errors.max_error):
         raise WorkbenchError(
             f"decoded values must be finite, and not masked, wherever the original ones are; {errors.lost:,} are not, "
@@ -109,7 +109,7 @@ def require_all_back(errors: Errors) -> None:
 
 
 def _centred(pair: tuple[Field, Field], place: Any, mean: float, peak: float) -> tuple[np.ndarray, np.ndarray | None]:
-    """The errors of a tile from their mean, in units of the largest, 0 where invalid; and where they are valid, or None."""
+    """The errors of a tile less their mean, in units of the largest, 0 if invalid; and the mask of valid ones, or None."""
     if not peak > 0:
         return np.zeros(pair[0].values[place].shape), None
     valid = valid_in(pair[0], place)
@@ -133,7 +133,7 @@ def _product(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _pairs_of(own: tuple[int, ...], wide: tuple[int, ...], axis: int, lag: int) -> tuple[tuple[slice, ...], ...]:
-    """Where the pairs lie whose first point is a tile's own, and whose second one is `lag` further along an axis."""
+    """The slices of both points of all pairs at a `lag` along an axis whose first point is a tile's own."""
     count = max(0, min(own[axis], wide[axis] - lag))
     within = [slice(points) for points in own]
     ends = []

@@ -1,8 +1,8 @@
-"""The moves of particles as bytes beside a chunk, and the decoded positions with the moves made.
+"""Coding the moves of particles as bytes beside a chunk, and applying them to decoded positions.
 
-Which particles moved costs more than where to: it is coded particle by particle, each with a context that the decoder sees
-in the decoded positions. Where someone beside it in the file is just about a linking length away, a move is far more
-likely than elsewhere, and it will nearly always go towards that one, or away: so moves are named by where that one is.
+The set of moved particles costs more bits than their moves: it is coded particle by particle, each with a context that the
+decoder computes from the decoded positions. If a neighbour in the file is about a linking length away, a move is far more
+likely, and nearly always towards this neighbour or away from it. So moves are coded relative to its direction.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from workbench.clusters.keep.moves import PARTS, alphabet
 from workbench.codecs.symbols import decode_symbols, encode_symbols
 from workbench.errors import WorkbenchError
 
-# What tells how likely a move is: how far, in bounds, the distance to someone beside it is from a linking length; and how
-# near, in linking lengths, the nearest one is. Steps of both; kernels/edits.cu makes one number of them.
+# The limits of the bins of a context: the difference, in bounds, between the distance to a neighbour in the file and a
+# linking length; and the distance, in linking lengths, to the nearest one. kernels/edits.cu combines both to one number.
 _MISSES = (0.5, 1.0, 1.75, 2.5, 3.5)
 _SHARES = (0.5, 0.8, 0.95, 1.2, 2.0)
 CONTEXTS = (len(_MISSES) + 1) * (len(_SHARES) + 1)
 
-COMMON = 24   # the ranks that are symbols of their own; above, the symbol says how many bits follow
+COMMON = 24   # the ranks with a symbol of their own; above, the symbol gives the number of extra bits (an Elias gamma code)
 MOST_LENGTHS = 64
 
 _HEADER = struct.Struct("<BBBBd")   # version, dimensions, linking lengths, whether there is a box; and the step
 _VERSION = 1
-_MOST = 1e300   # of a step, a length or a box; kernels/edits.cu takes this distance for that to nobody
+_MOST = 1e300   # of a step, a length or a box; in kernels/edits.cu this distance means that there is no neighbour
 
 
 @dataclass(frozen=True, eq=False)
 class Surmise:
-    """What can be told from decoded positions about the moves of their particles, before any is known.
+    """Side information about moves, predicted from the decoded positions alone.
 
-    `context` (uint8, less than CONTEXTS) is how likely each particle is to have been moved, and `forward` where to:
-    kernels/edits.cu says what the numbers mean.
+    `context` (uint8, less than CONTEXTS) is the class of each particle by its probability of a move, and `forward` the
+    predicted direction: kernels/edits.cu defines the numbers.
     """
 
     context: Array
@@ -52,7 +52,7 @@ class Surmise:
         box: tuple[float, ...] | None,
         chunk: int | None = None,
     ) -> Surmise:
-        """What the particles beside each one in the same chunk of the file give away."""
+        """The prediction for each particle from its neighbours in the same chunk of the file."""
         xp = backend.namespace(decoded)
         context, forward = xp.empty(len(decoded), xp.uint8), xp.empty(len(decoded), xp.uint8)
         tables = [xp.asarray(np.array(numbers, np.float64)) for numbers in (lengths, _MISSES, np.square(_SHARES))]
@@ -63,7 +63,7 @@ class Surmise:
         return cls(context, forward)
 
     def part(self, rows: slice) -> Surmise:
-        """That of some chunks."""
+        """The side information of some chunks."""
         return Surmise(self.context[rows], self.forward[rows])
 
 
@@ -71,7 +71,7 @@ class Surmise:
 class Edits:
     """Some particles of a chunk (rising, int32) and the rank of the move of each (uint16, from 1).
 
-    `lengths` are the linking lengths that the moves are about; `box` is that of the particles.
+    `lengths` are the linking lengths of the kept groups; `box` is that of the particles.
     """
 
     index: np.ndarray
@@ -81,11 +81,11 @@ class Edits:
     box: tuple[float, ...] | None
 
     def surmise(self, decoded: Array) -> Surmise:
-        """What a decoder can tell about these edits beforehand."""
+        """The side information that the decoder computes, too."""
         return Surmise.of(decoded, PARTS * self.step, self.lengths, self.box)
 
     def to_bytes(self, decoded: Array, surmise: Surmise | None = None) -> bytes:
-        """The edits as bytes, to be read beside these decoded positions; nothing for none."""
+        """The edits as bytes, coded relative to these decoded positions; empty without edits."""
         if not len(self.index):
             return b""
         context = backend.to_host((surmise or self.surmise(decoded)).context)
@@ -100,7 +100,7 @@ class Edits:
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview, decoded: Array) -> tuple[Edits, Surmise]:
-        """What `to_bytes` wrote beside these decoded positions, and what could be told of it before."""
+        """The edits that `to_bytes` wrote for these decoded positions, and their side information."""
         edits, body = _without_moves(memoryview(data), decoded)
         surmise = edits.surmise(decoded)
         moved, used = decode_symbols(body, backend.to_host(surmise.context), CONTEXTS)
@@ -121,7 +121,7 @@ class Edits:
 
 
 def apply_edits(decoded: Array, data: bytes | memoryview) -> Array:
-    """The decoded positions of a chunk, moved as these bytes say: a new array unless there is nothing to move."""
+    """The decoded positions of a chunk with the moves in these bytes: a new array unless there are none."""
     if not len(data):
         return decoded
     edits, surmise = Edits.from_bytes(data, decoded)
@@ -129,7 +129,7 @@ def apply_edits(decoded: Array, data: bytes | memoryview) -> Array:
 
 
 def _without_moves(view: memoryview, decoded: Array) -> tuple[Edits, memoryview]:
-    """What the header says, and what follows it."""
+    """The content of the header, and the bytes after it."""
     if len(view) < _HEADER.size:
         raise WorkbenchError(f"the edits of a chunk have a header of {_HEADER.size} bytes; got {len(view)}")
     version, dimensions, count, boxed, step = _HEADER.unpack_from(view)
@@ -139,16 +139,16 @@ def _without_moves(view: memoryview, decoded: Array) -> tuple[Edits, memoryview]
     if version != _VERSION or dimensions != decoded.shape[1] or not 1 <= count <= MOST_LENGTHS:
         raise WorkbenchError(f"the edits of a chunk must be of version {_VERSION}, for its number of dimensions: damaged?")
     if boxed > 1 or end > len(view):
-        raise WorkbenchError("the edits of a chunk are shorter than they say: they are damaged")
+        raise WorkbenchError("the edits of a chunk are shorter than their header says: they are damaged")
     numbers = np.frombuffer(view[_HEADER.size : end], "<f8").tolist()
     if not all(0 < number < _MOST for number in (step, *numbers)):   # nor are NaN and infinity
-        raise WorkbenchError("the edits of a chunk have an impossible step, length or box: they are damaged")
+        raise WorkbenchError("the edits of a chunk have an invalid step, length or box: they are damaged")
     box = tuple(numbers[count:]) if boxed else None
     return Edits(np.empty(0, np.int32), np.empty(0, np.uint16), step, tuple(numbers[:count]), box), view[end:]
 
 
 def _symbols(rank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A symbol for each rank, and the bits that the symbols of uncommon ranks leave open."""
+    """A symbol for each rank, and the extra bits of uncommon ranks."""
     above = np.maximum(rank.astype(np.int64) - COMMON, 1)
     count = np.frexp(above)[1] - 1   # bits below the leading one
     symbol = np.where(rank > COMMON, COMMON + count, rank.astype(np.int64) - 1).astype(np.uint8)
@@ -158,10 +158,10 @@ def _symbols(rank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _ranks(symbol: np.ndarray, data: memoryview, most: int) -> np.ndarray:
-    """The ranks of these symbols, with the bits that they leave open."""
+    """The ranks of these symbols and their extra bits."""
     count = np.where(symbol >= COMMON, symbol.astype(np.int64) - COMMON, 0)
     if count.max(initial=0) > 16 or len(data) != -(-int(count.sum()) // 8):
-        raise WorkbenchError("the edits of a chunk name moves that do not exist: they are damaged")
+        raise WorkbenchError("the edits of a chunk contain moves that do not exist: they are damaged")
     bits = np.unpackbits(np.frombuffer(data, np.uint8), count=int(count.sum())).astype(np.int64)
     place = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
     above = (np.int64(1) << count) + np.bincount(
@@ -169,7 +169,7 @@ def _ranks(symbol: np.ndarray, data: memoryview, most: int) -> np.ndarray:
     ).astype(np.int64)
     rank = np.where(symbol >= COMMON, COMMON + above, symbol.astype(np.int64) + 1)
     if rank.max(initial=1) >= most:
-        raise WorkbenchError("the edits of a chunk name moves that do not exist: they are damaged")
+        raise WorkbenchError("the edits of a chunk contain moves that do not exist: they are damaged")
     return rank.astype(np.uint16)
 
 

@@ -1,7 +1,7 @@
-"""What has to change in decoded positions: pairs that must come apart, and pairs that must touch again.
+"""Constraints on decoded positions: pairs that must be linked (TOUCH), and pairs that must not be linked (APART).
 
-Of all links that an original group has lost, only as many are needed as join its parts: those that miss least, as in a
-minimal spanning tree. Pairs of several original groups that touch must come apart, all of them.
+The must-link constraints of a split group are the minimum spanning tree of its parts: of all links that it lost, those with
+the smallest violation. All linked pairs of different original groups are cannot-link constraints.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TOUCH, APART = 0, 1
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """Some particles (rising indices), and for each linking length which of them are there with their whole group."""
+    """Some particles (rising indices), and for each linking length the mask of those whose whole group is included."""
 
     index: Array
     whole: Array
@@ -35,7 +35,7 @@ class Region:
 
 @dataclass(frozen=True, eq=False)
 class Needs:
-    """Pairs (M, 2) of particles (int32), and their kinds: twice the number of a linking length, plus APART or TOUCH."""
+    """Constraints: pairs (M, 2) of particles (int32), and kinds: twice a linking length's number, plus APART or TOUCH."""
 
     pairs: Array
     kind: Array
@@ -45,29 +45,29 @@ class Needs:
 
     @classmethod
     def together(cls, parts: Sequence[Self]) -> Self:
-        """The needs of several linking lengths."""
+        """The constraints of several linking lengths."""
         xp = backend.namespace(*[part.kind for part in parts])
         pairs, kind = (xp.concatenate([getattr(part, name) for part in parts]) for name in ("pairs", "kind"))
         return cls(pairs, kind)
 
     def chosen(self, which: Array) -> Needs:
-        """Some of them."""
+        """Some of the constraints."""
         return Needs(self.pairs[which], self.kind[which])
 
     def ends(self, scene: Scene) -> Array:
-        """The particles that have needs (rising indices, int32)."""
+        """The particles in these constraints (rising indices, int32)."""
         flags = scene.xp.zeros(len(scene), bool)
         flags[self.pairs.ravel()] = True
         return scene.xp.flatnonzero(flags).astype(np.int32)
 
     def missed(self, scene: Scene) -> Array:
-        """Which of them are not met by where the particles are now."""
+        """Which constraints the current positions violate."""
         squared, (near, far) = self._squared_distances(scene), scene.thresholds
         number, apart = self.kind >> 1, (self.kind & 1).astype(bool)
         return scene.xp.where(apart, squared <= far[number], squared > near[number])
 
     def misses(self, scene: Scene) -> Array:
-        """By how much each of them is missed: nothing where it is met."""
+        """The violation of each constraint; zero where it is satisfied."""
         xp, distance = scene.xp, scene.xp.sqrt(self._squared_distances(scene))
         number, apart = self.kind >> 1, (self.kind & 1).astype(bool)
         near, far = map(xp.sqrt, scene.thresholds)
@@ -78,12 +78,12 @@ class Needs:
 
 
 def find_needs(scene: Scene, region: Region | None = None) -> Needs:
-    """What has to change now."""
+    """The constraints that the current positions violate."""
     return Needs.together([_needs_at(scene, number, region) for number in range(len(scene.lengths))])
 
 
 def groups_with_needs(scene: Scene, needs: Needs) -> list[Array]:
-    """For each linking length, and each label, whether the original group of this label has needs."""
+    """For each linking length, and each label, whether the original group of this label has constraints."""
     found = []
     for number, wanted in enumerate(scene.wanted):
         flags = scene.xp.zeros(len(scene), bool)
@@ -93,7 +93,7 @@ def groups_with_needs(scene: Scene, needs: Needs) -> list[Array]:
 
 
 def _needs_at(scene: Scene, number: int, region: Region | None) -> Needs:
-    """The needs at one linking length."""
+    """The constraints at one linking length."""
     xp, length = scene.xp, scene.lengths[number]
     wanted, group = scene.wanted[number], scene.group[number]
     if region is not None:
@@ -117,7 +117,7 @@ def _needs_at(scene: Scene, number: int, region: Region | None) -> Needs:
 
 
 def _lost_links(scene: Scene, number: int, region: Region | None, wanted: Groups, part: Array) -> Array:
-    """Pairs of friends of the original whose group has fallen into parts, and who are not in the same part."""
+    """Pairs of friends in the original, of groups that are split, that are in different parts."""
     xp = scene.xp
     torn = torn_labels(wanted, part)
     torn[(scene.group[number] if region is None else scene.group[number][region.index]) == UNASKED] = UNLABELLED
@@ -132,11 +132,11 @@ def _lost_links(scene: Scene, number: int, region: Region | None, wanted: Groups
 
 
 def _parts(scene: Scene, number: int, cells: SortedCells, group: Array, wanted: Groups) -> Parts:
-    """The parts of groups, and particles of several groups that are too close.
+    """The parts of groups, and pairs of particles of different groups that are too close.
 
-    Small groups may join each other, but not to as many members as count: then they must come apart like any others.
+    Small groups may merge as long as they stay below the minimum of members; otherwise they must be separated, too.
     """
-    most = MOST_BETWEEN_CELLS * 4 ** min(scene.attempts, 5)   # in a pile there are more, if a few do not lead anywhere
+    most = MOST_BETWEEN_CELLS * 4 ** min(scene.attempts, 5)   # overdense regions need more, if a few do not suffice
     near, far = scene.near(number), scene.far(number)
     if scene.promise.min_members > 1:
         parts = parts_of(cells, group, far, far, most)

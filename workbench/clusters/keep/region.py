@@ -1,4 +1,4 @@
-"""The part of space that a few moved particles concern: looking there again is as good as looking everywhere."""
+"""The part of space that a few moved particles affect: checking it again is equivalent to a global check."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ MOST = 2**20   # neighbours of a particle in its own group: all of them
 
 
 def region_around(scene: Scene, moved: Array) -> Region | None:
-    """The groups of particles that have moved since all were looked at, and everyone who can be near them now.
+    """The groups of particles that have moved since the last global check, and all particles that can be near them now.
 
-    None where that does not tell enough: small groups about which nothing is asked could grow together, unseen.
+    None if a local check is not enough: small groups without constraints could merge undetected.
     """
     if scene.promise.min_members > 1:
         return None
@@ -49,7 +49,7 @@ def region_around(scene: Scene, moved: Array) -> Region | None:
 
 
 def _farthest(scene: Scene, index: Array) -> float:
-    """How far any of these particles is from where it was decoded."""
+    """The largest distance of any of these particles from its decoded position."""
     if not len(index):
         return 0.0
     moved = scene.current[index].astype(np.float64) - scene.decoded[index]

@@ -1,8 +1,8 @@
 """Opening files: particles and fields from the formats in which scientists have them.
 
-A format is recognised by content, because names lie: `.nc` may be HDF5 inside, `snap_004.0` says nothing at all. What
-cannot be recognised, raw floats, must be described. Every reader keeps the type of the numbers on disk, puts what
-the header says into `metadata`, and refuses damaged input in one sentence.
+A format is recognised by content, because names mislead: `.nc` may contain HDF5, `snap_004.0` says nothing. Raw floats
+cannot be recognised and must be described. Every reader keeps the number type on disk, puts the header into `metadata`,
+and refuses damaged input with an error of one sentence.
 """
 
 from __future__ import annotations
@@ -21,20 +21,19 @@ __all__ = ["FORMATS", "Format", "left_out", "open_file", "register"]
 def open_file(path: str | os.PathLike[str], *, format: str | None = None, **options: Any) -> Any:
     """Read particles or a field from a file or folder of any supported format; this is `wb.open`.
 
-    What the file holds beside them is listed in `.metadata["left_out"]`.
+    Other contents of the file are listed in `.metadata["left_out"]`.
 
-    `format` overrules what the content seems to say. The other options depend on the format, and one that makes no
-    sense is refused:
+    `format` overrides recognition by content. The other options depend on the format; inapplicable options are refused:
 
     - `box`: for particles, None (an open space) or the lengths to use instead of the file's own
-    - `wrap`: True folds positions that lie outside the box into it; else all but rounding at its faces is refused
+    - `wrap`: True replaces positions outside the box by their periodic images; otherwise only rounding at faces is accepted
     - `particle_type`: in snapshots, 0 to 5; dark matter (1) unless told otherwise
     - `frame`: in trajectories, counted from 0
     - `name`: which of several arrays; the error lists them
     - `scaled`: apply scale factors in NetCDF, Zarr and HDF5; None does so for packed integers only
     - `shape`, `dtype`: of raw floats; `kind`: whether a bare array is "particles" or a "field"
     - `spacing`: of a field, the distance between grid points
-    - `codecs`, `most_bytes`, `isolate`: what an archive may make its reader do (`workbench.Archive.open`)
+    - `codecs`, `most_bytes`, `isolate`: limits for archives from other people (`workbench.Archive.open`)
 
     >>> import pathlib, tempfile
     >>> import numpy as np

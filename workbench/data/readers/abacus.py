@@ -2,8 +2,8 @@
 
 Positions and velocities come either as floats in the columns `pos` and `vel`, or packed into one 32-bit integer per
 axis, `rvint`: the upper 20 bits are a signed position in millionths of the box, the lower 12 an unsigned velocity from
--6000 km/s up in steps of 6000 / 2048. Positions are counted from the centre of the box and come back in [0, box); those of
-light cones are in an open space.
+-6000 km/s up in steps of 6000 / 2048. Positions are relative to the centre of the box and are returned in [0, box); those
+of light cones are in an open space.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def read(source: Source, *, box: FileBox = FROM_FILE, wrap: bool = False) -> Par
 
 
 def _is_light_cone(source: Source, header: dict[str, Any]) -> bool:
-    """A light cone lies around an observer, across copies of the box. Abacus says so in names of files and folders."""
+    """A light cone surrounds an observer, across copies of the box. Abacus marks it by names of files and folders."""
     names = [source.path.name, *(part.name for part in source.path.resolve().parents)]
     said = str(header.get("OutputType", "")).lower().replace(" ", "")
     return said == "lightcone" or names[0].startswith(("lc_", "LightCone")) or "halo_light_cones" in names
@@ -85,7 +85,7 @@ def unpack_rvint(packed: np.ndarray, length: float) -> tuple[np.ndarray, np.ndar
 def _box_length(source: Source, header: Any) -> float:
     length = plain(header.get("BoxSize")) if hasattr(header, "get") else None
     if not isinstance(length, int | float) or not 0 < length < float(np.finfo(np.float32).max):
-        raise WorkbenchError(f"{source.name} is ASDF, but not of Abacus: expected BoxSize in a header; got {length!r}")
+        raise WorkbenchError(f"{source.name} is ASDF, but not from Abacus: expected BoxSize in a header; got {length!r}")
     return float(length)
 
 
@@ -104,7 +104,7 @@ def _phase_space(source: Source, data: Any, length: float) -> tuple[np.ndarray, 
 
 @functools.cache
 def _blosc_extension() -> Any:
-    """What teaches the ASDF library the block compression `blsc`; made when used, because its base classes are optional."""
+    """The ASDF extension for the block compression `blsc`; created on use, because its base classes are optional."""
     extension: Any = library("asdf.extension", "Abacus files")
     Compressor, Extension = extension.Compressor, extension.Extension
 
@@ -122,7 +122,7 @@ def _blosc_extension() -> Any:
 
 
 def _decompress(stream: bytes, out: Any) -> int:
-    """A sequence of pieces, each with its compressed size in front as four big-endian bytes."""
+    """A sequence of pieces, each preceded by its compressed size as four big-endian bytes."""
     blosc = library("blosc", "compressed Abacus files")
     target, at, done = memoryview(out).cast("B"), 0, 0
     while at < len(stream):

@@ -1,9 +1,9 @@
 """AMBER trajectories: NetCDF files with coordinates, velocities and cells by frame.
 
-They are read by the NetCDF library itself. The usual trajectory libraries demand units that these files need not state
-(the tests have two that they refuse) and apply scale factors in their own way. Here, as for other floats in NetCDF,
-coordinates come as they are on disk; `scaled=True` applies the factors that the file gives to coordinates,
-velocities and cell, which then are float64.
+They are read by the NetCDF library itself. The usual trajectory libraries require units that these files need not state
+(the tests have two files that they refuse) and apply scale factors in their own way. Here, as for other floats in NetCDF,
+coordinates are returned as stored; `scaled=True` applies the scale factors of the file to coordinates, velocities and
+cell, which then are float64.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A bare array with no header to say what it is: particles or a field, by its shape unless the caller says."""
+"""A bare array without a header: particles or a field, by its shape unless the caller gives its kind."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def particles_or_field(
     metadata: Mapping[str, Any] | None = None,
     wrap: bool = False,
 ) -> Particles | Field:
-    """Floats of shape (N, 2) or (N, 3) are particles, all else is a field; `kind` overrules.
+    """Floats of shape (N, 2) or (N, 3) are particles, all other arrays are fields; `kind` overrides this.
 
-    A trajectory (frames, N, 3) is a field unless it is called particles, and then `frame` chooses.
+    A trajectory (frames, N, 3) is a field unless `kind` is "particles"; then `frame` selects a frame.
 
     >>> particles_or_field(np.zeros((5, 3), np.float32))
     Particles(5 in 3-D, float32, open)
@@ -53,7 +53,7 @@ def _one_frame(array: np.ndarray, frame: int | None) -> np.ndarray:
     if array.ndim == 3:
         return array[chosen_frame(0 if frame is None else frame, len(array))]
     if frame is not None:
-        raise WorkbenchError(f"frame chooses from a trajectory of shape (frames, N, 3); this array has shape {array.shape}")
+        raise WorkbenchError(f"frame needs a trajectory of shape (frames, N, 3); this array has shape {array.shape}")
     return array
 
 

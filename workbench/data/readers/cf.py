@@ -1,11 +1,11 @@
-"""The CF conventions that change what numbers mean: values that stand for "missing", and numbers packed into integers.
+"""The CF conventions that change the meaning of numbers: missing values, and numbers packed into integers.
 
-Missing values become a mask and stay in the array as they are on disk. Packing is undone where numbers are stored as
-integers, because there the integers are only a code. Floats with a scale factor are left as they are unless asked
-for: they are what a compressor sees, an error bound is about them, and scaling would double them to float64.
+Missing values become a mask and stay in the array as stored. Numbers packed into integers are unpacked, because the
+integers are only a code. Floats with a scale factor stay unscaled unless the caller asks for scaling: error bounds refer to
+the stored floats, and scaling would double their size to float64.
 
-The mask is that of netCDF4, whose rules are those of the conventions: fill values, missing values and the valid range are
-compared with the packed numbers, and what is no number of their type is ignored.
+The mask is that of netCDF4, which follows the conventions: fill values, missing values and the valid range are compared
+with the packed numbers, and attributes that their type cannot represent are ignored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PACKING = ("scale_factor", "add_offset")
 
 @dataclass(frozen=True)
 class Decoded:
-    """What stored numbers mean: the values, where they are missing, and whether packing was undone."""
+    """Decoded numbers: the values, the mask of missing ones, and whether packing was undone."""
 
     values: np.ndarray
     mask: np.ndarray | None
@@ -72,7 +72,7 @@ def missing(
 
 
 def unpacked(values: np.ndarray, attributes: Mapping[str, Any], scaled: bool | None) -> np.ndarray:
-    """Values times scale_factor plus add_offset: when `scaled`, or, when it is None, if they are stored as integers.
+    """Values times scale_factor plus add_offset if `scaled`; None means for stored integers only.
 
     >>> unpacked(np.array([1, 2], np.int16), {"scale_factor": 0.5}, None).tolist()
     [0.5, 1.0]
@@ -100,7 +100,7 @@ def _valid_range(dtypes: tuple[np.dtype, np.dtype], attributes: Mapping[str, Any
 
 
 def _numbers(dtypes: tuple[np.dtype, np.dtype], *given: Any) -> list[Any]:
-    """Attributes in the type of the values; one with a number that is none of this type is no fill value and no limit."""
+    """Attributes in the type of the values; an attribute that this type cannot represent is ignored."""
     found = []
     for entry in given:
         array = np.atleast_1d(np.asarray(entry))
@@ -111,7 +111,7 @@ def _numbers(dtypes: tuple[np.dtype, np.dtype], *given: Any) -> list[Any]:
 
 
 def _as_stored(number: Any, dtype: np.dtype, stored: np.dtype) -> list[Any]:
-    """The number in the type of the values, by way of the type on disk; nothing where it is none of that type."""
+    """The number in the type of the values, converted through the type on disk; empty if that cannot represent it."""
     with np.errstate(all="ignore"):
         rounded = number.astype(stored)
         if dtype.kind == "f" or rounded == number:

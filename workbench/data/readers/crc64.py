@@ -1,9 +1,9 @@
 """The checksum of GenericIO: CRC-64 with the polynomial of XZ, started with all ones and not complemented at the end.
 
-A CRC is linear, so a long message can be cut into equal stretches that advance together, one vector step per eight
-bytes, and are joined at the end by operators that stand for "so many zero bytes follow". An operator is a table: what
-becomes of each byte value in each of the eight places of the register. Squaring one doubles its number of bytes.
-Zeros in front change nothing once the initial ones are added to the message itself, which is how the ends are made even.
+A CRC is linear, so a long message can be cut into equal segments that advance together, one vector step per eight bytes,
+and are combined at the end by operators that append a number of zero bytes. An operator is a table of the image of each
+byte value at each of the eight positions of the register. Squaring an operator doubles its number of bytes. Leading zeros
+change nothing once the initial ones are added to the message itself, so the message is padded in front.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 POLYNOMIAL = np.uint64(0xC96C5795D7870F42)   # reflected
 WORD = 8
 ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
-LANES = 8192          # stretches that advance together: their states stay in the cache
-SHORTEST = 16         # words per stretch
+LANES = 8192          # segments that advance together: their states stay in the cache
+SHORTEST = 16         # words per segment
 
 
 def crc64(data: bytes | bytearray | memoryview | np.ndarray) -> int:
@@ -38,7 +38,7 @@ def crc64(data: bytes | bytearray | memoryview | np.ndarray) -> int:
 
 
 def _stretches(message: np.ndarray) -> tuple[np.ndarray, int]:
-    """The message as (stretches, words), zeros in front and the initial ones added; and log2 of the words of each."""
+    """The message as (segments, words), padded in front, with the initial ones added; and log2 of the words of each."""
     count = -(-len(message) // WORD)
     length = max(SHORTEST, -(-count // LANES))
     exponent = (length - 1).bit_length()
@@ -51,7 +51,7 @@ def _stretches(message: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _join(states: np.ndarray, exponent: int) -> int:
-    """Fold neighbours: the left one sees the zeros of the right one's length, then both are added."""
+    """Combine neighbours: append zeros of the right segment's length to the left one, then add both."""
     while len(states) > 1:
         if len(states) % 2:
             states = np.concatenate([np.zeros(1, np.uint64), states])
@@ -90,7 +90,7 @@ def _byte_table() -> np.ndarray:
 
 
 def _bytewise(message: np.ndarray) -> int:
-    """The textbook definition, for what is shorter than the register."""
+    """The textbook definition, for messages shorter than the register."""
     table, state = _byte_table().tolist(), int(ONES)
     for byte in message.tolist():
         state = table[(state ^ byte) & 255] ^ (state >> 8)

@@ -37,6 +37,6 @@ def _refuse_missing(path: Path, before: str, after: str, count: int) -> None:
         number += 1
     if missing:
         raise WorkbenchError(
-            f"{path.name} is one of {count} files of one snapshot, and not all lie beside it: missing "
+            f"{path.name} is one of {count} files of one snapshot, and its folder lacks some of them: missing "
             f"{', '.join(missing)}{'' if number == count else ', ...'}. Copy the whole set into one folder"
         )

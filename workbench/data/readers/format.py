@@ -1,7 +1,7 @@
-"""What a reader is: a name, a way to recognise its files by content, and a function that reads them.
+"""The definition of a reader: a name, a way to recognise its files by content, and a function that reads them.
 
-The options of a format are the keyword arguments of its reading function. So they are written down once, and an option
-that a format does not know can be refused with the list of those that it does.
+The options of a format are the keyword arguments of its reading function. So they are declared once, and an unknown option
+can be refused with the list of the known ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from workbench.data.readers.source import Source
 
 @dataclass(frozen=True)
 class Format:
-    """One kind of file: `key` is what a caller may ask for by `format=`, `title` is for messages."""
+    """One kind of file: `key` is its value of `format=`, `title` is for messages."""
 
     key: str
     title: str

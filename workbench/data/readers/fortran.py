@@ -1,7 +1,7 @@
 """Fortran records, of which Gadget and fast-food files are made: a byte count, the payload, the same count again.
 
-The markers are read first, to the end of the file, and only they: two counts that differ, or a record that does not end
-where the next one begins, show damage before any data is touched. The byte order is told by the first marker.
+Only the markers are read first, to the end of the file: two counts that differ, or a record that does not end where the
+next one begins, reveal damage before any data is read. The first marker determines the byte order.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """GenericIO, the format of HACC: a header that lists variables and ranks, then each rank's columns, each with a checksum.
 
-A file may be read in part, and only the columns that particles need are: positions, velocities, ids. Every one of them
-and the header are checked against their CRC64, so damage is reported by variable and rank. Written in the byte order of
-the machine that ran the simulation, which the first bytes tell. Large runs split a file into partitions `name#0`,
-`name#1`, ... and leave a map of ranks under the plain name; columns may be compressed by Blosc.
+Only the columns that particles need are read: positions, velocities, ids. Each of them and the header are checked against
+their CRC64, so damage is reported by variable and rank. The first bytes give the byte order, which is that of the machine
+that ran the simulation. Large runs split a file into partitions `name#0`, `name#1`, ... and leave a map of ranks under the
+plain name; columns may be compressed by Blosc.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Header:
-    """The whole header, its checksum verified; what it says is still only read within its bounds."""
+    """The whole header, its checksum verified; offsets in it are still checked against its size."""
 
     source: Source
     raw: bytes
@@ -83,7 +83,7 @@ class Header:
 
     @functools.cached_property
     def variables(self) -> list[Variable]:
-        """All columns, in the order in which they stand in the file."""
+        """All columns, in the order of the file."""
         return [self._variable(index, at) for index, at in enumerate(self.table(48))]
 
     def _variable(self, index: int, at: int) -> Variable:
@@ -110,7 +110,7 @@ def read(source: Source, *, box: FileBox = FROM_FILE, wrap: bool = False) -> Par
     if any(variable.name == "$partition" for variable in header.variables):
         parts = [Header.of(Source.at(path)) for path in _partitions(header)]
     if not any(part.ranks for part in parts):
-        raise source.damaged("its header lists no ranks, so that there are no particles")
+        raise source.damaged("its header lists no ranks, so there are no particles")
     groups = [{key: _column(part, variable) for key, variable in _wanted(part).items()} for part in parts]
     columns = {key: np.concatenate([column for group in groups for column in group[key]]) for key in groups[0]}
     positions = np.stack([columns.pop(axis) for axis in "xyz"], axis=1)
@@ -130,7 +130,7 @@ def read(source: Source, *, box: FileBox = FROM_FILE, wrap: bool = False) -> Par
 
 
 def _unread(header: Header) -> set[str]:
-    """The variables that no particle gets."""
+    """The variables that are not read."""
     return {variable.name for variable in header.variables} - {variable.name for variable in _wanted(header).values()}
 
 

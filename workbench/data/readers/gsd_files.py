@@ -1,4 +1,4 @@
-"""GSD, the trajectory format of HOOMD-blue: positions around the centre of a box that each frame states anew."""
+"""GSD, the trajectory format of HOOMD-blue: positions relative to the centre of a box, which each frame gives."""
 
 from __future__ import annotations
 

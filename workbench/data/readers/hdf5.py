@@ -1,4 +1,4 @@
-"""What the readers of HDF5 files share: opening, and telling snapshots, NetCDF-4 and plain grids apart by structure."""
+"""Shared by the readers of HDF5 files: opening, and distinguishing snapshots, NetCDF-4 and plain grids by structure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _is_netcdf(file: Any) -> bool:
 
     def has_scale(_: str, node: Any) -> bool | None:
         scale = bytes(node.attrs["CLASS"]) == b"DIMENSION_SCALE" if isinstance(node.attrs.get("CLASS"), bytes) else False
-        return scale or bool(SCALES & set(node.attrs)) or None   # None goes on
+        return scale or bool(SCALES & set(node.attrs)) or None   # None continues the visit
 
     return file.visititems(has_scale) is True
 

@@ -21,7 +21,7 @@ CONVENTIONS = ("_FillValue", "missing_value", "valid_range", "valid_min", "valid
 def read(source: Source, *, name: str | None = None, scaled: bool | None = None, spacing: Spacing = None) -> Field:
     """The array of that name; without one, the only array, or the only one with the most axes.
 
-    Attributes that mask or pack mean what they mean in NetCDF.
+    Attributes for masks and packing have their NetCDF meaning.
     """
     with hdf5.opened(source) as file:
         shapes = _shapes(file)
@@ -68,7 +68,7 @@ def _description(file: Any) -> dict[str, Any]:
 
 
 def _nyx_spacing(file: Any, shape: tuple[int, ...]) -> list[float] | None:
-    """Nyx states the size of its domain; other files have to be told."""
+    """The spacing from the domain size that Nyx stores; for other files the caller must give it."""
     domain = hdf5.attributes(file["domain"]) if "domain" in file else {}
     size, points = domain.get("size"), domain.get("shape")
     if isinstance(size, list) and points == list(shape) and len(size) == len(shape):

@@ -1,7 +1,7 @@
-"""Particle snapshots in HDF5: the layout of Gadget-2, 3, 4 and AREPO, and what SWIFT and IllustrisTNG made of it.
+"""Particle snapshots in HDF5: the layout of Gadget-2, 3, 4 and AREPO, with its variants in SWIFT and IllustrisTNG.
 
 They agree on `PartTypeN/Coordinates`, `Velocities`, `ParticleIDs` and on a `Header` whose entries are attributes; they
-differ in where units and cosmology stand, in whether the box has one length or three, and in how many files they use.
+differ in the place of units and cosmology, in whether the box has one length or three, and in the number of files.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def read(source: Source, *, particle_type: int | None = None, box: FileBox = FRO
 
 
 def _counts(file: Any, header: dict[str, Any], several: bool) -> dict[int, int]:
-    """Particles by type: as stored when this file is all there is, as promised when it is one of several."""
+    """Particles by type: as stored when the snapshot is one file, as the header says when it has several."""
     if several:
         low, high = _list(header.get("NumPart_Total")), _list(header.get("NumPart_Total_HighWord"))
         high += [0] * (len(low) - len(high))

@@ -1,9 +1,9 @@
-"""Where positions may lie in a file with a periodic box, and how they come into [0, box): never in silence.
+"""The range of positions in a file with a periodic box, and their wrapping into [0, box), which is always reported.
 
-Most formats keep positions inside the box, up to rounding at its faces. A position farther outside says that box and
-positions do not belong together (another unit, a light cone, somebody else's box), and folding it would quietly change
-every distance. So only what lies outside by at most a thousandth of the mean spacing is wrapped; more is refused, unless
-the caller says `wrap=True` or the format itself keeps images, as trajectories do that keep molecules whole across faces.
+Most formats keep positions inside the box, up to rounding at its faces. A position farther outside means that box and
+positions do not match (another unit, a light cone, the box of another file), and wrapping it would silently change
+distances. So positions are wrapped if they lie outside by at most a thousandth of the mean spacing; larger deviations are
+refused, unless the caller passes `wrap=True` or the format stores periodic images, as trajectories of whole molecules do.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_BOXES = 1e6
 ROUNDING = 1e-3   # of the mean spacing
 RIGHT_BOX = "give the right one by box=..."
 WAYS_OUT = f"{RIGHT_BOX}, read an open space with box=None, or fold positions into the box as images with wrap=True"
-CENTRED = "positions count from the centre of the box in the file, and from its corner here"
+CENTRED = "positions are relative to the centre of the box in the file, and to its corner here"
 
 
 class Images(enum.Enum):
@@ -32,7 +32,7 @@ class Images(enum.Enum):
 
 
 def require_placed(positions: np.ndarray, box: Sequence[float], images: Images, wrap: bool) -> dict[str, Any]:
-    """Refuse positions that do not belong into this box; else what to tell of those that get wrapped.
+    """Refuse positions that do not match this box; returns a metadata entry about positions that will be wrapped.
 
     >>> require_placed(np.array([[-1e-6, 0.5], [1.0, 0.5]]), (1.0, 1.0), Images.CORNER, wrap=False)
     {'wrapped': '2 positions, at most 1e-06 outside the box'}
@@ -56,15 +56,15 @@ def require_placed(positions: np.ndarray, box: Sequence[float], images: Images, 
 
 
 def require_box_to_wrap(wrap: bool) -> None:
-    """Refuse to fold positions into a box that there is not."""
+    """Refuse wrap=True without a box."""
     if wrap:
-        raise WorkbenchError("wrap=True folds positions into a periodic box, and there is none: give one by box=...")
+        raise WorkbenchError("wrap=True needs a periodic box, and there is none: give one by box=...")
 
 
 def _outside(positions: np.ndarray, start: np.ndarray, lengths: np.ndarray) -> tuple[int, float, int]:
-    """How many positions lie outside, how far the farthest does, and on which axis."""
+    """The number of positions outside, the largest distance from the box, and its axis."""
     if not positions.size or positions.ndim != 2 or positions.shape[1] != len(lengths):
-        return 0, 0.0, 0   # refused by Particles, with a sentence
+        return 0, 0.0, 0   # Particles refuses non-finite values
     low, high = (end.astype(np.float64) for end in (positions.min(axis=0), positions.max(axis=0)))
     if (low >= start).all() and (high < start + lengths).all():
         return 0, 0.0, 0
@@ -79,7 +79,7 @@ def _rounding(count: int, lengths: np.ndarray) -> float:
 
 
 def _require_scale(positions: np.ndarray, box: Sequence[float]) -> None:
-    """A million boxes away, no digits are left for the place inside: box and positions cannot belong together."""
+    """A million boxes away, no digits are left for the place inside: box and positions cannot match."""
     if not positions.size or positions.dtype.kind != "f":
         return
     farthest = float(max(-positions.min(), positions.max()))

@@ -68,7 +68,7 @@ def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool
 
 
 def _flags(frame: Frame) -> list[str]:
-    """How each pair of faces is: pp for periodic. Old dumps do not say."""
+    """The flags of each pair of faces, pp for periodic; old dumps have none."""
     return [word for word in frame.bounds_title if re.fullmatch("[pfsm]{2}", word)]
 
 

@@ -1,4 +1,4 @@
-"""Whatever a file holds and a reader does not return: listed, so that nobody takes a part of a file for all of it."""
+"""The list of contents that a reader does not return, so that nobody mistakes a part of a file for the whole."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KEY = "left_out"   # in the metadata
 
 
 def left_out(data: Particles | Field) -> list[str]:
-    """What was in the file and is not in the data: other particles, columns, variables, frames.
+    """Contents of the file that are not in the data: other particles, columns, variables, frames.
 
     >>> left_out(Field([1.0, 2.0], metadata={"left_out": ["the variable area"]}))
     ['the variable area']
@@ -41,7 +41,7 @@ def other_types(counts: Mapping[int, int], kept: int) -> list[str]:
 
 
 def other_frames(frame: int, frames: int) -> list[str]:
-    """The frames but for the one that was read.
+    """All frames except the one that was read.
 
     >>> other_frames(0, 102), other_frames(0, 1)
     (['101 of 102 frames (this is frame 0)'], [])
@@ -50,6 +50,6 @@ def other_frames(frame: int, frames: int) -> list[str]:
 
 
 def noted(metadata: Mapping[str, Any], *lists: list[str]) -> dict[str, Any]:
-    """The metadata with the list of what was left out, where there is anything."""
+    """The metadata, with the list of contents left out if there are any."""
     everything = [entry for one in lists for entry in one]
     return {**metadata, KEY: everything} if everything else dict(metadata)

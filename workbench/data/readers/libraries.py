@@ -1,4 +1,4 @@
-"""The optional libraries behind some formats: loaded when a file needs them, asked for by name when they are missing."""
+"""The optional libraries behind some formats: loaded when a file needs them; the error names a missing one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NetCDF-3 and NetCDF-4 fields: the variable that is asked for, or the one that the file is obviously about.
+"""NetCDF-3 and NetCDF-4 fields: the variable that the caller names, or the only candidate.
 
 Numbers are read as they are on disk; see `workbench.data.readers.cf` for fill values, which become a mask, and for
 scale factors, which are applied to packed integers and otherwise only on request.
@@ -70,7 +70,7 @@ def _is_array(variable: Any) -> bool:
 
 
 def _auxiliary(variables: dict[str, Any]) -> set[str]:
-    """Coordinates, bounds and whatever else other variables name as describing them."""
+    """Coordinates, bounds and other variables that attributes of variables refer to."""
     found = set()
     for key, variable in variables.items():
         short = key.rpartition("/")[2]
@@ -83,7 +83,7 @@ def _auxiliary(variables: dict[str, Any]) -> set[str]:
 
 
 def _default_fill(variable: Any) -> Any:
-    """What the library writes where nothing was written; bytes have none, every value of theirs being in use."""
+    """The library's default fill value; bytes have none, because all their values are in use."""
     if variable.dtype.itemsize == 1:
         return None
     return library("netCDF4", "NetCDF files").default_fillvals.get(variable.dtype.str[1:])

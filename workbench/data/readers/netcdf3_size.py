@@ -1,8 +1,8 @@
-"""How long a NetCDF-3 file must be, from its header.
+"""The length that a NetCDF-3 file must have, from its header.
 
-The NetCDF library reads zeros where the end of a truncated NetCDF-3 file is missing, without a word. So the header is
-read here as well, as far as the places and sizes of the variables, and compared with the size of the file. NetCDF-4
-files need no such check: HDF5 refuses a file that is shorter than it should be.
+The NetCDF library silently reads zeros beyond the end of a truncated NetCDF-3 file. So the header is parsed here as well,
+up to the offsets and sizes of the variables, and compared with the size of the file. NetCDF-4 files need no such check:
+HDF5 refuses truncated files.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 from workbench.data.readers.source import Source
 
 SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 4, 6: 8, 7: 1, 8: 2, 9: 4, 10: 8, 11: 8}   # bytes of each type
-STREAMING = (2**32 - 1, 2**64 - 1)   # the number of records when it was not known yet
+STREAMING = (2**32 - 1, 2**64 - 1)   # the number of records of a file that was still being written
 MOST = 1 << 16                       # of dimensions, attributes or variables
 
 
 @dataclass
 class Cursor:
-    """A place in the header that moves on as things are read."""
+    """A read position in the header."""
 
     source: Source
     count_bytes: int
@@ -35,11 +35,11 @@ class Cursor:
         return value
 
     def count(self) -> int:
-        """A number of things."""
+        """The number of entries that follow."""
         return self.number(self.count_bytes)
 
     def entries(self) -> range:
-        """A tagged list: as many entries follow."""
+        """The indices of the entries of a tagged list."""
         self.number(4)
         count = self.count()
         if count > MOST:
@@ -67,7 +67,7 @@ class Cursor:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Where a variable lies: all of it, or, when it has records, its part of the first."""
+    """The location of a variable or, if it has records, of its part of the first record."""
 
     begin: int
     size: int

@@ -91,7 +91,7 @@ def _refuse_for_particles(**options: Any) -> None:
 
 
 def _is_npz(source: Source) -> bool:
-    """A zip archive of `.npy` members, or one too damaged to tell: other zips belong to somebody else."""
+    """A zip archive of `.npy` members, or one too damaged to tell: other zip files have other readers."""
     if not source.starts_with(b"PK\x03\x04", b"PK\x05\x06"):
         return False
     try:

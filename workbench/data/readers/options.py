@@ -1,4 +1,4 @@
-"""What callers may say about a file: which array of several, which frame, and which box instead of the file's own."""
+"""Options of readers: the array, the frame, and a box that replaces the file's own."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Cell:
     def box(self) -> tuple[float, ...] | None:
         """The box of `Particles`: rectangular and periodic along every axis, or along none.
 
-        Other cells are an error rather than an open space: a lost period would quietly change every distance across
-        a face, and with it every cluster there.
+        Other cells are an error, not an open space: without their periods, distances across faces and the clusters
+        there would change silently.
 
         >>> Cell((10.0, 10.0, 0.0)).box
         Traceback (most recent call last):
@@ -59,9 +59,9 @@ def particles(
     images: Images = Images.CORNER,
     wrap: bool = False,
 ) -> Particles:
-    """Particles in the box that the caller gave or else the file's; `images.py` says which positions are wrapped into it.
+    """Particles in the caller's box, else in the file's; `images.py` defines which positions are wrapped into it.
 
-    The arrays are those of the reader alone, and are handed over. In a box that the caller gave, no image is usual.
+    The arrays belong to the reader alone, and are handed over. A box of the caller implies no periodic images.
 
     >>> particles([[-1.0, 2.0]], Cell((10.0, 10.0)), FROM_FILE, images=Images.ANY).positions.tolist()
     [[9.0, 2.0]]
@@ -99,7 +99,7 @@ def shifted(positions: np.ndarray, origin: Sequence[float] | np.ndarray) -> np.n
     >>> shifted(np.array([[1.5, 2.0]], np.float32), [1.0, 2.0])
     array([[0.5, 0. ]], dtype=float32)
     """
-    with np.errstate(over="ignore", invalid="ignore"):   # what is not finite is refused by Particles, with a sentence
+    with np.errstate(over="ignore", invalid="ignore"):   # Particles refuses non-finite values
         return (positions - np.asarray(origin)).astype(positions.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Raw floats without any header, as many simulations and compressors exchange them: the caller says the shape."""
+"""Raw floats without any header, as many simulations and compressors exchange them: the caller gives the shape."""
 
 from __future__ import annotations
 

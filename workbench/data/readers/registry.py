@@ -56,7 +56,7 @@ FORMATS: list[Format] = [
 
 
 def register(new: Format) -> None:
-    """Let `open_file` know a format from a higher layer; it is tried before all others.
+    """Add a format from a higher layer to `open_file`; it is tried before all others.
 
     >>> register(Format("npy", "my own arrays", lambda source: source.path.suffix == ".npy", lambda source: None))
     Traceback (most recent call last):
@@ -68,7 +68,7 @@ def register(new: Format) -> None:
 
 
 def format_of(source: Source, wanted: str | None, options: Mapping[str, Any]) -> Format:
-    """The format that the caller names, or else the first that recognises the content; floats of a given shape are raw."""
+    """The format that the caller names, else the first that recognises the content, else raw floats if a shape is given."""
     if wanted is not None:
         return _named(wanted)
     found = next((known for known in FORMATS if known.recognises(source)), None)
@@ -79,13 +79,13 @@ def format_of(source: Source, wanted: str | None, options: Mapping[str, Any]) ->
     titles = "; ".join(known.title for known in FORMATS)
     kind = "the folder" if source.is_folder else "the file"
     raise WorkbenchError(
-        f"{kind} {source.name} is of no known format. Known are: {titles}. "
-        "Raw floats need shape=(nz, ny, nx); format=... overrules what the content seems to say"
+        f"{kind} {source.name} has no known format. Known formats: {titles}. "
+        "Raw floats need shape=(nz, ny, nx); format=... overrides recognition by content"
     )
 
 
 def check_options(found: Format, source: Source, options: Mapping[str, Any]) -> None:
-    """Refuse options that nobody knows, and those that make no sense for this format."""
+    """Refuse unknown options, and options that do not apply to this format."""
     known = {option for one in FORMATS for option in one.options}
     for option in options:
         if option in found.options:

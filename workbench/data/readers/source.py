@@ -1,8 +1,8 @@
-"""The file or folder being opened: its first bytes for those who recognise, checked reads for those who parse.
+"""The file or folder being opened: its first bytes for recognition, checked reads for parsing.
 
-Every read of our own parsers goes through `Source.array` or `Source.bytes`. They compare what is wanted with the size of
-the file before anything is allocated, so that a truncated file, or a header with an absurd count, ends in one sentence
-and never in an endless loop or a full memory.
+Every read of our own parsers goes through `Source.array` or `Source.bytes`. They compare the requested range with the size
+of the file before allocating, so that a truncated file, or a header with an absurd count, causes an error and never an
+endless loop or exhausted memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Source:
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> Source:
-        """Look at a path; refuse what is missing, unreadable or empty.
+        """The source at a path; missing, unreadable or empty ones are refused.
 
         >>> Source.at("no/such/file")
         Traceback (most recent call last):
@@ -49,7 +49,7 @@ class Source:
         except (OSError, TypeError, ValueError, RuntimeError) as error:
             raise WorkbenchError(f"cannot open {path!r}: {error}") from None
         if size == 0:
-            raise WorkbenchError(f"{place.name} is empty (0 bytes): was it written, or copied, to the end?")
+            raise WorkbenchError(f"{place.name} is empty (0 bytes): check that it was written, or copied, completely")
         return cls(place, size, head)
 
     @property
@@ -83,12 +83,12 @@ class Source:
         return values
 
     def damaged(self, reason: str) -> WorkbenchError:
-        """The error for a file that says one thing and holds another."""
+        """The error for a file whose header and content disagree."""
         return WorkbenchError(f"{self.name} is truncated or damaged: {reason}. Copy or download it again")
 
     @contextmanager
     def read_by(self, library: str) -> Iterator[None]:
-        """Turn whatever a library raises about this file into one kind of error.
+        """Turn any exception of a library about this file into one kind of error.
 
         Libraries fail on damaged files in too many ways to list, from KeyError to MemoryError.
         """

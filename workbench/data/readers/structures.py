@@ -1,7 +1,7 @@
-"""Files of molecular dynamics that MDAnalysis reads whole and faithfully: GRO structures and DCD trajectories.
+"""Molecular dynamics files that MDAnalysis reads without loss: GRO structures and DCD trajectories.
 
-These formats hold no more precision than MDAnalysis returns (float32), and it writes nothing beside them. Lengths stay in
-the unit of the file: nanometres in GRO, ångströms in DCD.
+These formats hold no more precision than MDAnalysis returns (float32), and it writes no index files beside them. Lengths
+stay in the unit of the file: nanometres in GRO, ångströms in DCD.
 """
 
 from __future__ import annotations

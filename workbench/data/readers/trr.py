@@ -95,13 +95,13 @@ def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool
 
 
 def _frames_from(frame: Frame, number: int) -> tuple[int, list[str]]:
-    """How many frames there are, given one of them; and what follows the last whole one."""
+    """The number of frames, counted from a given one; and a note on data after the last complete one."""
     while frame.end < frame.source.size:
         try:
             frame = Frame.of(frame.source, frame.end)
             frame.source.array(frame.end, 0, frame.floats, "the rest of the frame")
         except WorkbenchError as error:
-            return number + 1, [f"what follows frame {number}, which cannot be read: {error}"]
+            return number + 1, [f"the data after frame {number}, which cannot be read: {error}"]
         number += 1
     return number + 1, []
 

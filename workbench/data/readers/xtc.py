@@ -1,7 +1,7 @@
-"""GROMACS `.xtc` trajectories, lossy already: their own compression is a published algorithm that MDAnalysis has.
+"""GROMACS `.xtc` trajectories, already lossy; MDAnalysis implements their published compression.
 
 The frames are read one after the other up to the one asked for. The random access of MDAnalysis would leave an index
-file beside the data, in folders that may not even be ours to write to.
+file beside the data, in folders that may be read-only.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _frame(source: Source, wanted: int) -> tuple[Any, int]:
         found = next(itertools.islice(frames, wanted, None), None)
         total = len(frames)
     if found is None:
-        raise WorkbenchError(f"frame {wanted} was asked for, and {source.name} ends before it (frames count from 0)")
+        raise WorkbenchError(f"frame {wanted} does not exist: {source.name} has fewer frames (counted from 0)")
     return found, total
 
 

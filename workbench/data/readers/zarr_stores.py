@@ -25,8 +25,8 @@ MARKS = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
 def read(source: Source, *, name: str | None = None, scaled: bool | None = None, spacing: Spacing = None) -> Field:
     """The array of that name; without one, the only array, or the only one with the most axes.
 
-    `_FillValue`, `missing_value` and the valid range among the attributes mask, and packing is undone, as in NetCDF. The
-    fill value of Zarr itself stands where nothing was written, usually 0, and masks nothing unless xarray wrote the array.
+    The attributes `_FillValue`, `missing_value` and the valid range define a mask, and packing is undone, as in NetCDF. The
+    fill value of Zarr itself, usually 0, marks unwritten chunks and is no mask unless xarray wrote the array.
     """
     with _opened(source) as (zarr, node):
         arrays = {"": node} if isinstance(node, zarr.Array) else _arrays(node)
@@ -50,7 +50,7 @@ def read(source: Source, *, name: str | None = None, scaled: bool | None = None,
 
 
 def _fill_value(array: Any) -> dict[str, Any]:
-    """What xarray means by a fill value, under the name that NetCDF has for it.
+    """The fill value of xarray, under its NetCDF name.
 
     In format 3 it is an attribute, a float as the base64 of its eight bytes. In format 2 it is Zarr's own fill value, in
     arrays that xarray wrote: they have `_ARRAY_DIMENSIONS`.
