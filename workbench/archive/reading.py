@@ -6,6 +6,7 @@ Values are returned only after comparison with the checksum that was recorded wh
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -85,16 +86,22 @@ class StoredArray:
         return zip(wanted, self._side_by_side(self.chunk, wanted), strict=True)
 
     def values(self) -> np.ndarray:
-        """The whole array, allocated only after the first chunk decodes correctly."""
+        """The whole array. It is allocated after the first chunk was decoded correctly."""
         self.trust.require_room(self.nbytes_of(self.layout.shape), self.layout.name)
-        whole: np.ndarray | None = None
-        for index, values in self.chunks():
-            if values.shape == self.layout.shape:
-                return values
-            whole = np.empty(self.layout.shape, self.layout.dtype) if whole is None else whole
-            whole[self.layout.chunk_slices(index)] = values
-        assert whole is not None   # a layout has at least one chunk
-        return whole
+        whole: list[np.ndarray] = []
+        lock = threading.Lock()
+
+        def place(index: Index) -> None:
+            values = self.chunk(index)
+            with lock:
+                if not whole:
+                    whole.append(np.empty(self.layout.shape, self.layout.dtype) if self.layout.chunk_count > 1 else values)
+            if self.layout.chunk_count > 1:
+                whole[0][self.layout.chunk_slices(index)] = values   # here, so that the threads share the copying
+
+        for _ in self._side_by_side(place, list(self.layout.chunk_indices())):
+            pass
+        return whole[0]
 
     def examined(self) -> Iterator[tuple[Index, np.ndarray | Damaged]]:
         """Each chunk with its values or, if these differ from the written ones, with the damage."""
