@@ -396,7 +396,7 @@ def test_a_kernel_that_does_not_compile_is_shown_and_keeps_the_old_library(copie
     assert (folder / "workbench" / "_host.so").read_bytes() == b"the old one"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_kernels_compile_without_a_warning_and_leave_nothing_behind(copied_build):
     folder, build = copied_build
     run = build(CXX=f"{os.environ.get('CXX', 'c++')} -Werror")

@@ -160,6 +160,7 @@ def test_an_installed_wheel_needs_no_checkout(wheel, environment, tmp_path):
     assert run(environment.parent / "workbench", "--help", cwd=tmp_path).stdout
 
 
+@pytest.mark.long
 def test_the_source_archive_makes_the_same_wheel(wheel, tmp_path):
     sources = copy_of_sources(tmp_path / "sources")
     run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path, cwd=sources)
@@ -196,6 +197,7 @@ def editable(environment: Path, tmp_path: Path) -> tuple[Path, Path, Callable[[]
     return folder, environment, complaint
 
 
+@pytest.mark.long
 def test_an_editable_install_uses_the_sources_where_they_are(editable, tmp_path):
     folder, python, complaint = editable
     labels, package, kernels = answer(python, tmp_path)

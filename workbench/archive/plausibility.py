@@ -106,7 +106,7 @@ def _on_values(name: str, values: Array, bound: Bound, mask: Array | None = None
 
 
 def _is_far_below(values: Array, mask: Array | None, bound: Bound) -> bool:
-    """Whether a sample shows that the bound is far below the spread, as nearly every bound is: then the rest is not examined.
+    """Whether a sample shows that the bound is far below the spread, so that the other values need no examination.
 
     The quartiles of a sample are a robust scale: the deviation of all values is at least about half their distance.
     """
