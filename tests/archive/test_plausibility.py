@@ -91,3 +91,9 @@ def test_bounds_of_particles_are_noted() -> None:
     assert positions.startswith("the bound of positions, 3, is larger than the mean spacing of particles, 1: ")
     assert velocities.startswith("the bound of velocities, 1e+06, is larger than half their range")
     assert wb.compress(web(), wb.Absolute(0.1), velocities=wb.Relative(1e-3)).certificate.notes == ()
+
+
+def test_a_signalling_nan_is_examined_without_a_warning():
+    values = np.arange(10_000, dtype=np.float32)
+    values.view(np.uint32)[::7] = 0x7F800001
+    assert notes_on(wb.Field(values), wb.Absolute(0.1)) == ()

@@ -105,7 +105,7 @@ def test_small_caps_of_a_million_dimensions_are_between_disc_and_cone():
 def test_the_quadrature_over_lengths_is_exact_on_spheres(n, distortion, radius, eps, cap):
     code = caps.random_code(n, distortion, eps, radius, cap)
     log_words = code.log_codewords(eps)
-    if not 0 < log_words < np.inf:
+    if not 0 < log_words < 700:   # more code words than a float can count
         return
     length = np.linspace(*chi.ppf([1e-13, 1 - 1e-13], n), 100_001)
     with np.errstate(divide="ignore", over="ignore"):

@@ -111,7 +111,8 @@ def _is_far_below(values: Array, mask: Array | None, bound: Bound) -> bool:
     The quartiles of a sample are a robust scale: the deviation of all values is at least about half their distance.
     """
     step = max(values.size // _SAMPLE, 1)
-    parts = list(_parts(values.reshape(-1)[::step], None if mask is None else mask.reshape(-1)[::step]))
+    with np.errstate(invalid="ignore"):   # of signalling NaN
+        parts = list(_parts(values.reshape(-1)[::step], None if mask is None else mask.reshape(-1)[::step]))
     sample = backend.to_host(parts[0]) if parts else np.empty(0)
     if sample.size < _SAMPLE // 4:
         return False

@@ -33,6 +33,7 @@ def open_file(path: str | os.PathLike[str], *, format: str | None = None, **opti
     - `scaled`: apply scale factors in NetCDF, Zarr and HDF5; None does so for packed integers only
     - `shape`, `dtype`: of raw floats; `kind`: whether a bare array is "particles" or a "field"
     - `spacing`: of a field, the distance between grid points
+    - `damaged`: True opens what is left of a cut or incomplete archive
     - `codecs`, `most_bytes`, `isolate`: limits for archives from other people (`workbench.Archive.open`)
 
     >>> import pathlib, tempfile
