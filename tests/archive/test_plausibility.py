@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import workbench as wb
-from workbench.archive.plausibility import spread_of
+from workbench.archive.plausibility import notes_on, spread_of
 from workbench.guarantees import Bound
 
 FLOATS = st.floats(-1e6, 1e6, width=32) | st.just(float("nan")) | st.just(float("inf"))
