@@ -2,6 +2,7 @@
 
 import dataclasses
 import struct
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -60,6 +61,25 @@ def test_a_stream_in_another_order_than_its_codec(order):
     outcome, findings = used(made, with_sections(made, key, code=code))
     assert findings == []
     assert outcome in ("refused", "contradicted")
+
+
+@pytest.mark.parametrize("coder", ["packed", "pcodec"])
+@pytest.mark.parametrize("bound", [0.01, 1e-10])   # the second has low bits
+def test_a_block_that_claims_four_billion_items(coder, bound):
+    """Reading a region counted them one by one, in 32 GiB."""
+    original = wb.Particles(samples.particles(40, np.float64, 3, None).positions)
+    archive = wb.compress(original, wb.Absolute(bound), get("lattice", coder=coder), order="free")
+    made = Victim("", original, samples.parts(archive))
+    stream = Stream.of(unpack(made.entries["positions/c/0/0"], "").sections[CODE], (40, 3))
+    low = stream.low and dataclasses.replace(stream.low, block=2**32 - 1)
+    coded = dataclasses.replace(stream.coded, block=2**32 - 1)
+    code = dataclasses.replace(stream, block=2**32 - 1, coded=coded, low=low).to_bytes()
+    tracemalloc.start()
+    outcome, findings = used(made, with_sections(made, "positions/c/0/0", code=code))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (outcome, findings) == ("confirmed", [])
+    assert peak < 2**28
 
 
 @pytest.mark.parametrize("step", [1e299, 1e300, 1.7e308])

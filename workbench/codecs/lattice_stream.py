@@ -18,7 +18,7 @@ from workbench.backend import Array
 from workbench.codecs import curve
 from workbench.codecs.codec import CodecFailed
 from workbench.codecs.entropy import CodedIntegers, Layout
-from workbench.codecs.packing import PackedIntegers, PcodecIntegers
+from workbench.codecs.packing import PackedIntegers, PcodecIntegers, block_items
 from workbench.codecs.pcodec import pack_integers, unpack_integers
 
 Coded = CodedIntegers | PackedIntegers | PcodecIntegers
@@ -98,8 +98,7 @@ class Stream:
 
     def items(self, blocks: np.ndarray) -> np.ndarray:
         """Which particles are in these blocks."""
-        items = (blocks[:, None] * self.block + np.arange(self.block)).reshape(-1)
-        return items[items < self.count]   # the last block may be shorter
+        return block_items(blocks, self.block, self.count)
 
     def stretches(self, cuboids: Sequence[tuple[Any, Any]]) -> Stretches:
         """The blocks that may reach into one of these (lower, upper), of positions in free order."""

@@ -162,11 +162,16 @@ def _of_blocks(numbers: Array, block: int, blocks: Blocks, base: np.ndarray | No
         sizes = np.minimum(block, count - starts)
         begin = xp.asarray(starts)
         offset = xp.asarray(base) - (sums[begin] - numbers[begin])   # modulo 2^64, as the sums are
-        index = _block_items(chosen, block, count)
+        index = block_items(chosen, block, count)
         return (sums if blocks is None else sums[xp.asarray(index)]) + xp.repeat(offset, sizes.tolist())
-    return numbers if blocks is None else numbers[xp.asarray(_block_items(chosen, block, count))]
+    return numbers if blocks is None else numbers[xp.asarray(block_items(chosen, block, count))]
 
 
-def _block_items(blocks: np.ndarray, block: int, count: int) -> np.ndarray:
-    items = (blocks[:, None] * block + np.arange(block)).reshape(-1)
+def block_items(blocks: np.ndarray, block: int, count: int) -> np.ndarray:
+    """The numbers of the items in these blocks, of `count` items in all; a block may claim to hold more than there are.
+
+    >>> block_items(np.array([0, 2]), block=2, count=5).tolist()
+    [0, 1, 4]
+    """
+    items = (blocks[:, None] * block + np.arange(min(block, count))).reshape(-1)
     return items[items < count]   # the last block may be shorter
