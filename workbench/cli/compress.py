@@ -23,6 +23,7 @@ from workbench.cli.source import add_file, open_source
 from workbench.cli.target import add_target, require_free
 from workbench.clusters import KeepClusters
 from workbench.data import Field, Particles
+from workbench.data.readers import left_out
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, PointwiseRelative, Relative, Safeguard
 
@@ -84,7 +85,9 @@ def run(options: argparse.Namespace) -> int:
         progress(None, f"writing {options.out}")
         archive.save(options.out, options.overwrite)
     outcome = {"file": options.file, "out": options.out, **_outcome(archive, seconds), **scale}
-    print_archive(outcome | {"left_out": _left_out(data, options)}, archive, options)
+    unread = left_out(data)
+    show_notes((f"left out: {sentence}" for sentence in unread), options.parser)
+    print_archive(outcome | ({"left_out": unread} if options.json else {}), archive, options)
     return 0
 
 
@@ -93,13 +96,6 @@ def _data(options: argparse.Namespace) -> Particles | Field:
     if isinstance(data, Archive):
         raise WorkbenchError(f"{options.file} is an archive: compress the original it was made from")
     return data
-
-
-def _left_out(data: Particles | Field, options: argparse.Namespace) -> list[str]:
-    """The content of the file that the reader reports as not read."""
-    left_out = [str(sentence) for sentence in data.metadata.get("left_out", ())]
-    show_notes((f"left out: {sentence}" for sentence in left_out), options.parser)
-    return left_out
 
 
 def _velocities(options: argparse.Namespace) -> Bound | None:

@@ -64,6 +64,11 @@ def _what_is_wrong(path: str) -> str | None:
     """Why its documents cannot be read; None when they are intact, whatever their content."""
     try:
         store = open_store(path)
+    except WorkbenchError as error:
+        if Path(path).is_dir():
+            return str(error)
+        return "the zip file is cut or damaged: run `workbench salvage` to get the undamaged part"
+    try:
         documents = [key for key in store.keys() if key == ROOT or key.endswith(f"/{ROOT}")]   # noqa: SIM118
         for key in documents:
             unsealed(from_bytes(store.read(key), key), key)
