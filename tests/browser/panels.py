@@ -31,7 +31,7 @@ def opened_panel(page: Opened, source: str, last: str) -> Iterator[NotebookPage]
     idle(notebook, last)
     eventually(lambda: int(notebook.python("len(panel._view.charts)")) == notebook.page.locator(CHARTS).count() > 0)
     yield notebook
-    notebook.page.wait_for_timeout(300)   # what the sliders still have to say arrives before they are closed
+    notebook.page.wait_for_timeout(800)   # what the sliders still have to say arrives before they are closed
     notebook.run_cell("panel.close()")
     notebook.delete_cells_after(1)
     assert not (complaints := watch.complaints()), "\n".join(complaints)

@@ -98,6 +98,8 @@ def test_any_packed_variable(scratch, data):
     }
     kept = {name: attributes[name] for name in data.draw(st.sets(st.sampled_from(sorted(attributes))))}
     fill = data.draw(st.none() | number.map(np.dtype(dtype).type))
+    if dtype == "i1" and fill is None:
+        fill = False   # else netCDF4 masks the default fill value of bytes, which the conventions of NetCDF do not have
     path = written(scratch / "any.nc", stored, dtype, fill, **kept)
     try:
         oracle = as_netcdf4(path)
