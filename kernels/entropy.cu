@@ -57,7 +57,8 @@ DEVICE Levels levels_at(i32 octave)
 DEVICE i32 context_of(const Levels* levels, i32 c, i32 lowest, i32 highest)
 {
     const i32 own = (levels->of[c].fast + levels->of[c].slow) >> 1;
-    const i32 octave = (own + levels->before) / (c + 1) >> 8;
+    const i32 sum = own + levels->before;
+    const i32 octave = (c == 0 ? sum : c == 1 ? sum / 2 : sum / 3) >> 8;   // a division by c + 1 would take as long as all else
     return c * CONTEXTS + (octave < lowest ? lowest : octave > highest ? highest : octave);
 }
 
@@ -74,23 +75,33 @@ DEVICE void follow(Levels* levels, i32 c, i32 components, u64 magnitude)
 
 // In all kernels `n` counts numbers, and a block is a whole number of items of `components` numbers each.
 
+// The codes of the numbers from `begin` to `end`, and the number of bits below their symbols. It is called with `components` as
+// a literal, so that the compiler makes a loop for each in which the levels stay in registers.
+DEVICE i64 classify_block(i32 components, i64 begin, i64 end, i32 signs, const u64* value, i32 octave, i32 lowest, i32 highest,
+                          u16* code)
+{
+    Levels levels = levels_at(octave);
+    i64 below = 0;
+    i32 c = 0;
+    for (i64 i = begin; i < end; ++i) {
+        const i32 symbol = symbol_of(value[i], signs);
+        code[i] = (u16)(context_of(&levels, c, lowest, highest) * SYMBOLS + symbol);
+        below += bits_below(symbol);
+        follow(&levels, c, components, magnitude_of(value[i], signs));
+        c = c + 1 < components ? c + 1 : 0;
+    }
+    return below;
+}
+
 // code[i] = context * SYMBOLS + symbol, and the number of bits below the symbols in each block.
 KERNEL(classify)(i64 blocks, i64 n, i64 block, i32 components, i32 signs, const u64* value SIZE(n), i32 octave, i32 lowest,
                  i32 highest, u16* code SIZE(n), i64* bits SIZE(blocks))
 {
     FOR_EACH(b, blocks) {
-        Levels levels = levels_at(octave);
-        i64 below = 0;
-        i32 c = 0;
-        const i64 end = (b + 1) * block < n ? (b + 1) * block : n;
-        for (i64 i = b * block; i < end; ++i) {
-            const i32 symbol = symbol_of(value[i], signs);
-            code[i] = (u16)(context_of(&levels, c, lowest, highest) * SYMBOLS + symbol);
-            below += bits_below(symbol);
-            follow(&levels, c, components, magnitude_of(value[i], signs));
-            c = c + 1 < components ? c + 1 : 0;
-        }
-        bits[b] = below;
+        const i64 begin = b * block, end = begin + block < n ? begin + block : n;
+        bits[b] = components == 1   ? classify_block(1, begin, end, signs, value, octave, lowest, highest, code)
+                  : components == 2 ? classify_block(2, begin, end, signs, value, octave, lowest, highest, code)
+                                    : classify_block(3, begin, end, signs, value, octave, lowest, highest, code);
     }
 }
 
@@ -165,6 +176,54 @@ KERNEL(write_bits)(i64 blocks, i64 n, i64 block, i32 signs, const u64* value SIZ
     }
 }
 
+// What a block is decoded from: its words, and the bits below the symbols.
+struct Coded {
+    const u16 *word, *last_word;
+    const u32 *below, *last_below;
+};
+
+struct Tables {
+    const u8* symbol_at;
+    const u32 *frequency, *start;
+};
+
+// The numbers of one block. As in `classify_block`, `components` is a literal.
+DEVICE void decode_block(i32 components, i64 count, i32 signs, Coded from, Tables tables, Levels levels, i32 lowest,
+                         i32 highest, bool sums, u64 total, u64* value)
+{
+    u32 state = from.word < from.last_word ? *from.word++ : 0;
+    state = state << 16 | (from.word < from.last_word ? *from.word++ : 0);
+    u64 held = 0;
+    i32 bits = 0, c = 0;
+    for (i64 i = 0; i < count; ++i) {
+        const i32 context = context_of(&levels, c, lowest, highest);
+        const u32 slot = state & ((1 << PRECISION) - 1);
+        const i32 symbol = tables.symbol_at[(context << PRECISION) + slot];
+        const i32 code = context * SYMBOLS + symbol;
+        state = tables.frequency[code] * (state >> PRECISION) + slot - tables.start[code];
+        if (state < LEAST_STATE) state = state << 16 | (from.word < from.last_word ? *from.word++ : 0);
+        u64 rest = 0;
+        i32 got = 0, left = bits_below(symbol);
+        do {
+            const i32 taken = left < 32 ? left : 32;
+            if (bits < taken) {
+                held |= (u64)(from.below < from.last_below ? *from.below++ : 0) << bits;
+                bits += 32;
+            }
+            rest |= (held & ((1ULL << taken) - 1)) << got;
+            held >>= taken;
+            bits -= taken;
+            left -= taken;
+            got += taken;
+        } while (left > 0);
+        const u64 number = value_of(symbol, signs, rest);
+        follow(&levels, c, components, magnitude_of(number, signs));
+        c = c + 1 < components ? c + 1 : 0;
+        total += number;
+        value[i] = sums ? total : number;
+    }
+}
+
 // The numbers of the chosen blocks; with `sums`, running sums of each one's numbers from `base` on. Whatever the input, nothing
 // is read outside what `word_first` and `bits_first` delimit: a damaged stream gives wrong numbers, which checksums catch.
 KERNEL(decode_symbols)(i64 blocks, i32 components, i32 signs, const i64* chosen SIZE(blocks),
@@ -175,40 +234,15 @@ KERNEL(decode_symbols)(i64 blocks, i32 components, i32 signs, const i64* chosen 
                        i32 lowest, i32 highest, i32 sums, const u64* base SIZE(blocks), u64* value SIZE(LAST(begin)))
 {
     FOR_EACH(b, blocks) {
-        const u16 *word = words + word_first[chosen[b]], *last_word = words + word_first[chosen[b] + 1];
-        const u32 *below = bits + bits_first[chosen[b]], *last_below = bits + bits_first[chosen[b] + 1];
-        Levels levels = levels_at(octave);
-        u32 state = word < last_word ? *word++ : 0;
-        state = state << 16 | (word < last_word ? *word++ : 0);
-        u64 held = 0, total = sums ? base[b] : 0;
-        i32 count = 0, c = 0;
-        for (i64 i = begin[b]; i < begin[b + 1]; ++i) {
-            const i32 context = context_of(&levels, c, lowest, highest);
-            const u32 slot = state & ((1 << PRECISION) - 1);
-            const i32 symbol = symbol_at[(context << PRECISION) + slot];
-            const i32 code = context * SYMBOLS + symbol;
-            state = frequency[code] * (state >> PRECISION) + slot - start[code];
-            if (state < LEAST_STATE) state = state << 16 | (word < last_word ? *word++ : 0);
-            u64 rest = 0;
-            i32 got = 0;
-            for (i32 left = bits_below(symbol); left > 0;) {
-                const i32 taken = left < 32 ? left : 32;
-                if (count < taken) {
-                    held |= (u64)(below < last_below ? *below++ : 0) << count;
-                    count += 32;
-                }
-                rest |= (held & ((1ULL << taken) - 1)) << got;
-                held >>= taken;
-                count -= taken;
-                left -= taken;
-                got += taken;
-            }
-            const u64 number = value_of(symbol, signs, rest);
-            follow(&levels, c, components, magnitude_of(number, signs));
-            c = c + 1 < components ? c + 1 : 0;
-            total += number;
-            value[i] = sums ? total : number;
-        }
+        const i64 at = chosen[b], count = begin[b + 1] - begin[b];
+        const Coded from = {words + word_first[at], words + word_first[at + 1], bits + bits_first[at], bits + bits_first[at + 1]};
+        const Tables tables = {symbol_at, frequency, start};
+        const Levels levels = levels_at(octave);
+        const u64 first = sums ? base[b] : 0;
+        u64* to = value + begin[b];
+        if (components == 1) decode_block(1, count, signs, from, tables, levels, lowest, highest, sums, first, to);
+        else if (components == 2) decode_block(2, count, signs, from, tables, levels, lowest, highest, sums, first, to);
+        else decode_block(3, count, signs, from, tables, levels, lowest, highest, sums, first, to);
     }
 }
 

@@ -115,7 +115,7 @@ def test_the_bytes_do_not_depend_on_the_number_of_threads(order, coder):
 def test_one_lattice_serves_all_parts_of_a_set():
     positions = clustered(5000)
     aim = Tolerance(absolute=1e-3)
-    codec = LatticeCodec().prepared(positions, (2.0, 2.0, 2.0))
+    codec = LatticeCodec().prepared(wb.Particles.wrapped(positions, 2.0))
     assert codec.lattice(positions[:10], aim) == codec.lattice(positions[-10:], aim)
     assert from_dict(codec.to_dict()) == codec
 

@@ -17,7 +17,7 @@ from workbench.archive.archive import Archive
 from workbench.archive.clusters import with_clusters
 from workbench.archive.encoding import EncodedArray, Part, Task, even_chunks, layout_of
 from workbench.archive.request import Request, archive_of
-from workbench.archive.verify import digest_of
+from workbench.archive.verify import checksum_of
 from workbench.backend import Array
 from workbench.clusters.keep import KeepClusters
 from workbench.codecs import Codec, Columns, ParticleCodec
@@ -56,7 +56,7 @@ def compress_particles(particles: Particles, request: Request) -> Archive:
     sorted_along = None if curve is None else dataclasses.asdict(curve)
     described: dict[str, Any] = {"kind": "particles", "order": request.order, "box": particles.box, "curve": sorted_along}
     if order is not None:
-        described["permutation"] = digest_of(order)
+        described["permutation"] = checksum_of(order)
     return archive_of(arrays, described, codec, particles.metadata, request.notes)
 
 
@@ -76,7 +76,7 @@ def _codec_for(particles: Particles, codec: Codec, order: str, limit: Limit) -> 
     if not isinstance(codec, ParticleCodec):
         codec = codec if isinstance(codec, Columns) else Columns(codec)
         return codec.fitted(particles.positions, limit.tolerance)
-    codec = codec.prepared(particles.positions, particles.box, order).fitted(particles.positions, limit.tolerance)
+    codec = codec.prepared(particles, order).fitted(particles.positions, limit.tolerance)
     if order == "keep" and codec.reorders:
         raise WorkbenchError(f"{codec.id} returns particles in another order: use order='free', or another codec")
     return codec

@@ -28,6 +28,7 @@ from workbench.errors import WorkbenchError
 if TYPE_CHECKING:
     from workbench.codecs.curve import Lattice
     from workbench.codecs.lattice_stream import Stretches
+    from workbench.data import Particles
 
 
 class CodecFailed(WorkbenchError):
@@ -224,8 +225,8 @@ class ParticleCodec(Codec):
         """Whether `blocks` is supported: some of the encoded points can be decoded without the others."""
         return False
 
-    def prepared(self, positions: Array, box: Sequence[float] | None = None, order: str = "free") -> Self:
-        """The codec for any part of these positions, in a box or not; `order` is "keep" or "free"."""
+    def prepared(self, whole: Particles, order: str = "free") -> Self:
+        """The codec for any part of these particles; `order` is "keep" or "free"."""
         return self
 
     def curve(self, positions: Array, tolerance: Tolerance) -> Lattice | None:

@@ -11,18 +11,17 @@ and the number of points in each is stored in the order in which Draco returns t
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from workbench.backend import Array
 from workbench.codecs import pieces
 from workbench.codecs.codec import CodecFailed, ParticleCodec, Tolerance, option
 from workbench.codecs.pcodec import pack_integers, unpack_integers
 from workbench.codecs.prequantised import lattice_step
 from workbench.codecs.rounding import largest_magnitude
+from workbench.data import Particles
 from workbench.errors import WorkbenchError
 
 ORDERS = ("keep", "free")
@@ -57,7 +56,7 @@ class Draco(pieces.InPieces, ParticleCodec):
         """Whether decoded points are in Draco's order."""
         return self.order == "free"
 
-    def prepared(self, positions: Array, box: Sequence[float] | None = None, order: str = "free") -> Self:
+    def prepared(self, whole: Particles, order: str = "free") -> Self:
         """The codec in this order."""
         return replace(self, order=order)
 

@@ -13,7 +13,7 @@ import functools
 import math
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -32,6 +32,7 @@ MOST_COMPONENTS = 3
 SAMPLED = 8                  # one block in this many is sampled for the contexts that occur
 RARE = 1 / 1024              # the contexts at both ends that hold less than this share of the numbers,
 FEW = 4000                   # or fewer than this many, use the table of their neighbour
+NEAR_INTEGER = 1e-9          # a mean logarithm closer to an integer may have been rounded across it
 
 Blocks = Sequence[int] | np.ndarray | None
 
@@ -106,8 +107,7 @@ class CodedIntegers:
         write = backend.kernel("entropy", "write_bits")
         write(len(below), numbers.size, block * components, int(signs), numbers, xp.asarray(bits_first), bits)
         words, bits = backend.to_host(words), backend.to_host(bits)
-        checksums = [_checksum(words, word_first, bits, bits_first, b) for b in range(len(below))]
-        sums = np.array(checksums, np.uint32)
+        sums = np.array(_checksums(words, word_first, bits, bits_first, range(len(below))), np.uint32)
         return cls(len(numbers), block, model, frequency, words, bits, word_first, bits_first, sums)
 
     def decode(self, blocks: Blocks = None, base: np.ndarray | None = None, xp: Any = np) -> Array:
@@ -129,9 +129,11 @@ class CodedIntegers:
 
     def _check(self, blocks: np.ndarray) -> None:
         """Check blocks against their checksums, each of them once."""
-        for block in blocks[~self._checked[blocks]].tolist():
-            if _checksum(self.words, self.word_first, self.bits, self.bits_first, block) != self.checksums[block]:
-                raise CodecFailed(f"block {block} of {len(self.checksums)} fails its checksum")
+        unchecked = blocks[~self._checked[blocks]]
+        found = _checksums(self.words, self.word_first, self.bits, self.bits_first, unchecked.tolist())
+        wrong = unchecked[self.checksums[unchecked] != found]
+        if len(wrong):
+            raise CodecFailed(f"block {wrong[0]} of {len(self.checksums)} fails its checksum")
         self._checked[blocks] = True
 
     @functools.cached_property
@@ -220,16 +222,18 @@ def _fitted(numbers: Array, block: int, signs: bool) -> _Model:
 
 
 def _mean_octave(numbers: np.ndarray) -> int:
-    """The mean of log2(number + 1), rounded down: exact, from the bits of the product, so that all machines agree.
+    """The mean of log2(number + 1), rounded down: exact, so that all machines agree.
+
+    Where rounding could decide, it is the number of bits of the product.
 
     >>> _mean_octave(np.array([0, 1, 7, 7], np.uint64))   # (0 + 1 + 3 + 3) / 4
     1
     """
+    octaves = float(np.log2(numbers.astype(np.float64) + 1).mean())
+    if abs(octaves - round(octaves)) > NEAR_INTEGER:
+        return int(octaves)
     factors = [number + 1 for number in numbers.reshape(-1).tolist()]
-    count = len(factors)
-    while len(factors) > 1:   # in pairs: products of equal lengths are the cheapest
-        factors = [math.prod(factors[i : i + 2]) for i in range(0, len(factors), 2)]
-    return (factors[0].bit_length() - 1) // count
+    return (math.prod(factors).bit_length() - 1) // len(factors)
 
 
 def _classify(numbers: Array, block: int, model: _Model) -> tuple[Array, Array]:
@@ -298,6 +302,13 @@ def _starts(sizes: np.ndarray) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
 
 
-def _checksum(words: np.ndarray, word_first: np.ndarray, bits: np.ndarray, bits_first: np.ndarray, block: int) -> int:
-    parts = words[word_first[block] : word_first[block + 1]], bits[bits_first[block] : bits_first[block + 1]]
-    return zlib.crc32(parts[1].data, zlib.crc32(parts[0].data))
+def _checksums(
+    words: np.ndarray, word_first: np.ndarray, bits: np.ndarray, bits_first: np.ndarray, blocks: Iterable[int]
+) -> list[int]:
+    """The checksum of each of these blocks; a block is short, so slicing costs as much as the checksum."""
+    word_view, bits_view = words.data, bits.data
+    word_at, bits_at = word_first.tolist(), bits_first.tolist()
+    return [
+        zlib.crc32(bits_view[bits_at[b] : bits_at[b + 1]], zlib.crc32(word_view[word_at[b] : word_at[b + 1]]))
+        for b in blocks
+    ]

@@ -9,7 +9,6 @@ coders (`entropy.py`, `packing.py`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -21,6 +20,7 @@ from workbench.codecs.codec import CodecFailed, ParticleCodec, Tolerance, option
 from workbench.codecs.curve import Lattice
 from workbench.codecs.lattice_stream import CODERS, ORDERS, Stream
 from workbench.codecs.packing import PackedIntegers
+from workbench.data import Particles
 from workbench.data.extent import extent
 
 SAMPLED = 8    # one block in so many decides between coders
@@ -64,12 +64,10 @@ class LatticeCodec(ParticleCodec):
         """Blocks are key ranges of the curve, which positions in their own order do not follow."""
         return self.order == "free"
 
-    def prepared(self, positions: Array, box: Sequence[float] | None = None, order: str = "free") -> Self:
-        """The codec with one lattice for all parts of these positions."""
-        _check_shape(positions)
-        lower, upper = (tuple(end.tolist()) for end in extent(positions))
-        box = None if box is None else tuple(map(float, box))
-        return replace(self, lower=lower, upper=upper, box=box, order=order)
+    def prepared(self, whole: Particles, order: str = "free") -> Self:
+        """The codec with one lattice for all parts of these particles."""
+        _check_shape(whole.positions)
+        return replace(self._reaching(whole.lower, whole.upper), box=whole.box, order=order)
 
     def curve(self, positions: Array, tolerance: Tolerance) -> Lattice | None:
         """The codec's own lattice; None where the tolerance is too small: values are then kept exactly."""
@@ -86,11 +84,14 @@ class LatticeCodec(ParticleCodec):
     def lattice(self, positions: Array, tolerance: Tolerance) -> Lattice:
         """The lattice for these positions."""
         given = self.lower is not None and self.upper is not None
-        ready = self if given else self.prepared(positions, self.box, self.order)
+        ready = self if given else self._reaching(*extent(positions))
         if any(len(axes) != positions.shape[1] for axes in (ready.lower, ready.upper, ready.box or ready.lower) if axes):
             raise CodecFailed(f"the lattice of these options is not one for positions of shape {tuple(positions.shape)}")
         size = tolerance.absolute_for(positions)
         return Lattice.fitted(ready.lower or (), ready.upper or (), size, positions.dtype, self.box)
+
+    def _reaching(self, lower: np.ndarray, upper: np.ndarray) -> Self:
+        return replace(self, lower=tuple(lower.tolist()), upper=tuple(upper.tolist()))
 
     def permutation(self, positions: Array, tolerance: Tolerance, data: bytes) -> Array | None:
         """The original index of each decoded point: decoded[i] is positions[permutation[i]]; None if the order is kept."""
