@@ -1,4 +1,4 @@
-"""Work on slabs of a mesh, spread over threads.
+"""Slabs of a mesh: the cuts, and work on slabs spread over threads.
 
 NumPy transforms on one thread, but releases the interpreter's lock meanwhile. Slabs transformed in a thread pool keep all
 cores busy, and slabs that fit a cache gain as much again. The cuts do not depend on the number of threads, so neither
@@ -7,12 +7,23 @@ do the results.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from workbench import backend
 
 _SLAB_BYTES = 1 << 20   # a slab and its transform stay in a second-level cache
+
+
+def rows_of(shape: Sequence[int], most: int) -> list[slice]:
+    """Runs of rows of the first axis that hold at most `most` values, but one row at least.
+
+    >>> rows_of((5, 10), most=20)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    rows = max(1, most // max(1, math.prod(shape[1:])))
+    return [slice(start, min(start + rows, shape[0])) for start in range(0, shape[0], rows)]
 
 
 def over_slabs(work: Callable[[slice], None], layers: int, layer_bytes: int) -> None:
@@ -23,8 +34,7 @@ def over_slabs(work: Callable[[slice], None], layers: int, layer_bytes: int) -> 
     slice(1, 2, None)
     slice(2, 3, None)
     """
-    thickness = max(1, _SLAB_BYTES // layer_bytes)
-    slabs = [slice(start, min(start + thickness, layers)) for start in range(0, layers, thickness)]
+    slabs = rows_of((layers, layer_bytes), _SLAB_BYTES)
     with ThreadPoolExecutor(backend.threads()) as pool:
         for _ in pool.map(work, slabs):   # iterating over the results raises the exceptions of the threads
             pass

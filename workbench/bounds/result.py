@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from workbench.bounds.pareto import unbeaten
 from workbench.bounds.run import Run
 from workbench.bounds.table import data_frame, table
 from workbench.errors import WorkbenchError
+from workbench.json_values import json_value
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,7 +79,7 @@ class Sweep:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON types; NaN and infinite numbers become None."""
-        rows = [{name: _plain(value) for name, value in run.row().items()} for run in self.rows]
+        rows = [json_value(run.row()) for run in self.rows]
         return {"complete": self.complete, "missing": self.missing, "rows": rows}
 
     def to_json(self) -> str:
@@ -111,7 +111,3 @@ def _require_measured(rows: tuple[Run, ...], *names: str) -> None:
     for name in names:
         if known and name not in known:
             raise WorkbenchError(f"x and y must be measured figures ({', '.join(known)}); got {name!r}")
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

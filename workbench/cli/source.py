@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from workbench.archive import Archive
 from workbench.archive.opening import ARCHIVE
@@ -18,6 +15,7 @@ from workbench.data import Field, Particles
 from workbench.data.readers import open_file
 from workbench.data.readers.source import Source
 from workbench.errors import WorkbenchError
+from workbench.json_values import json_value
 
 KINDS = "a snapshot, field or trajectory, recognised by its content"
 OPEN = "open"
@@ -109,7 +107,7 @@ def require_file(options: argparse.Namespace, metavar: str) -> None:
 def print_result(values: Mapping[str, Any], as_json: bool) -> None:
     """Print a result as aligned lines, or as one JSON object."""
     if as_json:
-        print(json.dumps(_plain(values), allow_nan=False))
+        print(json.dumps(json_value(values), allow_nan=False))
         return
     width = max(len(name) for name in values)
     for name, value in values.items():
@@ -140,19 +138,6 @@ def _enclosed(value: Any) -> str:
     if isinstance(value, Mapping | list | tuple):
         return f"({readable(value)})"
     return str(value) if type(value) is int else readable(value)
-
-
-def _plain(value: Any) -> Any:
-    """The value in JSON types: non-finite numbers become null, other types text."""
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(name): _plain(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
 def _flag(option: str) -> str:

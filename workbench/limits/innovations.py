@@ -24,6 +24,7 @@ from workbench.arguments import whole_number
 from workbench.errors import WorkbenchError
 from workbench.limits.correlation import Correlation
 from workbench.limits.spectrum import LOG2E
+from workbench.slabs import rows_of
 
 NEAR = {1: 4.0, 2: 10**0.5, 3: 5**0.5, 4: 2.0}   # the distance of the furthest neighbour, in grid steps
 SLAB = 2**18       # values processed together
@@ -97,7 +98,7 @@ def innovations(
     for region in np.flatnonzero(~varies):
         _require_constant(given[regions == region], int(region))
     residuals, bits = np.full(given.shape, np.nan), np.full(given.shape, np.nan)
-    for rows in _slabs(given.shape):
+    for rows in rows_of(given.shape, SLAB):
         visit = _Visit.of(given, regions, rows, offsets, centres)
         residuals[rows], bits[rows] = visit.result(correlations, varies, offsets)
     samples = np.bincount(regions[regions >= 0], minlength=len(correlations))[varies].sum()
@@ -250,9 +251,3 @@ def _sides(tile: int | Sequence[int], dimensions: int) -> tuple[int, ...]:
     if len(sides) != dimensions or not all(isinstance(side, int | np.integer) and side >= 1 for side in sides):
         raise WorkbenchError(f"tile must be one side of at least 1, or {dimensions} of them; got {tile!r}")
     return tuple(int(side) for side in sides)
-
-
-def _slabs(shape: tuple[int, ...]) -> list[slice]:
-    """Rows of the first axis that are processed together."""
-    rows = max(1, SLAB // max(1, int(np.prod(shape[1:]))))
-    return [slice(start, min(start + rows, shape[0])) for start in range(0, shape[0], rows)]

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.limits.texture import REACH, SIDE, Textures, inside, moments, unevenness
+from workbench.slabs import rows_of
 
 SAMPLE = 1000         # blocks in the initial clustering
 CLUSTERS = 12         # initial clusters
@@ -185,7 +186,7 @@ class Survey:
         """The texture of each cell, and the moments of each texture on unmixed blocks, without thin and small textures."""
         while True:
             textures = Textures.of(totals)
-            labels = np.concatenate([self._labels(textures, rows) for rows in _slabs(self.values.shape)])
+            labels = np.concatenate([self._labels(textures, rows) for rows in rows_of(self.values.shape, SLAB)])
             alone, cautious = (self._alone(labels, len(totals), margin) for margin in (0, 1))
             cells = np.bincount(labels[self.known], minlength=len(totals))
             least = max(THINNEST * self.sums[..., 0, 0].sum(), 4 * self.block_size)
@@ -317,9 +318,3 @@ def _over(operation: np.ufunc, array: np.ndarray, pairs: np.ndarray, axis: int) 
     """Minima or maxima along an axis, over each range from start to end."""
     padded = np.concatenate([array, array.take([-1], axis)], axis)   # reduceat needs indices below the length
     return np.asarray(operation.reduceat(padded, pairs.ravel(), axis).take(range(0, 2 * len(pairs), 2), axis))
-
-
-def _slabs(shape: tuple[int, ...]) -> list[slice]:
-    """Rows of the first axis that are processed together."""
-    rows = max(1, SLAB // max(1, int(np.prod(shape[1:]))))
-    return [slice(start, min(start + rows, shape[0])) for start in range(0, shape[0], rows)]

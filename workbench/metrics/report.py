@@ -7,7 +7,6 @@ every report.
 from __future__ import annotations
 
 import html
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import WorkbenchError
+from workbench.json_values import json_value
 
 Figure = float | int | bool
 
@@ -160,11 +160,9 @@ class Report:
         return {
             "subject": self.subject,
             "passed": self.passed,
-            "figures": {name: _plain(value) for name, value in self.figures.items()},
-            "curves": {name: _plain(curve.tolist()) for name, curve in self.curves.items()},
-            "checks": [
-                {"name": c.name, "limit": _plain(c.limit), "value": _plain(c.value), "ok": c.ok} for c in self.checks
-            ],
+            "figures": json_value(self.figures),
+            "curves": json_value(self.curves),
+            "checks": [json_value({"name": c.name, "limit": c.limit, "value": c.value, "ok": c.ok}) for c in self.checks],
             "notes": list(self.notes),
         }
 
@@ -182,9 +180,3 @@ def _shown(value: Figure) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_plain(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
