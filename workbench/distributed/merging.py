@@ -1,0 +1,68 @@
+"""The labels of groups that extend over several subdomains, from the labels within each.
+
+A label is the smallest index, in the whole set, of the particles of a group that a subdomain holds. If two subdomains give
+different labels to the same particle, both labels name the same group. These pairs of labels are the edges of a graph, and its
+connected components are the groups. All edges are merged at once, so that a filament through every subdomain takes no more
+rounds of communication than an isolated halo.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Renaming:
+    """Labels that are not final (rising, int64), with the final label of each: the smallest index of the whole group.
+
+    >>> Renaming.of(np.array([[7, 3], [9, 7], [5, 2]])).applied(np.array([9, 5, 4])).tolist()
+    [3, 2, 4]
+    """
+
+    label: np.ndarray
+    final: np.ndarray
+
+    @classmethod
+    def of(cls, edges: np.ndarray) -> Self:
+        """The connected components of these edges (M, 2)."""
+        label, ends = np.unique(np.asarray(edges, np.int64).reshape(-1, 2), return_inverse=True)
+        root = _roots(len(label), ends.reshape(-1, 2))
+        changed = np.flatnonzero(root != np.arange(len(label)))
+        return cls(label[changed], label[root[changed]])
+
+    def applied(self, labels: np.ndarray) -> np.ndarray:
+        """The final labels of these."""
+        if not len(self.label):
+            return labels
+        place = np.minimum(np.searchsorted(self.label, labels), len(self.label) - 1)
+        return np.where(self.label[place] == labels, self.final[place], labels)
+
+
+def different(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The distinct pairs (M, 2) of labels of the same particles that differ.
+
+    >>> different(np.array([1, 1, 4, 1]), np.array([1, 2, 4, 2])).tolist()
+    [[1, 2]]
+    """
+    pairs = np.stack([one, other], axis=1)[one != other]
+    return np.unique(pairs, axis=0) if len(pairs) else pairs.astype(np.int64)
+
+
+def _roots(count: int, edges: np.ndarray) -> np.ndarray:
+    """The smallest node of each node's component: hooking to the smaller root, then jumping to the root."""
+    parent = np.arange(count)
+    one, other = edges[:, 0], edges[:, 1]
+    while True:
+        ends = parent[one], parent[other]
+        open_edges = ends[0] != ends[1]
+        if not open_edges.any():
+            return parent
+        one, other = one[open_edges], other[open_edges]
+        low = np.minimum(*(end[open_edges] for end in ends))
+        high = np.maximum(*(end[open_edges] for end in ends))
+        np.minimum.at(parent, high, low)
+        while (parent[parent] != parent).any():
+            parent = parent[parent]
