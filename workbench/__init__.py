@@ -13,7 +13,7 @@ Particles(4,096 in 3-D, float32, box 16 x 16 x 16, velocities, ids)
 import importlib
 import typing
 
-from workbench import clusters, codecs, limits, metrics
+from workbench import clusters, codecs, distributed, limits, metrics
 from workbench.archive import Archive, compress
 from workbench.bounds import Sweep, iter_sweep, sweep
 from workbench.clusters import Groups, KeepClusters, friends_of_friends
@@ -46,6 +46,7 @@ __all__ = [
     "codecs",
     "compare",
     "compress",
+    "distributed",
     "friends_of_friends",
     "iter_sweep",
     "limits",

@@ -1,11 +1,12 @@
 """Particles that are somewhere else, in chunks: the input of everything that must not load a whole snapshot.
 
-A source is a small value that can be sent to other processes; reading a chunk reads that chunk only. A particle's index counts
-through all chunks, in order.
+A source is a small value that can be sent to other processes; reading a chunk reads that chunk only. Indices of particles
+count through all chunks, in order.
 """
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -36,13 +37,25 @@ class ChunkedParticles(ABC):
 
     def chunk(self, number: int) -> Particles:
         """The particles of a chunk, checked."""
-        found = self.read(number)
+        found = self._read(number)
         shape = self.sizes[number], self.dimensions
         if found.shape != shape or found.dtype != self.dtype:
-            raise WorkbenchError(
-                f"chunk {number} of {self.name} must be {self.dtype} of shape {shape}; got {found.dtype} of shape {found.shape}"
-            )
+            got = f"{found.dtype} of shape {found.shape}"
+            raise WorkbenchError(f"chunk {number} of {self.name} must be {self.dtype} of shape {shape}; got {got}")
         return Particles(found, self.box)
+
+    def sample(self, number: int, share: float) -> np.ndarray:
+        """Positions (float64) in a chunk: this share of them, drawn at random but the same in every run."""
+        positions = self.chunk(number).positions
+        chosen = np.random.default_rng(number).random(len(positions)) < share
+        return positions[chosen].astype(np.float64)
+
+    def _read(self, number: int) -> np.ndarray:
+        try:
+            return self.read(number)
+        except OSError as error:
+            which = f"chunk {number + 1} of {len(self.sizes)} of {self.name}"
+            raise WorkbenchError(f"{which} cannot be read: {error}") from error
 
     def __len__(self) -> int:
         return sum(self.sizes)
@@ -69,7 +82,7 @@ def even_sizes(count: int, most: int) -> tuple[int, ...]:
     """
     chunks = -(-count // whole_number("the size of a chunk", most, least=1))
     ends = [count * number // chunks for number in range(chunks + 1)]
-    return tuple(end - start for start, end in zip(ends, ends[1:], strict=False))
+    return tuple(end - start for start, end in itertools.pairwise(ends))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,20 +148,6 @@ class ParticlesInNpy(ChunkedParticles):
     def read(self, number: int) -> np.ndarray:
         """The positions in a chunk."""
         return np.array(np.load(self.path, mmap_mode="r")[self.starts[number] : self.starts[number + 1]])
-
-
-def spread(source: ChunkedParticles, count: int, seed: int = 0) -> np.ndarray:
-    """About `count` positions (float64) from all over the source, the same in every run; reads a part of the chunks."""
-    random = np.random.default_rng(seed)
-    few = min(len(source.sizes), max(8, int(count**0.5) // 32))
-    chosen = np.sort(random.choice(len(source.sizes), few, replace=False))
-    total = sum(source.sizes[number] for number in chosen)
-    found = []
-    for number in chosen.tolist():
-        positions = source.read(number)
-        take = min(len(positions), -(-count * len(positions) // total))
-        found.append(positions[np.sort(random.choice(len(positions), take, replace=False))].astype(np.float64))
-    return np.concatenate(found)
 
 
 def require_equal(sources: Sequence[ChunkedParticles]) -> None:

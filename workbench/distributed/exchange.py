@@ -1,15 +1,17 @@
 """The exchange of particles: from chunks in the order of the source to subdomains with their ghosts.
 
-Each chunk is written once, as one file that holds what every subdomain needs of it, and each subdomain reads its piece of every
-file. Nothing but sizes passes through the scheduler, and a process holds one chunk or one subdomain at a time, so memory does not
-depend on the number of particles.
+Each chunk is written once, as one file that holds what every subdomain needs of it, and each subdomain reads its piece of
+every file. Nothing but sizes passes through the scheduler, and a process holds one chunk or one subdomain at a time, so its
+memory does not depend on the number of particles.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -19,26 +21,11 @@ from workbench.distributed.decomposition import Decomposition
 from workbench.errors import WorkbenchError
 
 
-@dataclass(frozen=True, eq=False)
-class Shipment:
-    """The file of one chunk: `counts[p]` of its particles are for subdomain p, one subdomain after the other."""
+class Shipped(NamedTuple):
+    """How many particles of one chunk each subdomain was sent, and how many of these it owns."""
 
-    path: Path
-    start: int   # the index of the first particle of the chunk
     counts: np.ndarray
-    owned: np.ndarray   # how many of these the subdomain owns
-    dtype: np.dtype
-    dimensions: int
-
-    @property
-    def row_bytes(self) -> int:
-        """The bytes of one particle: its row in the chunk, whether it is owned, and its position."""
-        return 4 + 1 + self.dtype.itemsize * self.dimensions
-
-    @property
-    def ghosts(self) -> int:
-        """How many copies for other subdomains than the owner it holds."""
-        return int(self.counts.sum() - self.owned.sum())
+    owned: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,52 +44,76 @@ class Subdomain:
         return Particles(self.positions, box)
 
 
-def ship(
-    source: ChunkedParticles, number: int, decomposition: Decomposition, width: float, folder: Path
-) -> Shipment:
-    """Write what the subdomains need of one chunk; `width` is the ghost width."""
-    positions = source.chunk(number).positions
-    owner = decomposition.owners(positions)
-    ghost_rows, ghost_parts = decomposition.ghosts(positions, width)
-    rows = np.concatenate([np.arange(len(positions)), ghost_rows])
-    parts = np.concatenate([owner, ghost_parts])
-    owned = np.arange(len(rows)) < len(positions)
-    order = np.lexsort((rows, parts))
-    rows, owned = rows[order].astype(np.int32), owned[order]
-    counts, own = (np.bincount(of, minlength=decomposition.parts) for of in (parts, owner))
-    shipment = Shipment(folder / f"chunk-{number}", source.starts[number], counts, own, positions.dtype, positions.shape[1])
-    staged = shipment.path.with_suffix(".partial")
-    with staged.open("wb") as file:
-        for begin, end in _pieces(counts):
-            for part in (rows[begin:end], owned[begin:end], positions[rows[begin:end]]):
-                part.tofile(file)
-    staged.replace(shipment.path)   # a worker that dies leaves no file that looks complete
-    return shipment
+@dataclass(frozen=True)
+class Exchange:
+    """The files of one exchange in a folder that all workers see; `width` is the ghost width."""
 
+    source: ChunkedParticles
+    decomposition: Decomposition
+    width: float
+    folder: Path
 
-def received(shipments: Sequence[Shipment], part: int) -> Subdomain:
-    """The particles that a subdomain was sent, from the shipments of all chunks in order."""
-    pieces = [_piece(shipment, part) for shipment in shipments if shipment.counts[part]]
-    if not pieces:
-        first = shipments[0]
-        return Subdomain(np.empty((0, first.dimensions), first.dtype), np.empty(0, np.int64), np.empty(0, bool))
-    index, owned, positions = (np.concatenate(column) for column in zip(*pieces, strict=True))
-    return Subdomain(positions, index, owned)
+    @property
+    def row_bytes(self) -> int:
+        """The bytes of one particle: its row in the chunk, whether it is owned, and its position."""
+        return 4 + 1 + self.source.dtype.itemsize * self.source.dimensions
 
+    def send(self, chunk: int) -> Shipped:
+        """Write what the subdomains need of one chunk."""
+        positions = self.source.chunk(chunk).positions
+        owner = self.decomposition.owners(positions)
+        ghost_rows, ghost_parts = self.decomposition.ghosts(positions, self.width)
+        rows = np.concatenate([np.arange(len(positions)), ghost_rows])
+        parts = np.concatenate([owner, ghost_parts])
+        owned = np.arange(len(rows)) < len(positions)
+        order = np.lexsort((rows, parts))
+        rows, owned = rows[order].astype(np.int32), owned[order]
+        counts, own = (np.bincount(of, minlength=self.decomposition.parts) for of in (parts, owner))
+        staged = self._file(chunk).with_suffix(".partial")
+        with staged.open("wb") as file:
+            ends = np.cumsum(counts).tolist()
+            for begin, end in zip([0, *ends], ends, strict=False):
+                for column in (rows[begin:end], owned[begin:end], positions[rows[begin:end]]):
+                    column.tofile(file)
+        staged.replace(self._file(chunk))   # a worker that dies leaves no file that looks complete
+        return Shipped(counts, own)
 
-def _piece(shipment: Shipment, part: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    begin, count = int(shipment.counts[:part].sum()), int(shipment.counts[part])
-    with shipment.path.open("rb") as file:
-        file.seek(begin * shipment.row_bytes)
-        data = file.read(count * shipment.row_bytes)
-    if len(data) != count * shipment.row_bytes:
-        raise WorkbenchError(f"{shipment.path} was cut short: {count * shipment.row_bytes:,} bytes expected; got {len(data):,}")
-    rows = np.frombuffer(data, np.int32, count)
-    owned = np.frombuffer(data, bool, count, 4 * count)
-    positions = np.frombuffer(data[5 * count :], shipment.dtype)   # a copy, which is aligned
-    return rows.astype(np.int64) + shipment.start, owned, positions.reshape(count, shipment.dimensions)
+    def sent(self, shipped: Sequence[Shipped]) -> Self:
+        """Record what all chunks have sent; from here on subdomains can be received."""
+        ends = np.cumsum([one.counts for one in shipped], axis=1)
+        np.save(self._table, np.concatenate([np.zeros((len(shipped), 1), np.int64), ends], axis=1))
+        return self
 
+    def receive(self, part: int) -> Subdomain:
+        """The particles of a subdomain."""
+        begin, end = np.array(self._ends[:, part]), np.array(self._ends[:, part + 1])
+        pieces = [self._piece(chunk, int(begin[chunk]), int(end[chunk])) for chunk in np.flatnonzero(end > begin).tolist()]
+        if not pieces:
+            none = np.empty((0, self.source.dimensions), self.source.dtype)
+            return Subdomain(none, np.empty(0, np.int64), np.empty(0, bool))
+        index, owned, positions = (np.concatenate(column) for column in zip(*pieces, strict=True))
+        return Subdomain(positions, index, owned)
 
-def _pieces(counts: np.ndarray) -> list[tuple[int, int]]:
-    ends = np.cumsum(counts)
-    return list(zip((ends - counts).tolist(), ends.tolist(), strict=True))
+    def _piece(self, chunk: int, begin: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        count, path = end - begin, self._file(chunk)
+        with path.open("rb") as file:
+            file.seek(begin * self.row_bytes)
+            data = file.read(count * self.row_bytes)
+        if len(data) != count * self.row_bytes:
+            raise WorkbenchError(f"{path} must hold {count * self.row_bytes:,} more bytes; it ends after {len(data):,}")
+        rows = np.frombuffer(data, np.int32, count)
+        owned = np.frombuffer(data, bool, count, 4 * count)
+        positions = np.frombuffer(data[5 * count :], self.source.dtype)   # a copy, which is aligned
+        return rows.astype(np.int64) + self.source.starts[chunk], owned, positions.reshape(count, -1)
+
+    @cached_property
+    def _ends(self) -> np.ndarray:
+        """For each chunk, where the piece of each subdomain begins in its file, and the end."""
+        return np.load(self._table, mmap_mode="r")
+
+    @property
+    def _table(self) -> Path:
+        return self.folder / "sent.npy"
+
+    def _file(self, chunk: int) -> Path:
+        return self.folder / f"chunk-{chunk}"

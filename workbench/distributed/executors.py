@@ -6,7 +6,9 @@ The loop in this process is the reference that every cluster is tested against.
 from __future__ import annotations
 
 import itertools
+import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from workbench.errors import WorkbenchError
@@ -14,8 +16,8 @@ from workbench.errors import WorkbenchError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-RETRIES = 3       # of a step whose worker died
-AHEAD = 2         # steps in flight for each thread of a worker: enough to keep it busy, few enough to bound memory
+RETRIES = 3   # of a step whose worker died
+AHEAD = 2     # steps in flight for each thread of a worker: enough to keep it busy, few enough to bound memory
 
 
 class Executor(Protocol):
@@ -25,6 +27,7 @@ class Executor(Protocol):
         """The results, in the order of the items; `name` is shown to those who watch."""
 
 
+@dataclass(frozen=True)
 class InProcess:
     """One item after the other, here.
 
@@ -37,41 +40,42 @@ class InProcess:
         return [step(item) for item in items]
 
 
+@dataclass(frozen=True)
 class OnDask:
-    """A Dask client; only a few items of each worker are in flight, so that nothing piles up."""
+    """The workers of a Dask client. Only a few items of each are in flight, so that nothing piles up in memory."""
 
-    def __init__(self, client: Any) -> None:
-        self.client = client
+    client: Any
 
     def map(self, name: str, step: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        """The results, in the order of the items; an error of a step names it, and stops the others."""
+        """The results, in the order of the items. The first error stops the others; it names the step and the item."""
         from distributed import as_completed
 
-        numbers = iter(range(len(items)))
+        run, numbers = uuid.uuid4().hex[:8], iter(range(len(items)))
         results: dict[int, Result] = {}
-        sent = {}
+        place: dict[str, int] = {}
 
         def send(number: int) -> Any:
-            future = self.client.submit(
-                step, items[number], key=f"{name}-{number}-{id(sent):x}", retries=RETRIES, pure=False, priority=-number
-            )
-            sent[future.key] = number
-            return future
+            key = f"{name}-{run}-{number}"
+            place[key] = number
+            return self.client.submit(step, items[number], key=key, retries=RETRIES, pure=False, priority=-number)
 
         room = AHEAD * max(sum(self.client.nthreads().values()), 1)
         running = as_completed([send(number) for number in itertools.islice(numbers, room)])
         try:
             for future in running:
-                number = sent.pop(future.key)
-                try:
-                    results[number] = future.result()
-                except WorkbenchError:
-                    raise
-                except Exception as error:
-                    raise WorkbenchError(f"{name} {number} of {len(items)} failed: {type(error).__name__}: {error}") from error
+                number = place.pop(future.key)
+                results[number] = self._result(future, f"{name} {number + 1} of {len(items)}")
                 future.release()
                 for following in itertools.islice(numbers, 1):
                     running.add(send(following))
         finally:
-            self.client.cancel([future for future in running.futures], force=True)
+            self.client.cancel(list(running.futures), force=True)
         return [results[number] for number in range(len(items))]
+
+    def _result(self, future: Any, what: str) -> Any:
+        try:
+            return future.result()
+        except WorkbenchError:
+            raise
+        except Exception as error:
+            raise WorkbenchError(f"{what} failed on the cluster: {type(error).__name__}: {error}") from error

@@ -1,9 +1,9 @@
 """The labels of groups that extend over several subdomains, from the labels within each.
 
 A label is the smallest index, in the whole set, of the particles of a group that a subdomain holds. If two subdomains give
-different labels to the same particle, both labels name the same group. These pairs of labels are the edges of a graph, and its
-connected components are the groups. All edges are merged at once, so that a filament through every subdomain takes no more
-rounds of communication than an isolated halo.
+different labels to the same particle, both labels name the same group. These pairs of labels are the edges of a graph, and
+its connected components are the groups. All edges are merged at once, so that a filament through every subdomain takes no
+more rounds of communication than an isolated halo.
 """
 
 from __future__ import annotations

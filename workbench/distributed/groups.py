@@ -1,0 +1,187 @@
+"""`wb.distributed.friends_of_friends`: the groups of particles that do not fit into memory."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+import uuid
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+import numpy as np
+
+from workbench.arguments import whole_number
+from workbench.clusters import Catalogue, Groups, absolute_linking_length
+from workbench.clusters.friends import Unit
+from workbench.data import Particles
+from workbench.data.chunked import ChunkedParticles, ParticlesInMemory, ParticlesInNpy, even_sizes
+from workbench.distributed.clients import executor_of, require_shared
+from workbench.distributed.decomposition import Decomposition
+from workbench.distributed.exchange import Exchange
+from workbench.distributed.executors import Executor
+from workbench.distributed.fof import Labels, find_groups
+from workbench.distributed.halos import catalogue_of
+from workbench.errors import WorkbenchError
+
+PART = 2**20       # particles in a subdomain: at the usual linking length, less than a tenth of them have ghosts
+SAMPLE = 2**17     # positions that decide where the cuts are,
+SAMPLED_CHUNKS = 64   # from so many chunks
+
+
+def friends_of_friends(
+    source: ChunkedParticles | Particles | str | Path,
+    linking_length: float = 0.2,
+    unit: Unit = "spacing",
+    client: Any = None,
+    *,
+    parts: int | None = None,
+    scratch: str | Path | None = None,
+) -> DistributedGroups:
+    """The friends-of-friends groups of particles in chunks, searched on a Dask cluster.
+
+    `client` is a Dask client or the address of a scheduler; without one, the search runs in this process. `parts` is the
+    number of subdomains (by default, about a million particles each). `scratch` is a folder that all workers see, for
+    about 1.2 times the size of the positions; by default, a temporary folder of this machine.
+
+    >>> from workbench.data.synthetic import cosmic_web
+    >>> with friends_of_friends(cosmic_web(n=16, seed=1), parts=4) as groups:
+    ...     groups.parts, groups.count(min_members=20)
+    (4, 13)
+    """
+    chunked = _chunked(source)
+    executor = executor_of(client)
+    length = absolute_length(chunked, linking_length, unit, executor)
+    wanted = max(1, round(len(chunked) / PART)) if parts is None else whole_number("parts", parts, least=1)
+    decomposition = Decomposition.of(_sample(chunked, executor), wanted, chunked.box)
+    folder = Path(tempfile.mkdtemp(prefix="lossbench-", dir=scratch)) if scratch is None else _made(Path(scratch))
+    try:
+        require_shared(client, folder)
+        labels, shipped = find_groups(Exchange(chunked, decomposition, length, folder), executor)
+    except BaseException:
+        rmtree(folder, ignore_errors=True)
+        raise
+    ghosts = sum(int(one.counts.sum() - one.owned.sum()) for one in shipped)
+    return DistributedGroups(labels, executor, ghosts)
+
+
+class DistributedGroups:
+    """A partition of particles into groups; the labels are in files, which `close` or the end of a `with` block deletes."""
+
+    def __init__(self, labels: Labels, executor: Executor, ghosts: int) -> None:
+        self._labels, self._executor, self.ghosts = labels, executor, ghosts
+        self._catalogues: dict[int, Catalogue] = {}
+        self.close = weakref.finalize(self, rmtree, labels.exchange.folder, ignore_errors=True)
+
+    @property
+    def source(self) -> ChunkedParticles:
+        """The particles."""
+        return self._labels.exchange.source
+
+    @property
+    def parts(self) -> int:
+        """How many subdomains there were."""
+        return self._labels.exchange.decomposition.parts
+
+    @property
+    def linking_length(self) -> float:
+        """The linking length in the unit of the positions."""
+        return self._labels.length
+
+    def chunk(self, number: int) -> np.ndarray:
+        """The labels (int64) of the particles in a chunk of the source: the smallest index in the group of each."""
+        start, end = self.source.starts[number], self.source.starts[number + 1]
+        found = np.empty(end - start, np.int64)
+        for part in range(self.parts):
+            index, label = self._labels.own(part)
+            first, last = np.searchsorted(index, [start, end])
+            found[index[first:last] - start] = label[first:last]
+        return found
+
+    def chunks(self) -> Iterator[np.ndarray]:
+        """The labels of all chunks, one after the other."""
+        return map(self.chunk, range(len(self.source.sizes)))
+
+    def gathered(self) -> Groups:
+        """All labels in this process."""
+        return Groups(np.concatenate(list(self.chunks())), self.linking_length)
+
+    def catalogue(self, min_members: int = 20) -> Catalogue:
+        """The groups with at least `min_members` members, with centres and radii; particles are not gathered."""
+        whole_number("min_members", min_members, least=1)
+        if min_members not in self._catalogues:
+            self._catalogues[min_members] = catalogue_of(self._labels, min_members, self._executor)
+        return self._catalogues[min_members]
+
+    def count(self, min_members: int = 20) -> int:
+        """The number of groups with at least this many members."""
+        return len(self.catalogue(min_members))
+
+    def mass_function(self, min_members: int = 20) -> tuple[np.ndarray, np.ndarray]:
+        """The edges of bins of members, each twice the one before, and the number of groups in each bin."""
+        members = self.catalogue(min_members).members
+        bins = max(int(members.max(initial=1)) // min_members, 1).bit_length()
+        edges = min_members * 2 ** np.arange(bins + 1)
+        return edges, np.histogram(members, edges)[0]
+
+    def __enter__(self) -> DistributedGroups:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return (
+            f"DistributedGroups({len(self.source):,} particles in {self.parts:,} subdomains, {self.ghosts:,} ghosts, "
+            f"linking length {self.linking_length:.6g})"
+        )
+
+
+def absolute_length(source: ChunkedParticles, linking_length: float, unit: Unit, executor: Executor) -> float:
+    """The linking length in the unit of the positions: the same number as for the particles in one process."""
+    if source.box is not None:
+        ends = np.zeros(source.dimensions), np.array(source.box)
+    elif unit == "spacing":
+        found = executor.map("find-extent", functools.partial(_extent, source), range(len(source.sizes)))
+        ends = np.min([low for low, _ in found], axis=0), np.max([high for _, high in found], axis=0)
+    else:
+        ends = np.zeros(source.dimensions), np.ones(source.dimensions)
+    return absolute_linking_length(_Frame(ends[0], ends[1], len(source)), linking_length, unit)   # type: ignore[arg-type]
+
+
+def _sample(source: ChunkedParticles, executor: Executor) -> np.ndarray:
+    """Positions from all over the source; where it has many chunks, from some of them."""
+    chunks = np.unique(np.linspace(0, len(source.sizes) - 1, SAMPLED_CHUNKS).astype(int)).tolist()
+    share = min(1.0, SAMPLE / sum(source.sizes[chunk] for chunk in chunks))
+    return np.concatenate(executor.map("sample-particles", functools.partial(source.sample, share=share), chunks))
+
+
+class _Frame:
+    """The mean spacing of particles that are not here, as `Particles.spacing` computes it."""
+
+    def __init__(self, lower: np.ndarray, upper: np.ndarray, count: int) -> None:
+        volume = float(np.prod(tuple((upper - lower).tolist())))
+        self.spacing = float((np.cbrt if len(lower) == 3 else np.sqrt)(volume / count))
+
+
+def _extent(source: ChunkedParticles, number: int) -> tuple[np.ndarray, np.ndarray]:
+    chunk = source.chunk(number)
+    return chunk.lower, chunk.upper
+
+
+def _chunked(source: ChunkedParticles | Particles | str | Path) -> ChunkedParticles:
+    if isinstance(source, ChunkedParticles):
+        return source
+    if isinstance(source, Particles):
+        return ParticlesInMemory(source, even_sizes(len(source), PART))
+    if isinstance(source, str | Path) and Path(source).suffix == ".npy":
+        return ParticlesInNpy.open(source)
+    raise WorkbenchError(f"source must be particles in chunks, wb.Particles, or a .npy file; got {source!r:.100}")
+
+
+def _made(scratch: Path) -> Path:
+    folder = scratch / f"lossbench-{uuid.uuid4().hex[:12]}"
+    folder.mkdir(parents=True)
+    return folder
