@@ -83,7 +83,7 @@ def test_positions_in_a_file_are_read_chunk_by_chunk(tmp_path):
     with wb.distributed.friends_of_friends(source, parts=5) as found:
         assert found.gathered().equals(wb.friends_of_friends(snapshot))
         assert found.mass_function(20)[1].sum() == found.count(20)
-        folder = found._labels.exchange.folder
+        folder = found._labels.folder
         assert folder.exists()
     assert not folder.exists()
 

@@ -128,8 +128,15 @@ def encode_exactly(name: str, values: Array, chunk_shape: Sequence[int]) -> Enco
 
 def layout_of(name: str, array: Array, chunk_shape: Sequence[int], codec: Codec, **attributes: Any) -> ArrayLayout:
     """The layout of an array that this codec encodes."""
+    return layout_for(name, tuple(array.shape), array.dtype, chunk_shape, codec, **attributes)
+
+
+def layout_for(
+    name: str, shape: tuple[int, ...], dtype: np.dtype, chunk_shape: Sequence[int], codec: Codec, **attributes: Any
+) -> ArrayLayout:
+    """The layout of an array of this shape and type."""
     configuration = {"codec": codec.to_dict(), VERSIONS: provenance.versions(codec)}
-    return ArrayLayout(name, tuple(array.shape), tuple(chunk_shape), array.dtype, configuration, attributes)
+    return ArrayLayout(name, shape, tuple(chunk_shape), dtype, configuration, attributes)
 
 
 def even_chunks(size: int, most: int) -> int:

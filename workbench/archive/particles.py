@@ -7,7 +7,9 @@ neighbours in the file, which most codecs exploit, and a region becomes a few co
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from workbench import backend, codecs, ordering
 from workbench.archive import encoding
 from workbench.archive.archive import Archive
 from workbench.archive.clusters import with_clusters
-from workbench.archive.encoding import EncodedArray, Part, Task, even_chunks, layout_of
+from workbench.archive.encoding import EncodedArray, Part, Slices, Task, even_chunks, layout_for, layout_of
 from workbench.archive.request import Request, archive_of
 from workbench.archive.verify import checksum_of
 from workbench.backend import Array
@@ -34,30 +36,67 @@ COARSE_CELLS = 2**16   # along the longest axis, for sorting when the codec has 
 def compress_particles(particles: Particles, request: Request) -> Archive:
     """The archive of particles."""
     promise = _promise_about_clusters(request)
-    limit = request.bound.limit(particles.positions)
-    codec = _codec_for(particles, request.chosen_codec("lattice"), request.order, limit)
-    curve = None if request.order == "keep" else _curve_of(particles, codec, limit)
+    plan = Plan.of(particles, len(particles), request)
+    curve = plan.curve
     places = None if curve is None else ordering.sort_by_key(curve.keys(particles.positions), curve.key_bits)
-    chunk = even_chunks(len(particles), (request.chunk_values or codec.chunk_values) // particles.dimensions)
-    positions = _positions(particles, request, codec, limit, chunk, places)
+    task = plan.task(Part(particles.positions, places), request)
+    task = dataclasses.replace(task, decoded=bool(request.keep), on_device=backend.on_device(particles.positions))
+    positions = encoding.encode(task, request.progress)
     order = _final_order(places, positions, len(particles))
     if promise is not None:
-        positions = with_clusters(positions, particles, order, limit, promise, request.progress)
-    extents = np.array(positions.ends)
-    few = min(chunk, even_chunks(len(particles), COMPANIONS))
+        positions = with_clusters(positions, particles, order, plan.limit, promise, request.progress)
+    few = min(plan.chunk, even_chunks(len(particles), COMPANIONS))
     arrays = [
         positions,
-        encoding.encode_exactly("extents", extents, extents.shape),
+        extents_of(positions),
         *_velocities(particles, request, few, order),
         *_exact("ids", particles.ids if order is None or particles.ids is None else particles.ids[order], few),
     ]
     if request.store_permutation:
         arrays += _exact("permutation", np.arange(len(particles), dtype=np.int32) if order is None else order, few)
-    sorted_along = None if curve is None else dataclasses.asdict(curve)
-    described: dict[str, Any] = {"kind": "particles", "order": request.order, "box": particles.box, "curve": sorted_along}
-    if order is not None:
-        described["permutation"] = checksum_of(order)
-    return archive_of(arrays, described, codec, particles.metadata, request.notes)
+    described = plan.described(request, None if order is None else checksum_of(order))
+    return archive_of(arrays, described, plan.codec, particles.metadata, request.notes)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is decided about positions before any is encoded; it depends on their number and extent alone."""
+
+    count: int
+    dtype: np.dtype
+    box: tuple[float, ...] | None
+    limit: Limit
+    codec: Codec
+    dimensions: int
+    curve: Lattice | None   # along which the particles are sorted
+    chunk: int              # particles in a chunk
+
+    @classmethod
+    def of(cls, particles: Particles, count: int, request: Request) -> Self:
+        """The plan for `count` particles. Those given may be fewer, if they have the extent of all of them."""
+        limit = request.bound.limit(particles.positions)
+        codec = _codec_for(particles, request.chosen_codec("lattice"), request.order, limit)
+        curve = None if request.order == "keep" else _curve_of(particles, codec, limit)
+        chunk = even_chunks(count, (request.chunk_values or codec.chunk_values) // particles.dimensions)
+        return cls(count, particles.positions.dtype, particles.box, limit, codec, particles.dimensions, curve, chunk)
+
+    def task(self, part: Callable[[Slices], Array], request: Request) -> Task:
+        """The positions to encode; `part` returns those of a chunk, in the order of the archive."""
+        shape, chunk = (self.count, self.dimensions), (self.chunk, self.dimensions)
+        layout = layout_for("positions", shape, self.dtype, chunk, self.codec)
+        return Task(layout, part, self.codec, request.bound, self.limit, self.box, extents=True)
+
+    def described(self, request: Request, permutation: str | None) -> dict[str, Any]:
+        """The description of the archive; `permutation` is the checksum of a free order."""
+        sorted_along = None if self.curve is None else dataclasses.asdict(self.curve)
+        found: dict[str, Any] = {"kind": "particles", "order": request.order, "box": self.box, "curve": sorted_along}
+        return found if permutation is None else {**found, "permutation": permutation}
+
+
+def extents_of(positions: EncodedArray) -> EncodedArray:
+    """The extents of the decoded chunks, for reading by region."""
+    extents = np.array(positions.ends)
+    return encoding.encode_exactly("extents", extents, extents.shape)
 
 
 def _promise_about_clusters(request: Request) -> KeepClusters | None:
@@ -91,16 +130,6 @@ def _curve_of(particles: Particles, codec: Codec, limit: Limit) -> Lattice:
     lower, upper = particles.lower, particles.upper
     cells = [int((high - low) // step) for low, high in zip(lower, upper, strict=True)]
     return Lattice(tuple(lower.tolist()), step, tuple(cells), tuple(upper.tolist()))
-
-
-def _positions(
-    particles: Particles, request: Request, codec: Codec, limit: Limit, chunk: int, places: Array | None
-) -> EncodedArray:
-    layout = layout_of("positions", particles.positions, (chunk, particles.dimensions), codec)
-    part, on_device = Part(particles.positions, places), backend.on_device(particles.positions)
-    task = Task(layout, part, codec, request.bound, limit, particles.box, extents=True, on_device=on_device)
-    task = dataclasses.replace(task, decoded=bool(request.keep))
-    return encoding.encode(task, request.progress)
 
 
 def _velocities(particles: Particles, request: Request, chunk: int, order: Array | None) -> list[EncodedArray]:

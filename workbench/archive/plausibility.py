@@ -19,6 +19,7 @@ from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.keep import KeepClusters
 from workbench.data import Field, Particles
+from workbench.data.outline import Outlined
 from workbench.guarantees import Bound
 
 _PART = 2**20   # values that are examined together
@@ -68,10 +69,15 @@ def notes_on(
     """
     if isinstance(data, Field):
         return tuple(_on_values("values", data.values, bound, data.mask))
-    notes = [*_on_positions(data, bound), *(note for kept in keep for note in _on_lengths(data, kept))]
+    notes = [*notes_on_outline(data, bound, keep)]
     if velocities is not None and data.velocities is not None:
         notes += _on_values("velocities", data.velocities, velocities)
     return tuple(notes)
+
+
+def notes_on_outline(particles: Outlined, bound: Bound, keep: Sequence[Any] = ()) -> tuple[str, ...]:
+    """Notes on the bound of positions and the linking lengths that are unusual for particles of this outline."""
+    return (*_on_positions(particles, bound), *(note for kept in keep for note in _on_lengths(particles, kept)))
 
 
 def notes_on_groups(kept: Mapping[str, Any], particles: int) -> tuple[str, ...]:
@@ -120,7 +126,7 @@ def _is_far_below(values: Array, mask: Array | None, bound: Bound) -> bool:
     return bool(4 * bound.limit(np.array([sample.min(), sample.max()])).value < upper - lower)
 
 
-def _on_positions(particles: Particles, bound: Bound) -> Iterator[str]:
+def _on_positions(particles: Outlined, bound: Bound) -> Iterator[str]:
     if _is_exact_or_relative(bound) or not particles.spacing > 0:
         return
     limit = bound.limit(np.array([*particles.lower.tolist(), *particles.upper.tolist()])).value
@@ -136,7 +142,7 @@ def _is_exact_or_relative(bound: Bound) -> bool:
     return bound.eb == 0 or bound.limit(np.ones(1)).relative
 
 
-def _on_lengths(particles: Particles, kept: Any) -> Iterator[str]:
+def _on_lengths(particles: Outlined, kept: Any) -> Iterator[str]:
     if not isinstance(kept, KeepClusters) or not particles.spacing > 0 or len(particles) < 2:
         return
     for length in kept.lengths(particles):

@@ -20,6 +20,7 @@ from workbench.clusters.dense_cells import build_trees
 from workbench.clusters.groups import Groups
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
+from workbench.data.outline import Outlined
 from workbench.errors import WorkbenchError
 
 Unit = Literal["spacing", "length"]
@@ -42,7 +43,7 @@ def friends_of_friends(particles: Particles, linking_length: float = 0.2, unit: 
     return link(SortedCells.of(particles, length))
 
 
-def absolute_linking_length(particles: Particles, linking_length: float, unit: Unit = "spacing") -> float:
+def absolute_linking_length(particles: Outlined, linking_length: float, unit: Unit = "spacing") -> float:
     """The linking length in the unit of the positions.
 
     >>> absolute_linking_length(Particles([[0.5, 0.5]], box=3.0), 0.2)

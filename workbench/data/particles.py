@@ -17,6 +17,7 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.data.extent import extent
+from workbench.data.outline import Outlined
 from workbench.data.taking import taken, unmasked
 from workbench.errors import WorkbenchError
 
@@ -27,7 +28,7 @@ LEAVE_OUT = "leave those particles out, as in positions[~mask]"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Particles:
+class Particles(Outlined):
     """Positions (N, 2) or (N, 3) in float32 or float64, in an open space or a periodic box.
 
     `box` is None (open), one length, or a length per axis (periodic; positions then live in [0, box)).
@@ -98,27 +99,6 @@ class Particles:
 
     def __len__(self) -> int:
         return int(self.positions.shape[0])
-
-    @property
-    def dimensions(self) -> int:
-        """2 or 3."""
-        return int(self.positions.shape[1])
-
-    @property
-    def lengths(self) -> tuple[float, ...]:
-        """The periods of the box or, in an open space, the extent of the positions along each axis."""
-        return self.box if self.box is not None else tuple((self.upper - self.lower).tolist())
-
-    @property
-    def volume(self) -> float:
-        """The volume (area) of the box or, in an open space, of the smallest box around the positions."""
-        return float(np.prod(self.lengths))
-
-    @property
-    def spacing(self) -> float:
-        """The mean spacing: (volume / N) ** (1 / D)."""
-        root = np.cbrt if self.dimensions == 3 else np.sqrt   # exact for cubes and squares; a power of 1/3 is not
-        return float(root(self.volume / len(self)))
 
     def select(self, chosen: Array) -> Particles:
         """The particles at these indices, or where this mask is true, with their velocities and ids.

@@ -30,9 +30,8 @@ def executor_of(client: Any) -> Executor:
     return OnDask(found)
 
 
-def require_shared(client: Any, folder: Path) -> None:
+def require_shared(executor: Executor, folder: Path) -> None:
     """Refuse a scratch folder that some worker does not see."""
-    executor = executor_of(client)
     if not isinstance(executor, OnDask):
         return
     token = folder / f"token-{uuid.uuid4().hex}"

@@ -139,6 +139,26 @@ class Decomposition:
         return first, second
 
 
+@dataclass(frozen=True)
+class WithGhosts:
+    """A division by a decomposition, with ghosts within `width` of each subdomain."""
+
+    decomposition: Decomposition
+    width: float
+
+    @property
+    def parts(self) -> int:
+        """How many subdomains there are."""
+        return self.decomposition.parts
+
+    def destinations(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows of these positions, the subdomain that gets each, and whether it owns it."""
+        rows, parts = self.decomposition.ghosts(positions, self.width)
+        own = np.arange(len(positions))
+        every = np.concatenate([own, rows]), np.concatenate([self.decomposition.owners(positions), parts])
+        return *every, np.arange(len(every[0])) < len(positions)
+
+
 def _quantile(values: np.ndarray, share: float, low: float, high: float) -> float:
     """A place between two values with this share of them below; without values, the middle."""
     if not len(values):

@@ -11,14 +11,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
 from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles
-from workbench.distributed.decomposition import Decomposition
 from workbench.errors import WorkbenchError
+
+
+class Division(Protocol):
+    """Who gets which particles."""
+
+    @property
+    def parts(self) -> int:
+        """How many subdomains there are."""
+
+    def destinations(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows of these positions, the subdomain that gets each, and whether it owns it."""
 
 
 class Shipped(NamedTuple):
@@ -46,11 +56,10 @@ class Subdomain:
 
 @dataclass(frozen=True)
 class Exchange:
-    """The files of one exchange in a folder that all workers see; `width` is the ghost width."""
+    """The files of one exchange in a folder that all workers see."""
 
     source: ChunkedParticles
-    decomposition: Decomposition
-    width: float
+    division: Division
     folder: Path
 
     @property
@@ -61,14 +70,10 @@ class Exchange:
     def send(self, chunk: int) -> Shipped:
         """Write what the subdomains need of one chunk."""
         positions = self.source.chunk(chunk).positions
-        owner = self.decomposition.owners(positions)
-        ghost_rows, ghost_parts = self.decomposition.ghosts(positions, self.width)
-        rows = np.concatenate([np.arange(len(positions)), ghost_rows])
-        parts = np.concatenate([owner, ghost_parts])
-        owned = np.arange(len(rows)) < len(positions)
+        rows, parts, owned = self.division.destinations(positions)
+        counts, own = (np.bincount(of, minlength=self.division.parts) for of in (parts, parts[owned]))
         order = np.lexsort((rows, parts))
         rows, owned = rows[order].astype(np.int32), owned[order]
-        counts, own = (np.bincount(of, minlength=self.decomposition.parts) for of in (parts, owner))
         staged = self._file(chunk).with_suffix(".partial")
         with staged.open("wb") as file:
             ends = np.cumsum(counts).tolist()

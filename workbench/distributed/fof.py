@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from workbench.clusters import friends_of_friends
+from workbench.data.chunked import ChunkedParticles
+from workbench.distributed.decomposition import WithGhosts
 from workbench.distributed.exchange import Exchange, Shipped
 from workbench.distributed.executors import Executor
 from workbench.distributed.merging import Renaming, different
@@ -22,18 +24,25 @@ from workbench.distributed.merging import Renaming, different
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The labels of all subdomains, in files beside those of the exchange."""
+    """The labels of all subdomains, in files beside those of the exchange; the ghost width is the linking length."""
 
-    exchange: Exchange
+    source: ChunkedParticles
+    division: WithGhosts
+    folder: Path
+
+    @property
+    def exchange(self) -> Exchange:
+        """The exchange of the particles."""
+        return Exchange(self.source, self.division, self.folder)
 
     @property
     def length(self) -> float:
         """The linking length, in the unit of the positions."""
-        return self.exchange.width
+        return self.division.width
 
     def file(self, kind: str, part: int) -> Path:
         """The file of a subdomain: rows of an index and a label."""
-        return self.exchange.folder / f"{kind}-{part}.npy"
+        return self.folder / f"{kind}-{part}.npy"
 
     def own(self, part: int) -> tuple[np.ndarray, np.ndarray]:
         """The index and the final label of each particle that a subdomain owns, by rising index."""
@@ -45,32 +54,31 @@ class Labels:
         return np.load(self.file("shared", part))
 
 
-def find_groups(exchange: Exchange, executor: Executor) -> tuple[Labels, list[Shipped]]:
-    """The labels of all particles, and what was sent; the ghost width of the exchange is the linking length."""
-    labels, parts = Labels(exchange), range(exchange.decomposition.parts)
-    shipped = executor.map("send-particles", exchange.send, range(len(exchange.source.sizes)))
-    exchange.sent(shipped)
+def find_groups(labels: Labels, executor: Executor) -> list[Shipped]:
+    """Find the labels of all particles; returns what was sent."""
+    parts = range(labels.division.parts)
+    shipped = executor.map("send-particles", labels.exchange.send, range(len(labels.source.sizes)))
+    labels.exchange.sent(shipped)
     ghosts = executor.map("find-groups", functools.partial(_link, labels), parts)
     starts = np.cumsum([np.concatenate([[0], row]) for row in ghosts], axis=1)
     edges = executor.map("compare-labels", functools.partial(_compare, labels, starts), parts)
     renaming = Renaming.of(np.concatenate(edges))
     executor.map("rename-groups", functools.partial(_rename, labels, renaming), parts)
-    return labels, shipped
+    return shipped
 
 
 def _link(labels: Labels, part: int) -> np.ndarray:
     """Search one subdomain; returns how many of its ghosts each other subdomain owns."""
-    exchange = labels.exchange
-    subdomain, label = exchange.receive(part), np.empty(0, np.int64)
+    subdomain, label = labels.exchange.receive(part), np.empty(0, np.int64)
     if len(subdomain):
-        found = friends_of_friends(subdomain.particles(exchange.source.box), labels.length, unit="length")
+        found = friends_of_friends(subdomain.particles(labels.source.box), labels.length, unit="length")
         label = subdomain.index[found.labels]
     own, ghost = np.flatnonzero(subdomain.owned), np.flatnonzero(~subdomain.owned)
-    owner = exchange.decomposition.owners(subdomain.positions[ghost])
+    owner = labels.division.decomposition.owners(subdomain.positions[ghost])
     ghost = ghost[np.argsort(owner, kind="stable")]
     for kind, chosen in (("own", own), ("ghosts", ghost)):
         np.save(labels.file(kind, part), np.stack([subdomain.index[chosen], label[chosen]]))
-    return np.bincount(owner, minlength=exchange.decomposition.parts)
+    return np.bincount(owner, minlength=labels.division.parts)
 
 
 def _compare(labels: Labels, starts: np.ndarray, part: int) -> np.ndarray:

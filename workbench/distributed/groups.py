@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import tempfile
-import uuid
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,23 +13,17 @@ import numpy as np
 from workbench.arguments import whole_number
 from workbench.clusters import Catalogue, Groups, absolute_linking_length
 from workbench.clusters.friends import Unit
-from workbench.data import Particles
-from workbench.data.chunked import ChunkedParticles, ParticlesInMemory, ParticlesInNpy, even_sizes
-from workbench.distributed.clients import executor_of, require_shared
-from workbench.distributed.decomposition import Decomposition
-from workbench.distributed.exchange import Exchange
+from workbench.data.chunked import ChunkedParticles
+from workbench.distributed.clients import executor_of
+from workbench.distributed.decomposition import Decomposition, WithGhosts
 from workbench.distributed.executors import Executor
 from workbench.distributed.fof import Labels, find_groups
 from workbench.distributed.halos import catalogue_of
-from workbench.errors import WorkbenchError
-
-PART = 2**20       # particles in a subdomain: at the usual linking length, less than a tenth of them have ghosts
-SAMPLE = 2**17     # positions that decide where the cuts are,
-SAMPLED_CHUNKS = 64   # from so many chunks
+from workbench.distributed.sources import PART, Given, chunked, outline_of, sample_of, scratch_folder
 
 
 def friends_of_friends(
-    source: ChunkedParticles | Particles | str | Path,
+    source: Given,
     linking_length: float = 0.2,
     unit: Unit = "spacing",
     client: Any = None,
@@ -51,18 +42,14 @@ def friends_of_friends(
     ...     groups.parts, groups.count(min_members=20)
     (4, 13)
     """
-    chunked = _chunked(source)
     executor = executor_of(client)
-    length = absolute_length(chunked, linking_length, unit, executor)
-    wanted = max(1, round(len(chunked) / PART)) if parts is None else whole_number("parts", parts, least=1)
-    decomposition = Decomposition.of(_sample(chunked, executor), wanted, chunked.box)
-    folder = Path(tempfile.mkdtemp(prefix="lossbench-", dir=scratch)) if scratch is None else _made(Path(scratch))
-    try:
-        require_shared(client, folder)
-        labels, shipped = find_groups(Exchange(chunked, decomposition, length, folder), executor)
-    except BaseException:
-        rmtree(folder, ignore_errors=True)
-        raise
+    with scratch_folder(scratch, executor, keep=True) as folder:
+        particles = chunked(source, executor, folder)
+        wanted = max(1, round(len(particles) / PART)) if parts is None else whole_number("parts", parts, least=1)
+        length = absolute_linking_length(outline_of(particles, executor), linking_length, unit)
+        decomposition = Decomposition.of(sample_of(particles, executor), wanted, particles.box)
+        labels = Labels(particles, WithGhosts(decomposition, length), folder)
+        shipped = find_groups(labels, executor)
     ghosts = sum(int(one.counts.sum() - one.owned.sum()) for one in shipped)
     return DistributedGroups(labels, executor, ghosts)
 
@@ -73,17 +60,17 @@ class DistributedGroups:
     def __init__(self, labels: Labels, executor: Executor, ghosts: int) -> None:
         self._labels, self._executor, self.ghosts = labels, executor, ghosts
         self._catalogues: dict[int, Catalogue] = {}
-        self.close = weakref.finalize(self, rmtree, labels.exchange.folder, ignore_errors=True)
+        self.close = weakref.finalize(self, rmtree, labels.folder, ignore_errors=True)
 
     @property
     def source(self) -> ChunkedParticles:
         """The particles."""
-        return self._labels.exchange.source
+        return self._labels.source
 
     @property
     def parts(self) -> int:
         """How many subdomains there were."""
-        return self._labels.exchange.decomposition.parts
+        return self._labels.division.parts
 
     @property
     def linking_length(self) -> float:
@@ -137,51 +124,3 @@ class DistributedGroups:
             f"DistributedGroups({len(self.source):,} particles in {self.parts:,} subdomains, {self.ghosts:,} ghosts, "
             f"linking length {self.linking_length:.6g})"
         )
-
-
-def absolute_length(source: ChunkedParticles, linking_length: float, unit: Unit, executor: Executor) -> float:
-    """The linking length in the unit of the positions: the same number as for the particles in one process."""
-    if source.box is not None:
-        ends = np.zeros(source.dimensions), np.array(source.box)
-    elif unit == "spacing":
-        found = executor.map("find-extent", functools.partial(_extent, source), range(len(source.sizes)))
-        ends = np.min([low for low, _ in found], axis=0), np.max([high for _, high in found], axis=0)
-    else:
-        ends = np.zeros(source.dimensions), np.ones(source.dimensions)
-    return absolute_linking_length(_Frame(ends[0], ends[1], len(source)), linking_length, unit)   # type: ignore[arg-type]
-
-
-def _sample(source: ChunkedParticles, executor: Executor) -> np.ndarray:
-    """Positions from all over the source; where it has many chunks, from some of them."""
-    chunks = np.unique(np.linspace(0, len(source.sizes) - 1, SAMPLED_CHUNKS).astype(int)).tolist()
-    share = min(1.0, SAMPLE / sum(source.sizes[chunk] for chunk in chunks))
-    return np.concatenate(executor.map("sample-particles", functools.partial(source.sample, share=share), chunks))
-
-
-class _Frame:
-    """The mean spacing of particles that are not here, as `Particles.spacing` computes it."""
-
-    def __init__(self, lower: np.ndarray, upper: np.ndarray, count: int) -> None:
-        volume = float(np.prod(tuple((upper - lower).tolist())))
-        self.spacing = float((np.cbrt if len(lower) == 3 else np.sqrt)(volume / count))
-
-
-def _extent(source: ChunkedParticles, number: int) -> tuple[np.ndarray, np.ndarray]:
-    chunk = source.chunk(number)
-    return chunk.lower, chunk.upper
-
-
-def _chunked(source: ChunkedParticles | Particles | str | Path) -> ChunkedParticles:
-    if isinstance(source, ChunkedParticles):
-        return source
-    if isinstance(source, Particles):
-        return ParticlesInMemory(source, even_sizes(len(source), PART))
-    if isinstance(source, str | Path) and Path(source).suffix == ".npy":
-        return ParticlesInNpy.open(source)
-    raise WorkbenchError(f"source must be particles in chunks, wb.Particles, or a .npy file; got {source!r:.100}")
-
-
-def _made(scratch: Path) -> Path:
-    folder = scratch / f"lossbench-{uuid.uuid4().hex[:12]}"
-    folder.mkdir(parents=True)
-    return folder

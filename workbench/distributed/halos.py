@@ -33,13 +33,13 @@ class Moments:
 def catalogue_of(labels: Labels, min_members: int, executor: Executor) -> Catalogue:
     """The groups with at least `min_members` members, the largest first."""
     parts = executor.map(
-        "measure-groups", functools.partial(_moments, labels, min_members), range(labels.exchange.decomposition.parts)
+        "measure-groups", functools.partial(_moments, labels, min_members), range(labels.division.parts)
     )
-    found = combined(parts, labels.exchange.source.box)
+    found = combined(parts, labels.source.box)
     chosen = np.flatnonzero(found.members >= min_members)
     order = chosen[np.argsort(-found.members[chosen], kind="stable")]
     members, centres = found.members[order], found.mean[order]
-    box = labels.exchange.source.box
+    box = labels.source.box
     if box is not None and len(order):
         centres = Particles.wrapped(centres, box).positions
     return Catalogue(found.label[order], members, centres, np.sqrt(found.squares[order] / np.maximum(members, 1)))
@@ -65,7 +65,7 @@ def _moments(labels: Labels, min_members: int, part: int) -> Moments:
     order = order[wanted[inverse]]
     places = positions[order].astype(np.float64)
     ones = np.ones(len(order), np.int64)
-    return _added(np.asarray(label)[order], ones, places, np.zeros(len(order)), labels.exchange.source.box)
+    return _added(np.asarray(label)[order], ones, places, np.zeros(len(order)), labels.source.box)
 
 
 def _added(

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from workbench.clusters.friends import Unit, absolute_linking_length
-from workbench.data import Particles
+from workbench.data.outline import Outlined
 from workbench.errors import WorkbenchError
 
 Solver = Literal["auto", "pgd", "refine"]
@@ -56,7 +56,7 @@ class KeepClusters:
         object.__setattr__(self, "linking_length", tuple(sorted({float(length) for length in several})))
         object.__setattr__(self, "min_members", int(members))
 
-    def lengths(self, particles: Particles) -> tuple[float, ...]:
+    def lengths(self, particles: Outlined) -> tuple[float, ...]:
         """The linking lengths in the unit of the positions, ascending."""
         assert isinstance(self.linking_length, tuple)
         return tuple(absolute_linking_length(particles, length, self.unit) for length in self.linking_length)
