@@ -1,4 +1,4 @@
-"""Data that do not fit into one machine: friends of friends on a Dask cluster.
+"""Data that do not fit into one machine: friends of friends and archives on a Dask cluster.
 
 >>> import workbench as wb
 >>> with wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=16, seed=1), parts=3) as groups:
@@ -6,6 +6,7 @@
 np.True_
 """
 
+from workbench.distributed.compress import compress
 from workbench.distributed.groups import DistributedGroups, friends_of_friends
 
-__all__ = ["DistributedGroups", "friends_of_friends"]
+__all__ = ["DistributedGroups", "compress", "friends_of_friends"]

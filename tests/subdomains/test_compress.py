@@ -1,0 +1,66 @@
+"""Archives written by workers: the same bytes as from one process."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.data.chunked import ParticlesInMemory, even_sizes
+from workbench.errors import WorkbenchError
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("order", ["keep", "free"])
+@pytest.mark.parametrize("codec", ["auto", "prequantised"])
+@pytest.mark.parametrize("box", [True, False])
+def test_the_bytes_are_those_of_one_process(tmp_path, order, codec, box):
+    snapshot = wb.synthetic.cosmic_web(n=24, seed=3)
+    particles = wb.Particles(snapshot.positions, snapshot.box if box else None)
+    source = ParticlesInMemory(particles, even_sizes(len(particles), 3001))
+    for number, bound in enumerate((wb.Absolute(0.01), wb.Relative(1e-3))):
+        expected, found = tmp_path / f"one-{number}.zarr", tmp_path / f"many-{number}.zarr"
+        wb.compress(particles, bound, codec, order=order, chunk_values=12_000).save(expected)
+        archive = wb.distributed.compress(source, bound, codec, order=order, chunk_values=12_000, out=found)
+        assert files(found) == files(expected)
+        assert archive.verify(particles).passed
+
+
+def test_coinciding_particles_keep_their_order(tmp_path):
+    points = np.repeat(np.random.default_rng(0).random((300, 3)).astype(np.float32), 5, axis=0)
+    particles = wb.Particles(points[np.random.default_rng(1).permutation(len(points))], box=1.0)
+    source = ParticlesInMemory(particles, even_sizes(len(particles), 100))
+    wb.compress(particles, wb.Absolute(0.01), order="free", chunk_values=900).save(tmp_path / "one.zarr")
+    wb.distributed.compress(source, wb.Absolute(0.01), order="free", chunk_values=900, out=tmp_path / "many.zarr")
+    assert files(tmp_path / "many.zarr") == files(tmp_path / "one.zarr")
+
+
+class Unreadable(ParticlesInMemory):
+    """A source with a chunk that cannot be read the second time."""
+
+    def read(self, number):
+        if number == 3:
+            raise OSError("input/output error")
+        return super().read(number)
+
+
+def test_an_error_leaves_nothing(tmp_path):
+    snapshot = wb.synthetic.cosmic_web(n=16, seed=3)
+    source = Unreadable(wb.Particles(snapshot.positions, snapshot.box), even_sizes(len(snapshot), 1000))
+    with pytest.raises(WorkbenchError, match="chunk 4 of 5 of particles in memory cannot be read"):
+        wb.distributed.compress(source, wb.Absolute(0.01), out=tmp_path / "snapshot.zarr")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_cluster_cannot_do_is_said(tmp_path):
+    snapshot = wb.synthetic.cosmic_web(n=8)
+    for how, told in (
+        ({"keep": [wb.KeepClusters()]}, "not available on a cluster yet"),
+        ({"bound": wb.PointwiseRelative(0.1)}, r"wb\.Absolute\(\.\.\.\) or wb\.Relative"),
+    ):
+        with pytest.raises(WorkbenchError, match=told):
+            wb.distributed.compress(snapshot, **{"bound": wb.Absolute(0.01), "out": tmp_path / "a.zarr", **how})
+    assert not list(tmp_path.iterdir())
