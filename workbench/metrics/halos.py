@@ -64,8 +64,8 @@ class HaloMatch:
 
     The counterpart of a halo is the group with most of its members (label `found`), `shared` of its `members`. A halo is
     `matched` if its counterpart is a halo, too, and this halo contributes the most members of all original halos to it, and
-    `identical` if both have exactly the same members. All others are `broken`: `split` if not all members are together, else
-    `merged`. `shifts` are the distances between the centres before and after.
+    `identical` if both have exactly the same members. All others are `broken`: `split` if not all members are together,
+    else `merged`. `shifts` are the distances between the centres before and after.
 
     `decoded_halos` is how many halos there are in the decoded particles, and `kept` whether all groups of any size are
     made of the same particles as before.
