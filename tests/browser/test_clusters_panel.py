@@ -133,3 +133,4 @@ def test_keeping_can_be_cancelled_and_leaves_other_cells_alone(panel: NotebookPa
     panel.run_cell("module.keep_halos = usual")
     panel.press("preserve")   # and can be done after all
     eventually(lambda: panel.page.get_by_text("groups verified").count() == 1)
+    panel.drawn(chart(panel, DESCENT))   # a chart that arrives while the panel closes asks one that is gone
