@@ -151,7 +151,7 @@ class View {
     const low = element("span", "", foot);
     const bar = element("canvas", "wb-bar", foot);
     const high = element("span", "", foot);
-    const pane = { number, box, name, reading, canvas, low, bar, high, marks: [] };
+    const pane = { number, box, name, reading, canvas, low, bar, high, foot, marks: [] };
     this.listenToPointer(pane);
     canvas.addEventListener("keydown", (event) => this.key(event));
     return pane;
@@ -159,6 +159,7 @@ class View {
 
   paintBar(pane) {
     const { sent, bar } = pane;
+    pane.foot.style.display = sent.low === sent.high ? "none" : "";
     bar.width = 256;
     bar.height = 1;
     const table = colourTable(this.model.get("tables")[sent.colours], false);

@@ -7,7 +7,7 @@ descriptions already. This module does not depend on widgets.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -46,7 +46,8 @@ class Marks:
     """Shapes over a picture, in the unit of the data.
 
     `places` has a row for each: (x, y, radius) of circles, (x0, y0, x1, y1) of lines, (x, y) of points,
-    (left, right, bottom, top) of boxes. `ids` makes them clickable: the panel receives the id of a clicked shape.
+    (left, right, bottom, top) of boxes. `ids` makes them clickable: the panel receives the id of a clicked shape. `titles`
+    names each shape under the pointer.
 
     >>> Marks("circles", [[0.5, 0.5, 0.1]], "#ffffff", "halos").places.shape
     (1, 3)
@@ -59,6 +60,7 @@ class Marks:
     width: float = 1.5
     dashed: bool = False
     ids: np.ndarray | None = None
+    titles: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         if self.shape not in get_args(Shape):
@@ -68,6 +70,8 @@ class Marks:
         object.__setattr__(self, "places", places)
         if self.ids is not None and len(self.ids) != len(places):
             raise WorkbenchError(f"ids must be one for each of the {len(places)} {self.shape}; got {len(self.ids)}")
+        if self.titles is not None and len(self.titles) != len(places):
+            raise WorkbenchError(f"titles must be one for each of the {len(places)} {self.shape}; got {len(self.titles)}")
 
     def __len__(self) -> int:
         return len(self.places)
@@ -77,8 +81,8 @@ class Marks:
 class Picture:
     """One pane: bytes (height, width), row 0 at the top, in a colour map whose ends mean `low` and `high`.
 
-    `window` is the area of the picture. On a logarithmic scale the byte is linear in the logarithm of the value. If `empty`
-    is true, byte 0 means no value, as in masked cells.
+    `window` is the area of the picture. Without a range, `low` being `high`, there is no colour bar. On a logarithmic scale
+    the byte is linear in the logarithm of the value. If `empty` is true, byte 0 means no value, as in masked cells.
     """
 
     title: str
@@ -104,21 +108,39 @@ Severity = Literal["", "good", "bad"]
 
 @dataclass(frozen=True)
 class Fact:
-    """A figure with its name; `verdict` selects its colour and a sign before it."""
+    """A figure with its name; `verdict` selects its colour and a sign before it. Figures of one `group` stand together."""
 
     name: str
     value: str
     verdict: Severity = ""
     meaning: str = ""   # the tooltip
+    unit: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows of text under a heading; `chosen` is the emphasised row."""
+    """Rows of text under a heading; `chosen` is the emphasised row.
+
+    `total` counts all things of which the rows are the first. `action` says what a click on a row does: the panel's
+    `row_chosen` is called. Without it, rows cannot be chosen.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...] = ()
     chosen: int | None = None
+    total: int | None = None
+    action: str = ""
+
+    @property
+    def extent(self) -> str:
+        """How many rows there are, for the title.
+
+        >>> Table(("halo",), (("7",), ("9",)), total=308).extent
+        '2 of 308'
+        """
+        count = f"{len(self.rows):,}"
+        return count if self.total is None or self.total == len(self.rows) else f"{count} of {self.total:,}"
 
 
 class Charts(Mapping[str, Any]):
@@ -150,8 +172,9 @@ class Charts(Mapping[str, Any]):
 class Shown:
     """Everything that a panel shows at one time.
 
-    `pictures` are side by side with linked windows, `detail` is independent; `charts` are HoloViews elements by name,
-    always with the same names and structure in one panel, so that views can update them.
+    `pictures` are side by side with linked windows, `detail` is independent; `charts` are HoloViews elements by name;
+    one name always has the same structure in one panel, so that views can update it, and charts without data are left out.
+    `settings` are the choices in words, for reports.
     """
 
     pictures: tuple[Picture, ...] = ()
@@ -160,3 +183,4 @@ class Shown:
     facts: tuple[Fact, ...] = ()
     tables: Mapping[str, Table] = field(default_factory=dict)
     note: str = ""   # one sentence under the pictures
+    settings: Mapping[str, str] = field(default_factory=dict)

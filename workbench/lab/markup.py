@@ -83,6 +83,7 @@ def picture(shown: Picture) -> str:
     marks = "".join(_marks(marks, origin, scale, width / 500) for marks in shown.marks)
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">{image}{marks}</svg>'
     ends = f"{shown.low:.4g} … {shown.high:.4g} {shown.unit}{' (logarithmic)' if shown.logarithmic else ''}"
+    ends = "" if shown.low == shown.high else ends
     caption = f"<figcaption><b>{html.escape(shown.title)}</b> {html.escape(ends)}</figcaption>"
     return f"<figure>{svg}{caption}</figure>"
 

@@ -16,11 +16,25 @@ class SaveArchive:
     """A field for a name and a button; `save(path)` writes the archive, or raises with the reason."""
 
     def __init__(self, name: str, save: Callable[[str], Path]) -> None:
-        self._save = save
+        self._save, self._proposed = save, name
         told = "a folder, or one file when it ends in .zip"
         self.name = widgets.Text(name, layout=widgets.Layout(width="170px"), tooltip=told)
         self.said = widgets.HTML()
         self.widget = widgets.HBox([self.name, button("save archive", self.press), self.said])
+
+    def propose(self, name: str) -> None:
+        """Propose another name, unless the user has typed one; what was said of the earlier archive disappears.
+
+        >>> saving = SaveArchive("snapshot.zip", Path)
+        >>> saving.propose("snapshot-halos-kept.zip")
+        >>> saving.name.value
+        'snapshot-halos-kept.zip'
+        """
+        if name == self._proposed:
+            return
+        if self.name.value == self._proposed:
+            self.name.value = name
+        self._proposed, self.said.value = name, ""
 
     def press(self) -> None:
         """Write the archive."""

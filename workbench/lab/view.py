@@ -140,6 +140,7 @@ class View:
         self.copy.text = self.panel.code()
         self.facts.value, self.note.value = markup.facts(shown.facts), markup.note(shown.note)
         charts = [functools.partial(self._show_chart, name, shown) for name in shown.charts]
+        self._hide_charts(shown)
         self._when_rested([*charts, functools.partial(self._show_drawers, shown)])
 
     def _show_detail(self, detail: Picture | None) -> None:
@@ -148,10 +149,16 @@ class View:
             self.detail.show([detail], detail.window)
 
     def _show_chart(self, name: str, shown: Shown) -> None:
-        if not self.charts:   # all at once: children added one by one may be drawn twice
-            self.charts = {each: ChartView(element) for each, element in shown.charts.items()}
+        new = {each: ChartView(shown.charts[each]) for each in shown.charts if each not in self.charts}
+        if new:   # all at once: children added one by one may be drawn twice
+            self.charts |= new
             self.chart_box.children = tuple(chart.widget for chart in self.charts.values())
         self.charts[name].show(shown.charts[name])
+
+    def _hide_charts(self, shown: Shown) -> None:
+        """Hide the charts that are left out."""
+        for name, chart in self.charts.items():
+            chart.widget.layout.display = "" if name in shown.charts else "none"
 
     def _show_drawers(self, shown: Shown) -> None:
         """Show the drawers; each stays open or closed while its content changes."""
@@ -161,7 +168,7 @@ class View:
             self.drawers.children = (*self.tables.values(), code)
         for name, table in shown.tables.items():
             self.tables[name].value = f'<div class="wb-tables">{markup.table(table)}</div>'
-        self.drawers.titles = (*(f"{name} ({len(table.rows)})" for name, table in shown.tables.items()), "code")
+        self.drawers.titles = (*(f"{name} ({table.extent})" for name, table in shown.tables.items()), "code")
         code.value = f"<pre>{html.escape(self.copy.text)}</pre>"
 
     def _when_rested(self, steps: Sequence[Callable[[], object]]) -> None:

@@ -11,7 +11,7 @@ import workbench as wb
 from lab.clusters_panel import samples
 from workbench.clusters import Catalogue
 from workbench.lab.clusters_panel import ClustersState, Halos, break_halos, groups_of
-from workbench.lab.clusters_panel.breakage import BROKEN, INTACT, MERGED, Links, in_original_order, statuses
+from workbench.lab.clusters_panel.breakage import INTACT, MERGED, SPLIT, Links, in_original_order, statuses
 from workbench.lab.clusters_panel.curves import counted, mass_edges
 from workbench.metrics import mass_function, match_halos
 
@@ -65,8 +65,8 @@ def test_groups_and_links_are_those_that_public_functions_find(name):
 @pytest.mark.parametrize("name", CLUMPS)
 def test_at_a_quarter_of_the_linking_length_much_is_broken(name):
     case = samples.case(name)
-    intact, broken, merged = case.breakage.outcome.counts(case.halos.count(2))
-    assert min(intact, broken, merged) > 0
+    intact, split, merged = case.breakage.outcome.counts(case.halos.count(2))
+    assert min(intact, split, merged) > 0
     assert min(len(case.breakage.outcome.missing), len(case.breakage.outcome.false)) > 0
 
 
@@ -78,8 +78,11 @@ def test_what_became_of_halos_is_what_following_them_says(name):
         match = match_halos(case.particles, outcome.decoded, length, "length", members)
         status = outcome.status[: case.halos.count(members)]
         np.testing.assert_array_equal(status == INTACT, match.identical)
-        np.testing.assert_array_equal(status == BROKEN, match.broken)
-        np.testing.assert_array_equal(status == MERGED, ~match.identical & ~match.broken)
+        np.testing.assert_array_equal(status == SPLIT, match.split)
+        np.testing.assert_array_equal(status == MERGED, match.merged)
+        np.testing.assert_array_equal(status != INTACT, match.broken)
+        sizes = np.bincount(outcome.groups.labels)
+        np.testing.assert_array_equal(outcome.members[: len(match)], sizes[match.found])
         assert outcome.counts(case.halos.count(members)) == tuple(int((status == kind).sum()) for kind in range(3))
 
 
@@ -92,7 +95,7 @@ def test_statuses_are_those_of_sets(given_labels):
     groups = [set(after.members(label).tolist()) for label in after.ids]
     for label, status in zip(large.tolist(), statuses(halos, after).tolist(), strict=True):
         members = set(before.members(label).tolist())
-        expected = INTACT if members in groups else MERGED if any(members < group for group in groups) else BROKEN
+        expected = INTACT if members in groups else MERGED if any(members < group for group in groups) else SPLIT
         assert status == expected
 
 

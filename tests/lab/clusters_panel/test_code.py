@@ -27,7 +27,7 @@ def test_the_code_finds_what_was_shown(name, order):
     assert len(found["broken"].missing) == len(case.breakage.outcome.missing)
     assert len(found["broken"].false) == len(case.breakage.outcome.false)
     assert found["after"].count(2) == case.breakage.outcome.groups.count(2)
-    assert f"{len(case.breakage.outcome.missing):,} missing merges" in printed
+    assert f"{len(case.breakage.outcome.missing):,} missing links" in printed
     assert f"{case.breakage.bits_per_particle:.3f} bits per particle" in printed
 
 

@@ -42,7 +42,7 @@ def test_preserving_shows_what_is_kept(panel: Any) -> None:
     panel.wait(SOON)
     assert panel.state.shows == "kept"
     assert panel.result["kept"].verified
-    assert panel.shown.pictures[1].title == "kept"
+    assert panel.shown.pictures[1].title == "halos kept"
     assert "KeepClusters" in panel.code()
 
 
@@ -65,30 +65,95 @@ def test_broken_links_are_gone_through_one_by_one(panel: Any) -> None:
     assert panel.shown.detail is not None
 
 
+def test_one_can_go_back_and_start_from_a_halo(panel: Any) -> None:
+    results = panel.result
+    outcome, labels = results["breakage"].outcome, results["halos"].groups.labels
+    pairs = [*outcome.missing.pairs.tolist(), *outcome.false.pairs.tolist()]
+    panel.previous_link()
+    assert list(panel.state.chosen.particles) == pairs[-1]
+    panel.change(chosen=Chosen.link(*pairs[4]))
+    panel.previous_link()
+    assert list(panel.state.chosen.particles) == pairs[3]
+    label = labels[pairs[7][0]]
+    panel.change(chosen=Chosen.halo(int(label)))
+    panel.next_link()
+    first = next(pair for pair in pairs if label in labels[pair])
+    assert list(panel.state.chosen.particles) == first
+    assert panel._steps.place == f"missing link {pairs.index(first) + 1} of {len(outcome.missing):,}"
+    assert panel._steps.count == len(pairs)
+
+
+def test_a_row_of_the_table_shows_its_halo(panel: Any) -> None:
+    panel.row_chosen("halos", 5)
+    assert panel.state.chosen == Chosen.halo(int(panel.result["halos"].catalogue.labels[5]))
+    assert panel.shown.tables["halos"].chosen == 5
+    panel.row_chosen("certificate", 0)
+    panel.row_chosen("halos", 10**9)
+    assert panel.shown.tables["halos"].chosen == 5
+
+
 def test_what_is_clicked_is_looked_at(panel: Any) -> None:
     label = int(panel.result["halos"].catalogue.labels[0])
-    panel.picked("broken halo", label)
+    panel.picked("split halo", label)
     assert panel.state.chosen == Chosen.halo(label)
     panel.picked("legend", 3)
     assert panel.state.chosen == Chosen.halo(label)
 
 
 def test_the_archive_that_is_written_is_the_one_that_is_shown(panel: Any, tmp_path: Path) -> None:
+    assert panel.archive_name == panel._saving.name.value == "particles.zip"
     plain = wb.open(panel.save_archive(tmp_path / "plain.zip"))
-    panel.change(shows="kept")
-    with pytest.raises(WorkbenchError, match="press preserve"):
-        panel.save_archive(tmp_path / "kept.zip")
     panel.preserve()
     panel.wait(SOON)
+    assert panel.archive_name == panel._saving.name.value == "particles-halos-kept.zip"
     kept = wb.open(panel.save_archive(tmp_path / "kept.zip"))
     assert kept.verify(wb.Particles(SNAPSHOT.positions, SNAPSHOT.box)).passed
     assert kept.nbytes > plain.nbytes
 
 
-def test_another_bound_is_not_kept_until_it_is_asked_for(panel: Any) -> None:
+def test_to_show_kept_halos_is_to_keep_them(panel: Any) -> None:
+    assert panel.change(shows="kept", bound=panel.state.bound / 2)
+    assert panel.state.shows == "decoded"
+    panel.wait(SOON)
+    assert panel.state.shows == "kept"
+    assert panel.result["kept"].verified
+
+
+OTHER_PROMISES = [{"bound": 0.01}, {"codec": "prequantised"}, {"linking_length": 0.15}, {"keep_members": 5}]
+
+
+@pytest.mark.parametrize("change", OTHER_PROMISES)
+def test_everything_shown_belongs_to_one_archive(panel: Any, change: dict[str, Any]) -> None:
     panel.preserve()
     panel.wait(SOON)
+    before = panel.state
+    panel.change(**change)
+    panel.wait(SOON)
+    assert panel.state.shows == "decoded"
+    assert "kept" not in panel.result
+    shown = panel.shown
+    assert shown.pictures[1].title == "decoded"
+    assert "descent" not in shown.charts
+    assert shown.tables["certificate"].rows == ()
+    assert "cost of keeping" not in [fact.name for fact in shown.facts]
+    assert "keep=[" not in panel.code()
+    assert panel._saving.name.value == "particles.zip"
+    panel.change(**{name: getattr(before, name) for name in change}, shows="kept")   # that archive is still there
+    assert panel.state == before
+    assert "keep=[" in panel.code()
+    assert panel._saving.name.value == "particles-halos-kept.zip"
+
+
+def test_what_was_kept_for_earlier_choices_is_not_shown(panel: Any) -> None:
+    panel.preserve()
     panel.change(bound=panel.state.bound / 2)
     panel.wait(SOON)
-    assert "kept" not in panel.result
-    assert "press preserve" in panel.shown.note
+    assert panel.state.shows == "decoded"
+    assert "descent" not in panel.shown.charts
+
+
+def test_a_look_from_another_side_leaves_halos_kept(panel: Any) -> None:
+    panel.preserve()
+    panel.wait(SOON)
+    panel.change(axis=0, min_members=10)
+    assert panel.state.shows == "kept"

@@ -25,7 +25,7 @@ from workbench.metrics.pairs import require_host
 
 Progress = Callable[[float, str], object]
 
-INTACT, BROKEN, MERGED = 0, 1, 2
+INTACT, SPLIT, MERGED = 0, 1, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,13 +81,15 @@ class Links:
 class Outcome:
     """Decoded particles, in the order of the original: their groups, the status of each halo, and the broken links.
 
-    `status` is for each entry of the catalogue INTACT (the same members), BROKEN (members are missing) or MERGED (all
-    members and others). `sizes` are the sizes of all groups of two or more particles, the largest first.
+    `status` is for each entry of the catalogue INTACT (the same members), SPLIT (members are missing) or MERGED (all
+    members and others); `members` is the size of the group that has most of its members now. `sizes` are the sizes of all
+    groups of two or more particles, the largest first.
     """
 
     decoded: Particles
     groups: Groups
     status: np.ndarray
+    members: np.ndarray
     sizes: np.ndarray
     missing: Links
     false: Links
@@ -95,13 +97,14 @@ class Outcome:
     @property
     def nbytes(self) -> int:
         """Its memory, including two columns of positions for drawing."""
-        arrays = self.decoded.positions, self.decoded.positions[:, :2], self.groups.labels, self.status, self.sizes
+        positions = self.decoded.positions
+        arrays = positions, positions[:, :2], self.groups.labels, self.status, self.members, self.sizes
         return sum(array.nbytes for array in arrays) + self.missing.nbytes + self.false.nbytes
 
     def counts(self, halos: int) -> tuple[int, int, int]:
-        """How many of the first halos are intact, broken and merged."""
-        intact, broken, merged = np.bincount(self.status[:halos], minlength=3).tolist()
-        return intact, broken, merged
+        """How many of the first halos are intact, split and merged; the last two are the broken ones."""
+        intact, split, merged = np.bincount(self.status[:halos], minlength=3).tolist()
+        return intact, split, merged
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +158,8 @@ def outcome_of(
     missing, false = (Links.of(pairs, decoded, halos.groups) for pairs in (broken.missing, broken.false))
     density_of(particles, state.axis, state.window, state.pixels).of(decoded)
     sizes = np.sort(groups.sizes[groups.sizes >= FEWEST_MEMBERS])[::-1]
-    return Outcome(decoded, groups, statuses(halos, groups), sizes, missing, false)
+    status = statuses(halos, groups)
+    return Outcome(decoded, groups, status, members_after(halos, groups, status), sizes, missing, false)
 
 
 def statuses(halos: Halos, after: Groups) -> np.ndarray:
@@ -163,13 +167,36 @@ def statuses(halos: Halos, after: Groups) -> np.ndarray:
 
     >>> before, nowhere = Groups.from_labels([0, 0, 2, 2, 4], 0.1), np.zeros(2)
     >>> halos = Halos(before, Catalogue(np.array([0, 2]), np.array([2, 2]), nowhere, nowhere))
-    >>> statuses(halos, Groups.from_labels([0, 1, 2, 2, 2], 0.1)).tolist() == [BROKEN, MERGED]
+    >>> statuses(halos, Groups.from_labels([0, 1, 2, 2, 2], 0.1)).tolist() == [SPLIT, MERGED]
     True
     """
     before, label = halos.groups.labels, halos.catalogue.labels
     apart = np.bincount(before[after.labels != after.labels[before]], minlength=len(before)) > 0
     members = np.bincount(after.labels, minlength=len(before))[after.labels[label]]
-    return np.where(apart[label], BROKEN, np.where(members > halos.catalogue.members, MERGED, INTACT)).astype(np.uint8)
+    return np.where(apart[label], SPLIT, np.where(members > halos.catalogue.members, MERGED, INTACT)).astype(np.uint8)
+
+
+def members_after(halos: Halos, after: Groups, status: np.ndarray) -> np.ndarray:
+    """The size of the group that has most members of each halo of the catalogue; the smaller label among equals.
+
+    >>> before, nowhere = Groups.from_labels([0, 0, 0, 0, 4], 0.1), np.zeros(1)
+    >>> halos = Halos(before, Catalogue(np.array([0]), np.array([4]), nowhere, nowhere))
+    >>> members_after(halos, Groups.from_labels([0, 1, 1, 1, 1], 0.1), np.array([SPLIT])).tolist()
+    [4]
+    """
+    before, label, count = halos.groups.labels, halos.catalogue.labels, len(after.labels)
+    sizes = np.bincount(after.labels, minlength=count)
+    found = after.labels[label]   # the group of the first member, which has all of them unless the halo is split
+    is_split = np.zeros(count, bool)
+    is_split[label[status == SPLIT]] = True
+    inside = np.flatnonzero(is_split[before])
+    pairs, shared = np.unique(before[inside] * count + after.labels[inside], return_counts=True)
+    owner, group = np.divmod(pairs, count)
+    ranked = np.lexsort((-shared, owner))   # stable: groups of one halo and share stay in the order of labels
+    best = ranked[np.flatnonzero(np.diff(owner[ranked], prepend=-1))]
+    place = np.flatnonzero(status == SPLIT)
+    found[place] = group[best][np.searchsorted(owner[best], label[place])]
+    return sizes[found]
 
 
 def positions_of(particles: Particles) -> Particles:

@@ -41,7 +41,7 @@ def _groups(state: ClustersState) -> list[str]:
 def _broken(state: ClustersState) -> list[str]:
     return [
         "broken = wb.clusters.broken_links(original, decoded, before)",
-        'print(f"{len(broken.missing):,} missing merges, {len(broken.false):,} false links")',
+        'print(f"{len(broken.missing):,} missing links, {len(broken.false):,} false links")',
     ]
 
 

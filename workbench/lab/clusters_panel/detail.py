@@ -1,12 +1,13 @@
 """The close-up of one halo or link: its particles before and after, the error bound of each, and the links.
 
 Places are relative to the middle, by nearest image, so that a halo across a face of the box is whole, and so that no
-precision is lost for tiny distances far from the origin.
+precision is lost for tiny distances far from the origin. Up to a thousand particles are drawn one by one; more would cover
+each other, so their density is drawn, with the broken links over it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from workbench.data import Particles
 from workbench.data.periodic import nearest_image
 from workbench.errors import WorkbenchError
 from workbench.lab.clusters_panel.breakage import Halos, Links, Outcome
+from workbench.lab.clusters_panel.chosen import title_of_chosen
 from workbench.lab.clusters_panel.density import shown_axes
 from workbench.lab.clusters_panel.panes import AFTER, FALSE, JOINED, MISSING, OUTLINE, TORN, WHOLE
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
@@ -23,11 +25,12 @@ from workbench.lab.description import Marks, Picture, Window
 from workbench.lab.projection import Projection, density_bytes, density_range, grid_of
 from workbench.lab.remembered import remembered
 
-MOST_POINTS = 2500   # particles drawn one by one; beyond, a sample over their density
+MOST_POINTS = 1000   # particles drawn one by one; beyond, their density
+MOST_BOXES = 300     # boxes of the error bound; more would cover the particles
 MOST_LINES = 5000    # links of each kind; beyond, those nearest to breaking, or of the largest groups
 ROOM = 1.3           # around the chosen halo or link
 
-LINKED, FAINT = "#8a97b5", "#56607a"
+LINKED, FAINT, OTHERS, PAIR, RULER = "#8a97b5", "#8f9bb8", "#d9a8ff", "#ffe14d", "#ffffff"
 EMPTY = np.zeros((64, 64), np.uint8)
 
 
@@ -37,7 +40,6 @@ class Sight:
 
     middle: tuple[float, ...]
     reach: float
-    title: str
 
     @property
     def window(self) -> Window:
@@ -51,6 +53,11 @@ class Neighbourhood:
 
     index: np.ndarray
     places: np.ndarray
+
+    @property
+    def is_drawn_singly(self) -> bool:
+        """Whether each particle is drawn."""
+        return len(self.index) <= MOST_POINTS
 
     def locally(self, links: Links) -> tuple[np.ndarray, np.ndarray]:
         """The links with both ends in the cube, as numbers of particles in it, and their rows."""
@@ -66,36 +73,47 @@ class Aftermath:
     """The decoded particles of a neighbourhood: their places, their links, and the broken links."""
 
     places: np.ndarray
-    links: np.ndarray     # whole ones, the longest first
+    links: np.ndarray     # whole ones, the longest first; none if particles are not drawn one by one
     missing: np.ndarray
     false: np.ndarray
     rows: tuple[np.ndarray, np.ndarray]   # of the missing and the false links
 
     @property
     def ends(self) -> np.ndarray:
-        """The particles at the ends of broken links (ascending)."""
+        """The particles at the ends of broken links, each once."""
         return np.unique(np.concatenate([self.missing.ravel(), self.false.ravel()]))
+
+    def touching(self, own: np.ndarray) -> Aftermath:
+        """The same with those broken links only that have an end among these particles."""
+        first, second = (own[pairs].any(axis=1) for pairs in (self.missing, self.false))
+        rows = self.rows[0][first], self.rows[1][second]
+        return replace(self, missing=self.missing[first], false=self.false[second], rows=rows)
 
 
 def detail(particles: Particles, state: ClustersState, halos: Halos, outcome: Outcome | None) -> tuple[Picture, str]:
-    """The picture of the chosen halo or link, and a sentence about what is not drawn."""
+    """The picture, and a sentence if particles are not drawn one by one; of a halo, only its own broken links are drawn."""
     assert state.chosen is not None
     sight = sight_of(particles, halos, state.chosen)
     near = _neighbourhood(particles, sight)
     after = _aftermath(particles, outcome, near, sight, halos.groups.linking_length)
-    drawn = _drawn(len(near.index), after.ends)
+    labels = halos.groups.labels
+    own = np.isin(labels[near.index], labels[list(state.chosen.particles)])
+    if state.chosen.kind == "halo":
+        after = after.touching(own)
     axes = shown_axes(particles, state.axis)
-    marks = _marks(near.places[:, axes], after.places[:, axes], after, drawn, state.bound)
-    marks += _chosen_link(near, after, axes, state.chosen)
-    pixels, low, high = _background(near.places[:, axes], sight)
-    title = f"{sight.title}, around ({', '.join(f'{middle:.6g}' for middle in sight.middle)})"
-    picture = Picture(title, pixels, sight.window, "density", low, high, True, "particles", marks=tuple(marks))
-    if len(drawn) == len(near.index):
-        return picture, ""
-    return picture, (
-        f"Of {len(near.index):,} particles in the close-up, {len(drawn):,} are drawn one by one, with broken links only: "
-        "choose a link to see all around it."
+    before, now = near.places[:, axes], after.places[:, axes]
+    pair = np.searchsorted(near.index, state.chosen.particles if state.chosen.kind == "link" else ())
+    over = (
+        *_broken(now, after), *_moves(before[pair], now[pair]), *_pair(now[pair], sight),
+        *_rulers(sight, halos.groups.linking_length, state.bound),
     )
+    title = title_of_chosen(halos, outcome, state.chosen, state.min_members)
+    if near.is_drawn_singly:
+        marks = (*_bounds(before, state.bound), *_links_of(now, after, pair), *_particles(before, now, own), *over)
+        return Picture(title, EMPTY, sight.window, "density", 1.0, 1.0, marks=_not_empty(marks)), ""
+    marks = (Marks("points", now[after.ends], AFTER, "ends of broken links", 1.6), *over)
+    note = f"The close-up shows the density of {len(near.index):,} particles: choose a link to see single ones."
+    return _density(title, now, sight, _not_empty(marks)), note
 
 
 def sight_of(particles: Particles, halos: Halos, chosen: Chosen) -> Sight:
@@ -107,17 +125,14 @@ def sight_of(particles: Particles, halos: Halos, chosen: Chosen) -> Sight:
     if chosen.kind == "link":
         along = nearest_image(positions[1] - positions[0], particles.box)
         middle, reach = positions[0] + along / 2, float(np.sqrt((along**2).sum())) / 2 + length
-        title = f"link between {chosen.particles[0]} and {chosen.particles[1]}"
     else:
-        label = int(halos.groups.labels[chosen.particles[0]])
-        place = halos.place(label)
+        place = halos.place(int(halos.groups.labels[chosen.particles[0]]))
         middle = positions[0] if place is None else halos.catalogue.centres[place]
         radius = 0.0 if place is None else float(halos.catalogue.radii[place])
         reach = OUTLINE * radius + length
-        title = f"halo of {1 if place is None else int(halos.catalogue.members[place]):,}"
     if particles.box is not None:
         middle, reach = middle % np.asarray(particles.box), min(reach, max(particles.box))
-    return Sight(tuple(middle.tolist()), ROOM * reach, title)
+    return Sight(tuple(middle.tolist()), ROOM * reach)
 
 
 def _neighbourhood(particles: Particles, sight: Sight) -> Neighbourhood:
@@ -153,7 +168,7 @@ def _aftermath(
         places = near.places + nearest_image(moved, original.box)
         nothing = np.empty((0, 2), np.intp), np.empty(0, np.intp)
         missing, false = (nothing, nothing) if outcome is None else map(near.locally, (outcome.missing, outcome.false))
-        links = _links(places, false[0], length) if 0 < len(places) <= MOST_POINTS else nothing[0]
+        links = _links(places, false[0], length) if len(places) and near.is_drawn_singly else nothing[0]
         return Aftermath(places, links, missing[0], false[0], (missing[1], false[1]))
 
     return remembered(decoded, "aftermath", (sight, length), made)
@@ -169,45 +184,83 @@ def _links(places: np.ndarray, false: np.ndarray, length: float) -> np.ndarray:
     return pairs[np.argsort(-lengths, kind="stable")]
 
 
-def _drawn(count: int, ends: np.ndarray) -> np.ndarray:
-    """The particles drawn one by one: all or, if too many, the ends of broken links and a sample of the others."""
-    if count <= MOST_POINTS:
-        return np.arange(count)
-    first = ends[:: -(-len(ends) // (MOST_POINTS // 2))] if len(ends) else ends
-    others = np.arange(0, count, -(-count // (MOST_POINTS - len(first))))
-    return np.union1d(first, others)
-
-
-def _marks(before: np.ndarray, places: np.ndarray, after: Aftermath, drawn: np.ndarray, bound: float) -> list[Marks]:
-    """All marks of the particles, from their places in the picture `before` and now (`places`)."""
-    before, now = before[drawn], places[drawn]
-    boxes = np.column_stack([before[:, 0] - bound, before[:, 0] + bound, before[:, 1] - bound, before[:, 1] + bound])
-    whole, missing, false = (
-        np.column_stack([places[pairs[:MOST_LINES, end]] for end in (0, 1)])
-        for pairs in (after.links, after.missing, after.false)
-    )
+def _particles(before: np.ndarray, now: np.ndarray, own: np.ndarray) -> list[Marks]:
+    """Particles of the chosen group or groups before and after, and those of other groups; fewer ones are larger."""
+    width = float(np.clip(40 / np.sqrt(max(len(before), 1)), 1.6, 3.2))
     return [
-        Marks("boxes", boxes, FAINT, "where it may go", 0.7),
-        Marks("lines", whole, LINKED, "links", 0.8),
-        Marks("points", before, WHOLE, "original", 2.4),
-        Marks("points", now, AFTER, "decoded", 1.8),
+        Marks("points", now[~own], OTHERS, "other groups", 0.8 * width),
+        Marks("points", before[own], WHOLE, "original", width),
+        Marks("points", now[own], AFTER, "decoded", 0.75 * width),
+    ]
+
+
+def _bounds(before: np.ndarray, bound: float) -> list[Marks]:
+    """The square of the error bound around each original place, if these are few."""
+    across, up = before[: len(before) if len(before) <= MOST_BOXES else 0].T
+    boxes = np.column_stack([across - bound, across + bound, up - bound, up + bound])
+    return [Marks("boxes", boxes, FAINT, "within the error bound ξ", 0.8)]
+
+
+def _links_of(now: np.ndarray, after: Aftermath, pair: np.ndarray) -> list[Marks]:
+    """The links of the chosen pair to its friends, and all others."""
+    links = after.links[:MOST_LINES]
+    of_pair = np.isin(links, pair).any(axis=1)
+    return [
+        Marks("lines", _ends(now, links[~of_pair]), LINKED, "links", 0.8),
+        Marks("lines", _ends(now, links[of_pair]), AFTER, "links of the pair", 1.4),
+    ]
+
+
+def _broken(now: np.ndarray, after: Aftermath) -> list[Marks]:
+    """The missing and the false links, with their rows as ids."""
+    missing, false = (_ends(now, pairs[:MOST_LINES]) for pairs in (after.missing, after.false))
+    return [
         Marks("lines", missing, TORN, MISSING, 2.0, True, after.rows[0][:MOST_LINES]),
         Marks("lines", false, JOINED, FALSE, 2.4, False, after.rows[1][:MOST_LINES]),
     ]
 
 
-def _chosen_link(near: Neighbourhood, after: Aftermath, axes: list[int], chosen: Chosen) -> list[Marks]:
+def _moves(before: np.ndarray, now: np.ndarray) -> list[Marks]:
+    """The displacements of the chosen pair."""
+    return [Marks("lines", np.column_stack([before, now]), WHOLE, "displacement", 2.4)]
+
+
+def _pair(now: np.ndarray, sight: Sight) -> list[Marks]:
     """A ring around each end of the chosen link, which may be intact at the present bound."""
-    ends = np.searchsorted(near.index, chosen.particles if chosen.kind == "link" else ())
-    places = after.places[ends][:, axes]
-    return [Marks("circles", np.column_stack([places, np.zeros(len(ends))]), AFTER, "chosen", 1.6)]
+    rings = np.column_stack([now, np.full(len(now), 0.03 * sight.reach)])
+    return [Marks("circles", rings, PAIR, "the pair", 2.2)]
 
 
-def _background(places: np.ndarray, sight: Sight) -> tuple[np.ndarray, float, float]:
-    """The density of the particles if they are too many to draw one by one; otherwise empty."""
-    if len(places) <= MOST_POINTS:
-        return EMPTY, 0.5, 1.0
-    across, up = np.ascontiguousarray(places.T)
-    counts = Projection(across, up, sight.window).counts(grid_of(sight.window, len(places), 256))
+def _rulers(sight: Sight, length: float, bound: float) -> list[Marks]:
+    """Bars in the lower left corner, as long as the linking length and the error bound; none that would not fit."""
+    reach, marks = sight.reach, []
+    for line, (name, long) in enumerate((("linking length b", length), ("error bound ξ", bound))):
+        left, height, tick = -0.94 * reach, (-0.94 + 0.07 * line) * reach, 0.018 * reach
+        bar = [
+            (left, height, left + long, height), (left, height - tick, left, height + tick),
+            (left + long, height - tick, left + long, height + tick),
+        ]
+        colour = (RULER, AFTER)[line]
+        marks.append(Marks("lines", np.array(bar if long <= 1.8 * reach else []), colour, f"{name} = {long:.4g}", 2.0))
+    return marks
+
+
+def _density(title: str, now: np.ndarray, sight: Sight, marks: tuple[Marks, ...]) -> Picture:
+    """The density of particles that are too many to draw one by one."""
+    across, up = np.ascontiguousarray(now.T)
+    counts = Projection(across, up, sight.window).counts(grid_of(sight.window, len(now), 256))
     low, high = density_range(counts)
-    return density_bytes(counts, low, high), low, high
+    area = (2 * sight.reach) ** 2 / counts.size
+    return Picture(
+        title, density_bytes(counts, low, high), sight.window, "density", low / area, high / area, True,
+        "particles per unit area", marks=marks,
+    )
+
+
+def _not_empty(marks: tuple[Marks, ...]) -> tuple[Marks, ...]:
+    """The marks that are seen, so that the legend has no others."""
+    return tuple(each for each in marks if len(each))
+
+
+def _ends(places: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    return np.column_stack([places[pairs[:, 0]], places[pairs[:, 1]]])

@@ -1,25 +1,32 @@
-"""Everything the clusters panel shows, as a fast, pure function of state and results."""
+"""Everything the clusters panel shows, as a fast, pure function of state and results.
+
+All of it belongs to one archive: the one with halos kept if that is chosen and there, else the plain one. Figures of the
+other one appear only as differences.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from workbench.archive.clusters_in_words import clusters_in_words
 from workbench.data import Particles
-from workbench.lab.clusters_panel.breakage import BROKEN, INTACT, MERGED, Breakage, Halos, Outcome
+from workbench.lab.clusters_panel.breakage import Breakage, Halos, Outcome
+from workbench.lab.clusters_panel.chosen import broken_counts, chosen_facts
 from workbench.lab.clusters_panel.curves import descent_chart, mass_function_chart
 from workbench.lab.clusters_panel.density import shown_axes
 from workbench.lab.clusters_panel.detail import Sight, detail, sight_of
 from workbench.lab.clusters_panel.keeping import Kept, Trace
-from workbench.lab.clusters_panel.panes import AFTER, panes
+from workbench.lab.clusters_panel.panes import AFTER, STATUS, panes
 from workbench.lab.clusters_panel.state import ClustersState
-from workbench.lab.description import Charts, Fact, Marks, Picture, Shown, Table
+from workbench.lab.description import Charts, Fact, Marks, Picture, Severity, Shown, Table
+from workbench.lab.glossary import meaning
 
-LARGEST_HALOS = 12   # in the table
-STATUS = {INTACT: "same members", BROKEN: "lost members", MERGED: "joined by others"}
+LARGEST_HALOS = 200   # in the table
+HALOS, ARCHIVE = "halos", "archive"   # groups of figures
 
 
 def draw(
@@ -31,43 +38,84 @@ def draw(
     trace: Trace | None = None,
 ) -> Shown:
     """Everything that is shown; `trace` has the steps while halos are being kept."""
-    outcome = shown_outcome(state, breakage, kept)
-    pictures, note = panes(particles, state, halos, outcome, _title(outcome, kept))
+    part = shown_part(state, breakage, kept)
+    outcome = None if part is None else part.outcome
+    pictures, note = panes(particles, state, halos, outcome, "halos kept" if isinstance(part, Kept) else "decoded")
     closeup: Picture | None = None
     if state.chosen is not None:
         closeup, more = detail(particles, state, halos, outcome)
         note = f"{note} {more}".strip()
         frame = _frame(sight_of(particles, halos, state.chosen), shown_axes(particles, state.axis))
         pictures = tuple(replace(picture, marks=(*picture.marks, frame)) for picture in pictures)
-    if not halos.count(state.min_members):
-        note = f"{note} No group has {state.min_members} members: a longer linking length joins more.".strip()
-    if state.shows == "kept" and kept is None:
-        note = f"{note} Halos have not been kept at this bound yet: press preserve.".strip()
-    sizes = [None if part is None else part.outcome.sizes for part in (breakage, kept)]
-    steps = trace if trace is not None else kept.trace if kept is not None else Trace()
-    done = tuple(steps.steps)
+    facts = (*_facts(particles, state, halos, part), *chosen_facts(particles, state, halos, outcome))
     return Shown(
         pictures=pictures,
         detail=closeup,
-        charts=Charts({
-            "mass function": lambda: mass_function_chart(state.min_members, [halos.catalogue.members, *sizes]),
-            "descent": lambda: descent_chart(done),
-        }),
-        facts=_facts(particles, state, halos, breakage, kept),
-        tables={"halos": _halo_table(particles, state, halos, outcome), "certificate": _certificate(kept)},
-        note=note,
+        charts=Charts(_charts(state, halos, breakage, kept if part is kept else None, trace)),
+        facts=facts,
+        tables={"halos": _halo_table(state, halos, outcome), "certificate": _certificate(part)},
+        settings=_settings(particles, state, halos, part),
+        note=" ".join(filter(None, [note, _no_halos(state, halos), _not_kept(state, kept)])),
     )
 
 
+def _settings(
+    particles: Particles, state: ClustersState, halos: Halos, part: Breakage | Kept | None
+) -> dict[str, str]:
+    """The choices in words."""
+    kept = f"all groups of at least {state.keep_members:,} members" if state.keep_members > 1 else "all groups"
+    return {
+        "codec": state.codec,
+        "error bound": f"{state.bound:.6g}",
+        "linking length": _both_units(particles, halos.groups.linking_length),
+        "order of particles": {"free": "free", "keep": "kept"}[state.order],
+        "halos": f"groups of at least {state.min_members:,} members",
+        "kept": f"{kept}, solver {state.solver}" if isinstance(part, Kept) else "no groups",
+        **({"seen": f"along {'xyz'[state.axis]}"} if particles.dimensions == 3 else {}),
+    }
+
+
+def shown_part(state: ClustersState, breakage: Breakage | None, kept: Kept | None) -> Breakage | Kept | None:
+    """What everything shown belongs to: the archive with halos kept if it is chosen and there, else the plain one."""
+    return kept if state.shows == "kept" and kept is not None else breakage
+
+
 def shown_outcome(state: ClustersState, breakage: Breakage | None, kept: Kept | None) -> Outcome | None:
-    """The outcome that the second picture shows: the chosen one, if available."""
-    if state.shows == "kept" and kept is not None:
-        return kept.outcome
-    return None if breakage is None else breakage.outcome
+    """The outcome that the second picture shows, if there is one."""
+    part = shown_part(state, breakage, kept)
+    return None if part is None else part.outcome
 
 
-def _title(outcome: Outcome | None, kept: Kept | None) -> str:
-    return "kept" if kept is not None and outcome is kept.outcome else "decoded"
+def _no_halos(state: ClustersState, halos: Halos) -> str:
+    if halos.count(state.min_members):
+        return ""
+    largest = int(halos.catalogue.members[0]) if len(halos.catalogue) else 1
+    if largest == 1:
+        return "No two particles are friends: a longer linking length joins some."
+    return (
+        f"No group has {state.min_members:,} members; the largest has {largest:,}: set \"halo: at least\" to {largest:,} "
+        "or less, or choose a longer linking length."
+    )
+
+
+def _not_kept(state: ClustersState, kept: Kept | None) -> str:
+    is_missing = state.shows == "kept" and kept is None
+    return "Halos have not been kept for these settings: press preserve." if is_missing else ""
+
+
+def _charts(
+    state: ClustersState, halos: Halos, breakage: Breakage | None, kept: Kept | None, trace: Trace | None
+) -> dict[str, Callable[[], Any]]:
+    """The charts that have something to show; `kept` only if it is shown."""
+    decoded, preserved = (None if part is None else part.outcome.sizes for part in (breakage, kept))
+    sizes = [halos.catalogue.members, decoded, preserved]
+    steps = tuple((trace or (kept.trace if kept is not None else Trace())).steps)
+    found: dict[str, Callable[[], Any]] = {}
+    if any(each is not None and len(each) and each[0] >= state.min_members for each in sizes):
+        found["mass function"] = lambda: mass_function_chart(state.min_members, sizes)
+    if steps:
+        found["descent"] = lambda: descent_chart(steps)
+    return found
 
 
 def _frame(sight: Sight, axes: list[int]) -> Marks:
@@ -77,51 +125,59 @@ def _frame(sight: Sight, axes: list[int]) -> Marks:
     return Marks("boxes", np.array([[across - reach, across + reach, up - reach, up + reach]]), AFTER, "looked at", 1.2)
 
 
-def _facts(
-    particles: Particles, state: ClustersState, halos: Halos, breakage: Breakage | None, kept: Kept | None
-) -> tuple[Fact, ...]:
-    count = halos.count(state.min_members)
-    found = [
-        Fact("halos", f"{count:,}", "", f"groups of at least {state.min_members} members in the original"),
-        Fact("linking length", _both_units(particles, halos), "", "in mean spacings, and in the unit of the positions"),
-        Fact("error bound", f"{state.bound / halos.groups.linking_length:.3g} b", "", "largest error, in linking lengths"),
+def _facts(particles: Particles, state: ClustersState, halos: Halos, part: Breakage | Kept | None) -> tuple[Fact, ...]:
+    count, length = halos.count(state.min_members), halos.groups.linking_length
+    told = f"groups of at least {state.min_members:,} members in the original"
+    found = [Fact("halos", f"{count:,}", "", told, group=HALOS)]
+    if part is not None:
+        found += _breakage_facts(part.outcome, count, bool(len(halos.catalogue)))
+    found += [
+        Fact("linking length", _both_units(particles, length), "", meaning("linking length"), group=ARCHIVE),
+        Fact("error bound", f"{state.bound:.6g} = {state.bound / length:.3g} b", "", meaning("error bound"), group=ARCHIVE),
     ]
-    outcome = shown_outcome(state, breakage, kept)
-    if outcome is not None:
-        found += _breakage_facts(outcome, count)
-    if breakage is not None:
+    if part is not None:
+        bits = part.bits_per_particle
         found += [
-            Fact("bits per particle", f"{breakage.bits_per_particle:.3f}", "", f"positions alone; order: {state.order}"),
-            Fact("ratio", f"{_ratio(particles, breakage.bits_per_particle):.1f}", "", "times smaller, positions alone"),
+            Fact("bits per particle", f"{bits:.3f}", "", meaning("bits per particle"), group=ARCHIVE),
+            Fact("ratio", f"{_ratio(particles, bits):.1f}", "", meaning("ratio"), group=ARCHIVE),
         ]
-    return (*found, *([] if kept is None else _kept_facts(particles, state, kept)))
+    return (*found, *(_kept_facts(state, part) if isinstance(part, Kept) else []))
 
 
-def _both_units(particles: Particles, halos: Halos) -> str:
-    length = halos.groups.linking_length
-    return f"{length / particles.spacing:.4g} spacings = {length:.4g}" if particles.spacing > 0 else f"{length:.4g}"
+def _both_units(particles: Particles, length: float) -> str:
+    return f"{length:.4g} = {length / particles.spacing:.4g} spacings" if particles.spacing > 0 else f"{length:.4g}"
 
 
-def _breakage_facts(outcome: Outcome, count: int) -> list[Fact]:
-    _, broken, merged = outcome.counts(count)
+def _breakage_facts(outcome: Outcome, count: int, are_groups: bool) -> list[Fact]:
+    """The broken halos and their parts, and the broken links; nothing is good where nothing could break."""
+    _, split, merged = outcome.counts(count)
+    listed = "; in dense regions, at most 64 are listed for two cells"
     figures = {
-        "broken": (broken, "halos that lost members"),
-        "merged": (merged, "halos that lost none, but were joined by others"),
-        "missing merges": (len(outcome.missing), "the fewest lost links that would rejoin every split group"),
-        "false links": (len(outcome.false), "friends from different groups; in dense regions, at most 64 for two cells"),
+        "broken": (split + merged, meaning("broken"), count > 0),
+        "split": (split, meaning("split"), count > 0),
+        "merged": (merged, meaning("merged"), count > 0),
+        "missing links": (len(outcome.missing), meaning("missing link"), are_groups),
+        "false links": (len(outcome.false), meaning("false link") + listed, are_groups),
     }
-    return [Fact(name, f"{number:,}", "bad" if number else "good", meaning) for name, (number, meaning) in figures.items()]
-
-
-def _kept_facts(particles: Particles, state: ClustersState, kept: Kept) -> list[Fact]:
-    bits = kept.archive.bits_per_particle
-    least = f"all of at least {state.keep_members} members" if state.keep_members > 1 else "all of them"
     return [
-        Fact("overhead", f"+{kept.overhead:.3f} bits", "", "the cost of keeping groups, per particle"),
-        Fact("with halos kept", f"{bits:.3f} bits, {_ratio(particles, bits):.1f}x", "", "per particle, positions alone"),
+        Fact(name, f"{number:,}", _verdict(number, could_break), told, group=HALOS)
+        for name, (number, told, could_break) in figures.items()
+    ]
+
+
+def _verdict(number: int, could_break: bool) -> Severity:
+    return "bad" if number else "good" if could_break else ""
+
+
+def _kept_facts(state: ClustersState, kept: Kept) -> list[Fact]:
+    plain = kept.bits_per_particle - kept.overhead
+    share = f" ({100 * kept.overhead / plain:+.2g} %)" if plain > 0 else ""
+    least = f"all of at least {state.keep_members:,} members" if state.keep_members > 1 else "all of them"
+    return [
+        Fact("cost of keeping", f"{kept.overhead:+.3f} bits{share}", "", meaning("cost of keeping"), group=ARCHIVE),
         Fact(
             "groups verified", "equal" if kept.verified else "different", "good" if kept.verified else "bad",
-            f"groups found again in the decoded particles, {least}, compared with the original",
+            f"groups found again in the decoded particles, {least}, compared with the original", group=ARCHIVE,
         ),
     ]
 
@@ -130,36 +186,32 @@ def _ratio(particles: Particles, bits: float) -> float:
     return 8 * particles.positions.itemsize * particles.dimensions / bits if bits else float("inf")
 
 
-def _halo_table(particles: Particles, state: ClustersState, halos: Halos, outcome: Outcome | None) -> Table:
-    """The largest halos, and their status."""
-    columns = ("halo", "members", "radius", "what became of it")
-    count, chosen, rows = min(halos.count(state.min_members), LARGEST_HALOS), None, []
-    label = None
-    if state.chosen is not None and state.chosen.kind == "halo":
-        label = int(halos.groups.labels[state.chosen.particles[0]])
-    found = halos.catalogue
-    for place in range(count):
-        became = "" if outcome is None else STATUS[int(outcome.status[place])]
-        rows.append((f"{found.labels[place]}", f"{found.members[place]:,}", f"{found.radii[place]:.4g}", became))
-        chosen = place if found.labels[place] == label else chosen
-    return Table(columns, tuple(rows), chosen)
+def _halo_table(state: ClustersState, halos: Halos, outcome: Outcome | None) -> Table:
+    """The largest halos before and after."""
+    columns: tuple[str, ...] = ("halo", "members", "members after", "status", "missing links", "false links", "radius")
+    found, total = halos.catalogue, halos.count(state.min_members)
+    places = np.arange(min(total, LARGEST_HALOS))
+    before, radii = [f"{size:,}" for size in found.members[places]], [f"{radius:.4g}" for radius in found.radii[places]]
+    numbers = [f"{place + 1:,}" for place in places]
+    if outcome is None:
+        columns, cells = (*columns[:2], columns[-1]), [numbers, before, radii]
+    else:
+        links = ([f"{count:,}" for count in counts] for counts in broken_counts(halos, outcome, places))
+        status = [STATUS[int(kind)] for kind in outcome.status[places]]
+        cells = [numbers, before, [f"{size:,}" for size in outcome.members[places]], status, *links, radii]
+    chosen = _chosen_place(state, halos)
+    chosen = chosen if chosen is not None and chosen < len(places) else None
+    return Table(columns, tuple(zip(*cells, strict=True)), chosen, total, "show this halo in the close-up")
 
 
-def _certificate(kept: Kept | None) -> Table:
-    """The certificate of the archive about the groups that it keeps."""
-    columns = ("figure", "value")
-    if kept is None:
-        return Table(columns)
-    return Table(columns, tuple((name.replace("_", " "), text) for name, text in _stated(kept.certificate).items()))
+def _chosen_place(state: ClustersState, halos: Halos) -> int | None:
+    """The place of the chosen halo in the catalogue."""
+    if state.chosen is None or state.chosen.kind != "halo":
+        return None
+    return halos.place(int(halos.groups.labels[state.chosen.particles[0]]))
 
 
-def _stated(certificate: Mapping[str, Any]) -> dict[str, str]:
-    return {name: _in_words(value) for name, value in certificate.items() if name != "kind"}
-
-
-def _in_words(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(_in_words, value))
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
-    return f"{value:,}" if isinstance(value, int) else f"{value:.9g}"
+def _certificate(part: Breakage | Kept | None) -> Table:
+    """What the archive states about the groups that it keeps."""
+    rows = clusters_in_words(part.certificate) if isinstance(part, Kept) else []
+    return Table(("what", "stated"), tuple(rows))

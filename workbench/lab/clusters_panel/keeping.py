@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,9 +19,10 @@ SHARE_OF_KEEPING = 0.7   # of the time; the rest is checking
 
 @dataclass(eq=False)
 class Trace:
-    """The steps so far, while halos are being kept; drawn as it grows."""
+    """The steps so far, while halos are being kept; drawn as it grows. `promised` is the part of the state that is kept."""
 
     steps: list[Step] = field(default_factory=list)
+    promised: Hashable = None
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -55,6 +56,11 @@ class Kept:
     def overhead(self) -> float:
         """The cost of keeping halos, in bits per particle; the archive is otherwise the same."""
         return 8 * float(self.certificate["bytes"]) / len(self.outcome.decoded)
+
+    @property
+    def bits_per_particle(self) -> float:
+        """Bits for the position of each particle, with what keeping costs."""
+        return self.archive.bits_per_particle
 
 
 def keep_halos(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
-import numpy as np
 
 from workbench.bounds.sweep import require_data
 from workbench.data import Particles
@@ -16,9 +16,10 @@ from workbench.errors import WorkbenchError
 from workbench.lab.bounds_panel.state import applicable
 from workbench.lab.cells import name_of
 from workbench.lab.clusters_panel import drawing
-from workbench.lab.clusters_panel.breakage import Breakage, Halos, break_halos, groups_of
+from workbench.lab.clusters_panel.breakage import Breakage, Halos, Outcome, break_halos, groups_of
 from workbench.lab.clusters_panel.code import code
 from workbench.lab.clusters_panel.keeping import Kept, Trace, keep_halos
+from workbench.lab.clusters_panel.link_steps import LinkSteps, link_after
 from workbench.lab.clusters_panel.panes import chosen_mark
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
 from workbench.lab.controls import Choice, LogSlider, Number, button
@@ -27,9 +28,11 @@ from workbench.lab.engine import Results, Stage
 from workbench.lab.jobs import Job
 from workbench.lab.panel import Panel
 from workbench.lab.saving import SaveArchive
+from workbench.lab.view import View
 
 SHARES_OF_LENGTH = (1e-3, 1.0)   # the ends of the slider of the bound
 LENGTHS = (0.05, 1.0)            # the ends of the slider of the linking length, in mean spacings
+SHOWS = {"decoded": "decoded", "halos kept": "kept"}
 
 
 def clusters(particles: Particles) -> ClustersPanel:
@@ -55,7 +58,7 @@ class ClustersPanel(Panel[ClustersState]):
 
     def __init__(self, particles: Particles, name: str) -> None:
         self.particles, self.name = particles, name
-        self._last_link = -1
+        self._last_link: int | None = None
         stages = [
             Stage("halos", _groups, lambda state, results, job: groups_of(particles, state, job)),
             Stage("breakage", _decoded, self._break),
@@ -73,19 +76,17 @@ class ClustersPanel(Panel[ClustersState]):
         axes = {"along x": 0, "along y": 1, "along z": 2} if particles.dimensions == 3 else {}
         look = [
             *([Choice("axis", "seen", axes)] if axes else []),
-            Choice("shows", "second picture", {"decoded": "decoded", "halos kept": "kept"}),
+            Choice("shows", "second picture", SHOWS),
             Number("min_members", "halo: at least", whole=True),
             Number("keep_members", "keep groups of", whole=True),
             Choice("solver", "solver", {"descent (pgd)": "pgd", "smallest (auto)": "auto", "more bits (refine)": "refine"}),
         ]
         preserve = button("preserve", self.preserve, "keep every halo, and watch the descent")
         preserve.button_style = "primary"
-        act: list[widgets.Widget] = [
-            preserve,
-            button("next broken link", self.next_link, "look at the next pair that broke"),
-            button("no close-up", lambda: self.change(chosen=None)),
-            SaveArchive(f"{self.name}.zip", self.save_archive).widget,
-        ]
+        self._steps = LinkSteps(self.step_link)
+        self._saving = SaveArchive(self.archive_name, self.save_archive)
+        close = button("no close-up", lambda: self.change(chosen=None))
+        act: list[widgets.Widget] = [preserve, self._steps, close, self._saving.widget]
         return [[self._bound, codecs, Choice("order", "order", {"free": "free", "kept": "keep"})],
                 [self._length, Choice("unit", "", {"mean spacings": "spacing", "unit of the box": "length"}), *look], act]
 
@@ -95,11 +96,13 @@ class ClustersPanel(Panel[ClustersState]):
         if halos is None:
             return Shown(note="searching for halos ...")
         breakage, kept, trace = (results.get(name) for name in ("breakage", "kept", "trace"))
+        if trace is not None and trace.promised != _promised(state):
+            trace = None   # halos are being kept for another state
         return drawing.draw(self.particles, state, halos, breakage, kept, trace)
 
     def code_for(self, state: ClustersState) -> str:
-        """Compress, and compare the groups; with the promise when it is shown."""
-        return code(state, self.name, kept=state.shows == "kept")
+        """Compress, and compare the groups; with the promise if the archive that is shown has it."""
+        return code(state, self.name, kept=self._shows_kept(state))
 
     def ready(self, results: Results) -> bool:
         """Pictures wait for the decoded particles; the original alone is shown only at the beginning."""
@@ -107,17 +110,41 @@ class ClustersPanel(Panel[ClustersState]):
 
     def picked(self, label: str, chosen: int) -> None:
         """Show the clicked halo or link in the close-up."""
-        results = self._engine.results()
-        outcome = drawing.shown_outcome(self.state, results.get("breakage"), results.get("kept"))
-        mark = chosen_mark(label, chosen, outcome)
+        mark = chosen_mark(label, chosen, self._outcome)
         if mark is not None:
             self.change(chosen=mark)
 
+    def row_chosen(self, table: str, row: int) -> None:
+        """Show the halo of a row of the table in the close-up."""
+        halos: Halos | None = self._engine.results().get("halos")
+        if table == "halos" and halos is not None and 0 <= row < len(halos.catalogue):
+            self.change(chosen=Chosen.halo(int(halos.catalogue.labels[row])))
+
     def change(self, **fields: Any) -> bool:
-        """Change fields; another unit keeps the linking length."""
+        """Change fields; another unit keeps the linking length.
+
+        Everything that is shown belongs to one archive. So the panel shows decoded particles again when a change makes the
+        archive with halos kept that of other choices; and to ask for "halos kept" where they are not is to keep them.
+        """
+        fields = self._with_same_length(fields)
+        try:
+            wanted = dataclasses.replace(self.state, **fields)
+        except (WorkbenchError, TypeError):
+            return self._change(**fields)   # which says what is wrong
+        if wanted.shows != "kept" or self._shows_kept(wanted):
+            return self._change(**fields)
+        changed = self._change(**fields | {"shows": "decoded"})
+        if fields.get("shows") == "kept":
+            self.preserve()
+        return changed
+
+    def _with_same_length(self, fields: dict[str, Any]) -> dict[str, Any]:
         unit = fields.get("unit", self.state.unit)
         if unit != self.state.unit and "linking_length" not in fields and unit in ("spacing", "length"):
-            fields["linking_length"] = self.state.in_unit(self.particles, unit).linking_length
+            return fields | {"linking_length": self.state.in_unit(self.particles, unit).linking_length}
+        return fields
+
+    def _change(self, **fields: Any) -> bool:
         changed = super().change(**fields)
         if changed and self._view is not None and "unit" in fields:
             self._length.span(*self._lengths())
@@ -125,25 +152,56 @@ class ClustersPanel(Panel[ClustersState]):
         return changed
 
     def preserve(self) -> None:
-        """Keep every halo; the second picture shows it when it is done."""
-        self.ask("kept", then=lambda: self.change(shows="kept"))
+        """Keep every halo, and show the result when it is done, unless other choices were made meanwhile."""
+        self.ask("kept", then=self._show_kept)
+
+    def _show_kept(self) -> None:
+        if "kept" in self._engine.results():
+            self._change(shows="kept")
 
     def next_link(self) -> None:
-        """Show the next broken link: missing merges first, and those of the largest halos first."""
-        results = self._engine.results()
-        outcome = drawing.shown_outcome(self.state, results.get("breakage"), results.get("kept"))
-        pairs = [] if outcome is None else [*outcome.missing.pairs, *outcome.false.pairs]
-        if pairs:
-            self._last_link = (self._last_link + 1) % len(pairs)
-            self.change(chosen=Chosen.link(*np.asarray(pairs[self._last_link]).tolist()))
+        """Show the next broken link: missing links first, and those of the largest halos first."""
+        self.step_link(1)
 
-    def save_archive(self, path: str | Path) -> Path:
+    def previous_link(self) -> None:
+        """Show the broken link before."""
+        self.step_link(-1)
+
+    def step_link(self, step: int) -> None:
+        """Show the next broken link, or with -1 the one before; from a halo, the first or the last of its own."""
+        results, outcome = self._engine.results(), self._outcome
+        if outcome is None:
+            return
+        found = link_after(results["halos"], outcome, self.state.chosen, self._last_link, step)
+        if found is not None:
+            self._last_link, chosen = found
+            self.change(chosen=chosen)
+
+    @property
+    def archive_name(self) -> str:
+        """The name proposed for the file of the archive that is shown."""
+        return f"{self.name}-halos-kept.zip" if self._shows_kept(self.state) else f"{self.name}.zip"
+
+    def save_archive(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write the archive that is shown, with its promise if halos are kept; returns its path."""
         results = self.result
-        if self.state.shows == "kept" and "kept" not in results:
-            raise WorkbenchError("halos have not been kept at this bound yet: press preserve, or show decoded particles")
-        shown: Kept | Breakage = results["kept" if self.state.shows == "kept" else "breakage"]
-        return shown.archive.save(path).resolve()
+        shown: Kept | Breakage = results["kept" if self._shows_kept(self.state) else "breakage"]
+        return shown.archive.save(path, overwrite).resolve()
+
+    def _shows_kept(self, state: ClustersState) -> bool:
+        """Whether the archive with halos kept is shown in this state."""
+        return state.shows == "kept" and "kept" in self._engine.results(state)
+
+    @property
+    def _outcome(self) -> Outcome | None:
+        """The outcome that the second picture shows."""
+        results = self._engine.results()
+        return drawing.shown_outcome(self.state, results.get("breakage"), results.get("kept"))
+
+    def _show_in(self, view: View) -> None:
+        super()._show_in(view)
+        self._steps.show(self._outcome, self.state.chosen)
+        self._saving.propose(self.archive_name)
 
     def _lengths(self) -> tuple[float, float]:
         unit = 1.0 if self.state.unit == "spacing" else self.particles.spacing
@@ -155,7 +213,7 @@ class ClustersPanel(Panel[ClustersState]):
         return break_halos(self.particles, state, results["halos"], job)
 
     def _keep(self, state: ClustersState, results: Results, job: Job) -> Kept:
-        trace = Trace()
+        trace = Trace(promised=_promised(state))
         return keep_halos(self.particles, state, results["halos"], _Live(job, trace), trace)
 
 
@@ -168,7 +226,7 @@ class _Live:
 
     def __call__(self, share: float, text: str) -> None:
         self.job(share, text)
-        self.job.show({"trace": Trace(list(self.trace.steps))})
+        self.job.show({"trace": dataclasses.replace(self.trace, steps=list(self.trace.steps))})
 
 
 def _groups(state: ClustersState) -> tuple[Any, ...]:

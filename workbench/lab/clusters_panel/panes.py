@@ -10,7 +10,7 @@ import numpy as np
 
 from workbench.data import Particles
 from workbench.data.periodic import nearest_image
-from workbench.lab.clusters_panel.breakage import BROKEN, INTACT, MERGED, Halos, Links, Outcome
+from workbench.lab.clusters_panel.breakage import INTACT, MERGED, SPLIT, Halos, Links, Outcome
 from workbench.lab.clusters_panel.density import density_of, shown_axes
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
 from workbench.lab.description import Marks, Picture, Window
@@ -22,14 +22,15 @@ OUTLINE = 2.0                         # radius of a circle, in root mean square 
 # On the colours of densities, which run from dark blue over red to yellow; kinds differ in their lines as well.
 WHOLE, TORN, JOINED, AFTER = "#69c3ff", "#ffffff", "#86f28a", "#ffa02f"
 
-HALO_MARKS = {INTACT: ("halo", WHOLE, False), BROKEN: ("broken halo", TORN, True), MERGED: ("merged halo", JOINED, True)}
+HALO_MARKS = {INTACT: ("halo", WHOLE, False), SPLIT: ("split halo", TORN, True), MERGED: ("merged halo", JOINED, True)}
+STATUS = {INTACT: "same", SPLIT: "split", MERGED: "merged"}
 MISSING, FALSE = "missing link", "false link"
 
 
 def chosen_mark(label: str, number: int, outcome: Outcome | None) -> Chosen | None:
     """The halo or link of a clicked mark with this label and id; None if the mark is neither.
 
-    >>> chosen_mark("broken halo", 7, None)
+    >>> chosen_mark("split halo", 7, None)
     Chosen(kind='halo', particles=(7,))
     """
     if label in [name for name, *_ in HALO_MARKS.values()]:
@@ -41,13 +42,34 @@ def chosen_mark(label: str, number: int, outcome: Outcome | None) -> Chosen | No
     return Chosen.link(one, other)
 
 
+def title_of(halos: Halos, place: int, outcome: Outcome | None) -> str:
+    """A halo in words, by its place among all groups, the largest being number 1; with its status, if known.
+
+    >>> from workbench.clusters import Catalogue, Groups
+    >>> found = Catalogue(np.array([0]), np.array([4511]), np.zeros((1, 3)), np.ones(1))
+    >>> title_of(Halos(Groups(np.zeros(4511, int), 0.2), found), 0, None)
+    'halo 1: 4,511 members'
+    """
+    status = "" if outcome is None else f", {STATUS[int(outcome.status[place])]}"
+    return f"halo {place + 1:,}: {int(halos.catalogue.members[place]):,} members{status}"
+
+
+def titles_of(name: str, rows: np.ndarray, count: int) -> list[str]:
+    """Broken links in words, by their number among all of their kind.
+
+    >>> titles_of("missing link", np.array([2]), 1563)
+    ['missing link 3 of 1,563']
+    """
+    return [f"{name} {row + 1:,} of {count:,}" for row in rows.tolist()]
+
+
 def panes(
     particles: Particles, state: ClustersState, halos: Halos, outcome: Outcome | None, title: str
 ) -> tuple[tuple[Picture, ...], str]:
     """The pictures, and a sentence about what is not drawn; without an outcome, the original alone."""
     axes, density = shown_axes(particles, state.axis), density_of(particles, state.axis, state.window, state.pixels)
     window = density.window
-    circles, notes = _circles(state, halos, outcome, axes, window)
+    circles, notes = _circles(particles, state, halos, outcome, window)
     given = {"window": window, "colours": "density", "low": density.low, "high": density.high, "logarithmic": True}
     original = Picture("original", density.pixels, unit="particles", marks=circles, **given)   # type: ignore[arg-type]
     if outcome is None:
@@ -63,10 +85,10 @@ def panes(
 
 
 def _circles(
-    state: ClustersState, halos: Halos, outcome: Outcome | None, axes: list[int], window: Window
+    particles: Particles, state: ClustersState, halos: Halos, outcome: Outcome | None, window: Window
 ) -> tuple[tuple[Marks, ...], list[str]]:
     """A circle around each halo, in the style of its status."""
-    found, count = halos.catalogue, halos.count(state.min_members)
+    found, count, axes = halos.catalogue, halos.count(state.min_members), shown_axes(particles, state.axis)
     centres = found.centres[:count][:, axes]
     inside = np.flatnonzero(_within(centres, window))
     drawn = inside[:MOST_HALOS]
@@ -75,7 +97,8 @@ def _circles(
     marks = []
     for kind, (name, colour, dashed) in HALO_MARKS.items():
         these = status == kind
-        marks.append(Marks("circles", circles[these], colour, name, 1.4, dashed, found.labels[drawn][these]))
+        titles = [title_of(halos, int(place), outcome) for place in drawn[these]]
+        marks.append(Marks("circles", circles[these], colour, name, 1.4, dashed, found.labels[drawn][these], titles))
     return tuple(marks), _left_out(len(inside), len(drawn), "halos", "the largest")
 
 
@@ -87,9 +110,10 @@ def _link_marks(
     drawn = inside[:MOST_LINKS]
     one, other = (decoded.positions[links.pairs[drawn, end]].astype(np.float64) for end in (0, 1))
     ends = np.column_stack([one[:, axes], (one + nearest_image(other - one, decoded.box))[:, axes]])
-    lines = Marks("lines", ends, colour, name, 1.6, colour == TORN, drawn)
+    lines = Marks("lines", ends, colour, name, 1.6, colour == TORN, drawn, titles_of(name, drawn, len(links)))
     dotted = drawn[links.lengths[drawn] < SHORT * (window[1] - window[0])]
-    points = Marks("points", links.middles[dotted][:, axes], colour, name, 1.5, False, dotted)
+    titles = titles_of(name, dotted, len(links))
+    points = Marks("points", links.middles[dotted][:, axes], colour, name, 1.5, False, dotted, titles)
     return [lines, points], _left_out(len(inside), len(drawn), f"{name}s", "those of the largest groups")
 
 

@@ -1,0 +1,132 @@
+"""The chosen halo or link in words and figures: its name, and distances against the linking length and the error bound."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workbench.clusters.broken import distances
+from workbench.data import Particles
+from workbench.data.periodic import nearest_image
+from workbench.lab.clusters_panel.breakage import Halos, Outcome
+from workbench.lab.clusters_panel.panes import FALSE, MISSING, title_of, titles_of
+from workbench.lab.clusters_panel.state import Chosen, ClustersState
+from workbench.lab.description import Fact
+from workbench.lab.glossary import meaning
+
+GROUP = "close-up"   # of the figures
+
+
+def title_of_chosen(halos: Halos, outcome: Outcome | None, chosen: Chosen, min_members: int) -> str:
+    """The chosen halo or link in words; groups of fewer members are no halos, and have no number.
+
+    >>> from workbench.clusters import Catalogue, Groups
+    >>> none = Catalogue(np.empty(0, int), np.empty(0, int), np.empty((0, 3)), np.empty(0))
+    >>> title_of_chosen(Halos(Groups(np.arange(3), 0.2), none), None, Chosen.halo(2), 20)
+    'particle 2, without friends'
+    """
+    if chosen.kind == "link":
+        one, other = chosen.particles
+        name, whole = name_of_link(outcome, chosen), f"particles {one:,} and {other:,}"
+        return f"{name or whole} {_where(halos, chosen, min_members)}{'' if name or outcome is None else ': not broken'}"
+    place = halos.place(int(halos.groups.labels[chosen.particles[0]]))
+    if place is None:
+        return f"particle {chosen.particles[0]:,}, without friends"
+    title = title_of(halos, place, outcome)
+    return title if place < halos.count(min_members) else f"group of{title.partition(':')[2]}"
+
+
+def name_of_link(outcome: Outcome | None, chosen: Chosen | None) -> str:
+    """The kind and the number of the chosen link if it is broken, such as "missing link 3 of 1,563"; else nothing."""
+    if outcome is None or chosen is None or chosen.kind != "link":
+        return ""
+    for name, links in ((MISSING, outcome.missing), (FALSE, outcome.false)):
+        row = np.flatnonzero((links.pairs == np.array(chosen.particles)).all(axis=1))[:1]
+        if len(row):
+            return titles_of(name, row, len(links))[0]
+    return ""
+
+
+def chosen_facts(
+    particles: Particles, state: ClustersState, halos: Halos, outcome: Outcome | None
+) -> tuple[Fact, ...]:
+    """The figures of the chosen halo or link; none if nothing is chosen."""
+    chosen = state.chosen
+    if chosen is None:
+        return ()
+    if chosen.kind == "link":
+        return _link_facts(particles, state, halos.groups.linking_length, outcome, chosen)
+    place = halos.place(int(halos.groups.labels[chosen.particles[0]]))
+    return () if place is None else _halo_facts(halos, outcome, place)
+
+
+def broken_counts(halos: Halos, outcome: Outcome, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How many missing and how many false links the halos at these places have; a false link counts for both its halos."""
+    labels = halos.catalogue.labels[places]
+    return _each(halos, outcome.missing.pairs[:, :1], labels), _each(halos, outcome.false.pairs, labels)
+
+
+def _each(halos: Halos, ends: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """How often each label occurs among the groups of these particles."""
+    found, counts = np.unique(halos.groups.labels[ends], return_counts=True)
+    place = np.minimum(np.searchsorted(found, labels), max(len(found) - 1, 0))
+    return np.where(found[place] == labels, counts[place], 0) if len(found) else np.zeros(len(labels), int)
+
+
+def _where(halos: Halos, chosen: Chosen, min_members: int) -> str:
+    """The halo or the two halos of a link, by number, or by their size if they are too small for halos."""
+    labels = sorted({int(halos.groups.labels[end]) for end in chosen.particles})
+    places = sorted(place for label in labels if (place := halos.place(label)) is not None)
+    sizes, count = halos.catalogue.members, halos.count(min_members)
+    names = [f"halo {place + 1:,}" if place < count else f"a group of {sizes[place]:,}" for place in places]
+    names += ["a single particle"] * (len(labels) - len(places))
+    if len(labels) == 1:
+        return f"in {names[0]}"
+    return f"between {' and '.join(names)}" if places else "between two single particles"
+
+
+def _link_facts(
+    particles: Particles, state: ClustersState, length: float, outcome: Outcome | None, chosen: Chosen
+) -> tuple[Fact, ...]:
+    pair = np.array([chosen.particles])
+    before = float(distances(particles.positions, pair, particles.box)[0])
+    facts = [Fact("distance before", _against(before, length, "b"), "", meaning("distance"), group=GROUP)]
+    if outcome is None:
+        return tuple(facts)
+    after = float(distances(outcome.decoded.positions, pair, particles.box)[0])
+    facts.append(Fact("distance after", _against(after, length, "b"), "", meaning("distance"), group=GROUP))
+    ends = list(chosen.particles)
+    moved = outcome.decoded.positions[ends].astype(np.float64) - particles.positions[ends]
+    for name, along in zip(("one particle moved", "the other moved"), nearest_image(moved, particles.box), strict=True):
+        largest = float(np.abs(along).max())
+        text = f"{float(np.sqrt((along**2).sum())):.4g}, along one axis up to {largest / state.bound:.3f} ξ"
+        facts.append(Fact(name, text, "", meaning("displacement"), group=GROUP))
+    return tuple(facts)
+
+
+def _against(distance: float, length: float, unit: str) -> str:
+    """A distance in the unit of the data and in another, with so many digits that it is seen to be shorter or longer.
+
+    >>> _against(0.25, 0.2, "b"), _against(0.200002, 0.2, "b")
+    ('0.25 = 1.250 b', '0.200002 = 1.00001 b')
+    """
+    share = distance / length
+    digits = 3 if share == 1 else min(max(3, -int(np.floor(np.log10(abs(share - 1))))), 12)
+    return f"{distance:.{digits + 2}g} = {share:.{digits}f} {unit}"
+
+
+def _halo_facts(halos: Halos, outcome: Outcome | None, place: int) -> tuple[Fact, ...]:
+    found = halos.catalogue
+    facts = [
+        Fact("members", f"{found.members[place]:,}", "", "members of this halo in the original", group=GROUP),
+        Fact("radius", f"{found.radii[place]:.4g}", "", meaning("radius"), group=GROUP),
+    ]
+    if outcome is None:
+        return tuple(facts)
+    missing, false = broken_counts(halos, outcome, np.array([place]))
+    return (
+        facts[0],
+        Fact("members after", f"{outcome.members[place]:,}", "", meaning("members after"), group=GROUP),
+        Fact("its missing links", f"{missing[0]:,}", "", meaning("missing link"), group=GROUP),
+        Fact("its false links", f"{false[0]:,}", "", meaning("false link"), group=GROUP),
+        facts[1],
+    )
