@@ -17,6 +17,7 @@ import workbench as wb
 from conftest import ROOT
 from outside import asked_elsewhere
 from workbench.codecs.registry import codec_class
+from workbench.lab.glossary import GLOSSARY
 
 DOCS = ROOT / "docs"
 DOCUMENTED = {   # whose public names have an entry, each
@@ -86,6 +87,12 @@ class Page(HTMLParser):
             self.policy = found.get("content", "")
 
 
+def text_of(page: Path) -> str:
+    """What a reader sees, with typewriter quotes and in one line."""
+    text = html.unescape(re.sub(r"<[^>]+>", "", page.read_text(encoding="utf-8")))
+    return re.sub(r"\s+", " ", text.translate({0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'}))
+
+
 def inventory(site: Path) -> set[str]:
     """The names of Python objects that have an entry."""
     from sphinx.util.inventory import InventoryFile
@@ -110,13 +117,18 @@ def test_every_public_name_has_an_entry(site: Path) -> None:
 
 
 def test_every_codec_has_an_entry_with_its_options(site: Path) -> None:
-    page = (site / "reference" / "codecs.html").read_text(encoding="utf-8")
-    text = html.unescape(re.sub(r"<[^>]+>", "", page)).translate({0x201C: '"', 0x201D: '"'})
+    text = text_of(site / "reference" / "codecs.html")
     for name in wb.codecs.status():
         codec = codec_class(name)
         assert f"{codec.__module__}.{codec.__name__}" in inventory(site)
         options = [f"{option}: {about['title']}" for option, about in codec.schema()["properties"].items()]
         assert [option for option in options if option not in text] == []
+
+
+def test_every_word_of_the_panels_is_explained(site: Path) -> None:
+    page = text_of(site / "glossary.html")
+    told = [f"{term}{text[0].upper()}{text[1:]}." for term, text in GLOSSARY.items()]
+    assert [one for one in told if one.replace(" ", "") not in page.replace(" ", "").replace("¶", "")] == []
 
 
 def test_every_name_of_the_library_leads_to_its_entry(site: Path) -> None:
