@@ -21,6 +21,7 @@ from oracles import brute_force_labels, scipy_labels
 from workbench import backend
 from workbench.archive import Damaged, clusters
 from workbench.archive import chunk as chunks
+from workbench.archive.clusters_in_words import clusters_in_words
 from workbench.archive.frame import pack, unpack
 from workbench.clusters.keep.partition import fingerprint
 from workbench.data.readers import open_file
@@ -391,6 +392,12 @@ def test_the_certificate_says_which_groups_how_and_at_what_price():
     assert kept["partition"][0] in text
     assert kept["predicate"] in text
     assert kept["not_implied"] in archive.certificate._repr_html_()
+    stated = dict(clusters_in_words(kept))
+    assert stated["groups kept"].startswith(f"{kept['groups'][0]} of at least 5 members at linking length 0.2, ")
+    assert stated["not promised"] == kept["not_implied"]
+    assert "not implied" not in text
+    earlier = {**kept, "holds": f"so {kept['holds']}", "not_implied": f"not implied: {kept['not_implied']}"}
+    assert dict(clusters_in_words(earlier)) == stated
     json.dumps(kept, allow_nan=False)
 
 

@@ -67,8 +67,8 @@ PARTICLE_FIGURES = {
     "particles", "differing", "max_error", "rms_error", "mean_error", "max_distance", "rms_distance", "psnr", "nrmse"
 }
 HALO_FIGURES = {
-    "clusters_kept", "halos_original", "halos_decoded", "halos_matched", "halos_identical", "halos_broken", "halos_merged",
-    "halos_new", "halo_recall", "halo_shift_max", "halo_shift_rms", "mass_function_worst",
+    "clusters_kept", "halos_original", "halos_decoded", "halos_matched", "halos_identical", "halos_broken", "halos_split",
+    "halos_merged", "halos_new", "halo_recall", "halo_shift_max", "halo_shift_rms", "mass_function_worst",
 }
 
 
@@ -136,6 +136,9 @@ def test_more_noise_does_more_harm(snapshot):
         figures = [report[name] for report in reports]
         assert figures == sorted(figures), name
         assert figures[0] < figures[2], name
+    for report in reports:
+        assert report.halos_broken == report.halos_split + report.halos_merged
+        assert report.halos_original == report.halos_identical + report.halos_broken
     for name in ("psnr", "halo_recall", "halos_identical"):
         figures = [report[name] for report in reports]
         assert figures == sorted(figures, reverse=True), name

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from workbench.archive.clusters_in_words import clusters_in_words, listed, short
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound, Limit, bound_from_dict
 from workbench.guarantees.enforce import Figures
@@ -99,7 +100,7 @@ class Certificate:
         """The certificate that `to_dict` described."""
         if not isinstance(described, Mapping) or not isinstance(described.get("promises"), list):
             raise WorkbenchError("the archive has no readable certificate")
-        notes = tuple(str(note) for note in _list(described, "notes"))
+        notes = tuple(str(note) for note in listed(described, "notes"))
         return cls(tuple(map(Promise.from_dict, described["promises"])), str(described.get("checked", "")), notes)
 
     def __str__(self) -> str:
@@ -145,7 +146,7 @@ def _describe_kept(kept: Mapping[str, Any]) -> str:
     """A promise beyond the bound, in words."""
     if kept.get("kind") != "clusters":
         return str(kept.get("kind", "?"))
-    lengths = " and ".join(_short(length, 6) for length in _list(kept, "lengths"))
+    lengths = " and ".join(short(length) for length in listed(kept, "lengths"))
     members = kept.get("min_members", 1)
     least = f" of at least {members} members" if members != 1 else ""
     return f"the friends-of-friends groups{least} at linking length {lengths}, exactly"
@@ -162,32 +163,6 @@ def _figure_lines(promise: Promise) -> list[str]:
     for reason, count in figures.get("chunks_stored_exactly", {}).items():
         lines.append(f"  {count:,} of {figures.get('chunks', 0):,} chunks are stored exactly, because {reason}")
     for kept in promise.keep:
-        lines += [f"  {line}" for line in (_cluster_lines(kept) if kept.get("kind") == "clusters" else [])]
+        stated = clusters_in_words(kept) if kept.get("kind") == "clusters" else []
+        lines += [f"  {name}: {text}" for name, text in stated]
     return lines
-
-
-def _cluster_lines(kept: Mapping[str, Any]) -> list[str]:
-    """The figures of kept clusters that the certificate states."""
-    groups = ", ".join(f"{count}" for count in _list(kept, "groups"))
-    fingerprints = ", ".join(map(str, _list(kept, "partition")))
-    margin, close = kept.get("margin", 0), kept.get("close_calls", 0)
-    return [
-        f"groups: {groups}; fingerprint of the partition: {fingerprints}",
-        f"{kept.get('groups_opened')} groups were split or merged by the codec; {kept.get('edited')} particles were moved "
-        f"to restore them, {kept.get('exact')} of them to their original positions, in {kept.get('bytes')} bytes; "
-        f"remaining violations: {kept.get('violations')}",
-        f"friends: {kept.get('predicate')}; positions in {kept.get('precision')}",
-        f"decisive pairs within {_short(margin, 3)} of a linking length: {close}",
-        str(kept.get("holds", "")),
-        str(kept.get("not_implied", "")),
-    ]
-
-
-def _list(kept: Mapping[str, Any], name: str) -> list[Any]:
-    found = kept.get(name)
-    return found if isinstance(found, list) else []
-
-
-def _short(value: Any, digits: int) -> str:
-    """A number with this many digits; values of other types as they are."""
-    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)

@@ -33,10 +33,10 @@ from workbench.guarantees.check import bits_of
 from workbench.guarantees.sections import CHECKSUM
 
 HOLDS = (
-    "so the mass function, multiplicities and memberships of these groups are those of the original, and no centre of mass "
+    "the mass function, multiplicities and memberships of these groups are those of the original, and no centre of mass "
     "moves by more than the bound along any axis"
 )
-NOT_IMPLIED = "not implied: most bound or densest particles, spherical overdensities, profiles, velocity dispersions"
+NOT_IMPLIED = "most bound or densest particles, spherical overdensities, profiles, velocity dispersions"
 
 
 def with_clusters(

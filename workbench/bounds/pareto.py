@@ -18,7 +18,7 @@ SMALLER = frozenset({
     "corrected", "chunks_stored_exactly", "differing", "lost",
     "max_error", "rms_error", "max_relative_error", "max_distance", "rms_distance", "nrmse",
     "velocity_max_error", "velocity_rms_error", "error_autocorrelation", "spectrum_worst", "spectrum_worst_half",
-    "halos_broken", "halos_merged", "halos_new", "halo_shift_max", "halo_shift_rms", "mass_function_worst",
+    "halos_broken", "halos_split", "halos_merged", "halos_new", "halo_shift_max", "halo_shift_rms", "mass_function_worst",
 })
 
 

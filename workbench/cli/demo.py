@@ -86,5 +86,9 @@ def _table(particles: Particles, groups: Groups, halos: Catalogue, simulated: fl
 def _comparison_table(comparison: Comparison) -> str:
     title = f"compressed within {comparison.bound:.3g} Mpc/h, {SHARE:g} of the linking length (96 bits/particle before):"
     rows = [HEADER, *(way.cells() for way in comparison.ways)]
-    lines = [f"{name:<16} " + " ".join(f"{cell:>13}" for cell in cells) for name, *cells in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join([f"{name:<{widths[0]}}", *(f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True))])
+        for name, *cells in rows
+    ]
     return "\n".join(["", title, *lines, *filter(None, [comparison.note])])

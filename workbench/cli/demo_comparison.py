@@ -21,7 +21,7 @@ from workbench.guarantees import Absolute
 from workbench.metrics import displacements, mass_function, match_halos
 
 SHARE = 0.1   # error bound / linking length: users choose such bounds, although clusters break
-HEADER = ("", "bits/particle", "overhead", "halos broken", "same groups", "error/bound", "seconds")
+HEADER = ("", "bits/particle", "overhead", "halos broken", "split", "merged", "same groups", "error/bound", "seconds")
 NO_SCIPY = "not compared with the published method, which needs SciPy here: pip install scipy"
 
 Result = TypeVar("Result")
@@ -31,22 +31,30 @@ Result = TypeVar("Result")
 class Way:
     """The result of one way: bits per particle, of which `overhead` is spent on clusters, and the halos still broken.
 
+    `split` halos lost members, `merged` ones lost none but gained some; together they are the broken ones.
     `largest_error` is in units of the bound; `halos` are counts in bins of size that double, from the smallest halo on.
     """
 
     name: str
     bits: float
     overhead: float
-    broken: int
+    split: int
+    merged: int
     same_groups: bool
     largest_error: float
     seconds: float
     halos: tuple[int, ...]
 
+    @property
+    def broken(self) -> int:
+        """The halos that lost or gained members."""
+        return self.split + self.merged
+
     def cells(self) -> list[str]:
         """A row of a table, below `HEADER`."""
-        numbers = [f"{self.bits:.2f}", f"{self.overhead:.3f}", f"{self.broken:,}", "yes" if self.same_groups else "NO"]
-        return [self.name, *numbers, f"{self.largest_error:.5f}", f"{self.seconds:.2f}"]
+        halos = [f"{number:,}" for number in (self.broken, self.split, self.merged)]
+        error, same = f"{self.largest_error:.5f}", "yes" if self.same_groups else "NO"
+        return [self.name, f"{self.bits:.2f}", f"{self.overhead:.3f}", *halos, same, error, f"{self.seconds:.2f}"]
 
 
 @dataclass(frozen=True)
@@ -95,8 +103,9 @@ class _Judge:
         decoded = Particles(positions, self.original.box)
         halos = match_halos(self.original, decoded, self.length, "length", self.min_members)
         error = displacements(self.original, decoded).coordinates.max_error / self.bound
-        broken, counts = int((~halos.identical).sum()), tuple(halos.mass_function.decoded.tolist())
-        return Way(name, plain + overhead, overhead, broken, halos.kept, error, seconds, counts)
+        split, merged = int(halos.split.sum()), int(halos.merged.sum())
+        counts = tuple(halos.mass_function.decoded.tolist())
+        return Way(name, plain + overhead, overhead, split, merged, halos.kept, error, seconds, counts)
 
 
 def _scipy_is_there() -> bool:

@@ -22,7 +22,7 @@ class Groups:
 
     >>> groups = Groups.from_labels([5, 5, 3, 5], linking_length=0.1)
     >>> groups
-    Groups(2 of 4 particles, 0 with at least 20 members, linking length 0.1)
+    Groups(4 particles in 2 groups; 3 in groups of two or more; largest 3; 0 with at least 20 members; linking length 0.1)
     >>> groups.labels.tolist(), groups.ids.tolist(), groups.sizes.tolist()
     ([0, 0, 2, 0], [0, 2], [3, 1])
     """
@@ -96,8 +96,10 @@ class Groups:
         return Groups, (self.labels, self.linking_length)   # arrays derived from the labels are not pickled
 
     def __repr__(self) -> str:
+        joined = int(self.sizes[self.sizes > 1].sum())
         return (
-            f"Groups({len(self):,} of {len(self.labels):,} particles, {self.count():,} with at least 20 members, "
+            f"Groups({len(self.labels):,} particles in {len(self):,} groups; {joined:,} in groups of two or more; "
+            f"largest {int(self.sizes.max()):,}; {self.count():,} with at least 20 members; "
             f"linking length {self.linking_length:.6g})"
         )
 

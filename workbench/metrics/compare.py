@@ -204,7 +204,8 @@ def _add_halos(
     draft.figures |= {
         "clusters_kept": match.kept, "halos_original": len(match), "halos_decoded": match.decoded_halos,
         "halos_matched": int(match.matched.sum()), "halos_identical": int(match.identical.sum()),
-        "halos_broken": int(match.broken.sum()), "halos_merged": int(match.merged.sum()), "halos_new": match.new,
+        "halos_broken": int(match.broken.sum()), "halos_split": int(match.split.sum()),
+        "halos_merged": int(match.merged.sum()), "halos_new": match.new,
     }
     if len(match):
         draft.figures |= {"halo_recall": float(match.recall.mean()), "mass_function_worst": match.mass_function.worst()}

@@ -63,9 +63,9 @@ class HaloMatch:
     """The halos of the original, the largest first, and their counterparts among the groups of the decoded particles.
 
     The counterpart of a halo is the group with most of its members (label `found`), `shared` of its `members`. A halo is
-    `matched` if its counterpart is a halo, too, and this halo contributes the most members of all original halos to it;
-    `identical` if both have exactly the same members; `broken` if not all members are together; `merged` if another halo
-    has the same counterpart. `shifts` are the distances between the centres before and after.
+    `matched` if its counterpart is a halo, too, and this halo contributes the most members of all original halos to it, and
+    `identical` if both have exactly the same members. All others are `broken`: `split` if not all members are together,
+    else `merged`. `shifts` are the distances between the centres before and after.
 
     `decoded_halos` is how many halos there are in the decoded particles, and `kept` whether all groups of any size are
     made of the same particles as before.
@@ -76,7 +76,6 @@ class HaloMatch:
     shared: np.ndarray
     matched: np.ndarray
     identical: np.ndarray
-    merged: np.ndarray
     shifts: np.ndarray
     decoded_halos: int
     kept: bool
@@ -91,9 +90,19 @@ class HaloMatch:
         return self.shared / self.members
 
     @property
-    def broken(self) -> np.ndarray:
+    def split(self) -> np.ndarray:
         """Which halos lost members."""
         return self.shared < self.members
+
+    @property
+    def merged(self) -> np.ndarray:
+        """Which halos lost no members, but gained some."""
+        return ~self.identical & ~self.split
+
+    @property
+    def broken(self) -> np.ndarray:
+        """Which halos lost or gained members: those that are split, and those that are merged."""
+        return ~self.identical
 
     @property
     def new(self) -> int:
@@ -134,7 +143,6 @@ def match_halos(
         shared=shared,
         matched=mutual & (sizes >= min_members),
         identical=(shared == halos.members) & (shared == sizes),
-        merged=np.bincount(found, minlength=1)[found] > 1,
         shifts=_shifts(halos, found, decoded, after, sizes),
         decoded_halos=after.count(min_members),
         kept=after.equals(before if indices is None else Groups.from_labels(labels, before.linking_length)),
