@@ -15,7 +15,7 @@ import pytest
 
 import workbench as wb
 from conftest import ROOT
-from outside import asked_elsewhere
+from outside import a_browser, asked_elsewhere
 from workbench.codecs.registry import codec_class
 from workbench.lab.glossary import GLOSSARY
 
@@ -125,6 +125,13 @@ def test_every_codec_has_an_entry_with_its_options(site: Path) -> None:
         assert [option for option in options if option not in text] == []
 
 
+def test_the_page_of_the_panels_begins_with_the_calls_that_open_them(site: Path) -> None:
+    page = (site / "reference" / "panels.html").read_text(encoding="utf-8")
+    entries = re.findall(r'<dt class="sig sig-object py" id="workbench\.lab\.([\w.]+)"', page)
+    assert entries[:3] == ["bounds", "clusters", "limits"]
+    assert not {"Panel.rows", "BoundsPanel.draw"} & set(entries)
+
+
 def test_every_word_of_the_panels_is_explained(site: Path) -> None:
     page = text_of(site / "glossary.html")
     told = [f"{term}{text[0].upper()}{text[1:]}." for term, text in GLOSSARY.items()]
@@ -136,6 +143,13 @@ def test_every_name_of_the_library_leads_to_its_entry(site: Path) -> None:
     targets = dict(re.findall(r"`wb\.(\w+) <([\w.]+)>`", text))
     assert set(wb.__all__) - {"lab"} == set(targets) - {"lab"}
     assert set(targets.values()) - inventory(site) == set()
+
+
+def test_halos_are_counted_in_the_same_words_everywhere() -> None:
+    notebooks = [*(ROOT / "notebooks").glob("*.ipynb"), *(ROOT / "app").rglob("*.ipynb")]
+    texts = [ROOT / "README.md", *DOCS.rglob("*.md"), *notebooks]
+    old = re.compile(r"missing merge|lost some|lost members and \{")
+    assert [path.name for path in texts if old.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_every_shell_command_is_described() -> None:
@@ -151,6 +165,21 @@ def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
     assert len(pages) > 20
     assert {load for page in pages.values() for load in page.loads if "//" in load} == set()
     assert {page.policy for page in pages.values()} == {POLICY}
+
+
+def test_no_page_scrolls_sideways(site: Path) -> None:
+    """In windows of common widths, down to one in which columns of navigation stand on both sides, or on one."""
+    wide = {}
+    with a_browser() as browser:
+        page = browser.new_page()
+        for path in site.rglob("*.html"):
+            page.goto(path.as_uri())
+            for width in (1024, 1180, 1366):
+                page.set_viewport_size({"width": width, "height": 768})
+                needed = page.evaluate("() => document.scrollingElement.scrollWidth")
+                if needed > width:
+                    wide[path.relative_to(site).as_posix(), width] = needed
+    assert wide == {}
 
 
 def test_a_browser_shows_a_plot_and_asks_nobody_else(tmp_path: Path) -> None:
