@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 GLOSSARY: Mapping[str, str] = {
-    "95% interval": "where the bound of fields of this kind lies with 95% confidence, estimated from this one field",
-    "achievable rate": (
+    "95% interval of the bound": "contains the bound of such fields with a probability of 95%",
+    "achievability": (
         "bits per value that suffice: some code of fixed length needs no more, and fails with probability ε at most"
     ),
     "archive": "the compressed data with their certificate and checksums: one zip file, or a folder that Zarr reads too",
+    "archive description": "names, checksums and certificate in an archive; it matters for small fields",
+    "bits above the bound": "draw operating points as bits above the theoretical bound instead of bits",
     "bits per particle": (
         "bits of the archive for the position of one particle; uncompressed it takes 96 in float32 and three "
         "dimensions"
@@ -20,18 +22,28 @@ GLOSSARY: Mapping[str, str] = {
     "bits per value": (
         "size of the archive in bits, divided by the number of finite, unmasked values; float32 takes 32 uncompressed"
     ),
+    "blink": "two pictures in one place by turns, which shows their differences",
+    "bound in tiles": "a bound of the Gaussian model: the fewest bits for codes that code one tile at a time",
     "broken": "halos that lost or gained members: split ones and merged ones",
     "cannot-link": (
         "two particles of different groups that would be friends and have to be separated, so that both groups are "
         "kept"
     ),
     "certificate": "the part of an archive that states what is promised, how it was checked, and the figures of the check",
+    "chance of failure": (
+        "the largest probability, written ε, with which a code of fixed length may exceed the mean square error"
+    ),
+    "changed members": "particles that left their halo (a cross) or joined one (a ring); up to 20,000 are marked",
     "chunk": "the part of an array that is encoded, checked and decoded by itself",
     "close call": (
         "a pair whose distance in the original equals the linking length so closely that rounding decides whether "
         "they are friends"
     ),
     "codec": "a method that turns numbers into bytes and back, such as SZ3 or ZFP; alone it promises nothing",
+    "colour by": "halo: the largest in colour; status: intact, split or merged; density: particles along the line of sight",
+    "colour limits": "the values at the ends of the colours; a percentile leaves out that share of the pixels at each end",
+    "colour map": "the colours of the values; differences keep theirs, with white at zero",
+    "coloured halos": "so many of the largest halos have a hue; the hues repeat after the seventh",
     "converse": (
         "bits per value that are necessary: no code of fixed length that fails with probability ε at most needs fewer"
     ),
@@ -39,16 +51,24 @@ GLOSSARY: Mapping[str, str] = {
         "values that the codec left outside the error bound; the archive stores the difference, which brings them "
         "back inside"
     ),
+    "cost of keeping": "the difference in size, per particle, between the archive with halos kept and the one without",
+    "density": "particles per area of the picture; no size of the window and no zooming changes it",
+    "depth cue": "particles far away are dimmer",
     "descent": (
         "projected gradient descent: particles move step by step within their error bounds until no pair is violated"
     ),
     "dispersion": (
         "the variance of the information in a value; it determines how many bits above the bound a finite field needs"
     ),
-    "documents": "the descriptions inside an archive (shape, codec, certificate), which matter for small data only",
+    "displacement": "how far a particle moved; the error bound ξ holds along each axis, so the distance may be up to √3 ξ",
+    "distance": "of the two particles, by nearest image; friends are at most the linking length b apart",
+    "each value bounded": "a bound of the Gaussian model: the fewest bits that keep each value within the error bound",
     "error bound": "the largest allowed error of any value, in the unit of the data; of a coordinate it is written ξ",
     "false link": "a pair of particles from different groups that are friends in the decoded particles",
     "fingerprint": "a checksum of the groups, by which a reader verifies them without the original",
+    "fixed length ≈": "the normal approximation of what the best code needs if all fields get as many bits",
+    "fixed length ≤": "achievability, a bound of the Gaussian model: if all fields get as many bits, this is enough",
+    "fixed length ≥": "converse, a bound of the Gaussian model: if all fields get as many bits, no fewer are enough",
     "free order": (
         "the particles may come back in another order, which saves up to log₂N - 1.44 bits for each of N particles"
     ),
@@ -58,21 +78,34 @@ GLOSSARY: Mapping[str, str] = {
     "Gaussian-model bound": (
         "the rate-distortion bound of the Gaussian model that was fitted to the field, in bits per value"
     ),
+    "Gaussian?": "whether the new information in the values is distributed as in a Gaussian field",
     "group": "particles connected by chains of friends; a particle without friends is a group of one",
     "halo": "a group with at least so many members, 20 unless another number is chosen",
+    "halo: at least": "groups with at least so many members are shown as halos",
+    "keep groups of": "groups with at least so many members are kept: none of them is split or merged",
     "kept": "groups that have exactly the same members in the decoded particles as in the original",
+    "kind of bound": (
+        "absolute: in the unit of the data; relative: a share of the range of all values; pointwise relative: of each "
+        "value's own size"
+    ),
     "lattice": (
         "the built-in codec for particles: positions are rounded to a lattice whose spacing is twice the error bound"
     ),
+    "layer": "all marks of one kind over the pictures, such as halos or missing links",
+    "line of sight": "the axis along which particles are seen",
     "linking length": "particles at most this far apart are friends; it is written b, and often given in mean spacings",
+    "locked limits": "original and decoded have the same colours for the same values",
+    "log colours": "colours follow the logarithm of the value",
     "loss": "the sum of the squared amounts by which pairs violate their constraint; the descent reduces it to zero",
     "mass function": "the number of halos by their number of members",
     "mean spacing": "the side of the cube, in two dimensions of the square, that holds one particle on average",
-    "mean square error": "the mean of the squared differences between decoded and original values",
-    "merged": "halos that lost no member but are joined by particles of other groups",
-    "missing link": (
-        "a pair of friends that is no longer connected; the fewest that would rejoin every split group are counted"
+    "mean square error": (
+        "the mean of the squared errors; in the limits panel of errors uniform within the error bound, a third of its "
+        "square"
     ),
+    "members after": "the size of the decoded group that has most members of this halo",
+    "merged": "halos that lost no member but are joined by particles of other groups",
+    "missing link": "a pair of friends that is no longer connected; the fewest that rejoin all split groups are counted",
     "moved particles": (
         "particles that are shifted within their error bound so that groups are kept; the shifts are part of the "
         "archive"
@@ -83,8 +116,13 @@ GLOSSARY: Mapping[str, str] = {
     ),
     "new information": "the bits of each value that its neighbours do not predict, at an error bound of 1",
     "normal approximation": "an estimate, from the dispersion, of the bits that the best code of fixed length needs",
-    "order": "whether decoded particles are in the order of the original (kept) or may be in any other (free)",
-    "overhead": "the additional bits per particle that keeping the groups costs",
+    "one variance adds": "the additional bits if one variance is assumed for all regions",
+    "opacity": "how much of the picture the marks over it cover; in a cloud, the light of each particle",
+    "order": (
+        "kept: the order of the particles is restored; free: particles are stored in any order, which takes fewer "
+        "bits"
+    ),
+    "point size": "the size of each particle, relative to what suits their number",
     "pointwise bound": "the error bound holds for every single value, not only on average",
     "pointwise relative": "an error bound that is a share of each value's own size; zeros stay zeros",
     "prequantised": (
@@ -95,20 +133,39 @@ GLOSSARY: Mapping[str, str] = {
     "price of tiles": (
         "additional bits per value if a codec codes each tile by itself and so ignores correlation across borders"
     ),
-    "probability of failure": "how often a code of fixed length may exceed the mean square error; it is written ε",
     "PSNR": "peak signal-to-noise ratio in dB: range of the values (longest side of the box) over root mean square error",
+    "radius": "the root mean square distance of the members from the centre, in the unit of the positions",
     "rate": "bits per value",
     "rate-distortion bound": (
         "the fewest bits per value that any codec needs on average for data of this kind at a given mean square error"
     ),
-    "ratio": "how many times smaller the archive is than the data in their own type",
-    "region": "a part of a field with its own variance and correlation; the model treats regions as independent",
+    "ratio": (
+        "how many times smaller the archive is than the data in their own type; in the clusters panel, of the "
+        "positions alone"
+    ),
+    "region borders add": "the part of the bound that is due to the borders of regions, which count as independent",
+    "regions": (
+        "parts of the field with their own variance and correlation; each gets its own model, and they count as "
+        "independent"
+    ),
     "relative": "an error bound that is a share of the range (largest less smallest value) of the whole array",
     "rms distance": "the root mean square of the distances that particles moved",
+    "second picture": "decoded: particles as the codec returns them; halos kept: after the halos were preserved",
+    "slice": "the number of the visible slice, from 0",
+    "slice across axis": "the axis of the array that is perpendicular to the visible slice",
+    "solver": (
+        "how particles are moved to keep halos: by descent, by the smallest sufficient moves, or by more bits of "
+        "their errors"
+    ),
     "spectrum ratio": "power of the decoded data divided by power of the original at each wave number k, P'/P; 1 is equal",
     "split": "halos that lost members; some of these may also have gained others",
     "SSIM": "structural similarity of two fields, in windows of 7 points a side; 1 is equal",
+    "this field alone": "a bound of the Gaussian model: the fewest bits that keep this field within it, except by chance",
     "tile": "a block of values that a codec codes independently of all others, such as 4 values a side in ZFP",
+    "tiles add": "the additional bits if tiles are coded independently",
+    "tiles of": "the side of the tiles that a codec codes independently, in values; larger tiles take fewer bits",
+    "time": "the number of the visible time step, from 0",
+    "unit of the linking length": "mean spacings, or the unit of the positions",
     "verified": (
         "the decoded data were compared with the original, or groups were found again and compared, and everything "
         "agreed"
