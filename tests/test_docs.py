@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -30,6 +31,7 @@ import os
 import holoviews as hv
 hv.extension("bokeh", inline=True)
 print("static:", os.environ["LOSSBENCH_STATIC"])
+display({"text/html": "<table><tr>" + 200 * "<td>wide</td>" + "</tr></table>"}, raw=True)
 hv.Curve([3, 1, 2])
 """
 
@@ -91,6 +93,24 @@ def text_of(page: Path) -> str:
     """What a reader sees, with typewriter quotes and in one line."""
     text = html.unescape(re.sub(r"<[^>]+>", "", page.read_text(encoding="utf-8")))
     return re.sub(r"\s+", " ", text.translate({0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'}))
+
+
+def wide_pages(pages: Iterable[Path]) -> dict[tuple[str, int], int]:
+    """Pages that scroll sideways, with the width of the window, and the width that they need.
+
+    The windows are of common widths, down to one in which there is navigation on one side only.
+    """
+    wide = {}
+    with a_browser() as browser:
+        shown = browser.new_page()
+        for page in pages:
+            shown.goto(page.as_uri())
+            for width in (1024, 1180, 1366):
+                shown.set_viewport_size({"width": width, "height": 768})
+                needed = shown.evaluate("() => document.scrollingElement.scrollWidth")
+                if needed > width:
+                    wide[str(page), width] = needed
+    return wide
 
 
 def inventory(site: Path) -> set[str]:
@@ -168,27 +188,17 @@ def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
 
 
 def test_no_page_scrolls_sideways(site: Path) -> None:
-    """In windows of common widths, down to one in which columns of navigation stand on both sides, or on one."""
-    wide = {}
-    with a_browser() as browser:
-        page = browser.new_page()
-        for path in site.rglob("*.html"):
-            page.goto(path.as_uri())
-            for width in (1024, 1180, 1366):
-                page.set_viewport_size({"width": width, "height": 768})
-                needed = page.evaluate("() => document.scrollingElement.scrollWidth")
-                if needed > width:
-                    wide[path.relative_to(site).as_posix(), width] = needed
-    assert wide == {}
+    assert wide_pages(site.rglob("*.html")) == {}
 
 
-def test_a_browser_shows_a_plot_and_asks_nobody_else(tmp_path: Path) -> None:
+def test_a_browser_shows_a_plot_and_a_wide_table_and_asks_nobody_else(tmp_path: Path) -> None:
     pytest.importorskip("sphinx", reason="needs the docs extra")
     done = build(DOCS, one_notebook(tmp_path, PLOT), tmp_path / "html", notebooks="force")
     assert done.returncode == 0, done.stderr
     page = tmp_path / "html" / "index.html"
     assert "static: 1" in page.read_text(encoding="utf-8")
     assert asked_elsewhere(page.as_uri(), ".bk-Canvas, canvas") == []
+    assert wide_pages([page]) == {}
 
 
 def test_a_notebook_that_fails_is_noticed(tmp_path: Path) -> None:

@@ -383,7 +383,7 @@ class Archive:
             "original": f"{size(self.original_nbytes)}: {self.ratio:.4g} times as large",
         }
         shown = summary(repr(self), rows, self.attributes.get("metadata"))
-        return f"{shown}{self.certificate._repr_html_()}"
+        return f'{shown}<div style="margin-top: 0.6em">{self.certificate._repr_html_()}</div>'
 
 
 def _shape(stored: StoredArray) -> str:
