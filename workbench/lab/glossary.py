@@ -39,6 +39,7 @@ GLOSSARY: Mapping[str, str] = {
         "a pair whose distance in the original equals the linking length so closely that rounding decides whether "
         "they are friends"
     ),
+    "cloud in 3-D": "the particles as a cloud that can be turned: all of them, or the halo of the close-up",
     "codec": "a method that turns numbers into bytes and back, such as SZ3 or ZFP; alone it promises nothing",
     "colour by": "halo: the largest in colour; status: intact, split or merged; density: particles along the line of sight",
     "colour limits": "the values at the ends of the colours; a percentile leaves out that share of the pixels at each end",
@@ -150,6 +151,10 @@ GLOSSARY: Mapping[str, str] = {
     ),
     "relative": "an error bound that is a share of the range (largest less smallest value) of the whole array",
     "rms distance": "the root mean square of the distances that particles moved",
+    "round of moves": (
+        "a step in which particles move one by one by fractions of the error bound; it may follow other constraints than "
+        "the descent before it"
+    ),
     "second picture": "decoded: particles as the codec returns them; halos kept: after the halos were preserved",
     "slice": "the number of the visible slice, from 0",
     "slice across axis": "the axis of the array that is perpendicular to the visible slice",
