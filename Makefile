@@ -36,7 +36,7 @@ lab: $(MADE)/lab $(LIBRARY)    ## JupyterLab with the notebooks and panels, on t
 	@.venv/bin/workbench lab
 
 app: $(MADE)/lab $(LIBRARY)    ## the panels alone, as pages of this machine in a browser
-	@.venv/bin/voila notebooks --Voila.config_file_paths=notebooks/.voila $(ARGS)
+	@.venv/bin/voila app/pages --Voila.config_file_paths=app $(ARGS)
 
 test: $(MADE)/test $(MADE)/kdcount $(MADE)/browser $(LIBRARY)    ## all tests
 	@$(RUN) -m pytest $(SIDE_BY_SIDE) $(ARGS)

@@ -14,6 +14,7 @@ from sphinx.application import Sphinx
 
 from workbench import __version__
 from workbench.codecs import Codec
+from workbench.lab import glossary
 
 os.environ["LOSSBENCH_STATIC"] = "1"   # panels in notebooks are shown as pictures: a page has no kernel
 
@@ -73,8 +74,17 @@ def add_options(app: Sphinx, what: str, name: str, thing: object, options: objec
         lines.append("")
 
 
+def add_glossary(app: Sphinx, page: str, source: list[str]) -> None:
+    """Add the words of the panels, whose tooltips have the same text, to the glossary page."""
+    if page == "glossary":
+        app.env.note_dependency(glossary.__file__, docname=page)
+        entries = (f"{term}\n  {text[0].upper()}{text[1:]}.\n" for term, text in glossary.GLOSSARY.items())
+        source[0] += "\n```{glossary}\n" + "\n".join(entries) + "```\n"
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
     app.connect("config-inited", copy_notebooks)
+    app.connect("source-read", add_glossary)
     app.connect("autodoc-process-docstring", keep_bars)
     app.connect("autodoc-process-docstring", add_options)

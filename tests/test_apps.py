@@ -1,4 +1,4 @@
-"""`make app`: panels as pages, for this machine only, without their code."""
+"""`make app`: a front page and panels as pages, for this machine only, without their code."""
 
 import os
 import re
@@ -12,11 +12,13 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import psutil
 import pytest
 
+import workbench as wb
 from conftest import ROOT
 from outside import asked_elsewhere
 
@@ -28,7 +30,7 @@ name_in_the_code = None   # as wb.lab.bounds(...) would
 panel = ipywidgets.VBox([ipywidgets.IntSlider(description="bits", value=7), chart(hv.Curve([3, 1, 2]))])
 panel
 """
-AFTERWARDS = "panel.close_all()"   # as notebooks do at their end
+PAGES = sorted((ROOT / "app" / "pages").glob("*.ipynb"))
 SPARE_TIME = 60.0   # seconds; a few are enough
 
 
@@ -46,12 +48,14 @@ class App:
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    """What the Makefile starts, in a folder with a panel and a notebook that is none."""
+    """What the Makefile starts, with two small pages in place of the real ones."""
     pytest.importorskip("voila", reason="needs the lab extra")
     folder = tmp_path_factory.mktemp("app")
-    shutil.copytree(ROOT / "notebooks" / ".voila", folder / "notebooks" / ".voila")
-    write(folder / "notebooks" / "panel.ipynb", PANEL, AFTERWARDS)
-    write(folder / "notebooks" / "plain.ipynb", "name_in_the_code = 1")
+    shutil.copytree(ROOT / "app", folder / "app", ignore=shutil.ignore_patterns("pages"))
+    shutil.copytree(ROOT / "docs" / "images", folder / "docs" / "images")
+    (folder / "app" / "pages").mkdir()
+    write(folder / "app" / "pages" / "panel.ipynb", 2, PANEL)
+    write(folder / "app" / "pages" / "zeroth.ipynb", 1, "name_in_the_code = 1")
     (command,) = re.findall(r"^\t@\.venv/bin/voila (.*) \$\(ARGS\)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     port = free_port()
     options = ["--no-browser", f"--port={port}", "--Voila.port_retries=0"]
@@ -68,10 +72,12 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
         stop(started)
 
 
-def write(path: Path, *code: str) -> None:
+def write(path: Path, place: int, code: str) -> None:
     kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
-    cells = [nbformat.v4.new_markdown_cell("# A panel"), *map(nbformat.v4.new_code_cell, code)]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
+    card = {"place": place, "about": f"About {path.stem}.", "data": "no data", "picture": "lab-limits.png"}
+    cells = [nbformat.v4.new_markdown_cell("# A panel"), nbformat.v4.new_code_cell(code)]
+    metadata = {"kernelspec": kernel, "title": path.stem.capitalize(), "lossbench": card}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=metadata), path)
 
 
 def free_port() -> int:
@@ -110,10 +116,12 @@ def asks_only_this_server(policy: str) -> bool:
     return (kind, set(allowed), frames) == ("default-src", own, "frame-ancestors 'self'")
 
 
-def test_the_first_page_lists_the_panels_and_no_other_notebook(app: App) -> None:
+def test_the_front_page_shows_each_panel_in_order(app: App) -> None:
     page, policy = app.get("")
     assert asks_only_this_server(policy)
-    assert re.findall(r"render/(\w+)\.ipynb", page) == ["panel"]
+    assert re.findall(r'href="/voila/render/(\w+)\.ipynb"', page) == ["zeroth", "panel"]
+    assert page.index("About zeroth.") < page.index("About panel.")
+    assert len(re.findall(r'<img src="data:image/png;base64,\w', page)) == 2
 
 
 def test_a_panel_is_shown_without_its_code_to_this_machine_only(app: App) -> None:
@@ -122,6 +130,7 @@ def test_a_panel_is_shown_without_its_code_to_this_machine_only(app: App) -> Non
     assert "application/vnd.jupyter.widget-view+json" in page
     assert "A panel" in page
     assert "name_in_the_code" not in page
+    assert "data:image/png" not in page   # the cards are for the front page
     kernels = app.process.children(recursive=True)
     sockets = [link for process in [app.process, *kernels] for link in process.net_connections("inet")]
     listening = {link.laddr.ip for link in sockets if link.status == psutil.CONN_LISTEN}
@@ -137,4 +146,25 @@ def test_it_answers_to_no_other_name(app: App) -> None:
 @pytest.mark.slow
 def test_a_browser_shows_the_panel_and_asks_nobody_else(app: App) -> None:
     assert asked_elsewhere(app.address + "voila/render/panel.ipynb", ".widget-slider") == []
-    assert asked_elsewhere(app.address, ".voila-notebooks") == []
+    assert asked_elsewhere(app.address, ".card img") == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_a_page_speaks_to_people_who_see_no_cells_and_ends_with_its_panel(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    card = notebook.metadata["lossbench"]
+    assert notebook.metadata["title"] in notebook.cells[0].source
+    assert (ROOT / "docs" / "images" / card["picture"]).is_file()
+    texts = [card["about"], card["data"], *(cell.source for cell in notebook.cells if cell.cell_type == "markdown")]
+    assert not [text for text in texts if re.search(r"\bcells?\b|Shift|notebook|Run ", text)]
+    (code,) = (cell.source for cell in notebook.cells if cell.cell_type == "code")
+    names: dict[str, Any] = {}
+    exec(code.rpartition("\n")[0], names)
+    with names[code.rpartition("\n")[2]] as panel:
+        assert isinstance(panel, wb.lab.Panel)
+
+
+def test_the_pages_come_in_an_order() -> None:
+    places = [nbformat.read(path, as_version=4).metadata["lossbench"]["place"] for path in PAGES]
+    assert sorted(places) == [1, 2, 3]

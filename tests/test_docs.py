@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,8 +16,9 @@ import pytest
 
 import workbench as wb
 from conftest import ROOT
-from outside import asked_elsewhere
+from outside import a_browser, asked_elsewhere
 from workbench.codecs.registry import codec_class
+from workbench.lab.glossary import GLOSSARY
 
 DOCS = ROOT / "docs"
 DOCUMENTED = {   # whose public names have an entry, each
@@ -29,6 +31,7 @@ import os
 import holoviews as hv
 hv.extension("bokeh", inline=True)
 print("static:", os.environ["LOSSBENCH_STATIC"])
+display({"text/html": "<table><tr>" + 200 * "<td>wide</td>" + "</tr></table>"}, raw=True)
 hv.Curve([3, 1, 2])
 """
 
@@ -86,6 +89,30 @@ class Page(HTMLParser):
             self.policy = found.get("content", "")
 
 
+def text_of(page: Path) -> str:
+    """What a reader sees, with typewriter quotes and in one line."""
+    text = html.unescape(re.sub(r"<[^>]+>", "", page.read_text(encoding="utf-8")))
+    return re.sub(r"\s+", " ", text.translate({0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'}))
+
+
+def wide_pages(pages: Iterable[Path]) -> dict[tuple[str, int], int]:
+    """Pages that scroll sideways, with the width of the window, and the width that they need.
+
+    The windows are of common widths, down to one in which there is navigation on one side only.
+    """
+    wide = {}
+    with a_browser() as browser:
+        shown = browser.new_page()
+        for page in pages:
+            shown.goto(page.as_uri())
+            for width in (1024, 1180, 1366):
+                shown.set_viewport_size({"width": width, "height": 768})
+                needed = shown.evaluate("() => document.scrollingElement.scrollWidth")
+                if needed > width:
+                    wide[str(page), width] = needed
+    return wide
+
+
 def inventory(site: Path) -> set[str]:
     """The names of Python objects that have an entry."""
     from sphinx.util.inventory import InventoryFile
@@ -110,8 +137,7 @@ def test_every_public_name_has_an_entry(site: Path) -> None:
 
 
 def test_every_codec_has_an_entry_with_its_options(site: Path) -> None:
-    page = (site / "reference" / "codecs.html").read_text(encoding="utf-8")
-    text = html.unescape(re.sub(r"<[^>]+>", "", page)).translate({0x201C: '"', 0x201D: '"'})
+    text = text_of(site / "reference" / "codecs.html")
     for name in wb.codecs.status():
         codec = codec_class(name)
         assert f"{codec.__module__}.{codec.__name__}" in inventory(site)
@@ -119,11 +145,31 @@ def test_every_codec_has_an_entry_with_its_options(site: Path) -> None:
         assert [option for option in options if option not in text] == []
 
 
+def test_the_page_of_the_panels_begins_with_the_calls_that_open_them(site: Path) -> None:
+    page = (site / "reference" / "panels.html").read_text(encoding="utf-8")
+    entries = re.findall(r'<dt class="sig sig-object py" id="workbench\.lab\.([\w.]+)"', page)
+    assert entries[:3] == ["bounds", "clusters", "limits"]
+    assert not {"Panel.rows", "BoundsPanel.draw"} & set(entries)
+
+
+def test_every_word_of_the_panels_is_explained(site: Path) -> None:
+    page = text_of(site / "glossary.html")
+    told = [f"{term}{text[0].upper()}{text[1:]}." for term, text in GLOSSARY.items()]
+    assert [one for one in told if one.replace(" ", "") not in page.replace(" ", "").replace("¶", "")] == []
+
+
 def test_every_name_of_the_library_leads_to_its_entry(site: Path) -> None:
     text = (DOCS / "reference" / "index.md").read_text(encoding="utf-8")
     targets = dict(re.findall(r"`wb\.(\w+) <([\w.]+)>`", text))
     assert set(wb.__all__) - {"lab"} == set(targets) - {"lab"}
     assert set(targets.values()) - inventory(site) == set()
+
+
+def test_halos_are_counted_in_the_same_words_everywhere() -> None:
+    notebooks = [*(ROOT / "notebooks").glob("*.ipynb"), *(ROOT / "app").rglob("*.ipynb")]
+    texts = [ROOT / "README.md", *DOCS.rglob("*.md"), *notebooks]
+    old = re.compile(r"missing merge|lost some|lost members and \{")
+    assert [path.name for path in texts if old.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_every_shell_command_is_described() -> None:
@@ -141,13 +187,18 @@ def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
     assert {page.policy for page in pages.values()} == {POLICY}
 
 
-def test_a_browser_shows_a_plot_and_asks_nobody_else(tmp_path: Path) -> None:
+def test_no_page_scrolls_sideways(site: Path) -> None:
+    assert wide_pages(site.rglob("*.html")) == {}
+
+
+def test_a_browser_shows_a_plot_and_a_wide_table_and_asks_nobody_else(tmp_path: Path) -> None:
     pytest.importorskip("sphinx", reason="needs the docs extra")
     done = build(DOCS, one_notebook(tmp_path, PLOT), tmp_path / "html", notebooks="force")
     assert done.returncode == 0, done.stderr
     page = tmp_path / "html" / "index.html"
     assert "static: 1" in page.read_text(encoding="utf-8")
     assert asked_elsewhere(page.as_uri(), ".bk-Canvas, canvas") == []
+    assert wide_pages([page]) == {}
 
 
 def test_a_notebook_that_fails_is_noticed(tmp_path: Path) -> None:

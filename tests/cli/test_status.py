@@ -147,7 +147,7 @@ def test_a_server_is_asked_to_end(number: int, status: int, tmp_path: Path) -> N
         f"run = lab._until_stopped; lab._until_stopped = lambda _: run([sys.executable, '-c', {server!r}]); "
         "sys.exit(main())"
     )
-    command = [sys.executable, "-c", code, "lab", "--no-browser"]
+    command = [sys.executable, "-c", code, "lab", ".", "--no-browser"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 60
         while not (tmp_path / "ready").exists():

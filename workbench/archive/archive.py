@@ -7,7 +7,6 @@ are any) or `values` (with `mask`). Chunks are decoded on demand, and only those
 from __future__ import annotations
 
 import functools
-import html
 import math
 import os
 from collections.abc import Collection
@@ -34,6 +33,7 @@ from workbench.archive.writing import in_order, write
 from workbench.backend import Array
 from workbench.codecs import Codec, CodecFailed, Columns
 from workbench.data import Field, Particles
+from workbench.data.summary_html import size, summary
 from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import decoded_permutation
 from workbench.metrics.report import Report
@@ -373,7 +373,21 @@ class Archive:
         return f"Archive({what}, {layout.dtype}, {name}, {self.nbytes:,} bytes, {self.ratio:.3g}x smaller)"
 
     def _repr_html_(self) -> str:
-        return f"<div><strong>{html.escape(repr(self))}</strong>{self.certificate._repr_html_()}</div>"
+        there = {name: stored for name, stored in self.arrays.items() if stored.layout.role == "data"}
+        rows = {
+            "kind": self.kind,
+            "space": _space(self.box) if self.kind == "particles" else "",
+            "order": "free" if self.reordered else "",
+            **{name: f"{_shape(stored)}, {stored.nbytes:,} bytes" for name, stored in there.items()},
+            "size": size(self.nbytes),
+            "original": f"{size(self.original_nbytes)}: {self.ratio:.4g} times as large",
+        }
+        shown = summary(repr(self), rows, self.attributes.get("metadata"))
+        return f'{shown}<div style="margin-top: 0.6em">{self.certificate._repr_html_()}</div>'
+
+
+def _shape(stored: StoredArray) -> str:
+    return f"{stored.layout.dtype}, {' x '.join(f'{n:,}' for n in stored.layout.shape)}"
 
 
 def _space(box: tuple[float, ...] | None) -> str:

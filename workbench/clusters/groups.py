@@ -9,6 +9,7 @@ from typing import Any
 
 from workbench import backend
 from workbench.backend import Array
+from workbench.data.summary_html import summary
 from workbench.errors import WorkbenchError
 
 
@@ -101,3 +102,15 @@ class Groups:
             f"largest {int(self.sizes.max()):,}; {self.count():,} with at least 20 members; "
             f"linking length {self.linking_length:.6g})"
         )
+
+    def _repr_html_(self) -> str:
+        several = self.sizes[self.sizes > 1]
+        rows = {
+            "particles": f"{len(self.labels):,}",
+            "groups of two or more": f"{len(several):,}, with {int(several.sum()):,} particles",
+            "with at least 20 members": f"{self.count():,}",
+            "largest": f"{int(self.sizes.max()):,} members",
+            "single particles": f"{len(self) - len(several):,}",
+            "linking length": f"{self.linking_length:.6g}, in the unit of the positions",
+        }
+        return summary(repr(self), rows)

@@ -11,11 +11,13 @@ import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
+from workbench.data.summary_html import size, summary
 from workbench.data.taking import masked_parts, taken
 from workbench.errors import WorkbenchError
 
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 DTYPES = ("float32", "float64", *INTEGERS)
+MOST_SCANNED = 2**24   # values whose range is shown in a notebook: some hundredths of a second
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,6 +104,29 @@ class Field:
         name = f"{self.name!r}, " if self.name else ""
         masked = "" if self.mask is None else f", {int(self.mask.sum()):,} masked"
         return f"Field({name}{' x '.join(map(str, self.shape))}, {self.values.dtype}{masked})"
+
+    def _repr_html_(self) -> str:
+        units = self.metadata.get("units")
+        rows = {
+            "name": self.name or "",
+            "shape": " x ".join(f"{n:,}" for n in self.shape),
+            "type": str(self.values.dtype),
+            "range": self._range(),
+            "spacing": " x ".join(f"{step:.6g}" for step in self.spacing),
+            "units": units if isinstance(units, str) else "",
+            "masked": "" if self.mask is None else f"{int(self.mask.sum()):,}",
+            "size": size(self.values.nbytes),
+        }
+        return summary(repr(self), rows, self.metadata)
+
+    def _range(self) -> str:
+        """The smallest and largest valid value, where finding them takes no time that one would notice."""
+        if backend.on_device(self.values) or self.values.size > MOST_SCANNED:
+            return ""
+        valid = self.valid
+        found = self.values[valid]
+        rest = "" if found.size == valid.size else f", of {found.size:,} finite, unmasked values"
+        return f"{found.min():.6g} to {found.max():.6g}{rest}" if found.size else "no finite, unmasked value"
 
 
 def _values(given: Any) -> Array:

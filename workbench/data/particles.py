@@ -18,6 +18,7 @@ from workbench import backend
 from workbench.backend import Array
 from workbench.data.extent import extent
 from workbench.data.outline import Outlined
+from workbench.data.summary_html import size, summary
 from workbench.data.taking import taken, unmasked
 from workbench.errors import WorkbenchError
 
@@ -116,6 +117,21 @@ class Particles(Outlined):
         where = "open" if self.box is None else "box " + " x ".join(f"{length:g}" for length in self.box)
         rest = [name for name in ("velocities", "ids") if getattr(self, name) is not None]
         return f"Particles({len(self):,} in {self.dimensions}-D, {', '.join([str(self.positions.dtype), where, *rest])})"
+
+    def _repr_html_(self) -> str:
+        arrays = {name: getattr(self, name) for name in ("positions", "velocities", "ids")}
+        units, there = self.metadata.get("units"), {name: array for name, array in arrays.items() if array is not None}
+        ends = zip(self.lower.tolist(), self.upper.tolist(), strict=True)
+        rows = {
+            "particles": f"{len(self):,}",
+            "space": "open" if self.box is None else f"periodic, {' x '.join(f'{length:g}' for length in self.box)}",
+            "range": ", ".join(f"{axis} {low:.6g} to {high:.6g}" for axis, (low, high) in zip("xyz", ends, strict=False)),
+            "mean spacing": f"{self.spacing:.6g}",
+            "units": units if isinstance(units, str) else "",
+            **{name: f"{array.dtype}, {' x '.join(f'{n:,}' for n in array.shape)}" for name, array in there.items()},
+            "size": size(sum(array.nbytes for array in there.values())),
+        }
+        return summary(repr(self), rows, self.metadata)
 
 
 def _positions(given: Any) -> Array:

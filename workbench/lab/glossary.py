@@ -1,4 +1,4 @@
-"""The words of the panels, each with one explanation: the source of all tooltips and of the documentation's glossary.
+"""The words of the panels, each with one explanation: the source of all tooltips, and of the documentation's glossary.
 
 One word has one meaning in all panels, notebooks and pages.
 """
@@ -8,27 +8,182 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 GLOSSARY: Mapping[str, str] = {
-    "bits per particle": "the size of the archive for the position of one particle; without compression 96 in float32",
+    "95% interval of the bound": "contains the bound of such fields with a probability of 95%",
+    "achievability": (
+        "bits per value that suffice: some code of fixed length needs no more, and fails with probability ε at most"
+    ),
+    "archive": "the compressed data with their certificate and checksums: one zip file, or a folder that Zarr reads too",
+    "archive description": "names, checksums and certificate in an archive; it matters for small fields",
+    "bits above the bound": "draw operating points as bits above the theoretical bound instead of bits",
+    "bits per particle": (
+        "bits of the archive for the position of one particle; uncompressed it takes 96 in float32 and three "
+        "dimensions"
+    ),
+    "bits per value": (
+        "size of the archive in bits, divided by the number of finite, unmasked values; float32 takes 32 uncompressed"
+    ),
+    "blink": "two pictures in one place by turns, which shows their differences",
+    "bound in tiles": "a bound of the Gaussian model: the fewest bits for codes that code one tile at a time",
     "broken": "halos that lost or gained members: split ones and merged ones",
+    "cannot-link": (
+        "two particles of different groups that would be friends and have to be separated, so that both groups are "
+        "kept"
+    ),
+    "certificate": "the part of an archive that states what is promised, how it was checked, and the figures of the check",
+    "chance of failure": (
+        "the largest probability, written ε, with which a code of fixed length may exceed the mean square error"
+    ),
+    "changed members": "particles that left their halo (a cross) or joined one (a ring); up to 20,000 are marked",
+    "chunk": "the part of an array that is encoded, checked and decoded by itself",
+    "close call": (
+        "a pair whose distance in the original equals the linking length so closely that rounding decides whether "
+        "they are friends"
+    ),
+    "cloud in 3-D": "the particles as a cloud that can be turned: all of them, or the halo of the close-up",
+    "codec": "a method that turns numbers into bytes and back, such as SZ3 or ZFP; alone it promises nothing",
+    "colour by": "halo: the largest in colour; status: intact, split or merged; density: particles along the line of sight",
+    "colour limits": "the values at the ends of the colours; a percentile leaves out that share of the pixels at each end",
+    "colour map": "the colours of the values; differences keep theirs, with white at zero",
+    "coloured halos": "so many of the largest halos have a hue; the hues repeat after the seventh",
+    "converse": (
+        "bits per value that are necessary: no code of fixed length that fails with probability ε at most needs fewer"
+    ),
+    "corrected": (
+        "values that the codec left outside the error bound; the archive stores the difference, which brings them "
+        "back inside"
+    ),
     "cost of keeping": "the difference in size, per particle, between the archive with halos kept and the one without",
+    "density": "particles per area of the picture; no size of the window and no zooming changes it",
+    "depth cue": "particles far away are dimmer",
+    "descent": (
+        "projected gradient descent: particles move step by step within their error bounds until no pair is violated"
+    ),
+    "dispersion": (
+        "the variance of the information in a value; it determines how many bits above the bound a finite field needs"
+    ),
     "displacement": "how far a particle moved; the error bound ξ holds along each axis, so the distance may be up to √3 ξ",
     "distance": "of the two particles, by nearest image; friends are at most the linking length b apart",
-    "error bound": "the largest allowed error of any value, in the unit of the data",
+    "each value bounded": "a bound of the Gaussian model: the fewest bits that keep each value within the error bound",
+    "error bound": "the largest allowed error of any value, in the unit of the data; of a coordinate it is written ξ",
     "false link": "a pair of particles from different groups that are friends in the decoded particles",
-    "linking length": "particles closer than this are friends; groups are chains of friends",
+    "fingerprint": "a checksum of the groups, by which a reader verifies them without the original",
+    "fixed length ≈": "the normal approximation of what the best code needs if all fields get as many bits",
+    "fixed length ≤": "achievability, a bound of the Gaussian model: if all fields get as many bits, this is enough",
+    "fixed length ≥": "converse, a bound of the Gaussian model: if all fields get as many bits, no fewer are enough",
+    "free order": (
+        "the particles may come back in another order, which saves up to log₂N - 1.44 bits for each of N particles"
+    ),
+    "friends": "two particles at most a linking length apart",
+    "friends of friends": "the method that finds groups: friends, their friends, and so on, belong to one group",
+    "gap": "bits per value that a codec needs above the rate-distortion bound at the mean square error that it made",
+    "Gaussian-model bound": (
+        "the rate-distortion bound of the Gaussian model that was fitted to the field, in bits per value"
+    ),
+    "Gaussian?": "whether the new information in the values is distributed as in a Gaussian field",
+    "group": "particles connected by chains of friends; a particle without friends is a group of one",
+    "halo": "a group with at least so many members, 20 unless another number is chosen",
+    "halo: at least": "groups with at least so many members are shown as halos",
+    "keep groups of": "groups with at least so many members are kept: none of them is split or merged",
+    "kept": "groups that have exactly the same members in the decoded particles as in the original",
+    "kind of bound": (
+        "absolute: in the unit of the data; relative: a share of the range of all values; pointwise relative: of each "
+        "value's own size"
+    ),
+    "lattice": (
+        "the built-in codec for particles: positions are rounded to a lattice whose spacing is twice the error bound"
+    ),
+    "layer": "all marks of one kind over the pictures, such as halos or missing links",
+    "line of sight": "the axis along which particles are seen",
+    "linking length": "particles at most this far apart are friends; it is written b, and often given in mean spacings",
+    "locked limits": "original and decoded have the same colours for the same values",
+    "log colours": "colours follow the logarithm of the value",
+    "loss": "the sum of the squared amounts by which pairs violate their constraint; the descent reduces it to zero",
+    "mass function": "the number of halos by their number of members",
+    "mean spacing": "the side of the cube, in two dimensions of the square, that holds one particle on average",
+    "mean square error": (
+        "the mean of the squared errors; in the limits panel of errors uniform within the error bound, a third of its "
+        "square"
+    ),
     "members after": "the size of the decoded group that has most members of this halo",
     "merged": "halos that lost no member but are joined by particles of other groups",
     "missing link": "a pair of friends that is no longer connected; the fewest that rejoin all split groups are counted",
+    "moved particles": (
+        "particles that are shifted within their error bound so that groups are kept; the shifts are part of the "
+        "archive"
+    ),
+    "must-link": (
+        "two particles of a split group that have to be friends again; the fewest and shortest that reconnect its "
+        "parts"
+    ),
+    "new information": "the bits of each value that its neighbours do not predict, at an error bound of 1",
+    "normal approximation": "an estimate, from the dispersion, of the bits that the best code of fixed length needs",
+    "one variance adds": "the additional bits if one variance is assumed for all regions",
+    "opacity": "how much of the picture the marks over it cover; in a cloud, the light of each particle",
+    "order": (
+        "kept: the order of the particles is restored; free: particles are stored in any order, which takes fewer "
+        "bits"
+    ),
+    "point size": "the size of each particle, relative to what suits their number",
+    "pointwise bound": "the error bound holds for every single value, not only on average",
+    "pointwise relative": "an error bound that is a share of each value's own size; zeros stay zeros",
+    "prequantised": (
+        "the built-in codec for fields: values are rounded to multiples of twice the error bound, and differences are "
+        "coded"
+    ),
+    "price of one variance": "additional bits per value if a codec assumes the same variance in all regions",
+    "price of tiles": (
+        "additional bits per value if a codec codes each tile by itself and so ignores correlation across borders"
+    ),
+    "PSNR": "peak signal-to-noise ratio in dB: range of the values (longest side of the box) over root mean square error",
     "radius": "the root mean square distance of the members from the centre, in the unit of the positions",
-    "ratio": "how many times smaller than without compression the positions are",
-    "split": "halos that lost members",
+    "rate": "bits per value",
+    "rate-distortion bound": (
+        "the fewest bits per value that any codec needs on average for data of this kind at a given mean square error"
+    ),
+    "ratio": (
+        "how many times smaller the archive is than the data in their own type; in the clusters panel, of the "
+        "positions alone"
+    ),
+    "region borders add": "the part of the bound that is due to the borders of regions, which count as independent",
+    "regions": (
+        "parts of the field with their own variance and correlation; each gets its own model, and they count as "
+        "independent"
+    ),
+    "relative": "an error bound that is a share of the range (largest less smallest value) of the whole array",
+    "rms distance": "the root mean square of the distances that particles moved",
+    "round of moves": (
+        "a step in which particles move one by one by fractions of the error bound; it may follow other constraints than "
+        "the descent before it"
+    ),
+    "second picture": "decoded: particles as the codec returns them; halos kept: after the halos were preserved",
+    "slice": "the number of the visible slice, from 0",
+    "slice across axis": "the axis of the array that is perpendicular to the visible slice",
+    "solver": (
+        "how particles are moved to keep halos: by descent, by the smallest sufficient moves, or by more bits of "
+        "their errors"
+    ),
+    "spectrum ratio": "power of the decoded data divided by power of the original at each wave number k, P'/P; 1 is equal",
+    "split": "halos that lost members; some of these may also have gained others",
+    "SSIM": "structural similarity of two fields, in windows of 7 points a side; 1 is equal",
+    "this field alone": "a bound of the Gaussian model: the fewest bits that keep this field within it, except by chance",
+    "tile": "a block of values that a codec codes independently of all others, such as 4 values a side in ZFP",
+    "tiles add": "the additional bits if tiles are coded independently",
+    "tiles of": "the side of the tiles that a codec codes independently, in values; larger tiles take fewer bits",
+    "time": "the number of the visible time step, from 0",
+    "unit of the linking length": "mean spacings, or the unit of the positions",
+    "verified": (
+        "the decoded data were compared with the original, or groups were found again and compared, and everything "
+        "agreed"
+    ),
+    "violation": "a pair of particles that must be friends and are not, or are friends and must not be",
+    "water level": "the largest error that a wave may keep: waves weaker than this level are left out and cost no bits",
 }
 
 
 def meaning(term: str) -> str:
     """The explanation of a term.
 
-    >>> meaning("split")
-    'halos that lost members'
+    >>> meaning("friends")
+    'two particles at most a linking length apart'
     """
     return GLOSSARY[term]
