@@ -20,9 +20,10 @@ from workbench.lab.clusters_panel.breakage import Breakage, Halos, break_halos, 
 from workbench.lab.clusters_panel.code import code
 from workbench.lab.clusters_panel.keeping import Kept, Trace, keep_halos
 from workbench.lab.clusters_panel.panes import chosen_mark
+from workbench.lab.clusters_panel.reading import reading
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
 from workbench.lab.controls import Choice, LogSlider, Number, button
-from workbench.lab.description import Shown
+from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Results, Stage
 from workbench.lab.jobs import Job
 from workbench.lab.panel import Panel
@@ -112,6 +113,12 @@ class ClustersPanel(Panel[ClustersState]):
         mark = chosen_mark(label, chosen, outcome)
         if mark is not None:
             self.change(chosen=mark)
+
+    def reading(self, picture: int, x: float, y: float) -> Reading | None:
+        """The particles at a place of the maps."""
+        state, results = self.displayed
+        outcome = drawing.shown_outcome(state, results.get("breakage"), results.get("kept"))
+        return reading(self.particles, state, outcome, (x, y))
 
     def change(self, **fields: Any) -> bool:
         """Change fields; another unit keeps the linking length."""

@@ -12,8 +12,11 @@ from workbench.data import Particles
 from workbench.data.periodic import nearest_image
 from workbench.lab.clusters_panel.breakage import BROKEN, INTACT, MERGED, Halos, Links, Outcome
 from workbench.lab.clusters_panel.density import density_of, shown_axes
+from workbench.lab.clusters_panel.reading import halo_title
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
 from workbench.lab.description import Marks, Picture, Window
+from workbench.lab.projection import view_axes
+from workbench.lab.units import density_unit
 
 MOST_HALOS, MOST_LINKS = 400, 300   # drawn at once, of each kind
 SHORT = 1 / 100                     # of the window: shorter lines get a point, to be visible
@@ -21,6 +24,8 @@ OUTLINE = 2.0                         # radius of a circle, in root mean square 
 
 # On the colours of densities, which run from dark blue over red to yellow; kinds differ in their lines as well.
 WHOLE, TORN, JOINED, AFTER = "#69c3ff", "#ffffff", "#86f28a", "#ffa02f"
+
+DASHES = {INTACT: "", BROKEN: "7 3", MERGED: "2 3"}
 
 HALO_MARKS = {INTACT: ("halo", WHOLE, False), BROKEN: ("broken halo", TORN, True), MERGED: ("merged halo", JOINED, True)}
 MISSING, FALSE = "missing link", "false link"
@@ -48,8 +53,11 @@ def panes(
     axes, density = shown_axes(particles, state.axis), density_of(particles, state.axis, state.window, state.pixels)
     window = density.window
     circles, notes = _circles(state, halos, outcome, axes, window)
-    given = {"window": window, "colours": "density", "low": density.low, "high": density.high, "logarithmic": True}
-    original = Picture("original", density.pixels, unit="particles", marks=circles, **given)   # type: ignore[arg-type]
+    given = {
+        "window": window, "colours": "density", "low": density.low, "high": density.high, "logarithmic": True,
+        "unit": density_unit(particles), "axes": view_axes(particles, state.axis),
+    }
+    original = Picture("original", density.pixels, marks=circles, **given)   # type: ignore[arg-type]
     if outcome is None:
         return (original,), " ".join(notes)
     pixels = density.of(outcome.decoded)
@@ -58,7 +66,7 @@ def panes(
         marks, note = _link_marks(name, found, outcome.decoded, axes, window, colour)
         links += marks
         notes += note
-    decoded = Picture(title, pixels, unit="particles", marks=(*circles, *links), **given)   # type: ignore[arg-type]
+    decoded = Picture(title, pixels, marks=(*circles, *links), **given)   # type: ignore[arg-type]
     return (original, decoded), " ".join(notes)
 
 
@@ -75,7 +83,9 @@ def _circles(
     marks = []
     for kind, (name, colour, dashed) in HALO_MARKS.items():
         these = status == kind
-        marks.append(Marks("circles", circles[these], colour, name, 1.4, dashed, found.labels[drawn][these]))
+        titles = [halo_title(halos, int(place), None if outcome is None else kind) for place in drawn[these]]
+        ids = found.labels[drawn][these]
+        marks.append(Marks("circles", circles[these], colour, name, 1.4, dashed, ids, DASHES[kind], titles))
     return tuple(marks), _left_out(len(inside), len(drawn), "halos", "the largest")
 
 
@@ -89,7 +99,8 @@ def _link_marks(
     ends = np.column_stack([one[:, axes], (one + nearest_image(other - one, decoded.box))[:, axes]])
     lines = Marks("lines", ends, colour, name, 1.6, colour == TORN, drawn)
     dotted = drawn[links.lengths[drawn] < SHORT * (window[1] - window[0])]
-    points = Marks("points", links.middles[dotted][:, axes], colour, name, 1.5, False, dotted)
+    size = 2.4 if name == MISSING else 1.5   # a ring and a dot
+    points = Marks("points", links.middles[dotted][:, axes], colour, name, size, name == MISSING, dotted)
     return [lines, points], _left_out(len(inside), len(drawn), f"{name}s", "those of the largest groups")
 
 
