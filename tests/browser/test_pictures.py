@@ -5,11 +5,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from browser.conftest import Opened
 from browser.notebook_page import NotebookPage, eventually
 from browser.panels import DECODED, ERROR, ORIGINAL, idle, opened_panel, prepared
+from workbench.lab.front_end import front_end
 
 pytestmark = pytest.mark.slow
 DATA = """import numpy as np
@@ -19,6 +20,77 @@ holed = np.ma.masked_where(np.indices(waves.shape)[2] < 8, waves.values)
 field = wb.Field(holed, spacing=0.5, metadata={"units": {"length": "Mpc"}, "dimensions": ["z", "y", "x"]})
 snapshot = wb.synthetic.cosmic_web(n=32)"""
 MAPS = ".wb-canvas >> nth=0"
+
+
+@pytest.fixture(scope="module")
+def functions(browser: Browser) -> Iterator[Page]:
+    """An empty page with the functions of the canvas's modules."""
+    page = browser.new_page()
+    modules = "".join(map(front_end, ("canvas_marks.js", "canvas_axes.js", "canvas_values.js")))
+    page.add_script_tag(content=f"{modules}\nwindow.canvas = {{ hit, inOrder, ticksOf, limitsOf, valueAt }};")
+    yield page
+    page.close()
+
+
+PLACING = "({ scale: 1, rise: 1, x: (x) => x, y: (y) => y })"
+NESTED = """[
+    { shape: "circles", label: "halo", ids: [1, 2, 3], titles: ["large", "small", "smallest"],
+      places: new Float32Array([100, 100, 50, 130, 100, 12, 108, 100, 4]) },
+    { shape: "lines", label: "link", ids: [7], width: 1, places: new Float32Array([145, 60, 145, 140]) },
+]"""
+
+
+def test_the_smallest_circle_around_the_pointer_is_meant(functions: Page) -> None:
+    found = f"(at) => canvas.hit({NESTED}, {PLACING}, ...at)?.title ?? null"
+    expected = {
+        (100, 100): "large",   # although another circle is eight pixels away
+        (130, 100): "small", (108, 102): "smallest", (100, 147): "large", (146, 120): "link 7", (152, 100): "large",
+        (160, 100): None,
+    }
+    assert {at: functions.evaluate(found, at) for at in expected} == expected
+    order = functions.evaluate(f"canvas.inOrder({NESTED}, {PLACING}, 300, 300).map(({{ title }}) => title)")
+    assert order == ["large", "small", "smallest", "link 7"]
+    assert functions.evaluate(f"canvas.inOrder({NESTED}, {PLACING}, 105, 105).length") == 1   # the others are out of sight
+
+
+@pytest.mark.parametrize(("low", "high", "texts"), [
+    (0, 48, ["0", "10", "20", "30", "40"]),
+    (-0.3, 0.31, ["\N{MINUS SIGN}0.2", "0.0", "0.2"]),
+    (41.95, 42.05, ["41.96", "41.98", "42.00", "42.02", "42.04"]),
+    (0, 2e6, ["0", "5e5", "1.0e6", "1.5e6", "2.0e6"]),
+    (1e6 + 0.1, 1e6 + 0.9, ["0.2", "0.4", "0.6", "0.8"]),   # distances from a round number
+])
+def test_ticks_are_few_and_round(functions: Page, low: float, high: float, texts: list[str]) -> None:
+    found = functions.evaluate("([low, high]) => canvas.ticksOf(low, high, 5)", [low, high])
+    assert [tick["text"] for tick in found["ticks"]] == texts
+    for tick in found["ticks"]:
+        number = float(tick["text"].replace("\N{MINUS SIGN}", "-"))
+        assert number + found["from"] == pytest.approx(tick["place"], abs=1e-9 * max(abs(low), abs(high)))
+
+
+def limits(functions: Page, levels: list[int], mode: str, sent: str = "", first: str = "pane") -> list[float]:
+    """The ends of the colours of a picture with these levels, which mean 0 to 254 from 1 to 255."""
+    found: list[float] = functions.evaluate(f"""([levels, limits]) => {{
+        const scale = {{ low: 0, high: 254, empty: true, logarithmic: false, colours: "values", unit: "", palette: [] }};
+        const sent = {{ ...scale, {sent} }};
+        const pane = {{ sent, levels: Uint8Array.from(levels) }};
+        const other = {{ sent, levels: Uint8Array.from([1, 101]) }};
+        return canvas.limitsOf(pane, {first}, {{ limits, typed: [10, 20], locked: true }});
+    }}""", [levels, mode])
+    return found
+
+
+def test_limits_are_those_of_the_values_that_are_there(functions: Page) -> None:
+    levels = [0] * 500 + [1] + [51] * 98 + [201]   # masked, and two outliers
+    assert limits(functions, levels, "full") == [0, 254]
+    assert limits(functions, levels, "1-99") == [50, 51]
+    assert limits(functions, levels, "0.1-99.9") == [0, 200]
+    assert limits(functions, levels, "typed") == [10, 20]
+    assert limits(functions, levels, "1-99", first="other") == [0, 100]   # those of the first picture, on the same scale
+    errors = "colours: 'difference', low: -1, high: 1"
+    low, high = limits(functions, [128] * 98 + [138, 255], "1-99", errors)
+    assert -low == high == pytest.approx(10 / 127)
+    assert limits(functions, levels, "typed", "palette: ['#ffffff']") == [0, 254]
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +188,8 @@ def test_colours_layers_and_files(bounds: NotebookPage) -> None:
     expect(maps.get_by_role("textbox", name="to")).to_have_attribute("aria-invalid", "true")
     maps.get_by_role("textbox", name="from").fill("-0.5")
     maps.get_by_role("textbox", name="from").press("Enter")
-    eventually(lambda: bounds.python("(panel._view.canvas.limits, panel._view.canvas.typed)") == "('typed', [-0.5, 1.0])")
+    settings = "(panel._view.canvas.limits, *map(float, panel._view.canvas.typed))"
+    eventually(lambda: bounds.python(settings) == "('typed', -0.5, 1.0)")
     assert maps.locator(".wb-foot span").first.inner_text() == "≤ \N{MINUS SIGN}0.5"
     maps.get_by_label("limits", exact=True).select_option("full")
     maps.get_by_label("colour map").select_option("")
@@ -184,7 +257,17 @@ def test_halos_are_reached_by_keys_and_layers_are_put_away(clusters: NotebookPag
     canvas.press("?")
     expect(page.get_by_role("dialog", name="keys of a picture").first).to_be_visible()
     page.keyboard.press("Escape")
+    canvas.press("Escape")
+    clusters.press("no close-up")
+    idle(clusters, "breakage")
+    clusters.page.wait_for_function("() => document.activeElement?.className !== 'wb-help'")
     before = clusters.picture(DECODED)
+    shown = page.locator(".wb-panel").first   # a picture that is drawn while it is not on the page leaves no trace
+    shown.evaluate("panel => { panel.style.display = 'none'; }")
+    clusters.run_cell("panel.change(min_members=40)\npanel.change(min_members=20)")
+    clusters.delete_cell()
+    shown.evaluate("panel => { panel.style.display = ''; }")
+    eventually(lambda: clusters.picture(DECODED) == before)
     page.locator(MAPS).get_by_role("checkbox", name="merged halo").click()
     eventually(lambda: clusters.picture(DECODED) != before)
     assert clusters.python("panel._view.canvas.hidden") == "['merged halo']"

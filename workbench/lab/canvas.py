@@ -20,8 +20,10 @@ import traitlets
 from workbench.lab import colours
 from workbench.lab.description import Marks, Picture, Reading, Window
 from workbench.lab.front_end import front_end
+from workbench.lab.glossary import meaning
 
 PANES = 4
+WORDS = ("colour limits", "colour map", "layer", "locked limits", "opacity")
 LIMITS = ("full", "1-99", "0.1-99.9", "typed")   # of the colours: the whole scale, percentiles, or numbers
 
 
@@ -41,6 +43,7 @@ class Canvas(anywidget.AnyWidget):
     _css = front_end("canvas.css")
 
     tables = traitlets.Dict().tag(sync=True)
+    words = traitlets.Dict().tag(sync=True)   # explanations of the controls
     home: traitlets.List = traitlets.List([0.0, 1.0, 0.0, 1.0]).tag(sync=True)
     window: traitlets.List = traitlets.List([]).tag(sync=True)
     picked = traitlets.Dict({}).tag(sync=True)
@@ -65,7 +68,7 @@ class Canvas(anywidget.AnyWidget):
     marks_3: traitlets.List = traitlets.List([]).tag(sync=True)
 
     def __init__(self, **traits: Any) -> None:
-        super().__init__(tables=colours.tables(), **traits)
+        super().__init__(tables=colours.tables(), words={word: meaning(word) for word in WORDS}, **traits)
         self._shown: list[Picture | None] = [None] * PANES
         self.reader: Callable[[int, float, float], Reading | None] | None = None
         self.on_msg(self._answer)

@@ -50,6 +50,10 @@ export class Toolbar {
     const box = element("input", "", null, { type: "checkbox" });
     this.locked = labelled(content, "same limits for original and decoded", box);
     this.locked.addEventListener("change", () => view.set({ locked: this.locked.checked }));
+    const words = view.model.get("words");
+    this.map.title = words["colour map"];
+    this.locked.title = words["locked limits"];
+    for (const control of [this.limits, ...this.ends]) control.title = words["colour limits"];
   }
 
   type(limits) {
@@ -140,7 +144,7 @@ export class Legend {
   list(marks, gaps) {
     this.root.replaceChildren();
     for (const mark of marks) {
-      const entry = element("label", "wb-entry", this.root, { title: `show or hide: ${mark.label}` });
+      const entry = element("label", "wb-entry", this.root, { title: this.view.model.get("words").layer });
       const box = element("input", "", entry, { type: "checkbox", value: mark.label });
       box.addEventListener("change", () => this.toggle(mark.label, box.checked));
       const sample = element("canvas", "wb-sample", entry, { width: 60, height: 24 });
@@ -156,7 +160,8 @@ export class Legend {
     }
     this.opacity = null;
     if (!marks.length) return;
-    const slider = element("input", "wb-opacity", null, { type: "range", min: 0.1, max: 1, step: 0.1 });
+    const title = this.view.model.get("words").opacity;
+    const slider = element("input", "wb-opacity", null, { type: "range", min: 0.1, max: 1, step: 0.1, title });
     this.opacity = labelled(this.root, "opacity", slider);
     slider.addEventListener("input", () => this.view.set({ opacity: Number(slider.value) }));
   }
