@@ -24,10 +24,9 @@ MAPS = ".wb-canvas >> nth=0"
 
 @pytest.fixture(scope="module")
 def functions(browser: Browser) -> Iterator[Page]:
-    """An empty page with the functions of the canvas's modules."""
+    """An empty page with the functions of the canvas."""
     page = browser.new_page()
-    modules = "".join(map(front_end, ("canvas_marks.js", "canvas_axes.js", "canvas_values.js")))
-    page.add_script_tag(content=f"{modules}\nwindow.canvas = {{ hit, inOrder, ticksOf, limitsOf, valueAt }};")
+    page.add_script_tag(content=front_end("canvas.js").replace("export default", "const widget ="))
     yield page
     page.close()
 
@@ -41,16 +40,16 @@ NESTED = """[
 
 
 def test_the_smallest_circle_around_the_pointer_is_meant(functions: Page) -> None:
-    found = f"(at) => canvas.hit({NESTED}, {PLACING}, ...at)?.title ?? null"
+    found = f"(at) => hit({NESTED}, {PLACING}, ...at)?.title ?? null"
     expected = {
         (100, 100): "large",   # although another circle is eight pixels away
         (130, 100): "small", (108, 102): "smallest", (100, 147): "large", (146, 120): "link 7", (152, 100): "large",
         (160, 100): None,
     }
     assert {at: functions.evaluate(found, at) for at in expected} == expected
-    order = functions.evaluate(f"canvas.inOrder({NESTED}, {PLACING}, 300, 300).map(({{ title }}) => title)")
+    order = functions.evaluate(f"inOrder({NESTED}, {PLACING}, 300, 300).map(({{ title }}) => title)")
     assert order == ["large", "small", "smallest", "link 7"]
-    assert functions.evaluate(f"canvas.inOrder({NESTED}, {PLACING}, 105, 105).length") == 1   # the others are out of sight
+    assert functions.evaluate(f"inOrder({NESTED}, {PLACING}, 105, 105).length") == 1   # the others are out of sight
 
 
 @pytest.mark.parametrize(("low", "high", "texts"), [
@@ -61,7 +60,7 @@ def test_the_smallest_circle_around_the_pointer_is_meant(functions: Page) -> Non
     (1e6 + 0.1, 1e6 + 0.9, ["0.2", "0.4", "0.6", "0.8"]),   # distances from a round number
 ])
 def test_ticks_are_few_and_round(functions: Page, low: float, high: float, texts: list[str]) -> None:
-    found = functions.evaluate("([low, high]) => canvas.ticksOf(low, high, 5)", [low, high])
+    found = functions.evaluate("([low, high]) => ticksOf(low, high, 5)", [low, high])
     assert [tick["text"] for tick in found["ticks"]] == texts
     for tick in found["ticks"]:
         number = float(tick["text"].replace("\N{MINUS SIGN}", "-"))
@@ -75,7 +74,7 @@ def limits(functions: Page, levels: list[int], mode: str, sent: str = "", first:
         const sent = {{ ...scale, {sent} }};
         const pane = {{ sent, levels: Uint8Array.from(levels) }};
         const other = {{ sent, levels: Uint8Array.from([1, 101]) }};
-        return canvas.limitsOf(pane, {first}, {{ limits, typed: [10, 20], locked: true }});
+        return limitsOf(pane, {first}, {{ limits, typed: [10, 20], locked: true }});
     }}""", [levels, mode])
     return found
 
@@ -91,6 +90,28 @@ def test_limits_are_those_of_the_values_that_are_there(functions: Page) -> None:
     low, high = limits(functions, [128] * 98 + [138, 255], "1-99", errors)
     assert -low == high == pytest.approx(10 / 127)
     assert limits(functions, levels, "typed", "palette: ['#ffffff']") == [0, 254]
+
+
+STRETCHED = """([columns, rows, width, height]) => {
+    const [image, canvas] = [document.createElement("canvas"), document.createElement("canvas")];
+    Object.assign(image, { width: columns, height: rows });
+    const painted = image.getContext("2d");
+    for (let row = 0; row < rows; row++) {
+        painted.fillStyle = `rgb(${60 * row}, 0, 0)`;
+        painted.fillRect(0, row, columns, 1);
+    }
+    Object.assign(canvas, { width, height });
+    const context = canvas.getContext("2d");
+    paintImage(context, image, 0, 0, width, height, 1);
+    const column = context.getImageData(Math.floor(width / 2), 0, 1, height).data;
+    return [...new Set(column.filter((_, i) => i % 4 === 0))];
+}"""
+
+
+def test_few_rows_are_repeated_and_not_smoothed(functions: Page) -> None:
+    assert functions.evaluate(STRETCHED, [2000, 4, 300, 200]) == [0, 60, 120, 180]
+    assert functions.evaluate(STRETCHED, [40, 4, 300, 200]) == [0, 60, 120, 180]
+    assert functions.evaluate(STRETCHED, [40, 4, 300, 2]) == [30, 150]   # and many are averaged
 
 
 @pytest.fixture(scope="module")

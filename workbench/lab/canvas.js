@@ -14,6 +14,7 @@ const SETTLED = 80; // ms without movement before a new window is sent to Python
 const HINTED = 3000; // ms that a hint is shown
 const BLINK = 550;
 const [LEAST, MOST, STEP] = [256, 1024, 128]; // pixels of a picture along its longer side
+const ALIKE = 1.5; // how differently the axes of a picture may be stretched without being smoothed one by one
 const SLENDER = 8; // the ratio of length to width of a slender picture
 const SETTINGS = ["colour_map", "limits", "typed", "locked", "hidden", "opacity"];
 
@@ -335,18 +336,28 @@ class View {
 function paintImage(context, image, x, y, width, height, ratio) {
   const [across, down] = [Math.round(width * ratio), Math.round(height * ratio)];
   const [narrower, lower] = [across < image.width, down < image.height];
+  const stretched = (across * image.height) / (down * image.width);
+  const apart = narrower !== lower && Math.max(stretched, 1 / stretched) > ALIKE;
+  const least = (wanted, given) => Math.max(1, Math.min(wanted, given));
+  const source = apart ? shrunk(image, least(across, image.width), least(down, image.height)) : image;
   context.imageSmoothingQuality = "high";
-  let source = image;
-  if (narrower !== lower) {
-    source = document.createElement("canvas");
-    source.width = Math.max(1, narrower ? across : image.width);
-    source.height = Math.max(1, lower ? down : image.height);
-    const shrinking = source.getContext("2d");
-    shrinking.imageSmoothingQuality = "high";
-    shrinking.drawImage(image, 0, 0, source.width, source.height);
-  }
-  context.imageSmoothingEnabled = narrower && lower;
+  context.imageSmoothingEnabled = !apart && narrower;
   context.drawImage(source, x, y, width, height);
+}
+
+// Halved until it is small enough. A better quality of smoothing would smooth along both axes.
+function shrunk(image, width, height) {
+  let source = image;
+  while (source.width > width || source.height > height) {
+    const next = document.createElement("canvas");
+    next.width = Math.max(width, Math.ceil(source.width / 2));
+    next.height = Math.max(height, Math.ceil(source.height / 2));
+    const context = next.getContext("2d");
+    context.imageSmoothingQuality = "low";
+    context.drawImage(source, 0, 0, next.width, next.height);
+    source = next;
+  }
+  return source;
 }
 
 export default {

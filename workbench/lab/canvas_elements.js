@@ -18,6 +18,13 @@ export function pushButton(parent, label, title, action) {
   return made;
 }
 
+// JupyterLab has shortcuts of single letters, which are not meant here.
+export function keepKeys(root) {
+  root.addEventListener("keydown", (event) => {
+    if (!event.ctrlKey && !event.metaKey) event.stopPropagation();
+  });
+}
+
 // A button that opens a small sheet over what follows; leaving the sheet or pressing Escape closes it.
 export function sheet(parent, label, title) {
   const root = element("details", "wb-sheet", parent);
@@ -27,7 +34,6 @@ export function sheet(parent, label, title) {
     if (event.relatedTarget && !root.contains(event.relatedTarget)) root.open = false;
   });
   root.addEventListener("keydown", (event) => {
-    event.stopPropagation(); // JupyterLab has shortcuts of single letters
     if (event.key !== "Escape" || !root.open) return;
     root.open = false;
     summary.focus();

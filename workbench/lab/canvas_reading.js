@@ -19,8 +19,9 @@ function approximate({ sent, levels }, x, y) {
   const line = Math.floor(((top - y) / (top - bottom)) * sent.height);
   if (column < 0 || line < 0 || column >= sent.width || line >= sent.height) return "";
   const level = levels[line * sent.width + column];
-  if (!sent.palette.length) return level || sent.empty ? `≈ ${shown(valueAt(sent, level), 3)}` : "0";
-  return shown(Math.round(valueAt(sent, level)));
+  if (!level) return ""; // no value, or no particle
+  if (sent.palette.length) return shown(Math.round(valueAt(sent, level)));
+  return `≈ ${shown(valueAt(sent, level), 3)}`;
 }
 
 export class Readings {

@@ -1,7 +1,7 @@
 // The row above the pictures: zoom, colours, saving, help, and what is under the pointer. Below them, the legend, whose
 // entries switch layers on and off. All settings live in the widget's traits, so that every view and a reloaded page agree.
 
-import { choice, element, labelled, pushButton, sheet } from "./canvas_elements.js";
+import { choice, element, keepKeys, labelled, pushButton, sheet } from "./canvas_elements.js";
 import { KEYS, zoomByStep } from "./canvas_input.js";
 import { paintSample } from "./canvas_marks.js";
 import { savedAs } from "./canvas_saving.js";
@@ -28,6 +28,7 @@ export class Toolbar {
     pushButton(this.row, "−", "zoom out", () => zoomByStep(view, false));
     pushButton(this.row, "+", "zoom in", () => zoomByStep(view, true));
     pushButton(this.row, "reset", "show everything", () => view.reset());
+    keepKeys(this.row);
     this.addColours();
     this.saving = sheet(this.row, "save picture", "save a picture as PNG or SVG");
     this.saving.root.addEventListener("toggle", () => this.listPictures());
@@ -105,8 +106,8 @@ export class Toolbar {
     const text = "Drag to move, double click to show everything. A click chooses the mark that is named above the picture.";
     element("p", "", this.keys, { textContent: text });
     pushButton(this.keys, "close", "close this help", () => this.help(false));
+    keepKeys(this.keys);
     this.keys.addEventListener("keydown", (event) => {
-      event.stopPropagation();
       if (event.key === "Escape" || event.key === "?") this.help(false);
     });
   }
@@ -123,6 +124,7 @@ export class Legend {
   constructor(view) {
     this.view = view;
     this.root = element("div", "wb-legend", view.root, { role: "group", "aria-label": "layers" });
+    keepKeys(this.root);
     this.listed = "";
   }
 
