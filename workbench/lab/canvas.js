@@ -15,6 +15,7 @@ const HINTED = 3000; // ms that a hint is shown
 const BLINK = 550;
 const [LEAST, MOST, STEP] = [256, 1024, 128]; // pixels of a picture along its longer side
 const ALIKE = 1.5; // how differently the axes of a picture may be stretched without being smoothed one by one
+const [NARROW, GAP] = [190, 10]; // pixels: the least width of a pane, and between panes
 const SLENDER = 8; // the ratio of length to width of a slender picture
 const SETTINGS = ["colour_map", "limits", "typed", "locked", "hidden", "opacity"];
 
@@ -266,9 +267,7 @@ class View {
     const proportion = this.slender() ? 0.4 : this.proportion();
     const tall = this.model.get("tall");
     const ratio = window.devicePixelRatio || 1;
-    for (const pane of this.panes) {
-      pane.box.style.maxWidth = this.slender() ? "" : `${LEFT + Math.ceil(tall / proportion)}px`; // no margins in grey
-    }
+    this.arrange(this.slender() ? "1fr" : `${LEFT + Math.ceil(tall / proportion)}px`); // not wider than their height allows
     for (const pane of this.panes) {
       const width = pane.box.clientWidth - LEFT;
       if (width <= 0) continue; // not on the page now
@@ -283,6 +282,13 @@ class View {
     }
     this.want();
     this.draw();
+  }
+
+  // As many columns of equal width as there is room for.
+  arrange(most) {
+    const room = Math.floor((this.row.clientWidth + GAP) / (NARROW + GAP));
+    const columns = Math.max(1, Math.min(this.panes.length, room));
+    this.row.style.gridTemplateColumns = `repeat(${columns}, minmax(0, ${most}))`;
   }
 
   // Python need not send more pixels than the screen has.

@@ -108,16 +108,17 @@ export function paintMark(context, mark, placing) {
     }
   }
   const point = mark.shape === "points";
-  if (point && !mark.gaps.length) {
+  const filled = point && !mark.gaps.length; // points with a dash are rings
+  const width = filled ? 0 : point ? 1.2 : mark.width;
+  context.setLineDash(point ? [] : mark.gaps);
+  context.strokeStyle = "rgba(0, 0, 0, 0.55)"; // an outline, so that every colour is visible on every background
+  context.lineWidth = width + 2;
+  context.stroke(path);
+  if (filled) {
     context.fillStyle = mark.colour;
     context.fill(path);
     return;
   }
-  const width = point ? 1.2 : mark.width;
-  context.setLineDash(point ? [] : mark.gaps); // points with a dash are rings
-  context.strokeStyle = "rgba(0, 0, 0, 0.55)"; // an outline, so that every colour is visible on every background
-  context.lineWidth = width + 2;
-  context.stroke(path);
   context.strokeStyle = mark.colour;
   context.lineWidth = width;
   context.stroke(path);
