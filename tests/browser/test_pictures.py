@@ -92,6 +92,24 @@ def test_limits_are_those_of_the_values_that_are_there(functions: Page) -> None:
     assert limits(functions, levels, "typed", "palette: ['#ffffff']") == [0, 254]
 
 
+COLOURED = """([deep, levels, limits]) => {
+    const sent = { deep, width: levels.length, height: 1, low: 0, high: 254, empty: true, palette: [], colours: "values" };
+    const table = new Uint8Array(768).map((_, i) => i / 3); // a colour is as bright as its number
+    const typed = deep ? Uint16Array.from(levels) : Uint8Array.from(levels);
+    const pane = { sent, levels: typed, limits };
+    const image = imageOf(pane, { values: new DataView(table.buffer) }, { colours: "" });
+    return [...image.getContext("2d").getImageData(0, 0, levels.length, 1).data.filter((_, i) => i % 4 === 0)];
+}"""
+
+
+def test_levels_of_8_and_16_bits_get_the_colour_of_their_value(functions: Page) -> None:
+    assert functions.evaluate(COLOURED, [False, [0, 1, 128, 255], [0, 254]]) == [118, 0, 128, 255]
+    assert functions.evaluate(COLOURED, [True, [0, 1, 32768, 65535], [0, 254]]) == [118, 0, 128, 255]
+    narrow = [2, 3]   # a 254th of the range: bytes have one level there, and 16 bits have 258
+    assert functions.evaluate(COLOURED, [False, [2, 3, 4, 5], narrow]) == [0, 0, 255, 255]
+    assert functions.evaluate(COLOURED, [True, [517, 582, 646, 775, 60000], narrow]) == [0, 64, 127, 255, 255]
+
+
 STRETCHED = """([columns, rows, width, height]) => {
     const [image, canvas] = [document.createElement("canvas"), document.createElement("canvas")];
     Object.assign(image, { width: columns, height: rows });

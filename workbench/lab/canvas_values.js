@@ -12,7 +12,8 @@ const leastLevel = (sent) => (sent.empty ? 1 : 0);
 export function levelsOf(sent) {
   const { buffer, byteOffset, byteLength } = sent.pixels;
   if (!sent.deep) return new Uint8Array(buffer, byteOffset, byteLength);
-  return new Uint16Array(buffer.slice(byteOffset, byteOffset + byteLength)); // copied, since 16 bits must be aligned
+  if (byteOffset % 2 === 0) return new Uint16Array(buffer, byteOffset, byteLength / 2);
+  return new Uint16Array(buffer.slice(byteOffset, byteOffset + byteLength)); // 16 bits must be aligned
 }
 
 export function valueAt(sent, level) {
@@ -101,11 +102,11 @@ export function imageOf(pane, tables, settings) {
   const { sent, levels, limits } = pane;
   const scale = scaleColours(sent, tables, settings);
   const [from, to] = limits.map((value) => levelOf(sent, value));
-  const colours = new Uint32Array(topLevel(sent) + 1);
-  for (let level = 0; level < colours.length; level++) {
-    const place = to > from ? Math.round((255 * (level - from)) / (to - from)) : 0;
-    colours[level] = scale[Math.min(255, Math.max(0, place))];
-  }
+  const colours = new Uint32Array(topLevel(sent) + 1).fill(scale[0]);
+  // The first of the levels that are nearest to a colour.
+  const first = (number) => Math.max(0, Math.ceil(from + ((number - 0.5) * (to - from)) / 255));
+  for (let number = 1; number < 256 && to > from; number++)
+    colours.fill(scale[number], first(number), number < 255 ? first(number + 1) : colours.length);
   if (sent.empty) colours[0] = packed(...NOTHING);
   const pixels = new Uint32Array(levels.length);
   for (let i = 0; i < pixels.length; i++) pixels[i] = colours[levels[i]];
