@@ -1,14 +1,20 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from workbench.errors import WorkbenchError
+from workbench.lab import canvas as canvas_module
 from workbench.lab import colours
 from workbench.lab.canvas import Canvas
-from workbench.lab.description import Marks, Picture
+from workbench.lab.description import Axes, Marks, Picture, Reading
+from workbench.lab.front_end import front_end
+
+EXPORTED = re.compile(r"^export (?:async )?(?:function|const|class) (\w+)", re.MULTILINE)
 
 
 def picture(value: int = 0, marks: tuple[Marks, ...] = ()) -> Picture:
@@ -50,6 +56,85 @@ def test_new_marks_on_the_same_pixels_leave_the_pixels_alone() -> None:
     assert np.frombuffer(sent["ids"], "<i4").tolist() == [5]
 
 
+def test_marks_have_names_and_dashes() -> None:
+    canvas = Canvas()
+    canvas.show([picture(1, (
+        Marks("circles", [[1, 2, 3]], "#fff", "halo", ids=np.array([5]), titles=["halo 1: 40 members"]),
+        Marks("lines", [[1, 2, 3, 4]], "#fff", "link", dashed=True),
+        Marks("lines", [[1, 2, 3, 4]], "#fff", "link", dash="2 3"),
+    ))])
+    assert [mark["dash"] for mark in canvas.marks_0] == ["", "5 4", "2 3"]
+    assert canvas.marks_0[0]["titles"] == ["halo 1: 40 members"]
+    assert "titles" not in canvas.marks_0[1]
+
+
+def test_a_new_axis_or_palette_is_sent_with_its_pixels() -> None:
+    canvas = Canvas()
+    plain = picture(1)
+    canvas.show([plain])
+    seen = changes(canvas)
+    for change in ({"axes": Axes("x", "y", "nm")}, {"palette": ("#ff0000",)}, {"quantity": "density"}):
+        canvas.show([dataclasses.replace(plain, **change)])
+    assert seen == ["pane_0"] * 3
+    assert canvas.pane_0["quantity"] == "density"
+
+
+def test_levels_of_16_bits_are_sent_low_byte_first() -> None:
+    canvas = Canvas()
+    canvas.show([Picture("fine", np.array([[1, 258]], np.uint16), (0, 2, 0, 1))])
+    assert canvas.pane_0["pixels"] == bytes([1, 0, 2, 1])
+    assert canvas.pane_0["deep"]
+    canvas.show([picture(1)])
+    assert not canvas.pane_0["deep"]
+
+
+def test_another_home_resets_the_window() -> None:
+    canvas = Canvas()
+    canvas.show([picture(1)], home=(0, 8, 0, 4))
+    canvas.window = [1.0, 2.0, 1.0, 2.0]
+    canvas.show([picture(2)], home=(0, 8, 0, 4))
+    assert canvas.window == [1.0, 2.0, 1.0, 2.0]
+    canvas.show([picture(3)], home=(0, 9, 0, 4))
+    assert canvas.window == []
+
+
+def asked(canvas: Canvas, question: dict[str, object]) -> list[dict[str, object]]:
+    sent: list[dict[str, object]] = []
+    canvas.send = sent.append   # type: ignore[method-assign]
+    canvas._handle_custom_msg(question, [])
+    return sent
+
+
+def test_a_place_is_answered_by_the_reader() -> None:
+    canvas = Canvas()
+    question = {"ask": "reading", "token": "a:1", "picture": 1, "x": 2.5, "y": 3}
+    assert asked(canvas, question) == []
+    canvas.reader = lambda picture, x, y: Reading((f"{picture}", f"{x}"), f"at {y}")
+    assert asked(canvas, question) == [{"token": "a:1", "values": ["1", "2.5"], "place": "at 3.0"}]
+    assert asked(canvas, {"something": "else"}) == []
+    canvas.reader = lambda picture, x, y: None
+    assert asked(canvas, question) == []
+
+
+def test_a_script_follows_the_modules_that_it_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workbench.lab.front_end.__file__", str(tmp_path / "front_end.py"))
+    (tmp_path / "a.js").write_text('import { b } from "./b.js";\nimport { c } from "./c.js";\nexport default { b, c };\n')
+    (tmp_path / "b.js").write_text('import { c } from "./c.js";\nexport function b() { return c; }\n')
+    (tmp_path / "c.js").write_text("export const c = 1;\n")
+    assert front_end("a.js") == "const c = 1;\nfunction b() { return c; }\nexport default { b, c };\n"
+    (tmp_path / "c.js").write_text("export const c = 1;\nlet b = 2;\n")
+    with pytest.raises(WorkbenchError, match=r"must not share names; got b twice"):
+        front_end("a.js")
+
+
+def test_what_is_imported_is_exported() -> None:
+    folder = Path(canvas_module.__file__).parent
+    for script in folder.glob("canvas*.js"):
+        for names, module in re.findall(r'^import \{([^}]*)\} from "\./(.*)";', script.read_text(), re.MULTILINE):
+            exported = EXPORTED.findall((folder / module).read_text())
+            assert {name.strip() for name in names.split(",")} <= set(exported), (script.name, module)
+
+
 def test_panes_that_are_no_more_are_taken_away() -> None:
     canvas = Canvas()
     canvas.show([picture(1), picture(2), picture(3)])
@@ -73,10 +158,27 @@ def test_masked_cells_have_a_colour_of_their_own() -> None:
     assert colours.coloured(shown)[0, 2].tolist() == colours.table("values")[255].tolist()
 
 
+def test_16_bits_and_bytes_have_the_same_colours() -> None:
+    coarse = np.arange(256, dtype=np.uint8)[None]
+    fine = np.where(coarse == 0, 0, np.rint((coarse.astype(float) - 1) / 254 * 65534 + 1)).astype(np.uint16)
+    one, other = (Picture("x", pixels, (0, 1, 0, 1), empty=True) for pixels in (coarse, fine))
+    assert np.abs(colours.coloured(one).astype(int) - colours.coloured(other)).max() <= 3
+    least = dataclasses.replace(other, pixels=np.array([[0, 1]], np.uint16))
+    assert colours.coloured(least)[0, 0].tolist() == list(colours.NOTHING)
+    assert colours.coloured(least)[0, 1].tolist() != list(colours.NOTHING)
+
+
+def test_a_palette_colours_whole_numbers() -> None:
+    pixels = np.array([[1, 128, 255]], np.uint8)
+    shown = Picture("regions", pixels, (0, 3, 0, 1), low=1, high=3, palette=("#ff0000", "#00ff00", "#0000ff"))
+    assert colours.coloured(shown)[0].tolist() == [[255, 0, 0], [0, 255, 0], [0, 0, 255]]
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Picture("x", np.zeros((2, 2)), (0, 1, 0, 1)), "pixels must be bytes"),
+        (lambda: Picture("x", np.zeros((2, 2)), (0, 1, 0, 1)), "pixels must be bytes or 16-bit"),
+        (lambda: Marks("points", [[0, 0]], "#fff", titles=["a", "b"]), "titles must be one for each of the 1 points"),
         (lambda: Picture("x", np.zeros((2, 2), np.uint8), (0, 1, 0, 1), "jet"), "colours must be one of"),
         (lambda: Marks("stars", [[0, 0]], "#fff"), "shape must be one of"),
         (lambda: Marks("points", [[0, 0]], "#fff", ids=np.array([1, 2])), "one for each of the 1 points; got 2"),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.guarantees import Limit
+from workbench.lab.description import Axes
 from workbench.lab.projection import (
     Cut,
     Projection,
@@ -24,9 +25,11 @@ from workbench.lab.projection import (
     grid_of,
     slice_range,
     slice_raster,
+    view_axes,
     whole_window,
 )
 from workbench.lab.remembered import MOST, remembered
+from workbench.lab.units import unit_of_length
 
 RANDOM = np.random.default_rng(7)
 
@@ -258,3 +261,33 @@ def test_lone_particles_stand_out_and_none_are_dark():
         assert found[3] == 255
     assert density_range(np.zeros((2, 2), int)) == (0.5, 1.0)
     assert difference_range(np.zeros((2, 2), int)) == 1.0
+
+
+# Names and units.
+
+def test_axes_are_named_as_the_file_names_them():
+    field = wb.Field(np.zeros((2, 3, 4, 5)), spacing=0.5, metadata={"dimensions": ["time", "z", "lat", "lon"]})
+    assert Cut(0, 1, 1).axes(field) == Axes("lon", "lat", "", "z = 1 of 3, 0.75, time = 1 of 2")
+    assert Cut(2, 0, 0).axes(field).across == "lat"
+    assert Cut(0, 1, 1).axes(wb.Field(np.zeros((2, 3, 4, 5)))).depth == "axis 1 = 1 of 3, time = 1 of 2"
+    assert Cut().axes(wb.Field(np.zeros((2, 3)))) == Axes("axis 1", "axis 0")
+
+
+@pytest.mark.parametrize(("units", "expected"), [
+    ({"length": "nm", "time": "ps"}, "nm"), ({"positions": "comoving Mpc/h"}, "Mpc/h"), ("Mpc/h, km/s", "Mpc/h"),
+    ("not stated; HACC's convention is comoving Mpc/h and km/s", ""), ({"UnitLength_in_cm": 3e21}, ""), (None, ""),
+])
+def test_units_are_those_that_the_data_state(units, expected):
+    particles = wb.Particles([[0.5, 0.5, 0.5]], box=2.0, metadata={"units": units})
+    assert unit_of_length(particles.metadata) == expected
+    along = f"all 2 {expected} along y" if expected else "all 2 along y"
+    assert view_axes(particles, 1) == Axes("x", "z", expected, along)
+
+
+def test_a_view_of_two_dimensions_has_no_depth():
+    assert view_axes(wb.Particles([[0.0, 1.0]])) == Axes("x", "y")
+
+
+def test_16_bits_resolve_narrow_limits():
+    values = np.array([[0.0, 5e-5, 1.0, np.nan]])
+    assert bytes_of(values, 0.0, 1.0, levels=np.uint16).tolist() == [[1, 4, 65535, 0]]

@@ -1,78 +1,51 @@
-// Pictures side by side with linked windows. Python sends bytes, a window and marks; everything that must follow the
-// pointer without delay (zooming, panning, blinking, reading values) happens here. Python is notified when it rests.
+// Pictures side by side with linked windows. Python sends pixels, a window and marks; everything that must follow the
+// pointer without delay (zooming, panning, blinking, naming marks, colours) happens here. Python is notified when it rests.
+
+import { LEFT } from "./canvas_axes.js";
+import { element } from "./canvas_elements.js";
+import { KEYS, listenToKeys, listenToPointer } from "./canvas_input.js";
+import { marksOf, outline, paintMark } from "./canvas_marks.js";
+import { Pane } from "./canvas_pane.js";
+import { Readings } from "./canvas_reading.js";
+import { Legend, Toolbar } from "./canvas_toolbar.js";
 
 const PANES = 4;
 const SETTLED = 80; // ms without movement before a new window is sent to Python
+const HINTED = 3000; // ms that a hint is shown
 const BLINK = 550;
 const [LEAST, MOST, STEP] = [256, 1024, 128]; // pixels of a picture along its longer side
+const ALIKE = 1.5; // how differently the axes of a picture may be stretched without being smoothed one by one
+const [NARROW, GAP] = [190, 10]; // pixels: the least width of a pane, and between panes
 const SLENDER = 8; // the ratio of length to width of a slender picture
-const REACH = 9; // pixels within which a click hits a mark
-const NOTHING = [118, 118, 118];
-
-function colourTable(bytes, empty) {
-  const source = new Uint8Array(bytes.buffer, bytes.byteOffset, 768);
-  const table = new Uint32Array(256);
-  for (let i = 0; i < 256; i++) {
-    const [r, g, b] = empty && i === 0 ? NOTHING : source.subarray(3 * i, 3 * i + 3);
-    table[i] = (255 << 24) | (b << 16) | (g << 8) | r;
-  }
-  return table;
-}
-
-function imageOf(pane, tables) {
-  const table = colourTable(tables[pane.colours], pane.empty);
-  const { width, height } = pane;
-  const bytes = new Uint8Array(pane.pixels.buffer, pane.pixels.byteOffset, width * height);
-  const colours = new Uint32Array(width * height);
-  for (let i = 0; i < colours.length; i++) colours[i] = table[bytes[i]];
-  const image = document.createElement("canvas");
-  image.width = width;
-  image.height = height;
-  const data = new ImageData(new Uint8ClampedArray(colours.buffer), width, height);
-  image.getContext("2d").putImageData(data, 0, 0);
-  return image;
-}
-
-function shown(value) {
-  if (!Number.isFinite(value)) return "–";
-  const size = Math.abs(value);
-  if (size !== 0 && (size < 1e-3 || size >= 1e5)) return value.toExponential(2);
-  return String(Number(value.toPrecision(4)));
-}
-
-function valueAt(pane, byte) {
-  if (pane.empty && byte === 0) return NaN;
-  const least = pane.empty ? 1 : 0;
-  const share = (byte - least) / (255 - least);
-  if (!pane.logarithmic) return pane.low + share * (pane.high - pane.low);
-  return pane.low * Math.pow(pane.high / pane.low, share);
-}
-
-function element(tag, className, parent) {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (parent) parent.append(made);
-  return made;
-}
+const SETTINGS = ["colour_map", "limits", "typed", "locked", "hidden", "opacity"];
 
 class View {
   constructor(model, el) {
     this.model = model;
+    this.id = Math.random().toString(36).slice(2);
     this.root = element("div", "wb-canvas", el);
+    this.readings = new Readings(this);
+    this.toolbar = new Toolbar(this);
     this.row = element("div", "wb-panes", this.root);
-    this.legend = element("div", "wb-legend", this.root);
+    this.legend = new Legend(this);
+    const keys = KEYS.map(([key, meaning]) => `${key}: ${meaning}`).join("; ");
+    this.keys = element("div", "wb-unseen", this.root, { id: `wb-keys-${this.id}`, textContent: keys });
+    this.live = element("div", "wb-unseen", this.root, { "aria-live": "polite" });
     this.panes = [];
+    this.chosen = null;
     this.blinking = false;
     this.wanted = 0;
     this.listeners = [];
     for (let number = 0; number < PANES; number++) {
-      this.listen(`pane_${number}`, () => this.arrive());
-      this.listen(`marks_${number}`, () => this.arrive());
+      this.listen(`change:pane_${number}`, () => this.arrive());
+      this.listen(`change:marks_${number}`, () => this.arrive());
     }
-    this.listen("window", () => this.follow());
-    this.listen("home", () => this.follow());
-    this.listen("tall", () => this.resize());
-    this.listen("blink", () => this.blink());
+    this.listen("change:window", () => this.follow());
+    this.listen("change:home", () => this.goHome());
+    this.listen("change:tall", () => this.resize());
+    this.listen("change:blink", () => this.blink());
+    for (const name of SETTINGS) this.listen(`change:${name}`, () => this.arrive());
+    this.listen("msg:custom", (content) => this.readings.answer(content));
     this.collect();
     this.follow();
     this.blink();
@@ -81,19 +54,31 @@ class View {
   }
 
   listen(name, action) {
-    this.model.on(`change:${name}`, action);
+    this.model.on(name, action);
     this.listeners.push([name, action]);
   }
 
   close() {
-    for (const [name, action] of this.listeners) this.model.off(`change:${name}`, action);
+    for (const [name, action] of this.listeners) this.model.off(name, action);
     this.observer.disconnect();
+    this.readings.close();
     clearInterval(this.blinker);
     clearTimeout(this.telling);
+    clearTimeout(this.hinting);
     cancelAnimationFrame(this.wanted);
   }
 
-  // Messages from Python.
+  // Messages from Python, and settings.
+
+  get settings() {
+    const [colours, limits, typed, locked, hidden, opacity] = SETTINGS.map((name) => this.model.get(name));
+    return { colours, limits, typed, locked, hidden, opacity };
+  }
+
+  set(traits) {
+    for (const [name, value] of Object.entries(traits)) this.model.set(name, value);
+    this.model.save_changes();
+  }
 
   // Traits that change together are reported one by one and in any order, so they are read when all have arrived.
   arrive() {
@@ -113,72 +98,72 @@ class View {
         break;
       }
       const pane = (this.panes[number] ??= this.addPane(number));
-      if (pane.sent !== sent) this.receive(pane, sent);
+      if (pane.sent !== sent) pane.receive(sent);
       const marks = this.model.get(`marks_${number}`) ?? [];
-      if (pane.marked !== marks) this.receiveMarks(pane, marks);
+      if (pane.marked === marks) continue;
+      pane.marked = marks;
+      pane.marks = marksOf(marks);
+      pane.fresh = true;
     }
+    const { settings } = this;
+    for (const pane of this.panes) pane.colour(this.panes[0], this.model.get("tables"), settings);
+    this.toolbar.show(settings, this.panes[0]?.limits);
+    this.legend.show(settings);
+    this.moved = true;
     this.resize();
   }
 
-  receive(pane, sent) {
-    pane.sent = sent;
-    pane.image = imageOf(sent, this.model.get("tables"));
-    pane.name.textContent = sent.title;
-    pane.canvas.setAttribute("aria-label", `${sent.title}: arrows move, + and - zoom, 0 shows all, b blinks`);
-    pane.fresh = true;
-    this.paintBar(pane);
-  }
-
-  receiveMarks(pane, marks) {
-    const floats = (data) => new Float32Array(data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength));
-    const whole = (data) => data && new Int32Array(data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength));
-    pane.marked = marks;
-    pane.marks = marks.map((mark) => ({ ...mark, places: floats(mark.places), ids: whole(mark.ids) }));
-    pane.fresh = true;
-    this.paintLegend();
-  }
-
   addPane(number) {
-    const box = element("div", "wb-pane", this.row);
-    const head = element("div", "wb-head", box);
-    const name = element("span", "wb-name", head);
-    const reading = element("span", "wb-reading", head);
-    const canvas = element("canvas", "wb-picture", box);
-    canvas.tabIndex = 0;
-    canvas.dataset.pane = number;
-    canvas.dataset.drawn = 0;
-    const foot = element("div", "wb-foot", box);
-    const low = element("span", "", foot);
-    const bar = element("canvas", "wb-bar", foot);
-    const high = element("span", "", foot);
-    const pane = { number, box, name, reading, canvas, low, bar, high, foot, marks: [] };
-    this.listenToPointer(pane);
-    canvas.addEventListener("keydown", (event) => this.key(event));
+    const pane = new Pane(number, this.row, this.keys.id);
+    listenToPointer(this, pane);
+    listenToKeys(this, pane);
     return pane;
   }
 
-  paintBar(pane) {
-    const { sent, bar } = pane;
-    pane.foot.style.display = sent.low === sent.high ? "none" : "";
-    bar.width = 256;
-    bar.height = 1;
-    const table = colourTable(this.model.get("tables")[sent.colours], false);
-    const data = new ImageData(new Uint8ClampedArray(table.buffer), 256, 1);
-    bar.getContext("2d").putImageData(data, 0, 0);
-    pane.low.textContent = shown(sent.low);
-    pane.high.textContent = `${shown(sent.high)} ${sent.unit}`;
+  visible(pane) {
+    const { hidden } = this.settings;
+    return hidden.length ? pane.marks.filter((mark) => !hidden.includes(mark.label)) : pane.marks;
   }
 
-  paintLegend() {
-    const seen = new Map();
-    for (const pane of this.panes) for (const mark of pane.marks) if (mark.label) seen.set(mark.label, mark);
-    this.legend.replaceChildren();
-    for (const [label, mark] of seen) {
-      const entry = element("span", "wb-entry", this.legend);
-      const line = element("i", "", element("span", "wb-sample", entry));
-      line.style.borderTop = `3px ${mark.dashed ? "dashed" : mark.shape === "points" ? "dotted" : "solid"} ${mark.colour}`;
-      entry.append(label);
+  // What is said in words.
+
+  say(text) {
+    this.place.textContent = text;
+    this.live.textContent = text;
+  }
+
+  hint(text) {
+    if (this.hinting) return;
+    const before = this.place.textContent;
+    this.place.textContent = text;
+    this.hinting = setTimeout(() => {
+      this.hinting = 0;
+      if (this.place.textContent === text) this.place.textContent = before;
+    }, HINTED);
+  }
+
+  choose(mark) {
+    if (!mark && !this.chosen) return;
+    this.chosen = mark;
+    this.draw();
+  }
+
+  tellPicked(pane, x, y, mark) {
+    const times = (this.model.get("picked").times ?? 0) + 1;
+    this.set({ picked: { pane: pane.number, x, y, times, ...(mark ? { label: mark.label, id: mark.id } : {}) } });
+  }
+
+  cross(point) {
+    const at = point && this.placing(point.pane).from(point.px, point.py);
+    for (const pane of this.panes) {
+      if (at && pane !== point.pane) pane.cross(this.placing(pane), ...at);
+      else pane.cross(null);
     }
+  }
+
+  inkAndPaper() {
+    const style = getComputedStyle(this.root);
+    return [style.color, style.getPropertyValue("--jp-layout-color0").trim() || "#ffffff"];
   }
 
   // The view. `view` is the requested window; each pane shows all of it, in its own proportions.
@@ -188,9 +173,17 @@ class View {
     return home && home.length === 4 ? home : [0, 1, 0, 1];
   }
 
+  // Another home means other data: what was about to be told belongs to the data before.
+  goHome() {
+    clearTimeout(this.telling);
+    for (const pane of this.panes) pane.framed = "";
+    this.follow();
+  }
+
   follow() {
     const window = this.model.get("window");
     this.view = window && window.length === 4 ? [...window] : [...this.home()];
+    this.moved = true;
     this.resize();
   }
 
@@ -199,8 +192,7 @@ class View {
     this.telling = setTimeout(() => {
       const home = this.home();
       const whole = this.view.every((edge, i) => Math.abs(edge - home[i]) < 1e-9 * Math.abs(home[1] - home[0]));
-      this.model.set("window", whole ? [] : [...this.view]);
-      this.model.save_changes();
+      this.set({ window: whole ? [] : [...this.view] });
     }, SETTLED);
   }
 
@@ -236,138 +228,25 @@ class View {
     const home = this.home();
     const wide = (right - left) * factor;
     if (wide > 1.0001 * (home[1] - home[0])) return this.reset();
-    if (wide < 1e-7 * (home[1] - home[0])) return;
-    this.view = [x + (left - x) * factor, x + (right - x) * factor, y + (bottom - y) * factor, y + (top - y) * factor];
-    this.tell();
-    this.draw();
+    if (wide < 1e-7 * (home[1] - home[0])) return undefined;
+    const nearer = (edge, middle) => middle + (edge - middle) * factor;
+    return this.look([nearer(left, x), nearer(right, x), nearer(bottom, y), nearer(top, y)]);
   }
 
   move(dx, dy) {
-    this.view = [this.view[0] + dx, this.view[1] + dx, this.view[2] + dy, this.view[3] + dy];
-    this.tell();
-    this.draw();
+    const [left, right, bottom, top] = this.view;
+    this.look([left + dx, right + dx, bottom + dy, top + dy]);
   }
 
   reset() {
-    this.view = [...this.home()];
+    this.look([...this.home()]);
+  }
+
+  look(view) {
+    this.view = view;
+    this.moved = true;
     this.tell();
     this.draw();
-  }
-
-  key(event) {
-    const [left, right, bottom, top] = this.view;
-    const step = (right - left) / 8;
-    const x = (left + right) / 2;
-    const y = (bottom + top) / 2;
-    const actions = {
-      ArrowLeft: () => this.move(-step, 0),
-      ArrowRight: () => this.move(step, 0),
-      ArrowUp: () => this.move(0, step),
-      ArrowDown: () => this.move(0, -step),
-      "+": () => this.zoom(0.7, x, y),
-      "=": () => this.zoom(0.7, x, y),
-      "-": () => this.zoom(1 / 0.7, x, y),
-      0: () => this.reset(),
-      b: () => {
-        this.model.set("blink", !this.model.get("blink"));
-        this.model.save_changes();
-      },
-    };
-    if (event.ctrlKey || event.metaKey || event.altKey || !actions[event.key]) return;
-    event.preventDefault();
-    event.stopPropagation();
-    actions[event.key]();
-  }
-
-  listenToPointer(pane) {
-    const { canvas } = pane;
-    let from = null;
-    let moved = false;
-    canvas.addEventListener("wheel", (event) => {
-      if (document.activeElement !== canvas && !event.ctrlKey) return; // the page scrolls unless a picture has the focus
-      event.preventDefault();
-      const [x, y] = this.placing(pane).from(event.offsetX, event.offsetY);
-      this.zoom(Math.pow(1.0015, event.deltaY), x, y);
-    }, { passive: false });
-    canvas.addEventListener("pointerdown", (event) => {
-      from = [event.offsetX, event.offsetY];
-      moved = false;
-      canvas.focus({ preventScroll: true });
-      canvas.setPointerCapture(event.pointerId);
-    });
-    canvas.addEventListener("pointermove", (event) => {
-      this.read(event.offsetX, event.offsetY, pane);
-      if (!from) return;
-      const dx = event.offsetX - from[0];
-      const dy = event.offsetY - from[1];
-      if (!moved && Math.hypot(dx, dy) < 4) return;
-      moved = true;
-      const { scale, rise } = this.placing(pane);
-      this.move(-dx / scale, dy / rise);
-      from = [event.offsetX, event.offsetY];
-    });
-    canvas.addEventListener("pointerup", (event) => {
-      if (from && !moved) this.pick(pane, event.offsetX, event.offsetY);
-      from = null;
-    });
-    canvas.addEventListener("pointerleave", () => {
-      for (const other of this.panes) other.reading.textContent = "";
-    });
-    canvas.addEventListener("dblclick", () => this.reset());
-  }
-
-  // The value under the pointer, in every pane.
-
-  read(px, py, at) {
-    const [x, y] = this.placing(at).from(px, py);
-    for (const pane of this.panes) {
-      const { sent } = pane;
-      const [left, right, bottom, top] = sent.window;
-      const column = Math.floor(((x - left) / (right - left)) * sent.width);
-      const line = Math.floor(((top - y) / (top - bottom)) * sent.height);
-      const inside = column >= 0 && line >= 0 && column < sent.width && line < sent.height;
-      const where = pane === at ? `(${shown(x)}, ${shown(y)}) ` : "";
-      if (!inside) {
-        pane.reading.textContent = where;
-        continue;
-      }
-      const byte = new Uint8Array(sent.pixels.buffer, sent.pixels.byteOffset)[line * sent.width + column];
-      pane.reading.textContent = `${where}≈ ${shown(valueAt(sent, byte))}`;
-    }
-  }
-
-  pick(pane, px, py) {
-    const placing = this.placing(pane);
-    let best = null;
-    let nearest = REACH;
-    for (const mark of pane.marks) {
-      if (!mark.ids) continue;
-      const step = mark.places.length / mark.ids.length;
-      for (let i = 0; i < mark.ids.length; i++) {
-        const distance = this.distance(mark, mark.places.subarray(i * step, (i + 1) * step), placing, px, py);
-        if (distance < nearest) {
-          nearest = distance;
-          best = { label: mark.label, id: mark.ids[i] };
-        }
-      }
-    }
-    const [x, y] = placing.from(px, py);
-    const times = (this.model.get("picked").times ?? 0) + 1;
-    this.model.set("picked", { pane: pane.number, x, y, times, ...(best ?? {}) });
-    this.model.save_changes();
-  }
-
-  distance(mark, place, placing, px, py) {
-    if (mark.shape === "circles") {
-      const centre = Math.hypot(placing.x(place[0]) - px, placing.y(place[1]) - py);
-      const radius = Math.max(3, place[2] * placing.scale);
-      return centre < radius ? REACH - 1 - 1 / (1 + radius) + centre / radius / 100 : centre - radius;
-    }
-    if (mark.shape === "boxes") {
-      return Math.hypot(placing.x((place[0] + place[1]) / 2) - px, placing.y((place[2] + place[3]) / 2) - py);
-    }
-    const [x, y] = mark.shape === "lines" ? [(place[0] + place[2]) / 2, (place[1] + place[3]) / 2] : place;
-    return Math.max(0, Math.hypot(placing.x(x) - px, placing.y(y) - py) - 2);
   }
 
   blink() {
@@ -388,9 +267,10 @@ class View {
     const proportion = this.slender() ? 0.4 : this.proportion();
     const tall = this.model.get("tall");
     const ratio = window.devicePixelRatio || 1;
+    this.arrange(this.slender() ? "1fr" : `${LEFT + Math.ceil(tall / proportion)}px`); // not wider than their height allows
     for (const pane of this.panes) {
-      const width = pane.box.clientWidth;
-      if (!width) continue;
+      const width = pane.box.clientWidth - LEFT;
+      if (width <= 0) continue; // not on the page now
       const height = Math.min(Math.round(width * proportion), tall);
       pane.canvas.style.height = `${height}px`;
       const across = Math.round(pane.canvas.clientWidth * ratio);
@@ -404,15 +284,20 @@ class View {
     this.draw();
   }
 
+  // As many columns of equal width as there is room for.
+  arrange(most) {
+    const room = Math.floor((this.row.clientWidth + GAP) / (NARROW + GAP));
+    const columns = Math.max(1, Math.min(this.panes.length, room));
+    this.row.style.gridTemplateColumns = `repeat(${columns}, minmax(0, ${most}))`;
+  }
+
   // Python need not send more pixels than the screen has.
   want() {
     const first = this.panes[0]?.canvas;
-    if (!first?.width) return;
+    if (!first?.clientWidth) return;
     const longest = Math.max(first.width, first.height);
     const pixels = Math.min(MOST, Math.max(LEAST, STEP * Math.ceil(longest / STEP)));
-    if (pixels === this.model.get("pixels")) return;
-    this.model.set("pixels", pixels);
-    this.model.save_changes();
+    if (pixels !== this.model.get("pixels")) this.set({ pixels });
   }
 
   draw() {
@@ -420,73 +305,65 @@ class View {
     this.wanted = requestAnimationFrame(() => {
       this.wanted = 0;
       for (const pane of this.panes) this.paint(pane);
+      if (this.moved) this.readings.refresh();
+      this.moved = false;
     });
   }
 
   paint(pane) {
-    if (!this.view || !pane.sent || !pane.canvas.width) return;
-    const swapped = this.blinking && pane.number === 1 && this.panes[0].image;
+    if (!this.view || !pane.image || !pane.canvas.clientWidth || !pane.canvas.clientHeight) return;
+    const swapped = this.blinking && pane.number === 1;
     const source = swapped ? this.panes[0] : pane;
     pane.name.textContent = source.sent.title;
-    const context = pane.canvas.getContext("2d");
-    const ratio = pane.canvas.width / pane.canvas.clientWidth;
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, pane.canvas.clientWidth, pane.canvas.clientHeight);
-    const placing = this.placing(pane);
-    const [left, right, bottom, top] = source.sent.window;
-    const width = placing.scale * (right - left);
-    context.imageSmoothingEnabled = width * ratio < source.sent.width;
-    context.imageSmoothingQuality = "high";
-    context.drawImage(source.image, placing.x(left), placing.y(top), width, placing.rise * (top - bottom));
-    for (const mark of pane.marks) this.paintMark(context, mark, placing);
+    this.paintPicture(pane.canvas.getContext("2d"), pane, source, pane.canvas.width / pane.canvas.clientWidth);
+    pane.frameFor(this.placing(pane), this.home());
     if (pane.fresh) {
       pane.fresh = false;
       pane.canvas.dataset.drawn = Number(pane.canvas.dataset.drawn) + 1;
     }
   }
 
-  paintMark(context, mark, placing) {
-    const path = new Path2D();
-    const { places } = mark;
-    for (let i = 0; i < places.length; ) {
-      if (mark.shape === "circles") {
-        const x = placing.x(places[i]);
-        const y = placing.y(places[i + 1]);
-        const radius = Math.max(3, places[i + 2] * placing.scale);
-        path.moveTo(x + radius, y);
-        path.arc(x, y, radius, 0, 2 * Math.PI);
-        i += 3;
-      } else if (mark.shape === "points") {
-        const x = placing.x(places[i]);
-        const y = placing.y(places[i + 1]);
-        path.moveTo(x + mark.width, y);
-        path.arc(x, y, mark.width, 0, 2 * Math.PI);
-        i += 2;
-      } else if (mark.shape === "lines") {
-        path.moveTo(placing.x(places[i]), placing.y(places[i + 1]));
-        path.lineTo(placing.x(places[i + 2]), placing.y(places[i + 3]));
-        i += 4;
-      } else {
-        const x = placing.x(places[i]);
-        const y = placing.y(places[i + 3]);
-        path.rect(x, y, placing.scale * (places[i + 1] - places[i]), placing.rise * (places[i + 3] - places[i + 2]));
-        i += 4;
-      }
-    }
-    if (mark.shape === "points") {
-      context.fillStyle = mark.colour;
-      context.fill(path);
-      return;
-    }
-    context.setLineDash(mark.dashed ? [5, 4] : []);
-    context.strokeStyle = "rgba(0, 0, 0, 0.55)"; // an outline, so that every colour is visible on every background
-    context.lineWidth = mark.width + 2;
-    context.stroke(path);
-    context.strokeStyle = mark.colour;
-    context.lineWidth = mark.width;
-    context.stroke(path);
-    context.setLineDash([]);
+  // The pixels of `source` with the marks of `pane`; also for a saved picture, in another resolution.
+  paintPicture(context, pane, source, ratio) {
+    const placing = this.placing(pane);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, pane.canvas.clientWidth, pane.canvas.clientHeight);
+    const [left, right, bottom, top] = source.sent.window;
+    const size = [placing.scale * (right - left), placing.rise * (top - bottom)];
+    paintImage(context, source.image, placing.x(left), placing.y(top), ...size, ratio);
+    context.globalAlpha = this.settings.opacity;
+    for (const mark of this.visible(pane)) paintMark(context, mark, placing);
+    context.globalAlpha = 1;
+    if (this.chosen?.pane === pane) outline(context, this.chosen, placing);
   }
+}
+
+// Each axis by itself is averaged when it shrinks and repeats pixels when it grows: smoothing few rows would invent values.
+function paintImage(context, image, x, y, width, height, ratio) {
+  const [across, down] = [Math.round(width * ratio), Math.round(height * ratio)];
+  const [narrower, lower] = [across < image.width, down < image.height];
+  const stretched = (across * image.height) / (down * image.width);
+  const apart = narrower !== lower && Math.max(stretched, 1 / stretched) > ALIKE;
+  const least = (wanted, given) => Math.max(1, Math.min(wanted, given));
+  const source = apart ? shrunk(image, least(across, image.width), least(down, image.height)) : image;
+  context.imageSmoothingQuality = "high";
+  context.imageSmoothingEnabled = !apart && narrower;
+  context.drawImage(source, x, y, width, height);
+}
+
+// Halved until it is small enough. A better quality of smoothing would smooth along both axes.
+function shrunk(image, width, height) {
+  let source = image;
+  while (source.width > width || source.height > height) {
+    const next = document.createElement("canvas");
+    next.width = Math.max(width, Math.ceil(source.width / 2));
+    next.height = Math.max(height, Math.ceil(source.height / 2));
+    const context = next.getContext("2d");
+    context.imageSmoothingQuality = "low";
+    context.drawImage(source, 0, 0, next.width, next.height);
+    source = next;
+  }
+  return source;
 }
 
 export default {

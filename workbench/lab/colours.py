@@ -1,7 +1,7 @@
 """Colour maps as tables of 256 colours: the canvas in the browser and the pictures in a report use the same bytes.
 
-All rise evenly in lightness (or fall evenly from the middle, for differences) and run between blue and orange or yellow,
-which are distinct in all common kinds of colour blindness.
+All rise evenly in lightness (or fall evenly from the middle, for differences). Those with hues run between blue and orange
+or yellow, which are distinct in all common kinds of colour blindness.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ NOTHING = (118, 118, 118)   # masked cells: a medium grey that is in no map
 ANCHORS: Mapping[ColourMap, tuple[str, ...]] = {
     "density": ("080818", "261e5c", "682a78", "b03c64", "e86c42", "fab058", "fef4d0"),
     "values": ("0b1f4b", "1f4370", "40636f", "6f826c", "a89f5e", "dcbf57", "fdeb8e"),
+    "viridis": ("440154", "482878", "3e4989", "31688e", "26828e", "1f9e89", "35b779", "6ece58", "b5de2b", "fde725"),
+    "grey": ("101010", "f6f6f6"),
     "difference": ("1d4f91", "4f8fc4", "a9cbe2", "f2f2ee", "f0c08c", "d9822b", "8f4700"),
 }
 
@@ -46,10 +48,18 @@ def tables() -> dict[str, bytes]:
 
 def coloured(picture: Picture) -> np.ndarray:
     """The picture as (height, width, 3) bytes."""
-    colours = table(picture.colours)
+    colours = _palette(picture.palette) if picture.palette else table(picture.colours)
     if picture.empty:
         colours = np.concatenate([[NOTHING], colours[1:]]).astype(np.uint8)
-    return colours[picture.pixels]
+    if picture.pixels.dtype == np.uint8:
+        return colours[picture.pixels]
+    return colours[(picture.pixels.astype(np.uint32) + 256) // 257]   # only level 0 is colour 0
+
+
+def _palette(given: tuple[str, ...]) -> np.ndarray:
+    """A colour for each byte, from 1, where bytes are whole numbers at equal distances."""
+    numbers = np.rint((np.arange(256) - 1).clip(0) / 254 * (len(given) - 1)).astype(int)
+    return np.array([tuple(bytes.fromhex(colour.lstrip("#"))) for colour in given], np.uint8)[numbers]
 
 
 def png(picture: Picture) -> bytes:

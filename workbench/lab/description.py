@@ -18,10 +18,11 @@ from workbench.errors import WorkbenchError
 STATIC = "LOSSBENCH_STATIC"   # if set, panels and charts display as HTML: for pages without a kernel
 
 Window = tuple[float, float, float, float]   # left, right, bottom, top, in the unit of the data
-ColourMap = Literal["density", "values", "difference"]
+ColourMap = Literal["density", "values", "difference", "viridis", "grey"]
 Shape = Literal["circles", "lines", "points", "boxes"]
 
 COLUMNS: Mapping[str, int] = {"circles": 3, "lines": 4, "points": 2, "boxes": 4}
+DASHES = "5 4"   # pixels of line and gap, unless told otherwise
 
 
 def checked_window(given: Any) -> Window | None:
@@ -47,10 +48,12 @@ class Marks:
 
     `places` has a row for each: (x, y, radius) of circles, (x0, y0, x1, y1) of lines, (x, y) of points,
     (left, right, bottom, top) of boxes. `ids` makes them clickable: the panel receives the id of a clicked shape. `titles`
-    names each shape under the pointer.
+    names each shape under the pointer. `dash` has the lengths of lines and gaps in pixels; points with a dash are rings.
 
     >>> Marks("circles", [[0.5, 0.5, 0.1]], "#ffffff", "halos").places.shape
     (1, 3)
+    >>> Marks("lines", [[0, 0, 1, 1]], "#ffffff", dash="2 3").dashed
+    True
     """
 
     shape: Shape
@@ -60,6 +63,7 @@ class Marks:
     width: float = 1.5
     dashed: bool = False
     ids: np.ndarray | None = None
+    dash: str = ""
     titles: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
@@ -72,17 +76,47 @@ class Marks:
             raise WorkbenchError(f"ids must be one for each of the {len(places)} {self.shape}; got {len(self.ids)}")
         if self.titles is not None and len(self.titles) != len(places):
             raise WorkbenchError(f"titles must be one for each of the {len(places)} {self.shape}; got {len(self.titles)}")
+        object.__setattr__(self, "dash", self.dash or (DASHES if self.dashed else ""))
+        object.__setattr__(self, "dashed", bool(self.dash))
 
     def __len__(self) -> int:
         return len(self.places)
 
 
+@dataclass(frozen=True)
+class Axes:
+    """What the edges of a picture mean: the names of both axes, their unit of length, and the extent along the third.
+
+    >>> Axes("x", "y", "Mpc/h", "all 48 Mpc/h along z").unit
+    'Mpc/h'
+    """
+
+    across: str = ""
+    up: str = ""
+    unit: str = ""
+    depth: str = ""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The exact content of one place: a text for each picture, and `place` in words, such as the index of a cell.
+
+    >>> Reading(("0.25", "0.2501", "0.0001 = 0.01 bounds"), "cell [3, 4]").values[0]
+    '0.25'
+    """
+
+    values: tuple[str, ...] = ()
+    place: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """One pane: bytes (height, width), row 0 at the top, in a colour map whose ends mean `low` and `high`.
+    """One pane: levels (height, width), row 0 at the top, in a colour map whose ends mean `low` and `high`.
 
-    `window` is the area of the picture. Without a range, `low` being `high`, there is no colour bar. On a logarithmic scale
-    the byte is linear in the logarithm of the value. If `empty` is true, byte 0 means no value, as in masked cells.
+    Levels are bytes or, where limits of the colours may be narrow, 16-bit integers. `window` is the area of the picture.
+    On a logarithmic scale the level is linear in the logarithm of the value. If `empty` is true, level 0 means no value, as
+    in masked cells. The colour bar names `quantity` and `unit`; without a range, `low` being `high`, there is none.
+    `palette` has a colour for each of the whole numbers from `low` to `high`, instead of a colour map.
     """
 
     title: str
@@ -95,10 +129,14 @@ class Picture:
     unit: str = ""
     empty: bool = False
     marks: tuple[Marks, ...] = ()
+    axes: Axes = Axes()
+    palette: tuple[str, ...] = ()
+    quantity: str = ""
 
     def __post_init__(self) -> None:
-        if self.pixels.dtype != np.uint8 or self.pixels.ndim != 2:
-            raise WorkbenchError(f"pixels must be bytes (height, width); got {self.pixels.dtype} {self.pixels.shape}")
+        if self.pixels.dtype not in (np.uint8, np.uint16) or self.pixels.ndim != 2:
+            got = f"{self.pixels.dtype} {self.pixels.shape}"
+            raise WorkbenchError(f"pixels must be bytes or 16-bit integers (height, width); got {got}")
         if self.colours not in get_args(ColourMap):
             raise WorkbenchError(f"colours must be one of {', '.join(get_args(ColourMap))}; got {self.colours!r}")
 

@@ -91,7 +91,8 @@ def picture(shown: Picture) -> str:
 def _marks(marks: Marks, origin: np.ndarray, scale: np.ndarray, unit: float) -> str:
     places = marks.places.astype(float)
     style = f'fill="none" stroke="{marks.colour}" stroke-width="{marks.width * unit:.2f}"'
-    style += f' stroke-dasharray="{5 * unit:.1f} {4 * unit:.1f}"' if marks.dashed else ""
+    dash = " ".join(f"{float(gap) * unit:.1f}" for gap in marks.dash.split())
+    style += f' stroke-dasharray="{dash}"' if dash else ""
     if marks.shape == "circles":
         centres, radii = _placed(places[:, :2], origin, scale), np.maximum(places[:, 2] * scale[0], 3 * unit)
         shapes = [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r:.1f}"/>' for (x, y), r in zip(centres, radii, strict=True)]

@@ -24,7 +24,7 @@ from workbench.errors import WorkbenchError
 from workbench.lab import report
 from workbench.lab.cells import forget, replace_in_cell
 from workbench.lab.controls import Control
-from workbench.lab.description import STATIC, Shown, Window
+from workbench.lab.description import STATIC, Reading, Shown, Window
 from workbench.lab.engine import Engine, Results, Stage, Status
 from workbench.lab.jobs import deliver_to_this_loop
 from workbench.lab.view import View
@@ -47,6 +47,7 @@ class Panel(ABC, Generic[State]):
         self._view: View | None = None
         self._shown: Shown | None = None
         self._drawn_from: tuple[Any, ...] = ()
+        self._displayed: tuple[State, Results] | None = None
         self._home: Window | None = None
         self._drawing = threading.RLock()   # without an event loop, changes arrive from the worker thread
         replace_in_cell(self)
@@ -72,6 +73,15 @@ class Panel(ABC, Generic[State]):
 
     def picked(self, label: str, chosen: int) -> None:
         """A mark with an id was clicked."""
+
+    def reading(self, picture: int, x: float, y: float) -> Reading | None:
+        """The exact content of a place in a picture, shown while the pointer rests there; None where there is nothing."""
+        return None
+
+    @property
+    def displayed(self) -> tuple[State, Results]:
+        """The state and the results of the pictures on the page, which may be older than the present ones."""
+        return self._displayed or (self.state, {**self._engine.results(), **self._engine.partial})
 
     # For users.
 
@@ -131,7 +141,7 @@ class Panel(ABC, Generic[State]):
             if self._view is not None:
                 self._view.close()
                 self._view = None
-            self._shown, self._drawn_from = None, ()
+            self._shown, self._drawn_from, self._displayed = None, (), None
         forget(self)
         gc.collect()   # widgets, and charts even more, are full of cycles
         release_memory()
@@ -164,6 +174,7 @@ class Panel(ABC, Generic[State]):
         if drawn_from == self._drawn_from or not (self._shown is None or self.ready(results)):
             return
         self._shown, self._drawn_from = self.draw(self.state, results), drawn_from
+        self._displayed = self.state, results
         window = getattr(self.state, "window", None)
         if window is None and self._shown.pictures:
             self._home = self._shown.pictures[0].window

@@ -4,8 +4,10 @@ Pictures shown together share a pixel grid and a scale, so that differences betw
 slice larger than the picture is averaged over blocks of values; for errors a pixel shows the largest of its block, because
 a mean would hide it. `Raster.block` is the size of the blocks, for notes.
 
-Row 0 of a picture is at its top, and the vertical axis points up. Bytes from 1 are the scale, from `low` to `high`; byte 0
-means no value.
+Densities are particles per area on one scale for all windows, so that neither the size of a pixel nor zooming changes them.
+
+Row 0 of a picture is at its top, and the vertical axis points up. Levels from 1 are the scale, from `low` to `high`; level
+0 means no value.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from workbench import backend
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
-from workbench.lab.description import Window
+from workbench.lab.description import Axes, Window
 from workbench.lab.remembered import remembered
+from workbench.lab.units import axis_names, unit_of_length
 
 PIXELS = 1024          # along the longer side
 FEWEST_PIXELS = 64
@@ -80,6 +83,41 @@ class Cut:
         rows, columns = self.cells(field)
         return columns.start * across, columns.stop * across, rows.start * down, rows.stop * down
 
+    def cell(self, field: Field, x: float, y: float) -> tuple[int, ...] | None:
+        """The index of the cell at a place of the picture; None beyond the field.
+
+        >>> Cut(axis=0, index=1).cell(Field(np.zeros((2, 3, 4)), spacing=0.5), 1.2, 0.1)
+        (1, 0, 2)
+        """
+        down, across = self.steps(field)
+        row, column = math.floor(y / down), math.floor(x / across)
+        rows, columns = self.plane(field.values).shape
+        if not (0 <= row < rows and 0 <= column < columns):
+            return None
+        if len(field.shape) == 2:
+            return row, column
+        place = [row, column]
+        place.insert(self.axis, self.index)
+        return tuple(place) if len(field.shape) == 3 else (self.time, *place)
+
+    def axes(self, field: Field) -> Axes:
+        """The names of the axes of the picture, and where the slice is.
+
+        >>> Cut(axis=0, index=12).axes(Field(np.zeros((192, 4, 4)), metadata={"dimensions": ["z", "y", "x"]}))
+        Axes(across='x', up='y', unit='', depth='z = 12 of 192')
+        """
+        names, unit = axis_names(field), unit_of_length(field.metadata)
+        shown = [own for own in range(len(names)) if len(names) < 3 or own != self.axis + len(names) - 3][-2:]
+        depth = []
+        if len(names) >= 3:
+            own = self.axis + len(names) - 3
+            place = (self.index + 0.5) * field.spacing[own]
+            at = f", {place:.4g} {unit}".rstrip() if unit or field.spacing[own] != 1 else ""
+            depth = [f"{names[own]} = {self.index} of {field.shape[own]}{at}"]
+        if len(names) == 4:
+            depth.append(f"{names[0] if names[0] != 'axis 0' else 'time'} = {self.time} of {field.shape[0]}")
+        return Axes(names[shown[1]], names[shown[0]], unit, ", ".join(depth))
+
 
 def whole_window(field: Field, axis: int = 0) -> Window:
     """The window of a whole slice across this axis.
@@ -128,21 +166,26 @@ def error_raster(original: Field, decoded: Field, limit: Limit, cut: Cut) -> Ras
     return _raster(np.where(high >= low, worst, np.nan), original, cut)
 
 
-def bytes_of(values: np.ndarray, low: float, high: float, logarithmic: bool = False) -> np.ndarray:
-    """Values as bytes 1 to 255 from low to high, clipped; 0 where NaN.
+def bytes_of(
+    values: np.ndarray, low: float, high: float, logarithmic: bool = False, levels: type[np.unsignedinteger] = np.uint8
+) -> np.ndarray:
+    """Values as levels from 1 to the largest (of bytes, 255) from low to high, clipped; 0 where NaN.
 
     On a logarithmic scale, both ends must be positive; values that are not positive are shown as the low end.
 
     >>> bytes_of(np.array([[0.0, 1.0, 2.0, np.nan, 9.0]]), 0.0, 2.0).tolist()
     [[1, 128, 255, 0, 255]]
+    >>> bytes_of(np.array([[0.0, 1.0, 2.0]]), 0.0, 2.0, levels=np.uint16).tolist()
+    [[1, 32768, 65535]]
     """
+    top = np.iinfo(levels).max
     shown = values
     if logarithmic:
         shown, low, high = np.log(np.maximum(values, low)), math.log(low), math.log(high)
-    scale = 254 / (high - low) if high > low else 0.0
+    scale = (top - 1) / (high - low) if high > low else 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        shown = np.clip((shown - low) * scale + 1.5, 1, 255)
-    return np.where(np.isnan(shown), 0, shown).astype(np.uint8)
+        shown = np.clip((shown - low) * scale + 1.5, 1, top)
+    return np.where(np.isnan(shown), 0, shown).astype(levels)
 
 
 def difference_bytes(values: np.ndarray, most: float) -> np.ndarray:
@@ -297,6 +340,57 @@ class Projection:
         pixel *= np.int32(width)
         pixel += _pixels(self.across, left, right, width)
         return np.bincount(pixel, minlength=height * width).reshape(shape)[::-1]
+
+    def count_at(self, window: Window, shape: tuple[int, int], x: float, y: float) -> int | None:
+        """How many are in the pixel at a place of the picture of a window; None beyond it."""
+        (height, width), (left, right, bottom, top) = shape, window
+        row, column = math.floor((y - bottom) / (top - bottom) * height), math.floor((x - left) / (right - left) * width)
+        if not (0 <= row < height and 0 <= column < width):
+            return None
+        wide, high = (right - left) / width, (top - bottom) / height
+        near = self.within((left + (column - 1) * wide, left + (column + 2) * wide,
+                            bottom + (row - 1) * high, bottom + (row + 2) * high))
+        part = Projection(near.across, near.up, near.frame).within(window)
+        here = _pixels(part.up, bottom, top, height) == row
+        here &= _pixels(part.across, left, right, width) == column
+        return int(here.sum())
+
+
+def view_axes(particles: Particles, axis: int = 2) -> Axes:
+    """The names of the axes of particles seen along an axis, and how far is seen.
+
+    >>> view_axes(Particles([[0.5, 0.5, 0.5]], box=48.0, metadata={"units": "Mpc/h"}))
+    Axes(across='x', up='y', unit='Mpc/h', depth='all 48 Mpc/h along z')
+    """
+    names, unit = axis_names(particles), unit_of_length(particles.metadata)
+    across, up = _shown_axes(particles, axis)
+    depth = ""
+    if particles.dimensions == 3:
+        depth = " ".join(filter(None, ("all", f"{particles.lengths[axis]:.4g}", unit, f"along {names[axis]}")))
+    return Axes(names[across], names[up], unit, depth)
+
+
+def density_scale(particles: Particles, axis: int = 2, logarithmic: bool = True) -> tuple[float, float]:
+    """The ends of a scale of particles per area, for all windows: those of the picture of all particles."""
+
+    def found() -> tuple[float, float]:
+        seen = Projection.of(particles, axis)
+        counts = seen.counts(grid_of(seen.frame, len(seen)))
+        low, high = density_range(counts, logarithmic)
+        area = pixel_area(seen.frame, counts.shape)
+        return low / area, high / area
+
+    return remembered(particles, "density scale", (axis, logarithmic), found)
+
+
+def pixel_area(window: Window, shape: tuple[int, ...]) -> float:
+    """The area of a pixel of a picture of this shape.
+
+    >>> pixel_area((0.0, 4.0, 0.0, 1.0), (4, 8))
+    0.125
+    """
+    left, right, bottom, top = window
+    return (right - left) / shape[1] * ((top - bottom) / shape[0])
 
 
 def frame_of(particles: Particles, axis: int = 2) -> Window:

@@ -22,7 +22,7 @@ from workbench.lab import markup
 from workbench.lab.canvas import Canvas
 from workbench.lab.chart_view import ChartView
 from workbench.lab.controls import Control
-from workbench.lab.description import Picture, Shown, Window
+from workbench.lab.description import Picture, Reading, Shown, Window
 from workbench.lab.engine import Status
 from workbench.lab.front_end import front_end
 
@@ -51,6 +51,9 @@ class Requests(Protocol):
     def picked(self, label: str, chosen: int) -> object:
         """A mark was clicked."""
 
+    def reading(self, picture: int, x: float, y: float) -> Reading | None:
+        """The exact content of a place."""
+
     def cancel(self) -> object:
         """Stop the running work."""
 
@@ -73,6 +76,7 @@ class View:
         for name, value in {"display": "none", "flex": "1 1 300px", "min_width": "260px", "max_width": "460px"}.items():
             setattr(self.detail.layout, name, value)
         self.canvas.observe(self._picked, "picked")
+        self.canvas.reader = panel.reading
         if hasattr(state, "window"):
             self.canvas.observe(self._looked, "window")
         if hasattr(state, "pixels"):
@@ -219,6 +223,7 @@ class View:
             chart.close()
         self.charts.clear()
         _close(self.widget)
+        self.canvas.reader = None
         for canvas in (self.canvas, self.detail):
             canvas.show(())
 

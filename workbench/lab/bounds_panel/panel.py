@@ -16,11 +16,12 @@ from workbench.data import Field, Particles
 from workbench.lab.bounds_panel import drawing
 from workbench.lab.bounds_panel.code import code
 from workbench.lab.bounds_panel.pictures import pictures
+from workbench.lab.bounds_panel.reading import reading
 from workbench.lab.bounds_panel.state import BOUNDS, BoundsState, applicable, exponents, other_questions
 from workbench.lab.bounds_panel.trial import Spectra, Trial, spectra_of, try_bound
 from workbench.lab.cells import name_of
 from workbench.lab.controls import Choice, LogSlider, Steps, Toggle, button
-from workbench.lab.description import Shown
+from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Results, Stage
 from workbench.lab.jobs import Job
 from workbench.lab.panel import Panel
@@ -87,6 +88,11 @@ class BoundsPanel(Panel[BoundsState]):
     def ready(self, results: Results) -> bool:
         """Pictures wait for the trial."""
         return "trial" in results
+
+    def reading(self, picture: int, x: float, y: float) -> Reading | None:
+        """Original, decoded and error at a place."""
+        state, results = self.displayed
+        return reading(self.data, state, results.get("trial"), (x, y))
 
     def change(self, **fields: Any) -> bool:
         """Change fields; another kind of bound is about as strict, another axis resets the window."""

@@ -17,6 +17,7 @@ from workbench.lab.bounds_panel.trial import Trial
 from workbench.lab.description import Picture
 from workbench.lab.projection import Projection
 from workbench.lab.remembered import remembered
+from workbench.lab.units import density_unit, unit_of_values
 
 
 def pictures(data: Particles | Field, state: BoundsState, trial: Trial | None) -> tuple[Picture, ...]:
@@ -29,7 +30,7 @@ def pictures(data: Particles | Field, state: BoundsState, trial: Trial | None) -
 def note(data: Particles | Field, state: BoundsState, trial: Trial | None) -> str:
     """The meaning of a pixel, and what the pictures leave out."""
     if isinstance(data, Particles):
-        return "seen along an axis: particles in each pixel, and how many more or fewer after decoding"
+        return "seen along an axis: particles per area, and how many more or fewer after decoding"
     if len(data.shape) == 1:
         return ""
     rows, columns = _original(data, state)[1]
@@ -56,10 +57,10 @@ def _original(field: Field, state: BoundsState) -> tuple[Picture, tuple[int, int
     def made() -> tuple[Picture, tuple[int, int]]:
         low, high = projection.slice_range(field, state.cut, state.logarithmic)
         raster = projection.slice_raster(field, state.cut)
-        pixels = projection.bytes_of(raster.values, low, high, state.logarithmic)
-        unit = str(field.metadata.get("units", ""))
+        pixels = projection.bytes_of(raster.values, low, high, state.logarithmic, np.uint16)
         picture = Picture(
-            "original", pixels, raster.window, "values", low, high, logarithmic=state.logarithmic, unit=unit, empty=True
+            "original", pixels, raster.window, "values", low, high, logarithmic=state.logarithmic,
+            unit=unit_of_values(field), empty=True, axes=state.cut.axes(field), quantity=field.name or "value",
         )
         return picture, raster.block
 
@@ -69,13 +70,16 @@ def _original(field: Field, state: BoundsState) -> tuple[Picture, tuple[int, int
 def _decoded(field: Field, decoded: Field, limit: Limit, state: BoundsState, original: Picture) -> tuple[Picture, Picture]:
     """The decoded field, on the scale of the original and empty where that is; and the error."""
     shown = projection.slice_raster(decoded, state.cut, like=field)
-    pixels = projection.bytes_of(shown.values, original.low, original.high, original.logarithmic)
+    pixels = projection.bytes_of(shown.values, original.low, original.high, original.logarithmic, np.uint16)
     error = projection.error_raster(field, decoded, limit, state.cut)
     most, unit = (1.0, "bounds") if limit.value > 0 else (_largest(error.values), original.unit)
     difference = projection.difference_bytes(error.values, most)
     return (
         replace(original, title="decoded", pixels=pixels),
-        Picture("error", difference, error.window, "difference", -most, most, unit=unit, empty=True),
+        Picture(
+            "error", difference, error.window, "difference", -most, most, unit=unit, empty=True, axes=original.axes,
+            quantity="error",
+        ),
     )
 
 
@@ -111,10 +115,12 @@ def _density(particles: Particles, state: BoundsState) -> tuple[Picture, np.ndar
         seen = Projection.of(particles, state.axis)
         part = seen.within(state.window or seen.frame)
         counts = part.counts(projection.grid_of(part.frame, len(part), state.pixels))
-        low, high = projection.density_range(counts, state.logarithmic)
-        pixels = projection.density_bytes(counts, low, high, state.logarithmic)
+        low, high = projection.density_scale(particles, state.axis, state.logarithmic)
+        area = projection.pixel_area(part.frame, counts.shape)
+        pixels = projection.density_bytes(counts, low * area, high * area, state.logarithmic)
         picture = Picture(
-            "original", pixels, part.frame, "density", low, high, logarithmic=state.logarithmic, unit="particles per pixel"
+            "original", pixels, part.frame, "density", low, high, logarithmic=state.logarithmic,
+            unit=density_unit(particles), axes=projection.view_axes(particles, state.axis),
         )
         return picture, counts.astype(np.int32)
 
@@ -123,12 +129,17 @@ def _density(particles: Particles, state: BoundsState) -> tuple[Picture, np.ndar
 
 def _moved(decoded: Particles, state: BoundsState, original: Picture, counts: np.ndarray) -> tuple[Picture, Picture]:
     """The decoded particles in the pixels of the original, and the difference of the counts."""
-    found = Projection.of(decoded, state.axis).within(original.window).counts(original.pixels.shape)
+    shape = original.pixels.shape
+    found = Projection.of(decoded, state.axis).within(original.window).counts(shape)
     difference = found - counts
     most = projection.difference_range(difference)
-    pixels = projection.density_bytes(found, original.low, original.high, original.logarithmic)
+    area = projection.pixel_area(original.window, shape)
+    pixels = projection.density_bytes(found, original.low * area, original.high * area, original.logarithmic)
     changed = projection.difference_bytes(difference, most)
     return (
         replace(original, title="decoded", pixels=pixels),
-        Picture("difference", changed, original.window, "difference", -most, most, unit=original.unit, empty=True),
+        Picture(
+            "difference", changed, original.window, "difference", -most / area, most / area, unit=original.unit, empty=True,
+            axes=original.axes,
+        ),
     )

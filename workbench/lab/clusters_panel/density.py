@@ -1,5 +1,7 @@
 """The density pictures of particles: both on one grid and one scale, so that they differ only where the particles do.
 
+The scale is particles per area, the same for every window and size of pixels.
+
 Counting millions of particles is too slow for every slider step, so it is done once for each set, axis and window, in the
 background where possible.
 """
@@ -12,13 +14,21 @@ import numpy as np
 
 from workbench.data import Particles
 from workbench.lab.description import Window
-from workbench.lab.projection import PIXELS, Projection, density_bytes, density_range, frame_of, grid_of
+from workbench.lab.projection import (
+    PIXELS,
+    Projection,
+    density_bytes,
+    density_scale,
+    frame_of,
+    grid_of,
+    pixel_area,
+)
 from workbench.lab.remembered import remembered
 
 
 @dataclass(frozen=True, eq=False)
 class Density:
-    """The picture of the original, with its axis, window and scale."""
+    """The picture of the original, with its axis, window and scale in particles per area."""
 
     pixels: np.ndarray
     axis: int
@@ -31,7 +41,8 @@ class Density:
         axis, window, low, high, shape = self.axis, self.window, self.low, self.high, self.pixels.shape
 
         def made() -> np.ndarray:
-            return density_bytes(Projection.of(decoded, axis).within(window).counts(shape), low, high)
+            area = pixel_area(window, shape)
+            return density_bytes(Projection.of(decoded, axis).within(window).counts(shape), low * area, high * area)
 
         return remembered(decoded, "density", (axis, window, low, high, shape), made)
 
@@ -43,8 +54,9 @@ def density_of(particles: Particles, axis: int, window: Window | None, most: int
     def made() -> Density:
         inside = Projection.of(particles, axis).within(seen)
         counts = inside.counts(grid_of(seen, len(inside), most))
-        low, high = density_range(counts)
-        return Density(density_bytes(counts, low, high), axis, seen, low, high)
+        low, high = density_scale(particles, axis)
+        area = pixel_area(seen, counts.shape)
+        return Density(density_bytes(counts, low * area, high * area), axis, seen, low, high)
 
     return remembered(particles, "density", (axis, seen, most), made)
 

@@ -21,9 +21,10 @@ from workbench.lab.clusters_panel.code import code
 from workbench.lab.clusters_panel.keeping import Kept, Trace, keep_halos
 from workbench.lab.clusters_panel.link_steps import LinkSteps, link_after
 from workbench.lab.clusters_panel.panes import chosen_mark
+from workbench.lab.clusters_panel.reading import reading
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
 from workbench.lab.controls import Choice, LogSlider, Number, button
-from workbench.lab.description import Shown
+from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Results, Stage
 from workbench.lab.jobs import Job
 from workbench.lab.panel import Panel
@@ -119,6 +120,12 @@ class ClustersPanel(Panel[ClustersState]):
         halos: Halos | None = self._engine.results().get("halos")
         if table == "halos" and halos is not None and 0 <= row < len(halos.catalogue):
             self.change(chosen=Chosen.halo(int(halos.catalogue.labels[row])))
+
+    def reading(self, picture: int, x: float, y: float) -> Reading | None:
+        """The particles at a place of the maps."""
+        state, results = self.displayed
+        outcome = drawing.shown_outcome(state, results.get("breakage"), results.get("kept"))
+        return reading(self.particles, state, outcome, (x, y))
 
     def change(self, **fields: Any) -> bool:
         """Change fields; another unit keeps the linking length.

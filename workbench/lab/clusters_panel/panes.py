@@ -14,6 +14,8 @@ from workbench.lab.clusters_panel.breakage import INTACT, MERGED, SPLIT, Halos, 
 from workbench.lab.clusters_panel.density import density_of, shown_axes
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
 from workbench.lab.description import Marks, Picture, Window
+from workbench.lab.projection import view_axes
+from workbench.lab.units import density_unit
 
 MOST_HALOS, MOST_LINKS = 400, 300   # drawn at once, of each kind
 SHORT = 1 / 100                     # of the window: shorter lines get a point, to be visible
@@ -22,7 +24,9 @@ OUTLINE = 2.0                         # radius of a circle, in root mean square 
 # On the colours of densities, which run from dark blue over red to yellow; kinds differ in their lines as well.
 WHOLE, TORN, JOINED, AFTER = "#69c3ff", "#ffffff", "#86f28a", "#ffa02f"
 
-HALO_MARKS = {INTACT: ("halo", WHOLE, False), SPLIT: ("split halo", TORN, True), MERGED: ("merged halo", JOINED, True)}
+HALO_MARKS = {
+    INTACT: ("halo", WHOLE, ""), SPLIT: ("split halo", TORN, "7 3"), MERGED: ("merged halo", JOINED, "2 3"),
+}
 STATUS = {INTACT: "same", SPLIT: "split", MERGED: "merged"}
 MISSING, FALSE = "missing link", "false link"
 
@@ -70,8 +74,11 @@ def panes(
     axes, density = shown_axes(particles, state.axis), density_of(particles, state.axis, state.window, state.pixels)
     window = density.window
     circles, notes = _circles(particles, state, halos, outcome, window)
-    given = {"window": window, "colours": "density", "low": density.low, "high": density.high, "logarithmic": True}
-    original = Picture("original", density.pixels, unit="particles", marks=circles, **given)   # type: ignore[arg-type]
+    given = {
+        "window": window, "colours": "density", "low": density.low, "high": density.high, "logarithmic": True,
+        "unit": density_unit(particles), "axes": view_axes(particles, state.axis),
+    }
+    original = Picture("original", density.pixels, marks=circles, **given)   # type: ignore[arg-type]
     if outcome is None:
         return (original,), " ".join(notes)
     pixels = density.of(outcome.decoded)
@@ -80,7 +87,7 @@ def panes(
         marks, note = _link_marks(name, found, outcome.decoded, axes, window, colour)
         links += marks
         notes += note
-    decoded = Picture(title, pixels, unit="particles", marks=(*circles, *links), **given)   # type: ignore[arg-type]
+    decoded = Picture(title, pixels, marks=(*circles, *links), **given)   # type: ignore[arg-type]
     return (original, decoded), " ".join(notes)
 
 
@@ -95,10 +102,11 @@ def _circles(
     status = np.full(len(drawn), INTACT) if outcome is None else outcome.status[drawn]
     circles = np.column_stack([centres[drawn], OUTLINE * found.radii[drawn]])
     marks = []
-    for kind, (name, colour, dashed) in HALO_MARKS.items():
+    for kind, (name, colour, dash) in HALO_MARKS.items():
         these = status == kind
         titles = [title_of(halos, int(place), outcome) for place in drawn[these]]
-        marks.append(Marks("circles", circles[these], colour, name, 1.4, dashed, found.labels[drawn][these], titles))
+        ids = found.labels[drawn][these]
+        marks.append(Marks("circles", circles[these], colour, name, 1.4, bool(dash), ids, dash, titles))
     return tuple(marks), _left_out(len(inside), len(drawn), "halos", "the largest")
 
 
@@ -110,10 +118,11 @@ def _link_marks(
     drawn = inside[:MOST_LINKS]
     one, other = (decoded.positions[links.pairs[drawn, end]].astype(np.float64) for end in (0, 1))
     ends = np.column_stack([one[:, axes], (one + nearest_image(other - one, decoded.box))[:, axes]])
-    lines = Marks("lines", ends, colour, name, 1.6, colour == TORN, drawn, titles_of(name, drawn, len(links)))
+    lines = Marks("lines", ends, colour, name, 1.6, colour == TORN, drawn, "", titles_of(name, drawn, len(links)))
     dotted = drawn[links.lengths[drawn] < SHORT * (window[1] - window[0])]
+    size = 2.4 if name == MISSING else 1.5   # a ring and a dot
     titles = titles_of(name, dotted, len(links))
-    points = Marks("points", links.middles[dotted][:, axes], colour, name, 1.5, False, dotted, titles)
+    points = Marks("points", links.middles[dotted][:, axes], colour, name, size, name == MISSING, dotted, "", titles)
     return [lines, points], _left_out(len(inside), len(drawn), f"{name}s", "those of the largest groups")
 
 

@@ -13,13 +13,14 @@ from workbench.data import Field
 from workbench.lab.bounds_panel.state import exponents
 from workbench.lab.cells import name_of
 from workbench.lab.controls import Choice, LogSlider, Steps, Toggle, button
-from workbench.lab.description import Shown
+from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Results, Stage
 from workbench.lab.jobs import Job
 from workbench.lab.limits_panel import drawing, theory
 from workbench.lab.limits_panel.code import code
 from workbench.lab.limits_panel.measuring import Measured, measure
 from workbench.lab.limits_panel.pictures import pictures
+from workbench.lab.limits_panel.reading import reading
 from workbench.lab.limits_panel.state import MOST_REGIONS, LimitsState, require_field, tile_sides
 from workbench.lab.limits_panel.theory import Model
 from workbench.lab.limits_panel.tile_slider import TileSlider
@@ -97,6 +98,11 @@ class LimitsPanel(Panel[LimitsState]):
     def ready(self, results: Results) -> bool:
         """Drawing waits for the figures; the field alone is shown only at the beginning."""
         return "figures" in results
+
+    def reading(self, picture: int, x: float, y: float) -> Reading | None:
+        """Value, region and new information at a place."""
+        state, results = self.displayed
+        return reading(self.field, state, results.get("model"), results.get("news"), (x, y))
 
     def change(self, **fields: Any) -> bool:
         """Change fields; another axis resets the window, and shows the middle slice."""

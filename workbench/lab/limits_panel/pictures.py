@@ -17,6 +17,7 @@ from workbench.lab.limits_panel.state import LimitsState
 from workbench.lab.limits_panel.theory import Model, News
 from workbench.lab.projection import Cut
 from workbench.lab.remembered import remembered
+from workbench.lab.units import unit_of_values
 
 OUTLIERS = 0.01    # the share of values whose new information may lie outside of the scale
 DOT = 7.0          # radius of the mark that gives a region the colour of its curve
@@ -52,13 +53,15 @@ def note(field: Field, state: LimitsState) -> str:
 def _original(field: Field, cut: Cut) -> Picture:
     low, high = projection.slice_range(field, cut)
     raster = projection.slice_raster(field, cut)
-    pixels = projection.bytes_of(raster.values, low, high)
-    unit = str(field.metadata.get("units", ""))
-    return Picture("field", pixels, raster.window, "values", low, high, unit=unit, empty=True)
+    pixels = projection.bytes_of(raster.values, low, high, levels=np.uint16)
+    return Picture(
+        "field", pixels, raster.window, "values", low, high, unit=unit_of_values(field), empty=True, axes=cut.axes(field),
+        quantity=field.name or "value",
+    )
 
 
 def _regions(field: Field, labels: np.ndarray, cut: Cut) -> Picture:
-    """The region number of each value, from 1; a dot in the widest part of each region has the colour of its curve."""
+    """The region number of each value, from 1, in the colour of its curve, with a dot in the widest part of each region."""
     shown = cut.plane(labels)[cut.cells(field)]
     middles = [_middles(count, cut.pixels) for count in shown.shape]
     seen = shown[np.ix_(*middles)][::-1]
@@ -67,7 +70,8 @@ def _regions(field: Field, labels: np.ndarray, cut: Cut) -> Picture:
     pixels = projection.bytes_of(np.where(seen < 0, np.nan, seen + 1), 1.0, high)
     window = cut.covered(field)
     return Picture(
-        "regions", pixels, window, "values", 1.0, high, empty=True,
+        "regions", pixels, window, "values", 1.0, high, empty=True, axes=cut.axes(field), quantity="region",
+        palette=tuple(colour(region) for region in range(int(high))),
         marks=tuple(_dot(region, seen == region, window) for region in range(count)),
     )
 
@@ -98,4 +102,7 @@ def _bits(field: Field, bits: np.ndarray, cut: Cut) -> Picture:
     low, high = (float(end) for end in np.quantile(known, [OUTLIERS, 1 - OUTLIERS]))
     raster = projection.slice_raster(Field(bits, field.spacing, mask=field.mask), cut)
     pixels = projection.bytes_of(raster.values, low, high)
-    return Picture("new information", pixels, raster.window, "density", low, high, unit="bits", empty=True)
+    return Picture(
+        "new information", pixels, raster.window, "density", low, high, unit="bits", empty=True, axes=cut.axes(field),
+        quantity="new information",
+    )
