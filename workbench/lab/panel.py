@@ -191,10 +191,9 @@ class Panel(ABC, Generic[State]):
 
     def _said(self) -> Status:
         """The status, with what is unusual when nothing else is to be told."""
-        status = self.status
-        if status.busy or status.error:
-            return status
-        return dataclasses.replace(status, text=self.remark(self.state) or status.text)
+        if self.status.busy or self.status.error:
+            return self.status
+        return dataclasses.replace(self.status, text=self.remark(self.state) or self.status.text)
 
     def _show(self) -> None:
         with self._drawing:
