@@ -62,13 +62,13 @@ def within(name: str, value: int, count: int) -> None:
         raise WorkbenchError(f"{name} must be from 0 to {count - 1}; got {value}")
 
 
-def chosen(state: State, fields: Mapping[str, Any]) -> State:
+def with_choices(state: State, fields: Mapping[str, Any]) -> State:
     """The state with these choices; names that it does not have are refused.
 
     >>> from workbench.lab.clusters_panel.state import ClustersState
-    >>> chosen(ClustersState(0.1), {"codec": "sz3"}).codec
+    >>> with_choices(ClustersState(0.1), {"codec": "sz3"}).codec
     'sz3'
-    >>> chosen(ClustersState(0.1), {"eb": 0.2})   # doctest: +ELLIPSIS
+    >>> with_choices(ClustersState(0.1), {"eb": 0.2})   # doctest: +ELLIPSIS
     Traceback (most recent call last):
     workbench.errors.WorkbenchError: a clusters panel has no choice 'eb'; its choices are axis, bound, chosen, codec, ...
     """

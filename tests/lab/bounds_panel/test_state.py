@@ -108,3 +108,24 @@ def test_codecs_that_cannot_run_here_are_left_out(monkeypatch):
     data = sample("plane")
     assert BoundsState.for_(data).codec == "prequantised"
     assert [codec.id for codec in applicable(data)] == ["pcodec", "prequantised"]
+
+
+def test_a_panel_opens_with_the_choices_that_it_is_given():
+    cube = wb.Field(np.arange(4.0 * 6 * 8).reshape(4, 6, 8))
+    state = BoundsState.for_(cube, codec="zfp", eb=0.07, axis=2)
+    assert (state.codec, state.eb, state.index) == ("zfp", 0.07, 4)
+    assert BoundsState.for_(cube, index=1).index == 1
+    assert BoundsState.for_(cube, kind="relative") == BoundsState.for_(cube).with_kind("relative", cube)
+    with pytest.raises(wb.WorkbenchError, match=r"no choice 'codecs' \(did you mean codec\?\); its choices are axis, "):
+        BoundsState.for_(cube, codecs="zfp")
+
+
+@pytest.mark.parametrize(("data", "fields", "complaint"), [
+    (np.zeros((4, 6, 8)) + 1, {"axis": 3}, "the axis must be from 0 to 2; got 3"),
+    (np.zeros((4, 6, 8)) + 1, {"axis": 1, "index": 6}, "the slice must be from 0 to 5; got 6"),
+    (np.zeros((2, 4, 6, 8)) + 1, {"time": 2}, "the time must be from 0 to 1; got 2"),
+])
+def test_slices_that_the_data_do_not_have_are_refused(data, fields, complaint):
+    field = wb.Field(data)
+    with pytest.raises(wb.WorkbenchError, match=complaint):
+        BoundsState.for_(field, **fields).check(field)

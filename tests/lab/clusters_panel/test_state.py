@@ -98,3 +98,13 @@ def test_the_promise_is_what_the_state_says():
 
 def test_states_can_be_keys():
     assert len({ClustersState(0.1), ClustersState(0.1), ClustersState(0.2), ClustersState(0.1, chosen=Chosen.halo(3))}) == 3
+
+
+def test_a_panel_opens_with_the_choices_that_it_is_given():
+    particles = wb.Particles(np.random.default_rng(1).uniform(0, 10, (1000, 3)), box=10.0)
+    assert ClustersState.for_(particles, linking_length=0.4).bound == 0.04
+    assert ClustersState.for_(particles, unit="length", linking_length=0.5).bound == 0.05
+    assert ClustersState.for_(particles, unit="length").linking_length == pytest.approx(0.2)
+    assert ClustersState.for_(particles, bound=0.0123, codec="sz3").bound == 0.0123
+    with pytest.raises(WorkbenchError, match="a clusters panel has no choice 'eb'; its choices are axis, bound, chosen, "):
+        ClustersState.for_(particles, eb=0.1)

@@ -52,6 +52,16 @@ def test_there_is_a_beginning_for_all_fields(name):
     assert 0.01 < state.eb / field.values[field.valid].std() < 0.1
 
 
+def test_a_panel_opens_with_the_choices_that_it_is_given():
+    field = wb.Field(np.random.default_rng(1).normal(size=(8, 10, 12)))
+    state = LimitsState.for_(field, eb=0.07, tile=8, axis=2)
+    assert (state.eb, state.tile, state.index) == (0.07, 8, 6)
+    with pytest.raises(wb.WorkbenchError, match="the slice must be from 0 to 7; got 8"):
+        LimitsState.for_(field, index=8).check(field)
+    with pytest.raises(wb.WorkbenchError, match=r"a limits panel has no choice 'tiles' \(did you mean tile"):
+        LimitsState.for_(field, tiles=8)
+
+
 def test_tiles_that_make_no_difference_are_not_offered():
     assert tile_sides(wb.Field(np.zeros(4))) == []
     assert tile_sides(wb.Field(np.zeros((5, 3)))) == [4]

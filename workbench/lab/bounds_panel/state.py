@@ -15,7 +15,7 @@ from workbench.codecs import Codec, ParticleCodec
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, PointwiseRelative, Relative
-from workbench.lab.choices import chosen, one_of, positive, whole, within
+from workbench.lab.choices import one_of, positive, whole, with_choices, within
 from workbench.lab.description import Window, checked_window
 from workbench.lab.projection import PIXELS, Cut
 from workbench.lab.remembered import remembered
@@ -79,7 +79,7 @@ class BoundsState:
             usual = cls("sz3" if "sz3" in codecs.available() else "prequantised", eb=_sensible(data))
         if "kind" in choices and "eb" not in choices:
             usual = usual.with_kind(choices["kind"], data)
-        state = chosen(usual, choices)
+        state = with_choices(usual, choices)
         return state if "index" in choices else dataclasses.replace(state, index=slices(data, state.axis) // 2)
 
     def check(self, data: Particles | Field) -> None:

@@ -13,7 +13,7 @@ from workbench.clusters.friends import Unit
 from workbench.clusters.keep.promise import Solver
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
-from workbench.lab.choices import chosen, one_of, positive, whole
+from workbench.lab.choices import one_of, positive, whole, with_choices
 from workbench.lab.description import Window, checked_window
 from workbench.lab.projection import PIXELS
 
@@ -98,7 +98,7 @@ class ClustersState:
         unit = choices.get("unit", "spacing" if particles.spacing > 0 else "length")
         length = USUAL_LENGTH * (1.0 if particles.spacing > 0 else _spacing_of_flat(particles))
         usual = cls(1.0, length, "spacing" if particles.spacing > 0 else "length").in_unit(particles, unit)
-        state = chosen(usual, choices)
+        state = with_choices(usual, choices)
         if "bound" in choices:
             return state
         return replace(state, bound=float(f"{USUAL_SHARE * state.length(particles):.1g}"))

@@ -12,7 +12,7 @@ from workbench import backend
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.lab.bounds_panel.state import nice, slices
-from workbench.lab.choices import chosen, positive, whole, within
+from workbench.lab.choices import positive, whole, with_choices, within
 from workbench.lab.description import Window, checked_window
 from workbench.lab.projection import PIXELS, Cut
 
@@ -72,7 +72,7 @@ class LimitsState:
         >>> LimitsState.for_(Field(np.linspace(0, 30, 1000)), tile=8)
         LimitsState(eb=0.2, tile=8, ...)
         """
-        state = chosen(cls(nice(SHARE_OF_DEVIATION * float(valid_values(field).std()))), choices)
+        state = with_choices(cls(nice(SHARE_OF_DEVIATION * float(valid_values(field).std()))), choices)
         return state if "index" in choices else replace(state, index=slices(field, state.axis) // 2)
 
     def check(self, field: Field) -> None:
