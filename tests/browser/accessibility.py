@@ -9,7 +9,19 @@ import pytest
 from playwright.sync_api import Page
 
 SERIOUS = {"serious", "critical"}
-LOOK = """async selector => (await axe.run(selector, {resultTypes: ["violations"]})).violations"""
+# The body of JupyterLab has no height, and axe-core takes what lies outside of it for invisible; its contents are placed
+# absolutely, so a height changes nothing that is seen.
+LOOK = """async selector => {
+    document.body.style.minHeight = "100vh";
+    try {
+        const found = await axe.run(selector);
+        const seen = found.passes.filter(({ id }) => id === "color-contrast").flatMap(({ nodes }) => nodes)
+            .filter(({ any }) => any.some(({ data }) => data?.contrastRatio));
+        return [found.violations, seen.length];
+    } finally {
+        document.body.style.minHeight = "";
+    }
+}"""
 
 
 def serious_findings(page: Page, selector: str) -> list[str]:
@@ -17,7 +29,9 @@ def serious_findings(page: Page, selector: str) -> list[str]:
     package = pytest.importorskip("axe_playwright_python", reason="needs axe-core: pip install axe-playwright-python")
     if page.evaluate("() => typeof axe") == "undefined":
         page.evaluate(resources.files(package).joinpath("axe.min.js").read_text(encoding="utf-8"))
-    found: list[dict[str, Any]] = page.evaluate(LOOK, selector)
+    found: list[dict[str, Any]]
+    found, readable = page.evaluate(LOOK, selector)
+    assert readable, f"axe-core found no text to read within {selector}: is it visible?"
     return [_sentence(finding, node) for finding in found if finding["impact"] in SERIOUS for node in finding["nodes"]]
 
 
