@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,21 +61,24 @@ def compared(sizes: list[int], folder: Path, client: Client) -> None:
         particles = wb.Particles(snapshot.positions, snapshot.box)
         np.save(folder / f"{n}.npy", particles.positions)
         source = ParticlesInNpy.open(folder / f"{n}.npy", particles.box)
-        groups, here = timed(lambda particles=particles: wb.friends_of_friends(particles, LINKING))
-        found, there = timed(lambda source=source: wb.distributed.friends_of_friends(source, LINKING, client=client))
+        groups, here = timed(partial(wb.friends_of_friends, particles, LINKING))
+        found, there = timed(partial(wb.distributed.friends_of_friends, source, LINKING, client=client))
         assert np.array_equal(found.gathered().labels, groups.labels)
         rows.append([f"{n}³", "friends of friends", f"{here:.2f}", f"{there:.2f}", f"{there / here:.2f}"])
         found.close()
         bound = wb.Absolute(0.1 * LINKING * particles.spacing)
         for order in ("keep", "free"):
             one, many = folder / f"one-{n}-{order}.zarr", folder / f"many-{n}-{order}.zarr"
-            _, here = timed(lambda p=particles, b=bound, o=order, t=one: wb.compress(p, b, order=o).save(t))
-            _, there = timed(
-                lambda s=source, b=bound, o=order, t=many: wb.distributed.compress(s, b, order=o, out=t, client=client)
-            )
+            _, here = timed(partial(written_here, particles, bound, order, one))
+            _, there = timed(partial(wb.distributed.compress, source, bound, order=order, out=many, client=client))
             assert same_files(one, many)
             rows.append([f"{n}³", f"compress, order {order}", f"{here:.2f}", f"{there:.2f}", f"{there / here:.2f}"])
     print(timing.table(["particles", "work", "one process, s", "cluster, s", "ratio (target: 1.6)"], rows))
+
+
+def written_here(particles: wb.Particles, bound: wb.Absolute, order: str, path: Path) -> None:
+    """The archive of one process."""
+    wb.compress(particles, bound, order=order).save(path)
 
 
 def out_of_core(copies: int, folder: Path, client: Client) -> None:

@@ -1,8 +1,18 @@
 """The exceptions of the workbench, as one family.
 
 A message says what was expected, what was got, and what to do about it. Everything that a user can cause
-is a `WorkbenchError`, so that a script, a panel or the shell needs to catch only one thing.
+is a `WorkbenchError`, so that a script, a panel or the shell needs to catch only one thing. The sentence is the whole
+explanation, so notebooks show it without the lines of the package that raised it.
 """
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import traceback
+from pathlib import Path
+
+_HERE = str(Path(__file__).parent)
 
 
 class WorkbenchError(ValueError):
@@ -16,6 +26,19 @@ class WorkbenchError(ValueError):
     positions must be finite; got nan or infinity on axis 2
     """
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows instead of a traceback: the line of the user, and the sentence."""
+        frames = traceback.StackSummary.extract(traceback.walk_tb(self.__traceback__), lookup_lines=False)
+        own = list(itertools.takewhile(lambda frame: not frame.filename.startswith(_HERE), frames))
+        return [*(_line(frame) for frame in own[-1:]), f"{type(self).__name__}: {self}"]
+
 
 class GuaranteeBroken(WorkbenchError):
     """A promise about decoded data does not hold: a damaged or foreign archive, or a bug to report."""
+
+
+def _line(frame: traceback.FrameSummary) -> str:
+    """A line with its number, and with its file unless it is a cell, whose file exists only by name."""
+    file = f"{frame.filename}, " if Path(frame.filename).is_file() else ""
+    text = linecache.getline(frame.filename, frame.lineno or 0).strip()
+    return f"{file}line {frame.lineno}: {text}"

@@ -31,7 +31,6 @@ def opened_panel(page: Opened, source: str, last: str) -> Iterator[NotebookPage]
     idle(notebook, last)
     eventually(lambda: int(notebook.python("len(panel._view.charts)")) == notebook.page.locator(CHARTS).count() > 0)
     yield notebook
-    notebook.page.wait_for_timeout(800)   # what the sliders still have to say arrives before they are closed
     notebook.run_cell("panel.close()")
     notebook.delete_cells_after(1)
     assert not (complaints := watch.complaints()), "\n".join(complaints)
@@ -42,18 +41,29 @@ def idle(notebook: NotebookPage, last: str) -> None:
     eventually(lambda: notebook.python(f"(panel.status.busy, {last!r} in panel._engine.results())") == "(False, True)")
 
 
+def entry(panel: NotebookPage, field: str) -> Locator:
+    """The field in which the value of this field of the state can be typed."""
+    return panel.page.locator(f".wb-control-{field} input[type=text]")
+
+
+def enter(panel: NotebookPage, field: str, text: str) -> None:
+    """Type a text into a field, and press Enter."""
+    entry(panel, field).fill(text)
+    entry(panel, field).press("Enter")
+
+
 def assert_refused(panel: NotebookPage, field: str, nonsense: str, told: str, unusual: str) -> None:
-    """What cannot be is answered with a sentence and changes nothing; what is only unusual is taken."""
-    entry = panel.page.locator(f".wb-control-{field} input[type=text]")
-    before = entry.input_value()
-    entry.fill(nonsense)
-    entry.press("Enter")
+    """What cannot be is answered with a sentence, changes nothing, and stays to be corrected; what is unusual is taken."""
+    before = panel.python(f"panel.state.{field}")
+    enter(panel, field, nonsense)
     expect(panel.page.get_by_role("alert")).to_contain_text(told)
-    expect(entry).to_have_value(before)
-    entry.fill(unusual)
-    entry.press("Enter")
+    expect(entry(panel, field)).to_have_value(nonsense)
+    expect(entry(panel, field)).to_have_attribute("aria-invalid", "true")
+    assert panel.python(f"panel.state.{field}") == before
+    enter(panel, field, unusual)
     eventually(lambda: panel.python(f"panel.state.{field}") == unusual)
     expect(panel.page.get_by_role("alert")).to_have_count(0)
+    expect(entry(panel, field)).to_have_attribute("aria-invalid", "false")
 
 
 def copied_code(panel: NotebookPage) -> str:

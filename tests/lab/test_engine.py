@@ -153,6 +153,50 @@ def test_changing_while_something_is_under_way_ends_with_the_newest(bench: Bench
     assert len(bench.called) < 58
 
 
+def test_a_change_that_no_result_depends_on_lets_the_work_go_on(bench: Bench) -> None:
+    bench.hold.clear()
+    bench.engine.change(bound=2.0)
+    while ("coarse", 2.0) not in bench.called:
+        pass
+    bench.engine.change(axis=2)
+    bench.hold.set()
+    assert bench.engine.settled(SOON)["fine"] == "fine 2.0"
+    assert bench.engine.runs == {"coarse": 1, "fine": 1}
+
+
+def test_a_stage_on_demand_says_what_it_does() -> None:
+    go_on = threading.Event()
+    stages = [Stage("points", lambda state: None, lambda *given: go_on.wait(SOON), on_demand=True, text="comparing codecs")]
+    engine = Engine(State(), stages, lambda callback: callback())
+    engine.ask("points")
+    assert engine.status == Status(True, 0.0, "comparing codecs")
+    go_on.set()
+    assert engine.wait(SOON)
+
+
+def test_an_error_stays_while_one_looks_elsewhere() -> None:
+    @dataclass(frozen=True)
+    class Seen(State):
+        window: Any = None
+
+    engine = Engine(Seen(), [], lambda callback: callback())
+    assert not engine.change(bound=-1.0)
+    engine.change(window=(0, 1, 0, 1))
+    assert engine.status.error == "bound must be positive; got -1.0"
+    engine.change(axis=1)
+    assert engine.status.error == ""
+
+
+def test_what_the_data_do_not_have_is_refused_like_what_cannot_be() -> None:
+    def check(state: State) -> None:
+        if state.axis > 2:
+            raise WorkbenchError(f"there are three axes; got {state.axis}")
+
+    engine = Engine(State(), [], lambda callback: callback(), check)
+    assert not engine.change(axis=3)
+    assert (engine.state, engine.status.error) == (State(), "there are three axes; got 3")
+
+
 def test_a_closed_engine_is_silent_and_keeps_nothing_of_what_was_under_way() -> None:
     started, go_on = threading.Event(), threading.Event()
 

@@ -49,7 +49,7 @@ def test_dragging_the_slider_changes_state_picture_and_figures(panel: ToyPanel) 
     assert view is not None
     panel.wait(SOON)
     before = view.facts.value, view.canvas.marks_0, view.tables["tried"].value
-    view.controls[0].slider.value = -0.5
+    view.controls[0].moved(30)
     panel.wait(SOON)
     assert panel.state == ToyState(radius=0.316)
     assert f"<b>✓ {inside(panel)}</b>" in view.facts.value
@@ -61,15 +61,71 @@ def test_dragging_the_slider_changes_state_picture_and_figures(panel: ToyPanel) 
 def test_a_change_from_code_moves_the_control(panel: ToyPanel) -> None:
     view = panel.widget and panel._view
     panel.change(radius=0.02)
-    assert view.controls[0].entry.value == "0.02"
+    assert view.controls[0].widget.shown["text"] == "0.02"
 
 
-def test_what_is_refused_is_told_in_the_panel_and_the_control_goes_back(panel: ToyPanel) -> None:
+def test_what_is_refused_is_told_in_the_panel_and_stays_in_the_field_until_another_change(panel: ToyPanel) -> None:
     view = panel.widget and panel._view
-    view.controls[0].entry.value = "-3"
+    view.controls[0].typed("-3")
     assert "radius must be positive; got -3.0" in view.status.value
     assert panel.state.radius == 0.5
-    assert view.controls[0].entry.value == "0.5"
+    assert view.controls[0].widget.shown["refused"] == "-3"
+    panel.change(window=(0.0, 0.5, 0.0, 0.5))   # looking elsewhere corrects nothing
+    panel.wait(SOON)
+    assert "radius must be positive" in view.status.value
+    assert view.controls[0].widget.shown["refused"] == "-3"
+    panel.change(colours="values")
+    panel.wait(SOON)
+    assert "radius" not in view.status.value
+    assert view.controls[0].widget.shown["refused"] is None
+
+
+def test_a_value_is_computed_once_and_shown_as_it_is(panel: ToyPanel) -> None:
+    view = panel.widget and panel._view
+    panel.wait(SOON)
+    for radius in (0.5, 0.3, 0.07, 0.0123, 0.003):
+        panel.change(radius=radius)
+        panel.wait(SOON)
+        assert view.controls[0].widget.shown["text"] == f"{radius}"
+    assert panel.calls.counted == [0.5, 0.3, 0.07, 0.0123, 0.003]
+    assert panel._engine.runs["counted"] == 5
+
+
+def test_what_is_unusual_is_said_when_there_is_nothing_else_to_say(
+    panel: ToyPanel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(panel, "remark", lambda state: "a large circle" if state.radius > 10 else "")
+    view = panel.widget and panel._view
+    panel.change(radius=11.0)
+    panel.wait(SOON)
+    assert "a large circle" in view.status.value
+    panel.change(radius=0.5)
+    panel.wait(SOON)
+    assert "a large circle" not in view.status.value
+
+
+def test_changes_are_undone_and_redone(panel: ToyPanel) -> None:
+    view = panel.widget and panel._view
+    assert view.steps.ends == [False, False]
+    panel.change(colours="values")
+    for gesture in (1, 2):
+        for position in (10, 20, 30):
+            view.controls[0]._heard(None, {"number": position, "gesture": gesture, "position": gesture + position}, [])
+    radius = panel.state.radius
+    assert view.steps.ends == [True, False]
+    assert panel.undo()
+    assert 0.3 < panel.state.radius < radius   # a movement is one step
+    assert panel.undo()
+    assert panel.state == ToyState(colours="values")
+    view.steps._asked(None, {"step": "undo"}, [])
+    assert panel.state == ToyState()
+    assert view.steps.ends == [False, True]
+    assert not panel.undo()
+    assert panel.redo()
+    assert panel.state == ToyState(colours="values")
+    panel.wait(SOON)
+    assert view.controls[0].widget.shown["text"] == "0.5"
+    assert panel.result["counted"].inside == inside(panel)
 
 
 def test_clicks_on_marks_arrive(panel: ToyPanel) -> None:

@@ -263,6 +263,11 @@ def test_one_codeword_is_enough_exactly_where_the_source_is_within_reach_of_it(v
         assert achievable(spectrum, reach * (1 - 1e-6), eps) > 0
 
 
+@pytest.mark.parametrize("distortion", [1e6, 1e18, 1e300])
+def test_one_codeword_is_enough_for_any_distortion_far_above_the_variance(distortion):
+    assert achievable(Spectrum.of([1.0, 1e-3, 1e-9], [100, 1000, 3000]), distortion, 0.01) == 0
+
+
 def test_the_balls_of_rogers_cover_more_volume_than_they_contain():
     for size in (3, 8, 9, 20, 500, 10**6):
         for log_radius in (1e-3, 0.5, 0.8, 1.5, 3.0, 20.0, 800.0):

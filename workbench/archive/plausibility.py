@@ -9,7 +9,7 @@ noted and carried out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,16 +59,19 @@ def spread_of(values: Array, mask: Array | None = None) -> Spread | None:
 
 
 def notes_on(
-    data: Particles | Field, bound: Bound, keep: Sequence[Any] = (), velocities: Bound | None = None
+    data: Particles | Field, bound: Bound, keep: Sequence[Any] = (), velocities: Bound | None = None,
+    spread: Callable[[], Spread | None] | None = None,
 ) -> tuple[str, ...]:
     """Notes on the bound, the bound of velocities and the linking lengths that are unusual for these data.
+
+    `spread` returns the spread of a field's values, for callers that know it.
 
     >>> from workbench.guarantees import Absolute
     >>> notes_on(Field([1e-7, 2e-7, 4e-7]), Absolute(0.01))
     ('the bound of values, 0.01, is larger than half their range, 3e-07: one constant for all values would satisfy it',)
     """
     if isinstance(data, Field):
-        return tuple(_on_values("values", data.values, bound, data.mask))
+        return tuple(_on_values("values", data.values, bound, data.mask, spread))
     notes = [*notes_on_outline(data, bound, keep)]
     if velocities is not None and data.velocities is not None:
         notes += _on_values("velocities", data.velocities, velocities)
@@ -93,10 +96,13 @@ def notes_on_groups(kept: Mapping[str, Any], particles: int) -> tuple[str, ...]:
     )
 
 
-def _on_values(name: str, values: Array, bound: Bound, mask: Array | None = None) -> Iterator[str]:
+def _on_values(
+    name: str, values: Array, bound: Bound, mask: Array | None = None, known: Callable[[], Spread | None] | None = None
+) -> Iterator[str]:
     if _is_exact_or_relative(bound) or _is_far_below(values, mask, bound):
         return
-    if (spread := spread_of(values, mask)) is None or not spread.range > 0:
+    spread = spread_of(values, mask) if known is None else known()
+    if spread is None or not spread.range > 0:
         return
     limit = bound.limit(np.array([spread.lower, spread.upper])).value
     if limit > spread.range / 2:
@@ -130,7 +136,13 @@ def _on_positions(particles: Outlined, bound: Bound) -> Iterator[str]:
     if _is_exact_or_relative(bound) or not particles.spacing > 0:
         return
     limit = bound.limit(np.array([*particles.lower.tolist(), *particles.upper.tolist()])).value
-    if limit > particles.spacing:
+    if limit >= max(particles.lengths):
+        space = "box" if particles.box is not None else "extent of the particles"
+        yield (
+            f"the bound of positions, {limit:g}, is larger than the {space}, {max(particles.lengths):g}: any positions "
+            "would satisfy it"
+        )
+    elif limit > particles.spacing:
         yield (
             f"the bound of positions, {limit:g}, is larger than the mean spacing of particles, {particles.spacing:g}: "
             "structure below that may be lost"

@@ -1,181 +1,259 @@
 """Controls: each shows one field of a panel's state, and requests changes of it.
 
-The state owns the value, never the widget: sliders of ipywidgets silently clamp to their ends, so a value beyond the ends
-widens the slider, and typed values are not changed.
+The state owns the value. A slider shows the position nearest to it and never changes it, and what is typed is requested as
+it stands: the state takes it, or refuses it with a sentence. A refused entry stays in its field until it is corrected or
+another change is made.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import ipywidgets as widgets
 
+from workbench.lab.control_view import ControlView
+from workbench.lab.glossary import GLOSSARY, meaning
+
 Ask = Callable[..., object]
 STEPS_PER_DECADE = 20
+DIGITS = 3   # of a value at a position of a logarithmic slider
 
 
 class Control(ABC):
-    """A widget for a field of the state."""
+    """A control for a field of the state. Its tooltip is the glossary's entry of `about`, or else of the label.
 
-    widget: widgets.Widget
+    `asking` is true while a request of the user is carried out; requests of one movement have the same `gesture`.
+    """
 
-    def __init__(self, field: str) -> None:
-        self.field = field
-        self._showing = False
+    def __init__(self, field: str, label: str, kind: str, about: str = "", **traits: Any) -> None:
+        self.field, self.label = field, label
+        self.asking = False
+        self.gesture = 0.0
+        told = meaning(about) if about else GLOSSARY.get(label, "")
+        self.widget = ControlView(kind, label, told, **traits)
+        self.widget.add_class(f"wb-control-{field}")
+        self.widget.on_msg(self._heard)
         self._ask: Ask = lambda **fields: None
+        self._state: Any = None
+        self._text = ""                     # what was typed last
+        self._refused: str | None = None    # the text that was refused
+        self._answered = 0                  # the number of the latest request
 
     def connect(self, ask: Ask) -> None:
-        """Request changes by calling `ask(field=value)`."""
+        """Request changes by calling `ask(field=value)`, which returns False when it refuses."""
         self._ask = ask
 
     def show(self, state: Any) -> None:
-        """Show the field's value, without requesting a change."""
-        self._showing = True
-        try:
-            self._show(getattr(state, self.field))
-        finally:
-            self._showing = False
+        """Show the field's value."""
+        self._state = state
+        if not self.asking:   # the answer follows when the request is decided
+            self._answer()
 
-    def ask(self, value: Any) -> None:
-        """Request a new value, unless the control is only being updated."""
-        if not self._showing:
-            self._ask(**{self.field: value})
+    def forgive(self) -> None:
+        """Forget a refused entry."""
+        self._refused = None
+
+    def moved(self, position: int) -> None:
+        """The user chose a position of the slider or list."""
+        self._request(self._value_at(position))
+
+    def typed(self, text: str) -> None:
+        """The user typed a text."""
+        self._text = text
+        self._request(self._read(text), text)
+
+    def _value_at(self, position: int) -> Any:
+        return position
 
     @abstractmethod
-    def _show(self, value: Any) -> None: ...
+    def _place(self, value: Any) -> tuple[int, str]:
+        """The position and the text of a value."""
+
+    def _read(self, text: str) -> Any:
+        """The number that a text stands for; the text itself, which the state refuses, if there is none."""
+        try:
+            return float(text)
+        except ValueError:
+            return text
+
+    def _spoken_unit(self) -> str:
+        return str(self.widget.unit)
+
+    def _heard(self, _: Any, content: Mapping[str, Any], buffers: Any) -> None:
+        self._answered, self.gesture = int(content["number"]), float(content["gesture"])
+        if "text" in content:
+            self.typed(str(content["text"]))
+        else:
+            self.moved(int(content["position"]))
+
+    def _request(self, value: Any, text: str | None = None) -> None:
+        self.asking = True
+        taken = False
+        try:
+            taken = self._ask(**{self.field: value}) is not False
+        finally:
+            self.asking = False
+            self._refused = None if taken else text
+            self._answer()
+
+    def _answer(self) -> None:
+        if self._state is None:
+            return
+        with self.widget.hold_sync():
+            position, text = self._place(getattr(self._state, self.field))
+            self.widget.show(position, text, self._spoken_unit(), self._refused, self._answered)
+
+    def _number(self, value: float) -> str:
+        """A number as it was typed, or else as it is."""
+        return self._text if _reads_as(self._text, value) else exact(value)
 
 
 class LogSlider(Control):
     """A positive number: a slider over its logarithm, and a field to type any other.
 
+    Values beyond the ends of the slider are shown at the nearest end. The unit behind the field is read aloud with the
+    value, or that which `spoken` returns for the state.
+
     >>> slider = LogSlider("eb", "error bound", low=1e-3, high=1.0)
     >>> slider.connect(lambda **fields: print(fields))
-    >>> slider.slider.value = -2.0
+    >>> slider.moved(20)
     {'eb': 0.01}
-    >>> slider.entry.value = "1e-5"
-    {'eb': 1e-05}
+    >>> slider.typed("0.0123456")
+    {'eb': 0.0123456}
     """
 
-    def __init__(self, field: str, label: str, low: float, high: float, unit: str = "") -> None:
-        super().__init__(field)
-        bottom, top = math.floor(math.log10(low)), math.ceil(math.log10(high))
-        step = 1 / STEPS_PER_DECADE
-        layout = widgets.Layout(flex="1 1 220px", min_width="180px")
-        self.slider = widgets.FloatSlider(
-            value=bottom, min=bottom, max=top, step=step, description=label, readout=False, layout=layout, style=NATURAL
-        )
-        narrow = widgets.Layout(width="92px")
-        self.entry = widgets.Text(layout=narrow, continuous_update=False, tooltip=f"{label}: any value")
-        self.unit = widgets.HTML(unit)
-        self.widget = widgets.HBox([self.slider, self.entry, self.unit], layout=widgets.Layout(flex="1 1 320px"))
-        self.widget.add_class(f"wb-control-{field}")
-        self.slider.observe(self._slid, "value")
-        self.entry.observe(self._typed, "value")
+    def __init__(
+        self, field: str, label: str, low: float, high: float, unit: str = "", about: str = "",
+        spoken: Callable[[Any], str] | None = None,
+    ) -> None:
+        super().__init__(field, label, "slider", about, unit=unit, editable=True)
+        self._spoken = spoken
+        self.span(low, high)
 
     def span(self, low: float, high: float) -> None:
         """Change the ends of the slider."""
-        self._showing = True
-        bottom, top = math.floor(math.log10(low)), math.ceil(math.log10(high))
-        self.slider.min = min(self.slider.min, bottom)   # ipywidgets rejects a lower end above the upper one
-        self.slider.max = top
-        self.slider.min = bottom
-        self._showing = False
+        self.low, self.high = max(low, sys.float_info.min), max(high, sys.float_info.min)
+        first = math.ceil(_steps(self.low) - 1e-6)
+        last = max(math.floor(_steps(self.high) + 1e-6), first)
+        with self.widget.hold_sync():
+            self._values = [float(f"{10 ** (step / STEPS_PER_DECADE):.{DIGITS}g}") for step in range(first, last + 1)]
+            self.widget.positions, self.widget.texts = len(self._values), [exact(value) for value in self._values]
+            self._first = first
+            self._answer()
 
-    def _slid(self, change: Any) -> None:
-        self.ask(float(f"{10 ** self.slider.value:.3g}"))
+    def _value_at(self, position: int) -> float:
+        return self._values[min(max(position, 0), len(self._values) - 1)]
 
-    def _typed(self, change: Any) -> None:
-        try:
-            value = float(self.entry.value)
-        except ValueError:
-            value = math.nan   # rejected by the state, with an error message
-        self.ask(value)
+    def _place(self, value: float) -> tuple[int, str]:
+        position = round(_steps(value)) - self._first
+        return min(max(position, 0), len(self._values) - 1), self._number(value)
 
-    def _show(self, value: float) -> None:
-        exponent = math.log10(value)
-        self.slider.min, self.slider.max = min(self.slider.min, exponent), max(self.slider.max, exponent)
-        if float(f"{10 ** self.slider.value:.3g}") != value:
-            self.slider.value = exponent
-        if not _reads_as(self.entry.value, value):
-            self.entry.value = f"{value:.6g}"
+    def _spoken_unit(self) -> str:
+        return super()._spoken_unit() if self._spoken is None else self._spoken(self._state)
 
 
 class Steps(Control):
-    """A whole number between two ends."""
+    """A whole number between two ends.
 
-    def __init__(self, field: str, label: str, low: int, high: int) -> None:
-        super().__init__(field)
-        layout = widgets.Layout(flex="1 1 260px", min_width="180px")
-        self.widget = widgets.IntSlider(
-            value=low, min=low, max=max(high, low), description=label, layout=layout, style=NATURAL
-        )
-        self.widget.disabled = high <= low
-        self.widget.add_class(f"wb-control-{field}")
-        self.widget.observe(lambda change: self.ask(int(self.widget.value)), "value")
+    >>> steps = Steps("index", "slice", 0, 9)
+    >>> steps.connect(lambda **fields: print(fields))
+    >>> steps.moved(4)
+    {'index': 4}
+    """
+
+    def __init__(self, field: str, label: str, low: int, high: int, about: str = "") -> None:
+        super().__init__(field, label, "slider", about, editable=True, least=low)
+        self.low = low
+        self.reach(high)
 
     def reach(self, high: int) -> None:
         """Change the upper end."""
-        self._showing = True
-        self.widget.max, self.widget.disabled = high, high <= self.widget.min
-        self._showing = False
+        self.high = max(high, self.low)
+        with self.widget.hold_sync():
+            self.widget.positions = self.high - self.low + 1
+            self._answer()
 
-    def _show(self, value: int) -> None:
-        self.widget.value = value
+    def _value_at(self, position: int) -> int:
+        return self.low + min(max(position, 0), self.high - self.low)
+
+    def _place(self, value: int) -> tuple[int, str]:
+        return min(max(value, self.low), self.high) - self.low, str(value)
+
+    def _read(self, text: str) -> Any:
+        return _whole(text)
 
 
 class Choice(Control):
-    """One of several values, each with its text."""
+    """One of several values, each with its text.
 
-    def __init__(self, field: str, label: str, options: Mapping[str, Any] | Sequence[Any]) -> None:
-        super().__init__(field)
-        pairs = list(options.items()) if isinstance(options, Mapping) else [(str(option), option) for option in options]
-        layout = widgets.Layout(flex="0 1 auto", width="auto", min_width="130px")
-        self.widget = widgets.Dropdown(options=pairs, description=label, layout=layout, style=NATURAL)
-        self.widget.add_class(f"wb-control-{field}")
-        self.widget.observe(lambda change: self.ask(self.widget.value), "value")
+    >>> choice = Choice("codec", "codec", {"SZ3": "sz3", "ZFP": "zfp"})
+    >>> choice.connect(lambda **fields: print(fields))
+    >>> choice.moved(1)
+    {'codec': 'zfp'}
+    """
 
-    def _show(self, value: Any) -> None:
-        if value not in [option for _, option in self.widget.options]:
-            self.widget.options = [*self.widget.options, (str(value), value)]
-        self.widget.value = value
+    def __init__(self, field: str, label: str, options: Mapping[str, Any] | Sequence[Any], about: str = "") -> None:
+        super().__init__(field, label, "choice", about)
+        named = options.items() if isinstance(options, Mapping) else [(str(option), option) for option in options]
+        self._values: list[Any] = []
+        for text, value in named:
+            self._offer(text, value)
+
+    def _offer(self, text: str, value: Any) -> None:
+        self._values.append(value)
+        self.widget.texts = [*self.widget.texts, text]
+
+    def _value_at(self, position: int) -> Any:
+        return self._values[position]
+
+    def _place(self, value: Any) -> tuple[int, str]:
+        if value not in self._values:
+            self._offer(str(value), value)
+        position = self._values.index(value)
+        return position, self.widget.texts[position]
 
 
 class Number(Control):
-    """A typed number."""
+    """A typed number.
 
-    def __init__(self, field: str, label: str, whole: bool = False) -> None:
-        super().__init__(field)
-        self._whole = whole
-        layout = widgets.Layout(flex="0 1 auto", width="auto", min_width="120px")
-        self.widget = widgets.Text(description=label, layout=layout, style=NATURAL, continuous_update=False)
-        self.widget.add_class(f"wb-control-{field}")
-        self.widget.observe(self._typed, "value")
+    >>> number = Number("min_members", "halo: at least", whole=True)
+    >>> number.connect(lambda **fields: print(fields))
+    >>> number.typed("25")
+    {'min_members': 25}
+    """
 
-    def _typed(self, change: Any) -> None:
-        try:
-            self.ask(int(self.widget.value) if self._whole else float(self.widget.value))
-        except ValueError:
-            self.ask(math.nan)
+    def __init__(self, field: str, label: str, whole: bool = False, unit: str = "", about: str = "") -> None:
+        super().__init__(field, label, "text", about, unit=unit)
+        self._is_whole = whole
 
-    def _show(self, value: float) -> None:
-        if not _reads_as(self.widget.value, value):
-            self.widget.value = f"{value:.6g}"
+    def _read(self, text: str) -> Any:
+        return _whole(text) if self._is_whole else super()._read(text)
+
+    def _place(self, value: float) -> tuple[int, str]:
+        return 0, self._number(value)
 
 
 class Toggle(Control):
-    """Yes or no."""
+    """Yes or no.
 
-    def __init__(self, field: str, label: str) -> None:
-        super().__init__(field)
-        self.widget = widgets.Checkbox(description=label, indent=False, layout=widgets.Layout(width="auto"))
-        self.widget.add_class(f"wb-control-{field}")
-        self.widget.observe(lambda change: self.ask(bool(self.widget.value)), "value")
+    >>> toggle = Toggle("logarithmic", "log colours")
+    >>> toggle.connect(lambda **fields: print(fields))
+    >>> toggle.moved(1)
+    {'logarithmic': True}
+    """
 
-    def _show(self, value: bool) -> None:
-        self.widget.value = value
+    def __init__(self, field: str, label: str, about: str = "") -> None:
+        super().__init__(field, label, "toggle", about)
+
+    def _value_at(self, position: int) -> bool:
+        return bool(position)
+
+    def _place(self, value: bool) -> tuple[int, str]:
+        return int(value), ""
 
 
 def button(label: str, action: Callable[[], object], tooltip: str = "") -> widgets.Button:
@@ -185,7 +263,27 @@ def button(label: str, action: Callable[[], object], tooltip: str = "") -> widge
     return made
 
 
-NATURAL = {"description_width": "initial"}
+def exact(value: float) -> str:
+    """The shortest text that reads as this number.
+
+    >>> exact(0.07), exact(2.0), exact(1e9), exact(0.1 + 0.2)
+    ('0.07', '2', '1e+09', '0.30000000000000004')
+    """
+    short = f"{value:.6g}"
+    return short if float(short) == value else repr(value)
+
+
+def _steps(value: float) -> float:
+    return STEPS_PER_DECADE * math.log10(value)
+
+
+def _whole(text: str) -> Any:
+    """The whole number that a text stands for, or else the text."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return int(number) if number.is_integer() else number
 
 
 def _reads_as(text: str, value: float) -> bool:

@@ -8,6 +8,8 @@ needed, so scripts and tests use a panel as a user does.
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -19,6 +21,7 @@ from workbench.lab.memory import Memory
 
 State = TypeVar("State")
 Results = Mapping[str, Any]
+LOOKING = frozenset({"window", "pixels"})   # fields of the visible part, which follow every movement of a picture
 
 
 @dataclass(frozen=True)
@@ -27,13 +30,15 @@ class Stage:
 
     `work(state, results, job)` returns the result; `results` has those of earlier stages. It calls `job(share, text)`
     regularly, which raises when the result is no longer needed, and may call `job.show(...)` with a partial result.
-    `depends(state)` is the part of the state that the result depends on. A stage `on_demand` runs only on request.
+    `depends(state)` is the part of the state that the result depends on. A stage `on_demand` runs only on request; `text`
+    says what it does, until it reports progress.
     """
 
     name: str
     depends: Callable[[Any], Hashable]
     work: Callable[[Any, Results, Job], Any]
     on_demand: bool = False
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,16 +54,20 @@ class Status:
 class Engine(Generic[State]):
     """State, results and work of a panel; `changed` is called after every change, in a thread that may change widgets."""
 
-    def __init__(self, state: State, stages: Sequence[Stage], deliver: Deliver) -> None:
+    def __init__(
+        self, state: State, stages: Sequence[Stage], deliver: Deliver, check: Callable[[State], object] = lambda state: None
+    ) -> None:
         self.state = state
+        self.runs: Counter[str] = Counter()   # how often each stage has run
         self.stages = {stage.name: stage for stage in stages}
         self.status = Status()
         self.partial: dict[str, Any] = {}    # results of running stages
         self.changed: Callable[[], object] = lambda: None
-        self._deliver = deliver
+        self._deliver, self._check = deliver, check
         self._memory = Memory()
         self._following, self._asked = Lane(), Lane(pause=0.0)
         self._under_way: list[Job] = []
+        self._followed: tuple[Job, list[Hashable]] | None = None   # the latest automatic work, and its results
         self._failed: dict[Hashable, str] = {}
         self._refused = ""   # the reason why the last change was rejected
         self._closed = False
@@ -86,14 +95,19 @@ class Engine(Generic[State]):
     # Actions.
 
     def change(self, **fields: Any) -> bool:
-        """Change fields of the state. If the state rejects them, it stays unchanged, and the status has the error."""
+        """Change fields of the state. If the state rejects them, it stays unchanged, and the status has the error.
+
+        The error stays until another change; looking elsewhere is none.
+        """
         try:
             state = dataclasses.replace(self.state, **fields)   # type: ignore[type-var]
+            self._check(state)
         except WorkbenchError as error:
             self._refused = str(error)
             self._say(dataclasses.replace(self.status, error=self._refused))
             return False
-        self._refused = ""
+        if not fields.keys() <= LOOKING:
+            self._refused = ""
         if state != self.state:
             self.state = state
             self.refresh()
@@ -103,9 +117,10 @@ class Engine(Generic[State]):
         return True
 
     def refresh(self) -> None:
-        """Compute missing results for the present state, and call `changed`."""
+        """Compute missing results for the present state, and call `changed`. Work for the same results goes on."""
         if self._missing(self.state):
-            self._follow()
+            if not self._is_followed():
+                self._follow()
         else:
             self._following.cancel()   # the running work is for an earlier state
             self._settle()
@@ -114,7 +129,8 @@ class Engine(Generic[State]):
     def ask(self, name: str, then: Callable[[], object] = lambda: None) -> None:
         """Run a stage on demand for the present state, after the missing stages before it."""
         stage, state = self.stages[name], self.state
-        self._submit(self._asked, lambda job: self._run([*self._missing(state), stage], state, job), name, then)
+        work = functools.partial(self._run, [*self._missing(state), stage], state)
+        self._submit(self._asked, work, stage.text or name, then)
         self._news()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -147,21 +163,35 @@ class Engine(Generic[State]):
         known = self.results(state)
         return [stage for stage in self.stages.values() if not stage.on_demand and stage.name not in known]
 
+    def _keys(self, state: State) -> list[Hashable]:
+        """The results that a state needs, but for those on demand."""
+        return [self._key(stage, state) for stage in self.stages.values() if not stage.on_demand]
+
     def _follow(self) -> None:
         state = self.state
-        self._submit(self._following, lambda job: self._run(self._missing(state), state, job), "")
+        job = self._submit(self._following, lambda job: self._run(self._missing(state), state, job), "")
+        self._followed = job, self._keys(state)
+
+    def _is_followed(self) -> bool:
+        """Whether the missing results are being computed already."""
+        if self._followed is None:
+            return False
+        job, keys = self._followed
+        return not job.ended.is_set() and not job.cancelled.is_set() and keys == self._keys(self.state)
 
     def _submit(
         self, lane: Lane, work: Callable[[Job], None], text: str, then: Callable[[], object] = lambda: None
-    ) -> None:
+    ) -> Job:
         job = Job(work, lambda job: self._ended(job, then), self._reported, self._deliver, text=text)
         self._under_way.append(job)
         self.status = Status(True, 0.0, text)
         lane.submit(job)
+        return job
 
     def _run(self, stages: Sequence[Stage], state: State, job: Job) -> None:
         for stage in stages:
             key = self._key(stage, state)
+            self.runs[stage.name] += 1
             try:
                 result = stage.work(state, self.results(state), job)
             except WorkbenchError as error:

@@ -17,7 +17,10 @@ STYLE = """
 .wb-fact { display: flex; flex-direction: column; line-height: 1.25; }
 .wb-fact span { font-size: 11px; opacity: .75; }
 .wb-fact b { font-size: 15px; font-weight: 600; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.wb-fact.good b { color: #0f8a72; } .wb-fact.bad b { color: #c9580a; }
+.wb-fact.good b { color: #0b7460; } .wb-fact.bad b { color: #b34d06; }
+[data-jp-theme-light="false"] .wb-fact.good b { color: #2cb795; }
+[data-jp-theme-light="false"] :is(.wb-fact.bad b, .wb-error) { color: #f0843c; }
+.wb-panel :is(.jp-Collapse-header, .jupyter-widget-Collapse-header) { color: var(--jp-ui-font-color1, inherit); }
 .wb-table { border-collapse: collapse; font-size: 12px; font-variant-numeric: tabular-nums; margin: 4px 0;
   color: var(--jp-ui-font-color1, inherit); }
 .wb-table th, .wb-table td { padding: 2px 10px 2px 0; text-align: right; white-space: nowrap; }
@@ -26,7 +29,7 @@ STYLE = """
 .wb-table tr.chosen td { font-weight: 700; background: rgba(47, 127, 193, .18); }
 .wb-tables { max-height: 260px; overflow: auto; }
 .wb-note { font-size: 12px; line-height: 1.35; opacity: .8; margin: 2px 0; }
-.wb-error { color: #c9580a; font-weight: 600; }
+.wb-error { color: #b34d06; font-weight: 600; }
 """
 
 

@@ -7,12 +7,13 @@ does the rest: background work, progress, cancelling, error messages, caching, c
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import logging
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -25,7 +26,8 @@ from workbench.lab import report
 from workbench.lab.cells import forget, replace_in_cell
 from workbench.lab.controls import Control
 from workbench.lab.description import STATIC, Reading, Shown, Window
-from workbench.lab.engine import Engine, Results, Stage, Status
+from workbench.lab.engine import LOOKING, Engine, Results, Stage, Status
+from workbench.lab.history import History
 from workbench.lab.jobs import deliver_to_this_loop
 from workbench.lab.view import View
 
@@ -42,13 +44,16 @@ class Panel(ABC, Generic[State]):
 
     def __init__(self, subject: str, state: State, stages: Sequence[Stage]) -> None:
         self.subject = subject
-        self._engine: Engine[State] = Engine(state, stages, deliver_to_this_loop())
+        self.check(state)
+        self._engine: Engine[State] = Engine(state, stages, deliver_to_this_loop(), self.check)
         self._engine.changed = self._show
         self._view: View | None = None
         self._shown: Shown | None = None
         self._drawn_from: tuple[Any, ...] = ()
         self._displayed: tuple[State, Results] | None = None
         self._home: Window | None = None
+        self._history: History[State] = History()
+        self._travelling = False   # to a state of the history
         self._drawing = threading.RLock()   # without an event loop, changes arrive from the worker thread
         replace_in_cell(self)
         self._engine.refresh()
@@ -66,6 +71,13 @@ class Panel(ABC, Generic[State]):
     @abstractmethod
     def code_for(self, state: State) -> str:
         """The Python that reproduces what is shown."""
+
+    def check(self, state: State) -> None:
+        """Raise for a state that these data do not have; the state itself knows no data."""
+
+    def remark(self, state: State) -> str:
+        """What is unusual about a state, in a sentence; empty if nothing is."""
+        return ""
 
     def ready(self, results: Results) -> bool:
         """Whether the results suffice to draw again; until then the previous content stays."""
@@ -111,10 +123,24 @@ class Panel(ABC, Generic[State]):
 
     def change(self, **fields: Any) -> bool:
         """Change fields of the state, as the controls do; False, and an error in the panel, if they are invalid."""
+        before = self.state
         changed = self._engine.change(**fields)
-        if not changed and self._view is not None:
+        if changed and not self._travelling:
+            self._history.note(before, self.state, self._movement())
+        if self._view is not None:
+            if changed and not fields.keys() <= LOOKING:
+                self._view.forgive()
             self._view.show_state(self.state)
+            self._view.show_steps(*self._history.ends)
         return changed
+
+    def undo(self) -> bool:
+        """Return to the state before the last change, or before the last movement of a control; False if there is none."""
+        return self._travel(self._history.back(self.state))
+
+    def redo(self) -> bool:
+        """Take back `undo`; False if there is nothing to take back."""
+        return self._travel(self._history.forth(self.state))
 
     def ask(self, stage: str, then: Callable[[], object] = lambda: None) -> None:
         """Start a stage on demand, as the panel's button does; `then` is called when it is done."""
@@ -155,7 +181,29 @@ class Panel(ABC, Generic[State]):
             if self._view is None:
                 self._view = View(self, self.title, self.rows(), self.state)
                 self._show()
+                self._view.show_steps(*self._history.ends)
             return self._view.widget
+
+    def _movement(self) -> Hashable:
+        """The movement of a control that is being carried out."""
+        controls = [] if self._view is None else self._view.controls
+        return next(((control.field, control.gesture) for control in controls if control.asking), None)
+
+    def _travel(self, state: State | None) -> bool:
+        if state is None:
+            return False
+        self._travelling = True
+        try:
+            names = [field.name for field in dataclasses.fields(state)]   # type: ignore[arg-type]
+            return self.change(**{name: getattr(state, name) for name in names})
+        finally:
+            self._travelling = False
+
+    def _said(self) -> Status:
+        """The status, with what is unusual when nothing else is to be told."""
+        if self.status.busy or self.status.error:
+            return self.status
+        return dataclasses.replace(self.status, text=self.remark(self.state) or self.status.text)
 
     def _show(self) -> None:
         with self._drawing:
@@ -168,7 +216,7 @@ class Panel(ABC, Generic[State]):
 
     def _show_in(self, view: View) -> None:
         view.show_state(self.state)
-        view.show_status(self.status)
+        view.show_status(self._said())
         results = {**self._engine.results(), **self._engine.partial}
         drawn_from = self.state, *((name, id(result)) for name, result in results.items())
         if drawn_from == self._drawn_from or not (self._shown is None or self.ready(results)):

@@ -18,7 +18,8 @@ class SaveArchive:
     def __init__(self, name: str, save: Callable[[str], Path]) -> None:
         self._save, self._proposed = save, name
         told = "a folder, or one file when it ends in .zip"
-        self.name = widgets.Text(name, layout=widgets.Layout(width="170px"), tooltip=told)
+        narrow, natural = widgets.Layout(width="200px"), {"description_width": "initial"}
+        self.name = widgets.Text(name, description="file", layout=narrow, style=natural, tooltip=told)
         self.said = widgets.HTML()
         self.widget = widgets.HBox([self.name, button("save archive", self.press), self.said])
 

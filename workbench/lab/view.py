@@ -25,6 +25,7 @@ from workbench.lab.controls import Control
 from workbench.lab.description import Picture, Reading, Shown, Window
 from workbench.lab.engine import Status
 from workbench.lab.front_end import front_end
+from workbench.lab.history_view import HistoryView
 
 log = logging.getLogger(__name__)
 Rows = Sequence[Sequence[Control | widgets.Widget]]
@@ -47,6 +48,12 @@ class Requests(Protocol):
 
     def change(self, **fields: Any) -> object:
         """Change fields of the state."""
+
+    def undo(self) -> object:
+        """Go one step back."""
+
+    def redo(self) -> object:
+        """Go one step forth."""
 
     def picked(self, label: str, chosen: int) -> object:
         """A mark was clicked."""
@@ -94,7 +101,9 @@ class View:
         self.bar = widgets.FloatProgress(min=0.0, max=1.0, layout=widgets.Layout(width="120px", visibility="hidden"))
         self.stop = widgets.Button(description="cancel", layout=widgets.Layout(width="auto", visibility="hidden"))
         self.stop.on_click(lambda button: self.panel.cancel())
-        head = [widgets.HTML(f"<b style='font-size: 15px'>{html.escape(title)}</b>"), self.status, self.bar, self.stop]
+        self.steps = HistoryView(self.panel.undo, self.panel.redo)
+        name = widgets.HTML(f"<b style='font-size: 15px'>{html.escape(title)}</b>")
+        head = [name, self.status, self.bar, self.stop, self.steps]
         self.facts, self.note = widgets.HTML(), widgets.HTML()
         self.blink = widgets.ToggleButton(description="blink", tooltip=BLINK, layout=widgets.Layout(width="auto"))
         self._blinking = traitlets.link((self.blink, "value"), (self.canvas, "blink"))
@@ -124,6 +133,15 @@ class View:
         """Show the state in the controls."""
         for control in self.controls:
             control.show(state)
+
+    def forgive(self) -> None:
+        """Forget entries that were refused."""
+        for control in self.controls:
+            control.forgive()
+
+    def show_steps(self, back: bool, forth: bool) -> None:
+        """Show whether there is something to undo and to redo."""
+        self.steps.ends = [back, forth]
 
     def show_status(self, status: Status) -> None:
         """Show the running work, or the error."""

@@ -15,17 +15,17 @@ from workbench.lab.bounds_panel.state import nice
 
 WRONG = [
     ({"codec": "sz9"}, "codec must be one of"),
-    ({"kind": "loose"}, "kind must be one of absolute, relative, pointwise; got 'loose'"),
-    ({"eb": 0.0}, "must be a positive number; got 0.0"),
+    ({"kind": "loose"}, "the kind of bound must be one of absolute, relative, pointwise; got 'loose'"),
+    ({"eb": 0.0}, "must be a positive number; 0 is not one"),
     ({"eb": -1.0}, "must be a positive number"),
-    ({"eb": math.nan}, "must be a positive number; got nan"),
+    ({"eb": math.nan}, "must be a positive number; nan is not one"),
     ({"eb": math.inf}, "must be a positive number"),
     ({"eb": True}, "must be a positive number"),
-    ({"eb": "1e-3"}, "must be a positive number"),
-    ({"kind": "pointwise", "eb": 1.0}, "less than 1"),
-    ({"order": "random"}, "order must be one of keep, free"),
-    ({"axis": -1}, "axis must be a whole number, at least 0"),
-    ({"index": 1.5}, "index must be a whole number"),
+    ({"eb": "a lot"}, "the error bound must be a positive number; 'a lot' is not one"),
+    ({"kind": "pointwise", "eb": 1.0}, "a pointwise relative error bound must be less than 1; got 1"),
+    ({"order": "random"}, "the order must be one of keep, free; got 'random'"),
+    ({"axis": -1}, "the axis must be a whole number, at least 0; -1 is not one"),
+    ({"index": 1.5}, "the slice must be a whole number, at least 0; 1.5 is not one"),
     ({"time": True}, "time must be a whole number"),
     ({"window": (0, 1)}, "window must be left, right, bottom and top"),
     ({"window": (1, 0, 0, 1)}, "window must be finite, with left < right and bottom < top"),
@@ -75,7 +75,7 @@ def test_another_kind_is_about_as_strict_and_never_refused():
     assert start.with_kind("relative", field).with_kind("absolute", field) == start
     assert start.with_kind("pointwise", field).eb == 0.01
     assert dataclasses.replace(start, eb=1e6).with_kind("pointwise", field).eb == 0.5
-    with pytest.raises(wb.WorkbenchError, match="kind must be one of"):
+    with pytest.raises(wb.WorkbenchError, match="the kind of bound must be one of"):
         start.with_kind("other", field)
 
 
@@ -108,3 +108,24 @@ def test_codecs_that_cannot_run_here_are_left_out(monkeypatch):
     data = sample("plane")
     assert BoundsState.for_(data).codec == "prequantised"
     assert [codec.id for codec in applicable(data)] == ["pcodec", "prequantised"]
+
+
+def test_a_panel_opens_with_the_choices_that_it_is_given():
+    cube = wb.Field(np.arange(4.0 * 6 * 8).reshape(4, 6, 8))
+    state = BoundsState.for_(cube, codec="zfp", eb=0.07, axis=2)
+    assert (state.codec, state.eb, state.index) == ("zfp", 0.07, 4)
+    assert BoundsState.for_(cube, index=1).index == 1
+    assert BoundsState.for_(cube, kind="relative") == BoundsState.for_(cube).with_kind("relative", cube)
+    with pytest.raises(wb.WorkbenchError, match=r"no choice 'codecs' \(did you mean codec\?\); its choices are axis, "):
+        BoundsState.for_(cube, codecs="zfp")
+
+
+@pytest.mark.parametrize(("data", "fields", "complaint"), [
+    (np.zeros((4, 6, 8)) + 1, {"axis": 3}, "the axis must be from 0 to 2; got 3"),
+    (np.zeros((4, 6, 8)) + 1, {"axis": 1, "index": 6}, "the slice must be from 0 to 5; got 6"),
+    (np.zeros((2, 4, 6, 8)) + 1, {"time": 2}, "the time must be from 0 to 1; got 2"),
+])
+def test_slices_that_the_data_do_not_have_are_refused(data, fields, complaint):
+    field = wb.Field(data)
+    with pytest.raises(wb.WorkbenchError, match=complaint):
+        BoundsState.for_(field, **fields).check(field)

@@ -14,23 +14,23 @@ from workbench.errors import WorkbenchError
 from workbench.lab.clusters_panel import Chosen, ClustersState
 
 REFUSED = [
-    ({"bound": 0.0}, "bound must be a positive number; got 0.0"),
-    ({"bound": -1}, "bound must be a positive number; got -1"),
-    ({"bound": math.nan}, "bound must be a positive number; got nan"),
-    ({"bound": math.inf}, "bound must be a positive number; got inf"),
-    ({"bound": "0.1"}, "bound must be a positive number; got '0.1'"),
-    ({"bound": True}, "bound must be a positive number; got True"),
-    ({"linking_length": 0}, "linking_length must be a positive number; got 0"),
-    ({"unit": "Mpc"}, "unit must be one of spacing, length; got 'Mpc'"),
-    ({"order": "any"}, "order must be one of free, keep; got 'any'"),
-    ({"solver": "adam"}, "solver must be one of auto, pgd, refine; got 'adam'"),
-    ({"shows": "both"}, "shows must be one of decoded, kept; got 'both'"),
-    ({"axis": 3}, "axis must be one of 0, 1, 2; got 3"),
-    ({"axis": True}, "axis must be one of 0, 1, 2; got True"),
-    ({"min_members": 1}, "min_members must be a whole number, at least 2; got 1"),
-    ({"min_members": math.nan}, "min_members must be a whole number, at least 2; got nan"),
-    ({"keep_members": 0}, "keep_members must be a whole number, at least 1; got 0"),
-    ({"codec": ""}, "codec must be the name of a codec; got ''"),
+    ({"bound": 0.0}, "the error bound ξ must be a positive number; 0 is not one"),
+    ({"bound": -1}, "the error bound ξ must be a positive number; -1 is not one"),
+    ({"bound": math.nan}, "the error bound ξ must be a positive number; nan is not one"),
+    ({"bound": math.inf}, "the error bound ξ must be a positive number; inf is not one"),
+    ({"bound": "abc"}, "the error bound ξ must be a positive number; 'abc' is not one"),
+    ({"bound": True}, "the error bound ξ must be a positive number; True is not one"),
+    ({"linking_length": 0}, "the linking length b must be a positive number; 0 is not one"),
+    ({"unit": "Mpc"}, "the unit of the linking length must be one of spacing, length; got 'Mpc'"),
+    ({"order": "any"}, "the order must be one of free, keep; got 'any'"),
+    ({"solver": "adam"}, "the solver must be one of auto, pgd, refine; got 'adam'"),
+    ({"shows": "both"}, "what is shown must be one of decoded, kept; got 'both'"),
+    ({"axis": 3}, "the line of sight must be one of 0, 1, 2; got 3"),
+    ({"axis": True}, "the line of sight must be one of 0, 1, 2; got True"),
+    ({"min_members": 1}, "the number of members of the smallest halo must be a whole number, at least 2; 1 is not one"),
+    ({"min_members": math.nan}, "the number of .* must be a whole number, at least 2; nan is not one"),
+    ({"keep_members": 0}, "the number of .* smallest group to keep must be a whole number, at least 1; 0 is not one"),
+    ({"codec": ""}, "codec must be one of .*; got ''"),
     ({"window": (1.0, 0.0, 0.0, 1.0)}, "window must be"),
     ({"window": (0.0, 1.0, 0.0)}, "window must be"),
     ({"window": (0.0, math.nan, 0.0, 1.0)}, "window must be"),
@@ -98,3 +98,13 @@ def test_the_promise_is_what_the_state_says():
 
 def test_states_can_be_keys():
     assert len({ClustersState(0.1), ClustersState(0.1), ClustersState(0.2), ClustersState(0.1, chosen=Chosen.halo(3))}) == 3
+
+
+def test_a_panel_opens_with_the_choices_that_it_is_given():
+    particles = wb.Particles(np.random.default_rng(1).uniform(0, 10, (1000, 3)), box=10.0)
+    assert ClustersState.for_(particles, linking_length=0.4).bound == 0.04
+    assert ClustersState.for_(particles, unit="length", linking_length=0.5).bound == 0.05
+    assert ClustersState.for_(particles, unit="length").linking_length == pytest.approx(0.2)
+    assert ClustersState.for_(particles, bound=0.0123, codec="sz3").bound == 0.0123
+    with pytest.raises(WorkbenchError, match="a clusters panel has no choice 'eb'; its choices are axis, bound, chosen, "):
+        ClustersState.for_(particles, eb=0.1)

@@ -110,7 +110,7 @@ def test_another_axis_shows_its_middle_and_reaches_as_far() -> None:
         panel.widget   # noqa: B018
         panel.change(axis=2)
         assert panel.state.index == 10
-        assert panel._index.widget.max == 19
+        assert panel._index.high == 19
 
 
 def test_a_plane_has_one_slice_along_every_axis(panel: Any) -> None:

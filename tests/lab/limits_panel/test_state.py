@@ -14,19 +14,19 @@ from workbench.lab.limits_panel import LimitsState, require_field, tile_sides
 from workbench.lab.limits_panel.tile_slider import TileSlider
 
 WRONG = [
-    ({"eb": 0.0}, "the error bound must be positive and finite; got 0.0"),
-    ({"eb": math.nan}, "the error bound must be positive and finite; got nan"),
-    ({"eb": "a lot"}, "the error bound must be positive and finite; got 'a lot'"),
+    ({"eb": 0.0}, "the error bound must be a positive number; 0 is not one"),
+    ({"eb": math.nan}, "the error bound must be a positive number; nan is not one"),
+    ({"eb": "a lot"}, "the error bound must be a positive number; 'a lot' is not one"),
     ({"eb": 1e-200}, "the square of the error bound must be a positive number; got 1e-200"),
     ({"eb": 1e200}, "the square of the error bound must be a positive number; got 1e\\+200"),
-    ({"tile": 0}, "tile must be a whole number, at least 1; got 0"),
-    ({"tile": 8.0}, "tile must be a whole number"),
-    ({"eps": 0.7}, "must lie in \\(0, 0.5\\]; got 0.7"),
-    ({"eps": 0.0}, "eps, the probability of exceeding the distortion, must be positive and finite; got 0.0"),
-    ({"regions": 0}, "regions, unless 'auto', must be a whole number, at least 1; got 0"),
-    ({"regions": "many"}, "regions, unless 'auto', must be a whole number, at least 1; got 'many'"),
-    ({"axis": -1}, "axis must be a whole number, at least 0"),
-    ({"index": True}, "index must be a whole number"),
+    ({"tile": 0}, "the side of a tile must be a whole number, at least 1; 0 is not one"),
+    ({"tile": 8.0}, "the side of a tile must be a whole number"),
+    ({"eps": 0.7}, "the chance of failure ε must lie in \\(0, 0.5\\]; got 0.7"),
+    ({"eps": 0.0}, "the chance of failure ε must be a positive number; 0 is not one"),
+    ({"regions": 0}, "the number of regions, unless 'auto', must be a whole number, at least 1; 0 is not one"),
+    ({"regions": "many"}, "the number of regions, unless 'auto', .* at least 1; 'many' is not one"),
+    ({"axis": -1}, "the axis must be a whole number, at least 0"),
+    ({"index": True}, "the slice must be a whole number"),
     ({"window": (1, 0, 0, 1)}, "window must be finite, with left < right and bottom < top"),
 ]
 
@@ -50,6 +50,16 @@ def test_there_is_a_beginning_for_all_fields(name):
     low, high = exponents(field, "absolute")
     assert low < math.log10(state.eb) < high
     assert 0.01 < state.eb / field.values[field.valid].std() < 0.1
+
+
+def test_a_panel_opens_with_the_choices_that_it_is_given():
+    field = wb.Field(np.random.default_rng(1).normal(size=(8, 10, 12)))
+    state = LimitsState.for_(field, eb=0.07, tile=8, axis=2)
+    assert (state.eb, state.tile, state.index) == (0.07, 8, 6)
+    with pytest.raises(wb.WorkbenchError, match="the slice must be from 0 to 7; got 8"):
+        LimitsState.for_(field, index=8).check(field)
+    with pytest.raises(wb.WorkbenchError, match=r"a limits panel has no choice 'tiles' \(did you mean tile"):
+        LimitsState.for_(field, tiles=8)
 
 
 def test_tiles_that_make_no_difference_are_not_offered():
@@ -76,10 +86,10 @@ def test_the_slider_of_tiles_shows_what_it_is_told_and_asks_for_what_is_chosen()
     slider = TileSlider("tile", "tiles of", [4, 8])
     slider.connect(lambda **fields: asked.append(fields))
     slider.show(LimitsState(0.1, tile=6))   # which is between its steps
-    assert [label for label, _ in slider.widget.options] == ["4", "6", "8", "the whole field"]
-    assert slider.widget.value == 6
+    assert slider.widget.texts == ["4", "6", "8", "the whole field"]
+    assert slider.widget.shown["text"] == "6"
     slider.show(LimitsState(0.1))
-    assert slider.widget.label == "the whole field"
+    assert slider.widget.shown["text"] == "the whole field"
     assert asked == []
-    slider.widget.value = 8
+    slider.moved(2)
     assert asked == [{"tile": 8}]

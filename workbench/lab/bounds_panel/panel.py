@@ -17,7 +17,7 @@ from workbench.lab.bounds_panel import drawing
 from workbench.lab.bounds_panel.code import code
 from workbench.lab.bounds_panel.pictures import pictures
 from workbench.lab.bounds_panel.reading import reading
-from workbench.lab.bounds_panel.state import BOUNDS, BoundsState, applicable, exponents, other_questions
+from workbench.lab.bounds_panel.state import KINDS, PARTS, BoundsState, applicable, exponents, other_questions, slices
 from workbench.lab.bounds_panel.trial import Spectra, Trial, spectra_of, try_bound
 from workbench.lab.cells import name_of
 from workbench.lab.controls import Choice, LogSlider, Steps, Toggle, button
@@ -26,16 +26,18 @@ from workbench.lab.engine import Results, Stage
 from workbench.lab.jobs import Job
 from workbench.lab.panel import Panel
 from workbench.lab.saving import SaveArchive
+from workbench.lab.unusual import unusual
 
 
-def bounds(data: Particles | Field | np.ndarray) -> BoundsPanel:
+def bounds(data: Particles | Field | np.ndarray, **choices: Any) -> BoundsPanel:
     """A panel for choosing an error bound: original, decoded and error side by side, figures, spectra, other codecs.
 
-    For particles, it shows the positions.
+    For particles, it shows the positions. `choices` are fields of `BoundsState`: codec, kind, eb, order; axis, index, time,
+    window, logarithmic.
 
     >>> from workbench.data.synthetic import gaussian_field
-    >>> panel = bounds(gaussian_field((64, 64), seed=1))
-    >>> panel.change(codec="prequantised", eb=0.05)
+    >>> panel = bounds(gaussian_field((64, 64), seed=1), codec="prequantised", eb=0.07)
+    >>> panel.change(eb=0.05)
     True
     >>> panel.result["trial"].run["max_error"] <= 0.05
     True
@@ -44,7 +46,7 @@ def bounds(data: Particles | Field | np.ndarray) -> BoundsPanel:
     checked = require_data(data)
     if isinstance(checked, Field):
         checked.require_floats("wb.lab.bounds")
-    return BoundsPanel(checked, name_of(data, "data"))
+    return BoundsPanel(checked, name_of(data, "data"), **choices)
 
 
 class BoundsPanel(Panel[BoundsState]):
@@ -52,22 +54,23 @@ class BoundsPanel(Panel[BoundsState]):
 
     title = "Bounds"
 
-    def __init__(self, data: Particles | Field, name: str) -> None:
+    def __init__(self, data: Particles | Field, name: str, **choices: Any) -> None:
         self.data, self.name = _alone(data), name
         self._riders = self.data is not data
         self.history: dict[str, Run] = {}
         stages = [
             Stage("trial", _question, self._try),
             Stage("spectra", _question, self._spectra),
-            Stage("others", _question, self._compare, on_demand=True),
+            Stage("others", _question, self._compare, on_demand=True, text="comparing codecs"),
         ]
-        super().__init__(repr(data), BoundsState.for_(data), stages)
+        super().__init__(repr(data), BoundsState.for_(self.data, **choices), stages)
 
     def rows(self) -> Sequence[Sequence[Any]]:
         """The bound above, the view below."""
         low, high = exponents(self.data, self.state.kind)
-        self._slider = LogSlider("eb", "error bound", 10.0**low, 10.0**high)
-        choose = [Choice("codec", "codec", [codec.id for codec in applicable(self.data)]), Choice("kind", "", list(BOUNDS))]
+        self._slider = LogSlider("eb", "error bound", 10.0**low, 10.0**high, spoken=lambda state: PARTS[state.kind])
+        codecs = [codec.id for codec in applicable(self.data)]
+        choose = [Choice("codec", "codec", codecs), Choice("kind", "kind of bound", KINDS)]
         if isinstance(self.data, Particles):
             choose.append(Choice("order", "order", {"kept": "keep", "free": "free"}))
         act = [
@@ -85,6 +88,14 @@ class BoundsPanel(Panel[BoundsState]):
         """Compress, decompress, compare."""
         return code(state, self.name, self._riders)
 
+    def check(self, state: BoundsState) -> None:
+        """Refuse slices that these data do not have."""
+        state.check(self.data)
+
+    def remark(self, state: BoundsState) -> str:
+        """Bounds that are too large or too small for these data."""
+        return unusual(self.data, state.bound)
+
     def ready(self, results: Results) -> bool:
         """Pictures wait for the trial."""
         return "trial" in results
@@ -99,12 +110,12 @@ class BoundsPanel(Panel[BoundsState]):
         if fields.get("kind", self.state.kind) != self.state.kind and "eb" not in fields:
             fields["eb"] = self.state.with_kind(fields["kind"], self.data).eb
         if fields.get("axis", self.state.axis) != self.state.axis:
-            fields = {"window": None, "index": self._slices(int(fields["axis"])) // 2, **fields}
+            fields = {"window": None, "index": slices(self.data, int(fields["axis"])) // 2, **fields}
         changed = super().change(**fields)
         if changed and self._view is not None and {"kind", "axis"} & fields.keys():
             low, high = exponents(self.data, self.state.kind)
             self._slider.span(10.0**low, 10.0**high)
-            self._index.reach(self._slices(self.state.axis) - 1)
+            self._index.reach(slices(self.data, self.state.axis) - 1)
             self._view.show_state(self.state)
         return changed
 
@@ -116,20 +127,16 @@ class BoundsPanel(Panel[BoundsState]):
     def _view_controls(self) -> list[Any]:
         """The controls that choose the visible part of the data."""
         shape = () if isinstance(self.data, Particles) else self.data.shape
-        self._index = Steps("index", "slice", 0, self._slices(self.state.axis) - 1)
+        self._index = Steps("index", "slice", 0, slices(self.data, self.state.axis) - 1)
         if isinstance(self.data, Particles):
             axes = {"along x": 0, "along y": 1, "along z": 2} if self.data.dimensions == 3 else {}
-            return [Choice("axis", "seen", axes)] if axes else []
+            return [Choice("axis", "seen", axes, about="line of sight")] if axes else []
         controls: list[Any] = [Toggle("logarithmic", "log colours")] if len(shape) > 1 else []
         if len(shape) >= 3:
             controls = [Choice("axis", "slice across axis", {"0": 0, "1": 1, "2": 2}), self._index, *controls]
         if len(shape) == 4:
             controls = [Steps("time", "time", 0, shape[0] - 1), *controls]
         return controls
-
-    def _slices(self, axis: int) -> int:
-        shape = () if isinstance(self.data, Particles) else self.data.shape
-        return int(shape[-3:][axis]) if len(shape) >= 3 else 1
 
     # Stages.
 

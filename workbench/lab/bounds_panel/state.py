@@ -9,20 +9,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-import numpy as np
-
 from workbench import backend, codecs
 from workbench.bounds.run import Order, Question
 from workbench.codecs import Codec, ParticleCodec
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, PointwiseRelative, Relative
+from workbench.lab.choices import one_of, positive, whole, with_choices, within
 from workbench.lab.description import Window, checked_window
 from workbench.lab.projection import PIXELS, Cut
 from workbench.lab.remembered import remembered
 
 Kind = Literal["absolute", "relative", "pointwise"]
 BOUNDS: dict[Kind, type[Bound]] = {"absolute": Absolute, "relative": Relative, "pointwise": PointwiseRelative}
+KINDS: dict[str, Kind] = {"absolute": "absolute", "relative to the range": "relative", "pointwise relative": "pointwise"}
+PARTS: dict[Kind, str] = {"absolute": "", "relative": "of the range", "pointwise": "of each value"}   # as read aloud
 
 SHARE_OF_RANGE = 1e-3       # of a field's range: a common first choice
 SHARE_OF_SPACING = 0.02     # of the mean spacing of particles: a tenth of the usual linking length
@@ -53,28 +54,42 @@ class BoundsState:
     pixels: int = PIXELS
 
     def __post_init__(self) -> None:
-        _check_choice("kind", self.kind, get_args(Kind))
-        _check_choice("order", self.order, get_args(Order))
-        if not (_is_number(self.eb) and 0 < self.eb < math.inf):
-            raise WorkbenchError(f"the error bound must be a positive number; got {self.eb!r}")
-        object.__setattr__(self, "eb", float(self.eb))
-        for name in ("axis", "index", "time", "pixels"):
-            _check_place(name, getattr(self, name))
+        one_of("the kind of bound", self.kind, get_args(Kind))
+        one_of("the order", self.order, get_args(Order))
+        object.__setattr__(self, "eb", positive("the error bound", self.eb))
+        if not self.eb < (most := BOUNDS[self.kind].most):
+            raise WorkbenchError(f"a pointwise relative error bound must be less than {most:g}; got {self.eb:g}")
+        for field, name in {"axis": "the axis", "index": "the slice", "time": "the time", "pixels": "pixels"}.items():
+            object.__setattr__(self, field, whole(name, getattr(self, field), least=0))
         object.__setattr__(self, "window", checked_window(self.window))
         _ = self.bound, self.chosen
 
     @classmethod
-    def for_(cls, data: Particles | Field) -> BoundsState:
-        """The initial state for these data.
+    def for_(cls, data: Particles | Field, **choices: Any) -> BoundsState:
+        """The initial state for these data; `choices` are fields of it.
 
-        >>> BoundsState.for_(Field(np.linspace(0, 30, 1000))).eb
+        >>> BoundsState.for_(Field([0.0, 30.0])).eb
         0.02
+        >>> BoundsState.for_(Field([0.0, 30.0]), kind="relative", codec="zfp").bound
+        Relative(eb=0.000666667)
         """
         if isinstance(data, Particles):
-            return cls("lattice", eb=_sensible(data), axis=2, logarithmic=True)
-        codec = "sz3" if "sz3" in codecs.available() else "prequantised"
-        middle = data.shape[-3] // 2 if len(data.shape) >= 3 else 0
-        return cls(codec, eb=_sensible(data), index=middle)
+            usual = cls("lattice", eb=_sensible(data), axis=2, logarithmic=True)
+        else:
+            usual = cls("sz3" if "sz3" in codecs.available() else "prequantised", eb=_sensible(data))
+        if "kind" in choices and "eb" not in choices:
+            usual = usual.with_kind(choices["kind"], data)
+        state = with_choices(usual, choices)
+        return state if "index" in choices else dataclasses.replace(state, index=slices(data, state.axis) // 2)
+
+    def check(self, data: Particles | Field) -> None:
+        """Raise if these data do not have this slice."""
+        if isinstance(data, Particles):
+            within("the axis", self.axis, data.dimensions)
+        elif len(data.shape) >= 3:
+            within("the axis", self.axis, 3)
+            within("the slice", self.index, slices(data, self.axis))
+            within("the time", self.time, data.shape[0] if len(data.shape) == 4 else 1)
 
     @property
     def bound(self) -> Bound:
@@ -99,11 +114,11 @@ class BoundsState:
     def with_kind(self, kind: Kind, data: Particles | Field) -> BoundsState:
         """The same state with another kind of bound, about as strict if values are as large as their range.
 
-        >>> field = Field(np.array([0.0, 20.0]))
+        >>> field = Field([0.0, 20.0])
         >>> BoundsState("zfp", "absolute", eb=0.2).with_kind("relative", field).eb
         0.01
         """
-        _check_choice("kind", kind, get_args(Kind))
+        one_of("the kind of bound", kind, get_args(Kind))
         spread = size_of(data)
         if (self.kind == "absolute") != (kind == "absolute"):
             factor = spread if kind == "absolute" else 1 / spread
@@ -117,9 +132,9 @@ class BoundsState:
 def exponents(data: Particles | Field, kind: Kind) -> tuple[int, int]:
     """The powers of ten at the ends of the slider for the bound: from rounding errors to the loss of all information.
 
-    >>> exponents(Field(np.linspace(0, 30, 1000, dtype=np.float32)), "absolute")
-    (-5, 2)
-    >>> exponents(Field(np.linspace(0, 30, 1000)), "pointwise")
+    >>> exponents(Field([0.0, 30.0]), "absolute")
+    (-10, 2)
+    >>> exponents(Field([0.0, 30.0]), "pointwise")
     (-12, -1)
     """
     decades = DECADES[_numbers(data).dtype.itemsize]
@@ -159,6 +174,16 @@ def nice(value: float) -> float:
     return min(candidates, key=lambda candidate: abs(math.log10(value / candidate)))
 
 
+def slices(data: Particles | Field, axis: int) -> int:
+    """The number of slices across an axis; data of fewer than three axes have one.
+
+    >>> slices(Field([[[1.0, 2.0]], [[3.0, 4.0]]]), axis=0)
+    2
+    """
+    volume = isinstance(data, Field) and len(data.shape) >= 3 and axis < 3
+    return int(data.shape[-3:][axis]) if volume else 1   # type: ignore[union-attr]
+
+
 def other_questions(data: Particles | Field, state: BoundsState) -> list[Question]:
     """The other codecs that accept these data, at the same bound, for comparison with the chosen codec."""
     others = (codec for codec in applicable(data) if codec.id != state.chosen.id)
@@ -194,17 +219,3 @@ def _sensible(data: Particles | Field) -> float:
 
 def _numbers(data: Particles | Field) -> Any:
     return data.positions if isinstance(data, Particles) else data.values
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
-def _check_choice(name: str, given: Any, choices: tuple[str, ...]) -> None:
-    if given not in choices:
-        raise WorkbenchError(f"{name} must be one of {', '.join(choices)}; got {given!r}")
-
-
-def _check_place(name: str, given: Any) -> None:
-    if not isinstance(given, int | np.integer) or isinstance(given, bool) or given < 0:
-        raise WorkbenchError(f"{name} must be a whole number, at least 0; got {given!r}")

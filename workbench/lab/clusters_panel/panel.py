@@ -13,6 +13,7 @@ import ipywidgets as widgets
 from workbench.bounds.sweep import require_data
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
+from workbench.guarantees import Absolute
 from workbench.lab.bounds_panel.state import applicable
 from workbench.lab.cells import name_of
 from workbench.lab.clusters_panel import drawing
@@ -29,18 +30,23 @@ from workbench.lab.engine import Results, Stage
 from workbench.lab.jobs import Job
 from workbench.lab.panel import Panel
 from workbench.lab.saving import SaveArchive
+from workbench.lab.unusual import unusual
 from workbench.lab.view import View
 
 SHARES_OF_LENGTH = (1e-3, 1.0)   # the ends of the slider of the bound
+UNITS = {"mean spacings": "spacing", "unit of the box": "length"}   # of the linking length
 LENGTHS = (0.05, 1.0)            # the ends of the slider of the linking length, in mean spacings
 SHOWS = {"decoded": "decoded", "halos kept": "kept"}
 
 
-def clusters(particles: Particles) -> ClustersPanel:
+def clusters(particles: Particles, **choices: Any) -> ClustersPanel:
     """A panel that shows which halos an error bound breaks, and keeps them: press *preserve*.
 
+    `choices` are fields of `ClustersState`: bound, linking_length, unit, codec, order, min_members, keep_members, solver;
+    axis, window, chosen, shows.
+
     >>> from workbench.data.synthetic import cosmic_web
-    >>> panel = clusters(cosmic_web(n=16, seed=1))
+    >>> panel = clusters(cosmic_web(n=16, seed=1), bound=0.03, min_members=10)
     >>> panel.ask("kept"); panel.wait()
     >>> panel.result["kept"].verified
     True
@@ -49,7 +55,7 @@ def clusters(particles: Particles) -> ClustersPanel:
     data = require_data(particles)
     if not isinstance(data, Particles):
         raise WorkbenchError(f"the clusters panel needs particles; got {data!r}: use wb.lab.bounds(...) for fields")
-    return ClustersPanel(data, name_of(particles, "particles"))
+    return ClustersPanel(data, name_of(particles, "particles"), **choices)
 
 
 class ClustersPanel(Panel[ClustersState]):
@@ -57,29 +63,35 @@ class ClustersPanel(Panel[ClustersState]):
 
     title = "Clusters"
 
-    def __init__(self, particles: Particles, name: str) -> None:
+    def __init__(self, particles: Particles, name: str, **choices: Any) -> None:
         self.particles, self.name = particles, name
         self._last_link: int | None = None
         stages = [
             Stage("halos", _groups, lambda state, results, job: groups_of(particles, state, job)),
             Stage("breakage", _decoded, self._break),
-            Stage("kept", _promised, self._keep, on_demand=True),
+            Stage("kept", _promised, self._keep, on_demand=True, text="keeping halos"),
         ]
-        super().__init__(repr(particles), ClustersState.for_(particles), stages)
+        state = ClustersState.for_(particles, **choices)
+        super().__init__(repr(particles), dataclasses.replace(state, shows="decoded"), stages)
+        if state.shows == "kept":
+            self.change(shows="kept")   # which keeps them first
 
     def rows(self) -> Sequence[Sequence[Any]]:
         """The promise above, the view below."""
         particles, state = self.particles, self.state
         low, high = (share * state.length(particles) for share in SHARES_OF_LENGTH)
-        self._bound = LogSlider("bound", "error bound ξ", low, high)
-        self._length = LogSlider("linking_length", "linking length b", *self._lengths())
+        self._bound = LogSlider("bound", "error bound ξ", low, high, about="error bound")
+        self._length = LogSlider(
+            "linking_length", "linking length b", *self._lengths(), about="linking length",
+            spoken=lambda state: "mean spacings" if state.unit == "spacing" else "",
+        )
         codecs = Choice("codec", "codec", [codec.id for codec in applicable(particles)])
         axes = {"along x": 0, "along y": 1, "along z": 2} if particles.dimensions == 3 else {}
         look = [
-            *([Choice("axis", "seen", axes)] if axes else []),
+            *([Choice("axis", "seen", axes, about="line of sight")] if axes else []),
             Choice("shows", "second picture", SHOWS),
-            Number("min_members", "halo: at least", whole=True),
-            Number("keep_members", "keep groups of", whole=True),
+            Number("min_members", "halo: at least", whole=True, unit="members"),
+            Number("keep_members", "keep groups of", whole=True, unit="or more"),
             Choice("solver", "solver", {"descent (pgd)": "pgd", "smallest (auto)": "auto", "more bits (refine)": "refine"}),
         ]
         preserve = button("preserve", self.preserve, "keep every halo, and watch the descent")
@@ -89,7 +101,7 @@ class ClustersPanel(Panel[ClustersState]):
         close = button("no close-up", lambda: self.change(chosen=None))
         act: list[widgets.Widget] = [preserve, self._steps, close, self._saving.widget]
         return [[self._bound, codecs, Choice("order", "order", {"free": "free", "kept": "keep"})],
-                [self._length, Choice("unit", "", {"mean spacings": "spacing", "unit of the box": "length"}), *look], act]
+                [self._length, Choice("unit", "unit", UNITS, about="unit of the linking length"), *look], act]
 
     def draw(self, state: ClustersState, results: Results) -> Shown:
         """Maps, close-up, mass function, descent and certificate."""
@@ -104,6 +116,10 @@ class ClustersPanel(Panel[ClustersState]):
     def code_for(self, state: ClustersState) -> str:
         """Compress, and compare the groups; with the promise if the archive that is shown has it."""
         return code(state, self.name, kept=self._shows_kept(state))
+
+    def remark(self, state: ClustersState) -> str:
+        """Bounds and linking lengths that are too large or too small for these particles."""
+        return unusual(self.particles, Absolute(state.bound), [state.promise])
 
     def ready(self, results: Results) -> bool:
         """Pictures wait for the decoded particles; the original alone is shown only at the beginning."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
+from workbench import codecs
 from workbench.clusters import KeepClusters, absolute_linking_length
 from workbench.clusters.friends import Unit
 from workbench.clusters.keep.promise import Solver
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
+from workbench.lab.choices import one_of, positive, whole, with_choices
 from workbench.lab.description import Window, checked_window
 from workbench.lab.projection import PIXELS
 
@@ -75,27 +75,33 @@ class ClustersState:
     pixels: int = PIXELS   # of a picture along its longer side, at most
 
     def __post_init__(self) -> None:
-        _require_positive("bound", self.bound)
-        _require_positive("linking_length", self.linking_length)
-        _require_one_of("unit", self.unit, get_args(Unit))
-        _require_one_of("order", self.order, get_args(Order))
-        _require_one_of("solver", self.solver, get_args(Solver))
-        _require_one_of("shows", self.shows, get_args(Shows))
-        _require_one_of("axis", self.axis, (0, 1, 2))
-        _require_members("min_members", self.min_members, FEWEST_MEMBERS)
-        _require_members("keep_members", self.keep_members, 1)
-        _require_members("pixels", self.pixels, 1)
-        if not (isinstance(self.codec, str) and self.codec):
-            raise WorkbenchError(f"codec must be the name of a codec; got {self.codec!r}: see wb.codecs.available()")
+        object.__setattr__(self, "bound", positive("the error bound ξ", self.bound))
+        object.__setattr__(self, "linking_length", positive("the linking length b", self.linking_length))
+        one_of("the unit of the linking length", self.unit, get_args(Unit))
+        one_of("the order", self.order, get_args(Order))
+        one_of("the solver", self.solver, get_args(Solver))
+        one_of("what is shown", self.shows, get_args(Shows))
+        one_of("the line of sight", self.axis, (0, 1, 2))
+        whole("the number of members of the smallest halo", self.min_members, FEWEST_MEMBERS)
+        whole("the number of members of the smallest group to keep", self.keep_members, 1)
+        whole("pixels", self.pixels, 1)
+        codecs.get(self.codec)   # raises for names that no codec has
         object.__setattr__(self, "window", checked_window(self.window))
 
     @classmethod
-    def for_(cls, particles: Particles) -> Self:
-        """The initial state: the usual linking length, and a tenth of it, rounded, as the bound."""
-        unit: Unit = "spacing" if particles.spacing > 0 else "length"
-        length = USUAL_LENGTH * (1.0 if unit == "spacing" else _spacing_of_flat(particles))
-        absolute = absolute_linking_length(particles, length, unit)
-        return cls(bound=float(f"{USUAL_SHARE * absolute:.1g}"), linking_length=length, unit=unit)
+    def for_(cls, particles: Particles, **choices: Any) -> Self:
+        """The initial state: the usual linking length, and a tenth of it, rounded, as the bound. `choices` are fields.
+
+        >>> ClustersState.for_(Particles([[0.5, 0.5, 0.5]], box=10.0), linking_length=0.4).bound
+        0.4
+        """
+        unit = choices.get("unit", "spacing" if particles.spacing > 0 else "length")
+        length = USUAL_LENGTH * (1.0 if particles.spacing > 0 else _spacing_of_flat(particles))
+        usual = cls(1.0, length, "spacing" if particles.spacing > 0 else "length").in_unit(particles, unit)
+        state = with_choices(usual, choices)
+        if "bound" in choices:
+            return state
+        return replace(state, bound=float(f"{USUAL_SHARE * state.length(particles):.1g}"))
 
     @property
     def promise(self) -> KeepClusters:
@@ -117,7 +123,7 @@ class ClustersState:
         >>> ClustersState(1.0, linking_length=4.0, unit="length").with_share(particles, 0.25).bound
         1.0
         """
-        _require_positive("share", share)
+        positive("the share", share)
         return replace(self, bound=share * self.length(particles))
 
     def in_unit(self, particles: Particles, unit: Unit) -> Self:
@@ -127,7 +133,7 @@ class ClustersState:
         >>> ClustersState(1.0, linking_length=0.2).in_unit(particles, "length").linking_length
         2.0
         """
-        _require_one_of("unit", unit, get_args(Unit))
+        one_of("the unit of the linking length", unit, get_args(Unit))
         if unit == self.unit:
             return self
         length = self.length(particles)
@@ -140,19 +146,3 @@ def _spacing_of_flat(particles: Particles) -> float:
     """The mean spacing of particles that fill no volume, along the axes that they span; 1 if all coincide."""
     sides = [length for length in particles.lengths if length > 0]
     return float(np.prod(sides) / len(particles)) ** (1 / len(sides)) if sides else 1.0
-
-
-def _require_positive(name: str, value: Any) -> None:
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not (is_number and math.isfinite(value) and value > 0):
-        raise WorkbenchError(f"{name} must be a positive number; got {value!r}")
-
-
-def _require_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
-    if value not in allowed or isinstance(value, bool):
-        raise WorkbenchError(f"{name} must be one of {', '.join(map(str, allowed))}; got {value!r}")
-
-
-def _require_members(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
-        raise WorkbenchError(f"{name} must be a whole number, at least {least}; got {value!r}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from workbench.data import Field
-from workbench.lab.bounds_panel.state import exponents
+from workbench.guarantees import Absolute
+from workbench.lab.bounds_panel.state import exponents, slices
 from workbench.lab.cells import name_of
 from workbench.lab.controls import Choice, LogSlider, Steps, Toggle, button
 from workbench.lab.description import Reading, Shown
@@ -21,30 +21,31 @@ from workbench.lab.limits_panel.code import code
 from workbench.lab.limits_panel.measuring import Measured, measure
 from workbench.lab.limits_panel.pictures import pictures
 from workbench.lab.limits_panel.reading import reading
-from workbench.lab.limits_panel.state import MOST_REGIONS, LimitsState, require_field, tile_sides
+from workbench.lab.limits_panel.state import LEAST_EPS, MOST_EPS, MOST_REGIONS, LimitsState, require_field, tile_sides
 from workbench.lab.limits_panel.theory import Model
 from workbench.lab.limits_panel.tile_slider import TileSlider
 from workbench.lab.panel import Panel
+from workbench.lab.unusual import unusual
 
-LEAST_EPS, MOST_EPS = 1e-12, 0.5
 REST, BREATH = 0.3, 0.03   # seconds: the rest of a slider before slow work begins, and the polling interval
 
 
-def limits(field: Field | np.ndarray) -> LimitsPanel:
+def limits(field: Field | np.ndarray, **choices: Any) -> LimitsPanel:
     """A panel that compares codecs with the bound of a field: its regions, their spectra, rate-distortion, gaps.
 
-    All bounds are those of a Gaussian model fitted to each region of the field.
+    All bounds are those of a Gaussian model fitted to each region of the field. `choices` are fields of `LimitsState`: eb,
+    tile, eps, regions, above; axis, index, time, window.
 
     >>> from workbench.data.synthetic import gaussian_field
-    >>> panel = limits(gaussian_field((64, 64), seed=1))
-    >>> panel.change(eb=0.05, tile=8)
+    >>> panel = limits(gaussian_field((64, 64), seed=1), eb=0.05)
+    >>> panel.change(tile=8)
     True
     >>> found = panel.result["figures"]
     >>> 0 < found.rate < found.tiled
     True
     >>> panel.close()
     """
-    return LimitsPanel(require_field(field), name_of(field, "field"))
+    return LimitsPanel(require_field(field), name_of(field, "field"), **choices)
 
 
 class LimitsPanel(Panel[LimitsState]):
@@ -55,7 +56,7 @@ class LimitsPanel(Panel[LimitsState]):
 
     title = "Limits"
 
-    def __init__(self, field: Field, name: str) -> None:
+    def __init__(self, field: Field, name: str, **choices: Any) -> None:
         self.field, self.name = field, name
         self.measured: dict[Hashable, dict[str, Measured]] = {}   # by the choice of regions, which determines the bound
         stages = [
@@ -66,15 +67,14 @@ class LimitsPanel(Panel[LimitsState]):
             Stage("news", _regions, self._news),
             Stage("fixed length", _fixed, self._fixed),
             Stage("band", _failing, self._band),
-            Stage("points", _regions, self._compare, on_demand=True),
+            Stage("points", _regions, self._compare, on_demand=True, text="comparing codecs"),
         ]
-        super().__init__(repr(field), LimitsState.for_(field), stages)
+        super().__init__(repr(field), LimitsState.for_(field, **choices), stages)
 
     def rows(self) -> Sequence[Sequence[Any]]:
         """The question above, the view below."""
         low, high = exponents(self.field, "absolute")
-        failing = LogSlider("eps", "fails at most (ε)", LEAST_EPS, MOST_EPS)
-        failing.slider.max = math.log10(MOST_EPS)   # not the next power of ten, which is invalid
+        failing = LogSlider("eps", "fails at most (ε)", LEAST_EPS, MOST_EPS, about="chance of failure")
         regions = {"as many as found": "auto", **{f"at most {most}": most for most in range(1, MOST_REGIONS + 1)}}
         ask = [
             LogSlider("eb", "error bound", 10.0**low, 10.0**high),
@@ -95,6 +95,14 @@ class LimitsPanel(Panel[LimitsState]):
         """The limits, and the codecs if they were compared."""
         return code(state, self.name, compared=bool(self.measured.get(state.regions)))
 
+    def check(self, state: LimitsState) -> None:
+        """Refuse slices that this field does not have."""
+        state.check(self.field)
+
+    def remark(self, state: LimitsState) -> str:
+        """Bounds that are too large or too small for this field."""
+        return unusual(self.field, Absolute(state.eb))
+
     def ready(self, results: Results) -> bool:
         """Drawing waits for the figures; the field alone is shown only at the beginning."""
         return "figures" in results
@@ -107,24 +115,21 @@ class LimitsPanel(Panel[LimitsState]):
     def change(self, **fields: Any) -> bool:
         """Change fields; another axis resets the window, and shows the middle slice."""
         if fields.get("axis", self.state.axis) != self.state.axis:
-            fields = {"window": None, "index": self._slices(int(fields["axis"])) // 2, **fields}
+            fields = {"window": None, "index": slices(self.field, int(fields["axis"])) // 2, **fields}
         changed = super().change(**fields)
         if changed and self._view is not None and "axis" in fields:
-            self._index.reach(self._slices(self.state.axis) - 1)
+            self._index.reach(slices(self.field, self.state.axis) - 1)
             self._view.show_state(self.state)
         return changed
 
     def _slice(self) -> list[Any]:
         """The controls that choose the slice of the field."""
         shape = self.field.shape
-        self._index = Steps("index", "slice", 0, self._slices(self.state.axis) - 1)
+        self._index = Steps("index", "slice", 0, slices(self.field, self.state.axis) - 1)
         if len(shape) < 3:
             return []
         moments = [Steps("time", "time", 0, shape[0] - 1)] if len(shape) == 4 else []
         return [*moments, Choice("axis", "slice across axis", {"0": 0, "1": 1, "2": 2}), self._index]
-
-    def _slices(self, axis: int) -> int:
-        return int(self.field.shape[-3:][axis]) if len(self.field.shape) >= 3 and axis < 3 else 1
 
     # Stages.
 

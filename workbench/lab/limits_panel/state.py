@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
 from workbench import backend
-from workbench.arguments import positive, whole_number
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
-from workbench.lab.bounds_panel.state import nice
+from workbench.lab.bounds_panel.state import nice, slices
+from workbench.lab.choices import positive, whole, with_choices, within
 from workbench.lab.description import Window, checked_window
 from workbench.lab.projection import PIXELS, Cut
-from workbench.limits.spectrum import require_excess
 
 FEWEST_VALUES = 64         # fewer do not determine a spectrum
 SHARE_OF_DEVIATION = 0.03  # the initial error bound, in standard deviations
 SMALLEST_TILE, LARGEST_TILE = 4, 256
+LEAST_EPS, MOST_EPS = 1e-12, 0.5   # the ends of the slider, and the largest chance of failure
 MOST_REGIONS = 6           # the largest choice
 
 RegionChoice = int | Literal["auto"]
@@ -52,25 +52,35 @@ class LimitsState:
         object.__setattr__(self, "eb", positive("the error bound", self.eb))
         if not 0 < self.distortion < math.inf:
             raise WorkbenchError(f"the square of the error bound must be a positive number; got {self.eb:g}")
-        object.__setattr__(self, "eps", positive("eps, the probability of exceeding the distortion,", self.eps))
-        require_excess(self.eps)
+        object.__setattr__(self, "eps", positive("the chance of failure ε", self.eps))
+        if self.eps > MOST_EPS:
+            raise WorkbenchError(f"the chance of failure ε must lie in (0, {MOST_EPS}]; got {self.eps:g}")
         if self.tile is not None:
-            object.__setattr__(self, "tile", whole_number("tile", self.tile, least=1))
+            object.__setattr__(self, "tile", whole("the side of a tile", self.tile, least=1))
         if self.regions != "auto":
-            object.__setattr__(self, "regions", whole_number("regions, unless 'auto',", self.regions, least=1))
-        for name, least in {"axis": 0, "index": 0, "time": 0, "pixels": 1}.items():
-            object.__setattr__(self, name, whole_number(name, getattr(self, name), least))
+            object.__setattr__(self, "regions", whole("the number of regions, unless 'auto',", self.regions, least=1))
+        words = {"axis": "the axis", "index": "the slice", "time": "the time"}
+        for field, name in words.items():
+            object.__setattr__(self, field, whole(name, getattr(self, field), least=0))
+        object.__setattr__(self, "pixels", whole("pixels", self.pixels, least=1))
         object.__setattr__(self, "window", checked_window(self.window))
 
     @classmethod
-    def for_(cls, field: Field) -> LimitsState:
-        """The initial state for this field.
+    def for_(cls, field: Field, **choices: Any) -> LimitsState:
+        """The initial state for this field; `choices` are fields of the state.
 
-        >>> LimitsState.for_(Field(np.linspace(0, 30, 1000))).eb
-        0.2
+        >>> LimitsState.for_(Field(np.linspace(0, 30, 1000)), tile=8)
+        LimitsState(eb=0.2, tile=8, ...)
         """
-        middle = field.shape[-3] // 2 if len(field.shape) >= 3 else 0
-        return cls(nice(SHARE_OF_DEVIATION * float(valid_values(field).std())), index=middle)
+        state = with_choices(cls(nice(SHARE_OF_DEVIATION * float(valid_values(field).std()))), choices)
+        return state if "index" in choices else replace(state, index=slices(field, state.axis) // 2)
+
+    def check(self, field: Field) -> None:
+        """Raise if this field does not have this slice."""
+        if len(field.shape) >= 3:
+            within("the axis", self.axis, 3)
+            within("the slice", self.index, slices(field, self.axis))
+            within("the time", self.time, field.shape[0] if len(field.shape) == 4 else 1)
 
     @property
     def distortion(self) -> float:

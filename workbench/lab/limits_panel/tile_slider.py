@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import ipywidgets as widgets
-
-from workbench.lab.controls import NATURAL, Control
+from workbench.lab.controls import Control
 
 WHOLE = "the whole field"
 
@@ -16,26 +14,25 @@ class TileSlider(Control):
 
     >>> slider = TileSlider("tile", "tiles of", [4, 8])
     >>> slider.connect(lambda **fields: print(fields))
-    >>> slider.widget.index = 2; slider.widget.label
+    >>> slider.moved(2); slider.widget.texts[2]
     {'tile': None}
     'the whole field'
     """
 
-    def __init__(self, field: str, label: str, sides: Sequence[int]) -> None:
-        super().__init__(field)
-        self.widget = widgets.SelectionSlider(
-            options=_options(sides or [1]), description=label, style=NATURAL,
-            layout=widgets.Layout(flex="1 1 260px", min_width="220px"),
-        )
-        self.widget.add_class(f"wb-control-{field}")
-        self.widget.observe(lambda change: self.ask(self.widget.value or None), "value")
+    def __init__(self, field: str, label: str, sides: Sequence[int], about: str = "") -> None:
+        super().__init__(field, label, "slider", about)
+        self._offer(sides or [1])
 
-    def _show(self, value: int | None) -> None:
-        known = [side for _, side in self.widget.options if side]
-        if value is not None and value not in known:
-            self.widget.options = _options(sorted([*known, value]))
-        self.widget.value = value or 0
+    def _offer(self, sides: Sequence[int]) -> None:
+        self._sides = [*sorted(sides), None]
+        self.widget.texts = [WHOLE if side is None else str(side) for side in self._sides]
+        self.widget.positions = len(self._sides)
 
+    def _value_at(self, position: int) -> int | None:
+        return self._sides[position]
 
-def _options(sides: Sequence[int]) -> list[tuple[str, int]]:
-    return [*((f"{side}", side) for side in sides), (WHOLE, 0)]   # the widget does not accept None as a choice
+    def _place(self, value: int | None) -> tuple[int, str]:
+        if value not in self._sides:
+            self._offer([side for side in [*self._sides, value] if side is not None])
+        position = self._sides.index(value)
+        return position, self.widget.texts[position]

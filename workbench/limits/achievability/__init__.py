@@ -30,7 +30,7 @@ def achievable(spectrum: Spectrum, distortion: float, eps: float) -> float:
     """
     require_distortion(distortion)
     require_excess(eps)
-    if spectrum.variance == 0:
+    if spectrum.variance <= eps * distortion:   # by Markov's inequality, one codeword is enough
         return 0.0
     source = Classes.of(spectrum, distortion)
     rates = [intervals(spectrum, distortion, eps), gaussian_rate(source, eps)]
