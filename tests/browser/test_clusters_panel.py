@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from browser.conftest import Opened
 from browser.notebook_page import NotebookPage, eventually
-from browser.panels import DECODED, ORIGINAL, chart, fact, idle, opened_panel, prepared
+from browser.panels import DECODED, ORIGINAL, chart, fact, idle, opened_panel, prepared, unfold
 
 pytestmark = pytest.mark.slow
 DESCENT, LAST = 1, "breakage"   # the second chart, and what is computed last
@@ -43,6 +43,7 @@ def test_dragging_the_bound_breaks_more_halos(panel: NotebookPage) -> None:
 
 
 def test_the_linking_length_is_told_in_both_units(panel: NotebookPage) -> None:
+    unfold(panel)
     panel.page.locator(".wb-control-unit select").select_option("unit of the box")
     eventually(lambda: panel.python("panel.state.unit") == "'length'")
     assert panel.python("panel.state.length(snapshot) == 0.2 * snapshot.spacing") == "True"
@@ -70,7 +71,7 @@ def test_halos_are_kept_while_one_watches(panel: NotebookPage) -> None:
     panel.portrait("lab-clusters-broken")
     descent = panel.drawn(chart(panel, DESCENT))
     panel.press("preserve")
-    eventually(lambda: panel.page.get_by_text("groups verified").count() == 1)
+    eventually(lambda: panel.page.locator(".wb-panel").get_by_text("groups verified").count() == 1)
     assert fact(panel, "groups verified") == "✓ equal"
     eventually(lambda: panel.picture(chart(panel, DESCENT)) != descent)
     none = ("broken", "merged", "missing merges", "false links")   # as soon as the second picture is that of what is kept
@@ -111,4 +112,4 @@ def test_keeping_can_be_cancelled_and_leaves_other_cells_alone(panel: NotebookPa
     assert fact(panel, "broken").startswith("✗")
     panel.run_cell("module.keep_halos = usual")
     panel.press("preserve")   # and can be done after all
-    eventually(lambda: panel.page.get_by_text("groups verified").count() == 1)
+    eventually(lambda: panel.page.locator(".wb-panel").get_by_text("groups verified").count() == 1)

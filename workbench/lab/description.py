@@ -104,21 +104,39 @@ Severity = Literal["", "good", "bad"]
 
 @dataclass(frozen=True)
 class Fact:
-    """A figure with its name; `verdict` selects its colour and a sign before it."""
+    """A figure with its name; `verdict` selects its colour and a sign before it. Figures of one `group` stand together."""
 
     name: str
     value: str
     verdict: Severity = ""
     meaning: str = ""   # the tooltip
+    unit: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows of text under a heading; `chosen` is the emphasised row."""
+    """Rows of text under a heading; `chosen` is the emphasised row.
+
+    `total` counts all things of which the rows are the first. `action` says what a click on a row does: the panel's
+    `row_chosen` is called. Without it, rows cannot be chosen.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...] = ()
     chosen: int | None = None
+    total: int | None = None
+    action: str = ""
+
+    @property
+    def extent(self) -> str:
+        """How many rows there are, for the title.
+
+        >>> Table(("halo",), (("7",), ("9",)), total=308).extent
+        '2 of 308'
+        """
+        count = f"{len(self.rows):,}"
+        return count if self.total is None or self.total == len(self.rows) else f"{count} of {self.total:,}"
 
 
 class Charts(Mapping[str, Any]):
@@ -151,7 +169,9 @@ class Shown:
     """Everything that a panel shows at one time.
 
     `pictures` are side by side with linked windows, `detail` is independent; `charts` are HoloViews elements by name,
-    always with the same names and structure in one panel, so that views can update them.
+    always with the same names and structure in one panel, so that views can update them. Charts that are `awaited` still
+    lack results: a view keeps their previous drawing, dimmed. If `stale`, all content belongs to an earlier state and is
+    dimmed. `settings` are the choices in words, for reports.
     """
 
     pictures: tuple[Picture, ...] = ()
@@ -160,3 +180,6 @@ class Shown:
     facts: tuple[Fact, ...] = ()
     tables: Mapping[str, Table] = field(default_factory=dict)
     note: str = ""   # one sentence under the pictures
+    settings: Mapping[str, str] = field(default_factory=dict)
+    awaited: frozenset[str] = frozenset()
+    stale: bool = False

@@ -76,10 +76,10 @@ def test_the_slider_of_tiles_shows_what_it_is_told_and_asks_for_what_is_chosen()
     slider = TileSlider("tile", "tiles of", [4, 8])
     slider.connect(lambda **fields: asked.append(fields))
     slider.show(LimitsState(0.1, tile=6))   # which is between its steps
-    assert [label for label, _ in slider.widget.options] == ["4", "6", "8", "the whole field"]
+    assert [label for label, _ in slider.widget.options] == ["4", "6", "8", "whole field"]
     assert slider.widget.value == 6
     slider.show(LimitsState(0.1))
-    assert slider.widget.label == "the whole field"
+    assert slider.widget.label == "whole field"
     assert asked == []
     slider.widget.value = 8
     assert asked == [{"tile": 8}]

@@ -74,20 +74,23 @@ class ClustersPanel(Panel[ClustersState]):
         look = [
             *([Choice("axis", "seen", axes)] if axes else []),
             Choice("shows", "second picture", {"decoded": "decoded", "halos kept": "kept"}),
+        ]
+        preserve = button("preserve", self.preserve, "keep every halo, and watch the descent")
+        preserve.button_style = "primary"
+        act: list[widgets.Widget | SaveArchive] = [
+            preserve,
+            button("next broken link", self.next_link, "look at the next pair that broke"),
+            button("no close-up", lambda: self.change(chosen=None)),
+            SaveArchive(f"{self.name}.zip", self.save_archive),
+        ]
+        seldom = [
+            Choice("unit", "length in", {"mean spacings": "spacing", "unit of the box": "length"}),
+            Choice("order", "order", {"free": "free", "kept": "keep"}),
             Number("min_members", "halo: at least", whole=True),
             Number("keep_members", "keep groups of", whole=True),
             Choice("solver", "solver", {"descent (pgd)": "pgd", "smallest (auto)": "auto", "more bits (refine)": "refine"}),
         ]
-        preserve = button("preserve", self.preserve, "keep every halo, and watch the descent")
-        preserve.button_style = "primary"
-        act: list[widgets.Widget] = [
-            preserve,
-            button("next broken link", self.next_link, "look at the next pair that broke"),
-            button("no close-up", lambda: self.change(chosen=None)),
-            SaveArchive(f"{self.name}.zip", self.save_archive).widget,
-        ]
-        return [[self._bound, codecs, Choice("order", "order", {"free": "free", "kept": "keep"})],
-                [self._length, Choice("unit", "", {"mean spacings": "spacing", "unit of the box": "length"}), *look], act]
+        return [[self._bound, codecs, self._length], [*look, *act], seldom]
 
     def draw(self, state: ClustersState, results: Results) -> Shown:
         """Maps, close-up, mass function, descent and certificate."""
@@ -137,13 +140,13 @@ class ClustersPanel(Panel[ClustersState]):
             self._last_link = (self._last_link + 1) % len(pairs)
             self.change(chosen=Chosen.link(*np.asarray(pairs[self._last_link]).tolist()))
 
-    def save_archive(self, path: str | Path) -> Path:
+    def save_archive(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write the archive that is shown, with its promise if halos are kept; returns its path."""
         results = self.result
         if self.state.shows == "kept" and "kept" not in results:
             raise WorkbenchError("halos have not been kept at this bound yet: press preserve, or show decoded particles")
         shown: Kept | Breakage = results["kept" if self.state.shows == "kept" else "breakage"]
-        return shown.archive.save(path).resolve()
+        return shown.archive.save(path, overwrite).resolve()
 
     def _lengths(self) -> tuple[float, float]:
         unit = 1.0 if self.state.unit == "spacing" else self.particles.spacing

@@ -8,7 +8,7 @@ import ipywidgets as widgets
 
 from workbench.lab.controls import NATURAL, Control
 
-WHOLE = "the whole field"
+WHOLE = "whole field"
 
 
 class TileSlider(Control):
@@ -18,7 +18,7 @@ class TileSlider(Control):
     >>> slider.connect(lambda **fields: print(fields))
     >>> slider.widget.index = 2; slider.widget.label
     {'tile': None}
-    'the whole field'
+    'whole field'
     """
 
     def __init__(self, field: str, label: str, sides: Sequence[int]) -> None:
