@@ -10,7 +10,18 @@ from playwright.sync_api import Browser, expect
 from browser.conftest import Opened
 from browser.lab_server import LabServer
 from browser.notebook_page import NotebookPage, eventually
-from browser.panels import DECODED, ERROR, assert_refused, chart, copied_code, fact, idle, on_one_screen, opened_panel, prepared
+from browser.panels import (
+    DECODED,
+    ERROR,
+    assert_refused,
+    chart,
+    copied_code,
+    fact,
+    idle,
+    on_one_screen,
+    opened_panel,
+    prepared,
+)
 
 pytestmark = pytest.mark.slow
 SPECTRUM, LAST = 1, "spectra"   # the second chart, and what is computed last
@@ -117,7 +128,7 @@ def test_archives_and_reports_are_taken_along(panel: NotebookPage, server: LabSe
 
 
 def assert_complete(browser: Browser | None, report: Path) -> None:
-    """A report shows everything without scripts and a network, on a narrow page; with scripts, its charts are interactive."""
+    """A report shows everything without scripts and a network; with scripts, its charts are interactive."""
     assert browser is not None
     for scripted in (False, True):
         context = browser.new_context(offline=True, java_script_enabled=scripted, viewport={"width": 1024, "height": 900})
@@ -170,7 +181,7 @@ def test_particles_are_seen_by_their_density(panel: NotebookPage) -> None:
     eventually(lambda: notebook.picture(DECODED) != before)
 
 
-def test_a_page_that_is_loaded_again_shows_the_panel_and_without_its_kernel_the_last_picture(notebook: NotebookPage) -> None:
+def test_a_page_that_is_loaded_again_shows_the_panel_or_its_last_picture(notebook: NotebookPage) -> None:
     panel = notebook   # in a kernel of its own: what is loaded again is all that the kernel has
     panel.write("again.ipynb", FIELD, "panel = wb.lab.bounds(field)\npanel")
     panel.run_all()
@@ -197,7 +208,9 @@ def test_a_page_that_is_loaded_again_shows_the_panel_and_without_its_kernel_the_
     expect(last).to_be_visible()
     expect(last.get_by_alt_text("decoded")).to_be_visible()
     expect(last).to_contain_text("ratio")
-    expect(panel.page.get_by_text("model not found")).to_be_hidden()
+    error = panel.page.get_by_text("model not found")
+    expect(error).to_be_attached()
+    expect(error).to_be_hidden()
     panel.screenshot("without-kernel")
 
 

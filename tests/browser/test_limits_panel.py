@@ -8,7 +8,18 @@ from playwright.sync_api import expect
 
 from browser.conftest import Opened
 from browser.notebook_page import NotebookPage, eventually
-from browser.panels import DECODED, assert_refused, chart, copied_code, fact, idle, on_one_screen, opened_panel, prepared, unfold
+from browser.panels import (
+    DECODED,
+    assert_refused,
+    chart,
+    copied_code,
+    fact,
+    idle,
+    on_one_screen,
+    opened_panel,
+    prepared,
+    unfold,
+)
 
 pytestmark = pytest.mark.slow
 SPECTRA, RATES, GAP = range(3)   # the charts

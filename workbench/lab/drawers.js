@@ -10,16 +10,16 @@ function element(tag, className, parent) {
   return made;
 }
 
-// Numbers in texts like "1,024", "8.1 %" or "+0.3"; NaN for other texts.
+// Numbers in texts like "1,024", "8.1 %", "+0.3" or "∞"; NaN for other texts.
 function number(text) {
-  const bare = text.replaceAll(",", "").replace(/%\s*$/, "").trim();
+  const bare = text.replaceAll(",", "").replace("∞", "Infinity").replace(/%\s*$/, "").trim();
   return bare === "" ? NaN : Number(bare);
 }
 
 function compare(one, other) {
   const [a, b] = [number(one), number(other)];
   if (Number.isNaN(a) !== Number.isNaN(b)) return Number.isNaN(a) ? 1 : -1; // texts after numbers
-  return Number.isNaN(a) ? COLLATOR.compare(one, other) : a - b;
+  return Number.isNaN(a) ? COLLATOR.compare(one, other) : a === b ? 0 : a - b;
 }
 
 class Drawer {

@@ -20,10 +20,8 @@ from workbench.lab.description import Picture, Shown
 
 MOST_BYTES = 280_000
 SIDES = (360, 240, 160, 100)   # pixels of a picture along its longer side; the first that is small enough is taken
-REST = 2.0                     # seconds without changes before the picture in the notebook is replaced
+REST = 1.0                     # seconds without changes before the picture in the notebook is replaced
 KEPT = "=:/,;+()'!*@$?&.-_~ "  # characters of SVG that a data URL need not quote
-
-WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 class LastPicture:
@@ -62,9 +60,9 @@ def static_bundle(title: str, subject: str, shown: Shown, key: str) -> dict[str,
     """The picture as HTML of less than 300 kB, and as a line of text.
 
     >>> static_bundle("Bounds", "a field", Shown(), "wb-last-1")["text/plain"]
-    'Bounds(a field): the panel as it was last shown; run the cell for the live one'
+    'Bounds(a field): the panel as this notebook has kept it; run the cell for the live one'
     """
-    told = f"{title}({subject}): the panel as it was last shown; run the cell for the live one"
+    told = f"{title}({subject}): the panel as this notebook has kept it; run the cell for the live one"
     pictures = [*shown.pictures, *([shown.detail] if shown.detail else [])]
     parts = [_style(key), f"<p><b>{html.escape(title)}</b> {html.escape(subject)}</p>", _settings(shown)]
     images = ""
@@ -73,7 +71,7 @@ def static_bundle(title: str, subject: str, shown: Shown, key: str) -> dict[str,
         if len(images) < MOST_BYTES:
             break
     row = f'<div style="display: flex; flex-wrap: wrap; gap: 10px">{images}</div>'
-    hint = "<p><small>A static picture of the panel. Run the cell for the live one.</small></p>"
+    hint = "<p><small>The panel as this notebook has kept it. Run the cell for the live one.</small></p>"
     return {
         "text/html": f'<div class="wb-last {key}">{"".join(parts)}{row}{_figures(shown)}{hint}</div>',
         "text/plain": told,
@@ -81,12 +79,12 @@ def static_bundle(title: str, subject: str, shown: Shown, key: str) -> dict[str,
 
 
 def _style(key: str) -> str:
-    """Either the panel is on the page, or its last picture is."""
-    panel = f".{key.replace('last', 'live')}"
-    outputs, lost = ".jp-OutputArea-child", f"[data-mime-type='{WIDGET}']"
+    """Either the panel is on the page, or its last picture is. Of all outputs, only widgets do not tell their type."""
+    panel, output = f".{key.replace('last', 'live')}", ".jp-OutputArea-child"
     return (
-        f"<style>body:has({panel}) .{key}, body:has({panel}) {outputs}:has(.{key}), "
-        f".jp-OutputArea:has(.{key}) {outputs}:has({lost}):not(:has(.wb-panel)) {{ display: none; }}</style>"
+        f"<style>body:has({panel}) .{key}, body:has({panel}) {output}:has(.{key}), "
+        f".jp-OutputArea:has(.{key}) {output}:has(> .jp-OutputArea-output:not([data-mime-type])):not(:has(.wb-panel)) "
+        f"{{ display: none; }}</style>"
     )
 
 

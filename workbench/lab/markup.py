@@ -115,7 +115,7 @@ def numeric_columns(given: Table) -> list[bool]:
 
 def _is_number(text: str) -> bool:
     try:
-        float(text.replace(",", "").rstrip("% "))
+        float(text.replace(",", "").replace("∞", "inf").rstrip("% "))
     except ValueError:
         return False
     return True

@@ -17,7 +17,7 @@ import holoviews as hv
 import numpy as np
 from bokeh.models import FixedTicker, LogScale
 from bokeh.models.renderers import GlyphRenderer
-from bokeh.models.sources import ColumnarDataSource
+from bokeh.models.sources import ColumnDataSource
 
 WIDTH, HEIGHT = 480, 260
 LEFT, RIGHT, TOP, BOTTOM = 62, 12, 8, 40   # margins
@@ -47,7 +47,7 @@ def of_figure(figure: Any, name: str) -> str:
         if not isinstance(renderer, GlyphRenderer) or not renderer.visible:
             continue
         kind, source = type(renderer.glyph).__name__, renderer.data_source
-        if kind in GLYPHS and isinstance(source, ColumnarDataSource):
+        if kind in GLYPHS and isinstance(source, ColumnDataSource):
             inside += list(GLYPHS[kind](plot, _specified(renderer.glyph), source.data))
         else:
             missing.append(kind)

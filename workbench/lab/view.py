@@ -89,8 +89,8 @@ class View:
 
     def _make_parts(self, title: str) -> None:
         """The parts that show something."""
-        self.status = widgets.HTML(layout=widgets.Layout(flex="1 1 200px"))
-        self.bar = widgets.FloatProgress(min=0.0, max=1.0, layout=widgets.Layout(width="120px", visibility="hidden"))
+        self.status = widgets.HTML(layout=widgets.Layout(flex="1 1 0", min_width="0"))
+        self.bar = widgets.FloatProgress(min=0.0, max=1.0, layout=widgets.Layout(width="100px", visibility="hidden"))
         self.stop = widgets.Button(description="cancel", layout=widgets.Layout(width="auto", visibility="hidden"))
         self.stop.on_click(lambda button: self.panel.cancel())
         self.facts, self.note = widgets.HTML(), widgets.HTML(layout=widgets.Layout(flex="1 1 300px"))
@@ -106,7 +106,7 @@ class View:
 
     def _head(self, title: str) -> widgets.Widget:
         name = widgets.HTML(f"<b style='font-size: 15px'>{html.escape(title)}</b>")
-        return _row([name, self.status, self.bar, self.stop])
+        return _row([name, self.status, self.bar, self.stop], wrap="nowrap")
 
     def _control_rows(self, title: str, rows: Rows) -> list[widgets.Widget]:
         """The first rows; the others behind a button, which the browser remembers as pressed."""

@@ -165,6 +165,9 @@ def table(data: Particles | Field, runs: Sequence[Run], current: Run | None) -> 
 
 
 def _row(run: Run, size: str) -> tuple[str, ...]:
-    numbers = (f"{run[name]:.4g}" if name in run.figures else "" for name in (size, "ratio", "psnr", "max_error"))
+    numbers = (
+        f"{run[name]:.4g}".replace("inf", "∞") if name in run.figures else ""
+        for name in (size, "ratio", "psnr", "max_error")
+    )
     remarks = [run.error or "", "free order" if run.order == "free" else "", "measured before" if run.cached else ""]
     return run.label, f"{run.bound.kind} {run.bound.eb:.4g}", *numbers, ", ".join(remark for remark in remarks if remark)

@@ -15,6 +15,7 @@ from workbench.lab.clusters_panel.density import shown_axes
 from workbench.lab.clusters_panel.detail import Sight, detail, sight_of
 from workbench.lab.clusters_panel.keeping import Kept, Trace
 from workbench.lab.clusters_panel.panes import AFTER, panes
+from workbench.lab.clusters_panel.settings import settings
 from workbench.lab.clusters_panel.state import ClustersState
 from workbench.lab.description import Charts, Fact, Marks, Picture, Shown, Table
 
@@ -56,6 +57,7 @@ def draw(
         facts=_facts(particles, state, halos, breakage, kept),
         tables={"halos": _halo_table(particles, state, halos, outcome), "certificate": _certificate(kept)},
         note=note,
+        settings=settings(particles, state),
     )
 
 
