@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 Rows = Sequence[Sequence[Control | SaveArchive | widgets.Widget]]
 UNFOLDED = 2    # rows of controls that are always visible
 GAP = 10        # pixels between pictures
+ALONE = "50%"   # of the width, for one picture
 BLINK = "alternate the first two pictures in one place, which shows their differences; or press b on a picture"
 RESTED = 0.25   # seconds without changes before charts are drawn, one after the other
 BREATH = 0.01   # seconds between two charts, for the events of the user
@@ -176,8 +177,9 @@ class View:
         self._when_rested([*charts, functools.partial(self._show_drawers, shown)])
 
     def _share_width(self, pictures: int, detail: bool) -> None:
-        """The detail is as wide as each of the pictures beside it."""
+        """The detail is as wide as each of the pictures; a picture alone stays small, since others often follow."""
         shares = max(pictures, 1)
+        self.canvas.layout.max_width = ALONE if shares == 1 and not detail else "100%"
         self.canvas.layout.flex, self.canvas.layout.min_width = f"{shares} 1 {GAP * (shares - 1)}px", "0"
         self.detail.layout.flex, self.detail.layout.min_width = "1 1 0px", "0"
         self.detail.layout.display = "" if detail else "none"
