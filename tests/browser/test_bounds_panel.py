@@ -22,6 +22,7 @@ from browser.panels import (
     opened_panel,
     prepared,
 )
+from browser.watch import Watch
 
 pytestmark = pytest.mark.slow
 SPECTRUM, LAST = 1, "spectra"   # the second chart, and what is computed last
@@ -181,7 +182,8 @@ def test_particles_are_seen_by_their_density(panel: NotebookPage) -> None:
     eventually(lambda: notebook.picture(DECODED) != before)
 
 
-def test_a_page_that_is_loaded_again_shows_the_panel_or_its_last_picture(notebook: NotebookPage) -> None:
+def test_a_page_that_is_loaded_again_shows_the_panel_or_its_last_picture(notebook: NotebookPage, watch: Watch) -> None:
+    watch.allow("widget model not found")   # which JupyterLab logs, and the picture replaces
     panel = notebook   # in a kernel of its own: what is loaded again is all that the kernel has
     panel.write("again.ipynb", FIELD, "panel = wb.lab.bounds(field)\npanel")
     panel.run_all()
@@ -201,6 +203,7 @@ def test_a_page_that_is_loaded_again_shows_the_panel_or_its_last_picture(noteboo
     panel.move("error bound", -10)
     eventually(lambda: fact(panel, "ratio") != ratio)
     eventually(lambda: panel.picture(chart(panel, SPECTRUM)) != spectrum)
+    idle(panel, LAST)
     last = panel.page.locator(".wb-last")
     expect(last).to_be_hidden()
     panel.end_kernel()

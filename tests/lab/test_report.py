@@ -73,6 +73,11 @@ def test_a_picture_has_its_colour_bar_and_its_legend_in_words() -> None:
     assert page.svgs[0] == "decoded: from 0.5 to 80 particles, logarithmic, 2 broken halo"
 
 
+def test_a_picture_without_a_range_has_no_colour_bar() -> None:
+    page = Texts(static_picture.figure(picture(low=1.0, high=1.0)))
+    assert page.svgs == ["decoded"]
+
+
 def test_curves_are_where_their_axes_say() -> None:
     chart = drawn(styled(hv.Curve([(1, 10.0), (10, 20.0), (100, 30.0)]), logx=True, xlim=(1, 100), ylim=(10, 30)))
     (line,) = chart.iter(f"{NAMESPACE}polyline")

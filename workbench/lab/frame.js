@@ -1,9 +1,14 @@
 // Gives the pictures of a panel the height that is left on the screen, and dims content that is being replaced.
 
 const [LEAST, MOST, STEP] = [200, 1200, 8]; // pixels
-const JITTER = 40; // a smaller change of what is above the pictures leaves their height as it is
+const JITTER = 40; // pictures shrink when there is less room, but grow only by more than this
 const MARGIN = 14;
 const SCREENS = ".jp-WindowedPanel-outer, .jp-LinkedOutputView"; // what a notebook, or a view of one output, is seen through
+
+// The height of titles, colour bars and legends around the pictures of a canvas.
+function beside(canvas) {
+  return canvas.offsetHeight - (canvas.querySelector(".wb-picture")?.offsetHeight ?? 0);
+}
 
 class Fitting {
   constructor(model, el) {
@@ -25,21 +30,21 @@ class Fitting {
   fit() {
     const panel = this.el.closest(".wb-panel");
     const row = panel?.querySelector(".wb-pictures");
-    if (!row || !this.pictures || !panel.clientWidth) return;
+    if (!row?.querySelector(".wb-canvas") || !this.pictures || !panel.clientWidth) return;
     const screen = panel.closest(SCREENS);
     if (this.seen !== panel) {
       this.seen = panel;
-      this.observer.observe(panel.querySelector(".wb-above"));
+      for (const part of [".wb-above", ".wb-figures"]) this.observer.observe(panel.querySelector(part));
       if (screen) this.observer.observe(screen);
       this.show();
     }
     const above = row.getBoundingClientRect().top - panel.getBoundingClientRect().top;
-    const picture = row.querySelector(".wb-picture");
-    const around = picture ? picture.closest(".wb-canvas").offsetHeight - picture.offsetHeight : 60;
+    const around = Math.max(...[...row.querySelectorAll(".wb-canvas")].map(beside));
     const available = screen?.clientHeight ?? innerHeight;
     const room = available - above - around - MARGIN;
     const tall = STEP * Math.floor(Math.min(MOST, Math.max(LEAST, room)) / STEP);
-    if (available === this.available && Math.abs(tall - this.tall) < JITTER) return;
+    const grows = tall - this.tall;
+    if (available === this.available && grows >= 0 && grows < JITTER) return;
     [this.available, this.tall] = [available, tall];
     for (const each of this.pictures) each.set("tall", tall);
   }

@@ -20,7 +20,7 @@ body[data-jp-theme-light="false"] .wb-panel, body[data-jp-theme-light="false"] .
   --wb-good: #4fd0b0; --wb-bad: #ff9d5c; }
 .wb-facts { position: relative; display: flex; flex-wrap: wrap; gap: 5px 24px; margin: 3px 0; color: var(--wb-text); }
 .wb-group { display: flex; gap: 10px; min-width: 0; }
-.wb-group-name { flex: none; display: flex; align-items: center; max-width: 88px; padding-right: 8px; font-size: 12px;
+.wb-group-name { flex: none; display: flex; align-items: center; max-width: 112px; padding-right: 8px; font-size: 12px;
   line-height: 1.25; color: var(--wb-quiet); border-right: 2px solid var(--wb-line); }
 .wb-group dl { display: flex; flex-wrap: wrap; gap: 1px 15px; margin: 0; min-width: 0; }
 .wb-fact { line-height: 1.25; }

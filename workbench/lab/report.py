@@ -32,7 +32,7 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 1200px; margin: 2em auto
 STYLE = f"""
 .wb-report {{ min-width: 0; overflow-wrap: anywhere; }}
 .wb-row {{ display: flex; flex-wrap: wrap; gap: 14px; margin: 8px 0; }} .wb-wide {{ max-width: 100%; overflow-x: auto; }}
-.wb-chart {{ flex: 1 1 300px; min-width: 0; max-width: 580px; }} .wb-chart .wb-static {{ width: 100%; height: auto; }}
+.wb-chart {{ flex: 1 1 420px; min-width: 0; max-width: 640px; }} .wb-chart .wb-static {{ width: 100%; height: auto; }}
 .wb-live {{ display: none; }}
 .{SCRIPTED} .wb-live {{ display: block; }} .{SCRIPTED} .wb-chart .wb-static {{ display: none; }}
 .wb-report pre {{ background: #f4f4f4; padding: 1em; overflow: auto; color: #222; }}

@@ -34,11 +34,12 @@ class SaveArchive:
     """
 
     def __init__(self, name: str, save: Save) -> None:
-        self._save = save
+        self._save, self._proposed = save, name
         self._shown = self._said_of = ""
-        told = "file name: a folder, or one file when it ends in .zip"
-        self.name = widgets.Text(name, layout=widgets.Layout(width="150px"), tooltip=told, description_allow_html=False)
-        self.name.add_class("wb-file-name")
+        self.name = widgets.Text(
+            name, description="file name", tooltip="a folder, or one file when it ends in .zip",
+            layout=widgets.Layout(width="220px"), style={"description_width": "initial"},
+        )
         self.said = widgets.HTML()
         self.replace = button("replace it", self._replace, "replace the archive of this name")
         self.leave = button("keep it", self._leave, "leave the archive of this name as it is")
@@ -49,6 +50,21 @@ class SaveArchive:
              self.said, self.question],
             layout=widgets.Layout(flex_flow="row wrap", align_items="center", overflow="visible"),
         )
+
+    def propose(self, name: str) -> None:
+        """Propose another name, unless the user has typed one; what was said of the earlier archive is withdrawn.
+
+        >>> saving = SaveArchive("snapshot.zip", lambda path, overwrite=False: Path(path))
+        >>> saving.propose("snapshot-halos-kept.zip")
+        >>> saving.name.value
+        'snapshot-halos-kept.zip'
+        """
+        if name == self._proposed:
+            return
+        if self.name.value == self._proposed:
+            self.name.value = name
+        self._proposed = name
+        self._say("")
 
     def press(self) -> None:
         """Write the archive; if the name is taken, ask first."""

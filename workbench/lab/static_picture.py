@@ -53,7 +53,13 @@ def svg(shown: Picture, marked: bool = True) -> str:
 def described(shown: Picture) -> str:
     """What the picture shows, in words: its title, its scale and its marks."""
     marks = [f"{len(each):,} {each.label}" for each in shown.marks if each.label and len(each)]
-    return ", ".join([f"{shown.title}: {_ends(shown)}", *marks])
+    ends = f": {_ends(shown)}" if _has_scale(shown) else ""
+    return ", ".join([f"{shown.title}{ends}", *marks])
+
+
+def _has_scale(shown: Picture) -> bool:
+    """Whether colours mean values: without a range, marks alone do."""
+    return shown.low != shown.high
 
 
 def _ends(shown: Picture) -> str:
@@ -63,6 +69,8 @@ def _ends(shown: Picture) -> str:
 
 def _scale(shown: Picture) -> str:
     """The colour bar with its ends."""
+    if not _has_scale(shown):
+        return ""
     table = colours.table(shown.colours)[np.linspace(0, 255, BAR_STEPS).astype(int)]
     steps = "".join(
         f'<rect x="{place}" width="1.02" height="1" fill="#{red:02x}{green:02x}{blue:02x}"/>'

@@ -17,7 +17,7 @@ def settings(particles: Particles, state: ClustersState) -> dict[str, str]:
     unit = " mean spacings" if state.unit == "spacing" else ""
     told = {
         "codec": state.codec,
-        "error bound": f"error bound {state.bound:.6g}",
+        "error bound": f"absolute {state.bound:.6g}",
         "linking length": f"{state.linking_length:.6g}{unit}",
         "order": "free" if state.order == "free" else "kept",
         "halos": f"at least {state.min_members} members",

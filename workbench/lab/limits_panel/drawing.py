@@ -61,10 +61,10 @@ def settings(field: Field, state: LimitsState) -> dict[str, str]:
     """The choices in words, for a report.
 
     >>> settings(Field([0.0, 1.0]), LimitsState(eb=0.05, tile=16))
-    {'error bound': 'error bound 0.05', 'tiles': 'tiles of 16', 'regions': 'as many as found', 'excess': 'at most 1%'}
+    {'error bound': 'absolute 0.05', 'tiles': 'tiles of 16', 'regions': 'as many as found', 'excess': 'at most 1%'}
     """
     told = {
-        "error bound": f"error bound {state.eb:.6g}",
+        "error bound": f"absolute {state.eb:.6g}",
         "tiles": "no tiles" if state.tile is None else f"tiles of {state.tile}",
         "regions": "as many as found" if state.regions == "auto" else f"at most {state.regions}",
         "excess": f"at most {100 * state.eps:.3g}%",
