@@ -70,6 +70,10 @@ class NotebookPage:
         self.page.reload()
         self._wait_for_kernel(name)
 
+    def end_kernel(self) -> None:
+        """End the kernel; the notebook gets another one when it is opened again."""
+        self.page.evaluate("async () => { await probes.panel().sessionContext.shutdown(); }")
+
     def save(self) -> None:
         """Write the notebook with its outputs."""
         self._execute("docmanager:save")

@@ -1,6 +1,7 @@
 """What the tests of all panels do: open one in a page that they share, read its figures, and close it without a trace."""
 
 import contextlib
+import itertools
 from collections.abc import Iterator
 
 from playwright.sync_api import Locator, expect
@@ -77,6 +78,25 @@ def copied_code(panel: NotebookPage) -> str:
 def chart(notebook: NotebookPage, number: int) -> Locator:
     """What is drawn in a chart, without the axes' layer above it."""
     return notebook.page.locator(CHARTS).nth(number).locator("canvas.bk-layer")
+
+
+def unfold(notebook: NotebookPage) -> None:
+    """Show the controls that are folded away."""
+    more = notebook.page.locator(".wb-panel .wb-more")
+    if more.get_attribute("aria-expanded") == "false":
+        more.click()
+
+
+def on_one_screen(notebook: NotebookPage) -> bool:
+    """Whether controls, figures and pictures are visible at once, when the panel begins at the top of the screen."""
+    panel = notebook.page.locator(".wb-panel")
+    panel.evaluate("panel => panel.scrollIntoView({block: 'start'})")
+    ends: list[float] = panel.evaluate("""panel => {
+        const screen = panel.closest(".jp-WindowedPanel-outer").getBoundingClientRect();
+        const box = selector => panel.querySelector(selector).getBoundingClientRect();
+        return [screen.top, box(".wb-above").top, box(".wb-figures").bottom, box(".wb-pictures").bottom, screen.bottom];
+    }""")
+    return all(one <= other + 1 for one, other in itertools.pairwise(ends))
 
 
 def fact(notebook: NotebookPage, name: str) -> str:

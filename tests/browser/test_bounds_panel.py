@@ -10,7 +10,19 @@ from playwright.sync_api import Browser, expect
 from browser.conftest import Opened
 from browser.lab_server import LabServer
 from browser.notebook_page import NotebookPage, eventually
-from browser.panels import DECODED, ERROR, assert_refused, chart, copied_code, fact, idle, opened_panel, prepared
+from browser.panels import (
+    DECODED,
+    ERROR,
+    assert_refused,
+    chart,
+    copied_code,
+    fact,
+    idle,
+    on_one_screen,
+    opened_panel,
+    prepared,
+)
+from browser.watch import Watch
 
 pytestmark = pytest.mark.slow
 SPECTRUM, LAST = 1, "spectra"   # the second chart, and what is computed last
@@ -46,13 +58,22 @@ def test_dragging_the_bound_changes_pictures_figures_and_state(panel: NotebookPa
 def test_other_codecs_are_compared_and_can_be_chosen(panel: NotebookPage) -> None:
     panel.press("compare codecs")
     eventually(lambda: int(panel.python("len(panel.history)")) >= 5 and panel.python("panel.status.busy") == "False")
-    panel.page.get_by_text(re.compile(r"tried so far \(")).click()   # and it stays open
-    expect(panel.page.locator(".wb-table td", has_text="zfp").first).to_be_visible()
+    drawer = panel.page.locator(".wb-drawer > summary", has_text="tried so far")
+    drawer.focus()
+    drawer.press("Enter")   # and it stays open
+    table = panel.page.locator(".wb-drawer .wb-table")
+    expect(table.locator("tbody tr")).to_have_count(int(panel.python("len(panel.history)")))
+    for direction in ("ascending", "descending"):
+        table.get_by_role("button", name="ratio").press("Enter")
+        expect(table.locator("th[aria-sort]")).to_have_attribute("aria-sort", direction)
+    ratios = [float(text) for text in table.locator("tbody tr td:nth-child(4)").all_inner_texts() if text]
+    assert ratios == sorted(ratios, reverse=True)
     before = panel.picture(ERROR)
-    panel.page.locator(".wb-control-codec select").select_option("zfp")
+    table.get_by_role("button", name="zfp").press("Enter")   # in a sorted table
     eventually(lambda: panel.picture(ERROR) != before)
     assert panel.python("panel.state.codec") == "'zfp'"
     idle(panel, LAST)
+    expect(table.locator("[aria-current=true] button")).to_have_text("zfp")
     panel.portrait("lab-bounds")
 
 
@@ -83,21 +104,67 @@ def test_the_code_that_is_copied_gives_what_is_shown(panel: NotebookPage) -> Non
     assert panel.python("bool((decoded.values == panel.result['trial'].decoded.values).all())") == "True"
 
 
-def test_a_report_opens_anywhere(panel: NotebookPage, browser: Browser, server: LabServer) -> None:
+def test_archives_and_reports_are_taken_along(panel: NotebookPage, server: LabServer, tmp_path: Path) -> None:
+    for button, name in (("download archive", "field.zip"), ("download report", "report.html")):
+        with panel.page.expect_download() as waiting:
+            panel.press(button)
+        waiting.value.save_as(tmp_path / name)
+    assert panel.python(f"wb.open({str(tmp_path / 'field.zip')!r}).verify(field).passed") == "True"
+    assert_complete(panel.page.context.browser, tmp_path / "report.html")
+    saved, question = panel.page.get_by_text("saved as"), panel.page.get_by_text("field.zip exists: replace it?")
+    panel.press("save archive")
+    expect(saved).to_be_visible()
+    panel.press("save archive")
+    expect(question).to_be_visible()
+    panel.press("replace it")
+    expect(saved).to_be_visible()
+    panel.move("error bound", 2)
+    expect(saved).to_be_hidden()   # as another archive is shown
+    idle(panel, LAST)
     panel.press("save report")
-    expect(panel.page.get_by_text("saved as")).to_be_visible()
+    expect(saved).to_be_visible()
     (written,) = server.notebooks.glob("lossbench-bounds-*.html")
-    context = browser.new_context(offline=True)
-    page = context.new_page()
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(written.as_uri())
-    page.wait_for_function("() => document.querySelectorAll('.bk-Figure').length === 3")
-    assert page.locator("figure svg image").count() == 3
-    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
-    page.close()
-    context.close()
     written.unlink()
+    (server.notebooks / "field.zip").unlink()
+
+
+def assert_complete(browser: Browser | None, report: Path) -> None:
+    """A report shows everything without scripts and a network; with scripts, its charts are interactive."""
+    assert browser is not None
+    for scripted in (False, True):
+        context = browser.new_context(offline=True, java_script_enabled=scripted, viewport={"width": 1024, "height": 900})
+        page = context.new_page()
+        asked: list[str] = []
+        page.on("request", lambda request, asked=asked: asked.append(request.url))
+        page.goto(report.as_uri())
+        assert page.locator("figure svg image").count() == 3
+        assert page.locator(".wb-chart .wb-static:visible").count() == (0 if scripted else 3)
+        if scripted:
+            page.wait_for_function("() => document.querySelectorAll('.bk-Figure').length === 3")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 1024
+        assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+        context.close()
+
+
+def test_what_is_being_computed_is_dimmed(panel: NotebookPage) -> None:
+    panel.run_cell("""import threading
+from workbench.lab.bounds_panel import panel as module
+usual, go = module.try_bound, threading.Event()
+def slow(data, state, progress):
+    while not go.wait(0.01):
+        progress(0.5, "waiting")
+    return usual(data, state, progress)
+module.try_bound = slow""")
+    content, shown = panel.page.locator(".wb-content"), fact(panel, "ratio")
+    panel.move("error bound", 3)
+    expect(content).to_have_attribute("aria-busy", "true")
+    expect(panel.page.locator(".wb-figures")).to_have_css("opacity", "0.4")
+    assert fact(panel, "ratio") == shown
+    panel.python("go.set()")
+    expect(content).to_have_attribute("aria-busy", "false")
+    expect(panel.page.locator(".wb-figures")).to_have_css("opacity", "1")
+    assert fact(panel, "ratio") != shown
+    panel.run_cell("module.try_bound = usual")
 
 
 def test_particles_are_seen_by_their_density(panel: NotebookPage) -> None:
@@ -115,7 +182,8 @@ def test_particles_are_seen_by_their_density(panel: NotebookPage) -> None:
     eventually(lambda: notebook.picture(DECODED) != before)
 
 
-def test_a_page_that_is_loaded_again_shows_the_panel_as_it_is(notebook: NotebookPage) -> None:
+def test_a_page_that_is_loaded_again_shows_the_panel_or_its_last_picture(notebook: NotebookPage, watch: Watch) -> None:
+    watch.allow("widget model not found")   # which JupyterLab logs, and the picture replaces
     panel = notebook   # in a kernel of its own: what is loaded again is all that the kernel has
     panel.write("again.ipynb", FIELD, "panel = wb.lab.bounds(field)\npanel")
     panel.run_all()
@@ -135,9 +203,26 @@ def test_a_page_that_is_loaded_again_shows_the_panel_as_it_is(notebook: Notebook
     panel.move("error bound", -10)
     eventually(lambda: fact(panel, "ratio") != ratio)
     eventually(lambda: panel.picture(chart(panel, SPECTRUM)) != spectrum)
+    idle(panel, LAST)
+    last = panel.page.locator(".wb-last")
+    expect(last).to_be_hidden()
+    panel.end_kernel()
+    panel.reload()
+    expect(last).to_be_visible()
+    expect(last.get_by_alt_text("decoded")).to_be_visible()
+    expect(last).to_contain_text("ratio")
+    error = panel.page.get_by_text("model not found")
+    expect(error).to_be_attached()
+    expect(error).to_be_hidden()
+    panel.screenshot("without-kernel")
 
 
-def test_narrow_and_dark(panel: NotebookPage) -> None:
+def test_small_narrow_and_dark(panel: NotebookPage) -> None:
+    panel.resize(1366, 768)
+    eventually(lambda: on_one_screen(panel))
+    ratio = panel.page.locator(".wb-fact", has=panel.page.get_by_text("ratio", exact=True))
+    ratio.get_by_role("button").focus()
+    expect(ratio.get_by_role("tooltip")).to_be_visible()
     panel.dark()
     panel.resize(900, 1300)
     panel.page.wait_for_timeout(500)

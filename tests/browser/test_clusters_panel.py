@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from browser.conftest import Opened
 from browser.notebook_page import NotebookPage, eventually
-from browser.panels import CHARTS, DECODED, ORIGINAL, chart, fact, idle, opened_panel, prepared
+from browser.panels import CHARTS, DECODED, ORIGINAL, chart, fact, idle, opened_panel, prepared, unfold
 
 pytestmark = pytest.mark.slow
 DESCENT, LAST = 1, "breakage"   # the second chart, and what is computed last
@@ -44,6 +44,7 @@ def test_dragging_the_bound_breaks_more_halos(panel: NotebookPage) -> None:
 
 
 def test_the_linking_length_is_told_in_both_units(panel: NotebookPage) -> None:
+    unfold(panel)
     panel.page.locator(".wb-control-unit select").select_option("unit of the box")
     eventually(lambda: panel.python("panel.state.unit") == "'length'")
     assert panel.python("panel.state.length(snapshot) == 0.2 * snapshot.spacing") == "True"
@@ -87,7 +88,7 @@ def test_halos_are_kept_while_one_watches(panel: NotebookPage) -> None:
     assert found[0] == found[1] + found[2] > 0
     assert panel.page.locator(CHARTS).count() == DESCENT   # nothing to draw in that of the descent
     panel.page.locator(".wb-control-shows select").select_option("halos kept")
-    eventually(lambda: panel.page.get_by_text("groups verified").count() == 1)
+    eventually(lambda: panel.page.locator(".wb-panel").get_by_text("groups verified").count() == 1)
     assert fact(panel, "groups verified") == "✓ equal"
     panel.drawn(chart(panel, DESCENT))
     eventually(lambda: {fact(panel, name) for name in none} == {"✓ 0"})
@@ -101,7 +102,7 @@ def test_halos_are_kept_while_one_watches(panel: NotebookPage) -> None:
     assert panel.python("after.equals(before)") == "True"
     panel.python("panel.change(bound=panel.state.bound / 2)")   # which nothing was kept at
     expect(panel.page.locator(".wb-name").filter(has_text="halos kept")).to_have_count(0)
-    expect(panel.page.get_by_text("groups verified")).to_have_count(0)
+    expect(panel.page.locator(".wb-panel").get_by_text("groups verified")).to_have_count(0)
     expect(panel.page.get_by_text("saved as")).to_have_count(0)
     idle(panel, LAST)
 
@@ -132,5 +133,5 @@ def test_keeping_can_be_cancelled_and_leaves_other_cells_alone(panel: NotebookPa
     assert fact(panel, "broken").startswith("✗")
     panel.run_cell("module.keep_halos = usual")
     panel.press("preserve")   # and can be done after all
-    eventually(lambda: panel.page.get_by_text("groups verified").count() == 1)
+    eventually(lambda: panel.page.locator(".wb-panel").get_by_text("groups verified").count() == 1)
     panel.drawn(chart(panel, DESCENT))   # a chart that arrives while the panel closes asks one that is gone

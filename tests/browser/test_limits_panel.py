@@ -8,7 +8,18 @@ from playwright.sync_api import expect
 
 from browser.conftest import Opened
 from browser.notebook_page import NotebookPage, eventually
-from browser.panels import DECODED, assert_refused, chart, copied_code, fact, idle, opened_panel, prepared
+from browser.panels import (
+    DECODED,
+    assert_refused,
+    chart,
+    copied_code,
+    fact,
+    idle,
+    on_one_screen,
+    opened_panel,
+    prepared,
+    unfold,
+)
 
 pytestmark = pytest.mark.slow
 SPECTRA, RATES, GAP = range(3)   # the charts
@@ -39,22 +50,23 @@ def test_the_field_its_regions_and_its_new_information_are_shown(panel: Notebook
 
 
 def test_dragging_tiles_and_the_chance_of_failure_changes_figures_and_charts(panel: NotebookPage) -> None:
-    bound, converse = fact(panel, "Gaussian-model bound"), fact(panel, "converse")
+    bound, converse = fact(panel, "Gaussian-model bound"), fact(panel, "fixed length ≥")
     rates = panel.picture(chart(panel, RATES))
-    assert fact(panel, "price of tiles") == "+0.000"
+    assert fact(panel, "tiles add") == "+0.000"
     panel.move("tiles of", -6)
     eventually(lambda: panel.python("panel.state.tile") == "4")
     idle(panel, LAST)
-    eventually(lambda: fact(panel, "price of tiles") != "+0.000")
+    eventually(lambda: fact(panel, "tiles add") != "+0.000")
     eventually(lambda: panel.picture(chart(panel, RATES)) != rates)
     assert fact(panel, "Gaussian-model bound") == bound
-    eventually(lambda: fact(panel, "converse") not in (converse, "…"))
-    converse = fact(panel, "converse")
+    eventually(lambda: fact(panel, "fixed length ≥") not in (converse, "…"))
+    converse = fact(panel, "fixed length ≥")
+    unfold(panel)
     panel.move("fails at most (ε)", -20)
     eventually(lambda: float(panel.python("panel.state.eps")) < 2e-3)
     idle(panel, LAST)
-    eventually(lambda: fact(panel, "converse") not in (converse, "…"))
-    assert float(fact(panel, "converse")) > float(converse)
+    eventually(lambda: fact(panel, "fixed length ≥") not in (converse, "…"))
+    assert float(fact(panel, "fixed length ≥")) > float(converse)
 
 
 def test_dragging_the_bound_moves_the_water_and_the_place(panel: NotebookPage) -> None:
@@ -111,6 +123,7 @@ def test_bits_above_the_bound_can_be_looked_at(panel: NotebookPage) -> None:
 
 
 def test_nonsense_is_answered_with_a_sentence(panel: NotebookPage) -> None:
+    unfold(panel)
     assert_refused(panel, "eps", "0.9", "must lie in (0, 0.5]", "1e-20")
 
 
@@ -122,6 +135,8 @@ def test_the_code_that_is_copied_gives_what_is_shown(panel: NotebookPage) -> Non
 
 
 def test_narrow_and_dark(panel: NotebookPage) -> None:
+    panel.resize(1366, 768)
+    eventually(lambda: on_one_screen(panel))
     panel.dark()
     panel.resize(900, 1300)
     panel.page.wait_for_timeout(500)

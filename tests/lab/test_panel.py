@@ -48,12 +48,12 @@ def test_dragging_the_slider_changes_state_picture_and_figures(panel: ToyPanel) 
     view = panel.widget and panel._view
     assert view is not None
     panel.wait(SOON)
-    before = view.facts.value, view.canvas.marks_0, view.tables["tried"].value
+    before = view.facts.value, view.canvas.marks_0, view.drawers.tables[0]["rows"]
     view.controls[0].moved(30)
     panel.wait(SOON)
     assert panel.state == ToyState(radius=0.316)
     assert f"<b>✓ {inside(panel)}</b>" in view.facts.value
-    after = view.facts.value, view.canvas.marks_0, view.tables["tried"].value
+    after = view.facts.value, view.canvas.marks_0, view.drawers.tables[0]["rows"]
     assert all(one != other for one, other in zip(before, after, strict=True))
     assert "radius = 0.316" in view.copy.text.replace("<=", "radius =")
 

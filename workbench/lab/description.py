@@ -212,7 +212,7 @@ class Shown:
 
     `pictures` are side by side with linked windows, `detail` is independent; `charts` are HoloViews elements by name;
     one name always has the same structure in one panel, so that views can update it, and charts without data are left out.
-    `settings` are the choices in words, for reports.
+    If `stale`, all content belongs to an earlier state and is dimmed. `settings` are the choices in words, for reports.
     """
 
     pictures: tuple[Picture, ...] = ()
@@ -222,3 +222,5 @@ class Shown:
     tables: Mapping[str, Table] = field(default_factory=dict)
     note: str = ""   # one sentence under the pictures
     settings: Mapping[str, str] = field(default_factory=dict)
+    awaited: frozenset[str] = frozenset()
+    stale: bool = False

@@ -29,6 +29,7 @@ from workbench.lab.description import STATIC, Reading, Shown, Window
 from workbench.lab.engine import LOOKING, Engine, Results, Stage, Status
 from workbench.lab.history import History
 from workbench.lab.jobs import deliver_to_this_loop
+from workbench.lab.last_picture import LastPicture, static_bundle
 from workbench.lab.view import View
 
 PATIENCE = 600.0
@@ -49,6 +50,8 @@ class Panel(ABC, Generic[State]):
         self._engine.changed = self._show
         self._view: View | None = None
         self._shown: Shown | None = None
+        self._shown_code = ""
+        self._last_picture = LastPicture()
         self._drawn_from: tuple[Any, ...] = ()
         self._displayed: tuple[State, Results] | None = None
         self._home: Window | None = None
@@ -94,6 +97,8 @@ class Panel(ABC, Generic[State]):
     def displayed(self) -> tuple[State, Results]:
         """The state and the results of the pictures on the page, which may be older than the present ones."""
         return self._displayed or (self.state, {**self._engine.results(), **self._engine.partial})
+    def row_chosen(self, table: str, row: int) -> None:
+        """A row of a table with an `action` was clicked; rows count from 0 in the table's own order."""
 
     # For users.
 
@@ -157,12 +162,19 @@ class Panel(ABC, Generic[State]):
 
     def save_report(self, path: str | Path | None = None) -> Path:
         """Write the content as one self-contained HTML file; returns its path."""
+        named, text = self.report()
+        return report.save(named if path is None else path, text)
+
+    def report(self) -> tuple[str, str]:
+        """A name and the text of the report of what the view shows, or, without a view, of the present results."""
         named = f"lossbench-{self.title.lower()}-{datetime.now():%Y%m%d-%H%M%S}.html"
-        return report.save(named if path is None else path, report.page(self.title, self.subject, self.shown, self.code()))
+        shown, code = (self.shown, self.code()) if self._shown is None else (self._shown, self._shown_code)
+        return named, report.page(self.title, self.subject, shown, code)
 
     def close(self) -> None:
         """Stop, and release everything."""
         self._engine.close()
+        self._last_picture.close()
         with self._drawing:
             if self._view is not None:
                 self._view.close()
@@ -180,6 +192,7 @@ class Panel(ABC, Generic[State]):
         with self._drawing:
             if self._view is None:
                 self._view = View(self, self.title, self.rows(), self.state)
+                self._view.widget.add_class(self._last_picture.key.replace("last", "live"))
                 self._show()
                 self._view.show_steps(*self._history.ends)
             return self._view.widget
@@ -219,21 +232,40 @@ class Panel(ABC, Generic[State]):
         view.show_status(self._said())
         results = {**self._engine.results(), **self._engine.partial}
         drawn_from = self.state, *((name, id(result)) for name, result in results.items())
-        if drawn_from == self._drawn_from or not (self._shown is None or self.ready(results)):
+        waits = self._shown is not None and not self.ready(results)
+        if waits or drawn_from == self._drawn_from:
+            view.show_freshness(waits or (self._shown is not None and self._shown.stale), self.status.busy)
             return
         self._shown, self._drawn_from = self.draw(self.state, results), drawn_from
         self._displayed = self.state, results
+        self._shown_code = self.code()
         window = getattr(self.state, "window", None)
         if window is None and self._shown.pictures:
             self._home = self._shown.pictures[0].window
         view.show(self._shown, window, self._home)
+        view.show_freshness(self._shown.stale, self.status.busy)
+        self._last_picture.follow(self._static)
+
+    def _static(self) -> dict[str, str]:
+        shown = Shown() if self._shown is None else self._shown
+        return static_bundle(self.title, self.subject, shown, self._last_picture.key)
+
+    def _ipython_display_(self) -> None:
+        """Display the panel and, as a second output, its picture for the time when there is no kernel."""
+        if os.environ.get(STATIC):
+            raise NotImplementedError   # IPython then takes the other method
+        from IPython.display import display
+
+        display(self.widget._repr_mimebundle_() | {"text/plain": repr(self)}, raw=True)   # type: ignore[no-untyped-call]
+        self._last_picture.display(self._static())
+        self._last_picture.follow(self._static)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         if os.environ.get(STATIC):
             self.wait()
             body = report.body(self.title, self.subject, self.shown, self.code())
             return {"text/html": report.library() + body, "text/plain": repr(self)}
-        return self.widget._repr_mimebundle_(**kwargs)
+        return {**self._static(), **self.widget._repr_mimebundle_(**kwargs), "text/plain": repr(self)}
 
     def __enter__(self) -> Panel[State]:
         return self

@@ -1,32 +1,43 @@
-"""A report: the content of a panel as one HTML file that needs no kernel, server or network.
+"""A report: the content of a panel as one HTML file that needs no kernel, server, network or script.
 
-Charts stay interactive (the file contains BokehJS), pictures are PNG, and the equivalent Python is at the end.
+Pictures and charts are SVG, so that a viewer that runs no scripts, such as JupyterLab's for files that are not trusted,
+shows everything. Where scripts run, the interactive charts replace the drawn ones (the file contains BokehJS).
 """
 
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+import os
+import platform
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import holoviews as hv
+import numpy as np
 from bokeh.embed import components
 from bokeh.resources import Resources
 
 from workbench.errors import WorkbenchError
-from workbench.lab import markup
-from workbench.lab.description import Shown
+from workbench.lab import markup, static_chart, static_picture
+from workbench.lab.description import Fact, Shown
+
+SCRIPTED = "wb-scripted"   # a class of the page, if its scripts run
 
 PAGE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 1200px; margin: 2em auto; padding: 0 1em;
   color: #222; background: #fff; }
 """
-STYLE = """
-.wb-report figure { margin: 0; flex: 1 1 300px; max-width: 640px; } .wb-report svg { width: 100%; height: auto; }
-.wb-row { display: flex; flex-wrap: wrap; gap: 14px; } .wb-chart { flex: 1 1 320px; min-width: 300px; }
-.wb-report pre { background: #f4f4f4; padding: 1em; overflow: auto; color: #222; }
+STYLE = f"""
+.wb-report {{ min-width: 0; overflow-wrap: anywhere; }}
+.wb-row {{ display: flex; flex-wrap: wrap; gap: 14px; margin: 8px 0; }} .wb-wide {{ max-width: 100%; overflow-x: auto; }}
+.wb-chart {{ flex: 1 1 420px; min-width: 0; max-width: 640px; }} .wb-chart .wb-static {{ width: 100%; height: auto; }}
+.wb-live {{ display: none; }}
+.{SCRIPTED} .wb-live {{ display: block; }} .{SCRIPTED} .wb-chart .wb-static {{ display: none; }}
+.wb-report pre {{ background: #f4f4f4; padding: 1em; overflow: auto; color: #222; }}
+.wb-words {{ display: grid; grid-template-columns: max-content 1fr; gap: 0 1em; margin: 6px 0; }}
+.wb-words dt {{ color: var(--wb-quiet); }} .wb-words dd {{ margin: 0; }}
 """
 
 
@@ -35,16 +46,28 @@ def body(title: str, subject: str, shown: Shown, code: str) -> str:
     script, charts = _charts(shown.charts)
     pictures = [*shown.pictures, *([shown.detail] if shown.detail else [])]
     parts = [
-        f"<style>{markup.STYLE}{STYLE}</style>",
-        f"<h1>{html.escape(title)}</h1><p>{html.escape(subject)}</p>",
+        f"<style>{markup.STYLE}{static_picture.STYLE}{STYLE}</style>",
+        f"<h1>{html.escape(heading(title, shown))}</h1><p>{html.escape(subject)}</p>",
+        _words(shown.settings.items()),
         markup.facts(shown.facts),
-        f'<div class="wb-row">{"".join(map(markup.picture, pictures))}</div>{markup.note(shown.note)}',
+        f'<div class="wb-row">{"".join(map(static_picture.figure, pictures))}</div>{markup.note(shown.note)}',
         f'<div class="wb-row">{"".join(charts)}</div>',
         markup.tables(shown.tables),
+        _meanings(shown.facts),
         f"<h2>The same in Python</h2><pre>{html.escape(code)}</pre>",
         script,
     ]
     return f'<div class="wb-report">{"".join(parts)}</div>'
+
+
+def heading(title: str, shown: Shown) -> str:
+    """The title with the first two settings, usually the codec and the bound.
+
+    >>> heading("Bounds", Shown(settings={"codec": "sz3", "error bound": "absolute 0.02", "slice": "3"}))
+    'Bounds: sz3, absolute 0.02'
+    """
+    first = [*shown.settings.values()][:2]
+    return f"{title}: {', '.join(first)}" if first else title
 
 
 def page(title: str, subject: str, shown: Shown, code: str) -> str:
@@ -52,14 +75,17 @@ def page(title: str, subject: str, shown: Shown, code: str) -> str:
     from workbench import __version__
 
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    head = f'<head><meta charset="utf-8"><title>{html.escape(title)}</title><style>{PAGE}</style>{library()}</head>'
-    foot = f"<footer><small>Lossbench {__version__}, {made}</small></footer>"
+    named = html.escape(heading(title, shown))
+    head = f'<head><meta charset="utf-8"><title>{named}</title><style>{PAGE}</style>{library()}</head>'
+    versions = f"Lossbench {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
+    foot = f"<footer><small>{made}; {versions}</small></footer>"
     return f'<!doctype html><html lang="en">{head}<body>{body(title, subject, shown, code)}{foot}</body></html>'
 
 
 def library() -> str:
     """BokehJS as part of a page; `render_js` would also load scripts registered by other packages from the network."""
-    return "".join(f"<script>{code}</script>" for code in Resources(mode="inline", components=["bokeh"]).js_raw)
+    scripts = "".join(f"<script>{code}</script>" for code in Resources(mode="inline", components=["bokeh"]).js_raw)
+    return f'{scripts}<script>window.Bokeh && document.documentElement.classList.add("{SCRIPTED}")</script>'
 
 
 def chart(model: Any) -> str:
@@ -69,22 +95,40 @@ def chart(model: Any) -> str:
 
 
 def save(path: str | Path, content: str) -> Path:
-    """Write a page."""
+    """Write a page, completely or not at all."""
     target = Path(path).expanduser()
     if target.suffix not in (".html", ".htm"):
         raise WorkbenchError(f"a report is written as .html; got {path}")
+    draft = target.with_name(f".{target.name}.part")
     try:
-        target.write_text(content, encoding="utf-8")
+        draft.write_text(content, encoding="utf-8")
+        os.replace(draft, target)
     except OSError as error:
+        draft.unlink(missing_ok=True)
         raise WorkbenchError(f"the report must be written into a folder that exists; {error}") from None
     return target.resolve()
 
 
+def _words(pairs: Iterable[tuple[str, str]]) -> str:
+    entries = "".join(f"<dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd>" for name, value in pairs)
+    return f'<dl class="wb-words">{entries}</dl>' if entries else ""
+
+
+def _meanings(facts: Iterable[Fact]) -> str:
+    """What the figures mean, since a printed page has no tooltips."""
+    told = _words((fact.name, fact.meaning) for fact in facts if fact.meaning)
+    return f"<h2>What the figures mean</h2>{told}" if told else ""
+
+
 def _charts(charts: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """The script of all charts, and a place for each."""
+    """The script of all interactive charts; and for each chart its drawing, and the place of the interactive one."""
     if not charts:
         return "", []
     renderer = hv.renderer("bokeh")
     plots = {name: renderer.get_plot(element).state for name, element in charts.items()}
+    drawn = {name: static_chart.of_figure(plot, name) for name, plot in plots.items()}
     script, places = components(plots)
-    return script, [f'<div class="wb-chart"><b>{html.escape(name)}</b>{place}</div>' for name, place in places.items()]
+    return script, [
+        f'<div class="wb-chart"><b>{html.escape(name)}</b>{drawn[name]}<div class="wb-live">{place}</div></div>'
+        for name, place in places.items()
+    ]

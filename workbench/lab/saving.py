@@ -1,32 +1,60 @@
-"""Saving the archive that a panel shows: a name, a button, and a message."""
+"""Taking the archive that a panel shows: saved where the kernel runs, or downloaded by the browser."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Callable
+import tempfile
 from pathlib import Path
+from typing import Protocol
 
 import ipywidgets as widgets
 
 from workbench.errors import WorkbenchError
+from workbench.lab.buttons import DownloadButton
 from workbench.lab.controls import button
 
 
-class SaveArchive:
-    """A field for a name and a button; `save(path)` writes the archive, or raises with the reason."""
+class Save(Protocol):
+    """Writes the archive; raises `WorkbenchError` with the reason if it cannot."""
 
-    def __init__(self, name: str, save: Callable[[str], Path]) -> None:
+    def __call__(self, path: str | Path, overwrite: bool = False) -> Path:
+        """Write the archive that is shown; returns its path."""
+
+
+class SaveArchive:
+    """A field for a name, buttons to save and to download, and a message.
+
+    The message stands as long as the panel shows what was saved. A file is replaced only after a question.
+
+    >>> asked = SaveArchive("snapshot.zip", lambda path, overwrite=False: Path("/data") / path)
+    >>> asked.press(); asked.said.value
+    'saved as /data/snapshot.zip'
+    >>> asked.shows("another archive"); asked.said.value
+    ''
+    """
+
+    def __init__(self, name: str, save: Save) -> None:
         self._save, self._proposed = save, name
-        told = "a folder, or one file when it ends in .zip"
-        narrow, natural = widgets.Layout(width="200px"), {"description_width": "initial"}
-        self.name = widgets.Text(name, description="file", layout=narrow, style=natural, tooltip=told)
+        self._shown = self._said_of = ""
+        self.name = widgets.Text(
+            name, description="file name", tooltip="a folder, or one file when it ends in .zip",
+            layout=widgets.Layout(width="220px"), style={"description_width": "initial"},
+        )
         self.said = widgets.HTML()
-        self.widget = widgets.HBox([self.name, button("save archive", self.press), self.said])
+        self.replace = button("replace it", self._replace, "replace the archive of this name")
+        self.leave = button("keep it", self._leave, "leave the archive of this name as it is")
+        self.question = widgets.HBox([self.replace, self.leave], layout=widgets.Layout(display="none"))
+        self.download = DownloadButton("download archive", self._packed, self._refuse)
+        self.widget = widgets.HBox(
+            [self.name, button("save archive", self.press, "write the archive where the kernel runs"), self.download,
+             self.said, self.question],
+            layout=widgets.Layout(flex_flow="row wrap", align_items="center", overflow="visible"),
+        )
 
     def propose(self, name: str) -> None:
-        """Propose another name, unless the user has typed one; what was said of the earlier archive disappears.
+        """Propose another name, unless the user has typed one; what was said of the earlier archive is withdrawn.
 
-        >>> saving = SaveArchive("snapshot.zip", Path)
+        >>> saving = SaveArchive("snapshot.zip", lambda path, overwrite=False: Path(path))
         >>> saving.propose("snapshot-halos-kept.zip")
         >>> saving.name.value
         'snapshot-halos-kept.zip'
@@ -35,11 +63,51 @@ class SaveArchive:
             return
         if self.name.value == self._proposed:
             self.name.value = name
-        self._proposed, self.said.value = name, ""
+        self._proposed = name
+        self._say("")
 
     def press(self) -> None:
-        """Write the archive."""
+        """Write the archive; if the name is taken, ask first."""
         try:
-            self.said.value = f"saved as {html.escape(str(self._save(self.name.value)))}"
+            taken = bool(self.name.value.strip()) and Path(self.name.value).expanduser().exists()
+        except (OSError, RuntimeError) as error:
+            self._refuse(str(error))
+            return
+        if taken:
+            self._say(f"{html.escape(self.name.value)} exists: replace it?")
+            self.question.layout.display = ""
+        else:
+            self._write(overwrite=False)
+
+    def shows(self, archive: str) -> None:
+        """The panel now shows this archive, as told by its code: a message about another one is withdrawn."""
+        self._shown = archive
+        if self._said_of != archive:
+            self._leave()
+
+    def _replace(self) -> None:
+        self._write(overwrite=True)
+
+    def _leave(self) -> None:
+        self._say("")
+
+    def _write(self, overwrite: bool) -> None:
+        try:
+            self._say(f"saved as {html.escape(str(self._save(self.name.value, overwrite=overwrite)))}")
         except WorkbenchError as error:
-            self.said.value = f'<span class="wb-error">{html.escape(str(error))}</span>'
+            self._refuse(str(error))
+
+    def _packed(self) -> tuple[str, bytes]:
+        """The archive as one file: its name and its bytes."""
+        name = Path(self.name.value.strip() or "archive").name
+        file = name if name.endswith(".zip") else f"{name}.zip"
+        with tempfile.TemporaryDirectory() as folder:
+            return file, self._save(Path(folder) / "archive.zip").read_bytes()
+
+    def _refuse(self, reason: str) -> None:
+        self._say(f'<span class="wb-error" role="alert">{html.escape(reason)}</span>')
+
+    def _say(self, text: str) -> None:
+        self.question.layout.display = "none"
+        self._said_of = self._shown
+        self.said.value = text

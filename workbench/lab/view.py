@@ -1,6 +1,7 @@
 """The widgets of a panel: they show its content, and forward the user's requests. No decision is made here.
 
-Pictures are drawn at once; charts and tables take longer and are drawn when the slider rests.
+Controls, figures and pictures fit on one screen, one below the other; charts, tables and code follow below. Pictures are
+drawn at once; charts and tables take longer and are drawn when the slider rests.
 """
 
 from __future__ import annotations
@@ -13,34 +14,30 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import anywidget
 import ipywidgets as widgets
 import traitlets
 
 from workbench.errors import WorkbenchError
 from workbench.lab import markup
+from workbench.lab.buttons import CopyButton, Disclosure, DownloadButton
 from workbench.lab.canvas import Canvas
 from workbench.lab.chart_view import ChartView
 from workbench.lab.controls import Control
 from workbench.lab.description import Picture, Reading, Shown, Window
+from workbench.lab.drawers import Drawers
 from workbench.lab.engine import Status
-from workbench.lab.front_end import front_end
+from workbench.lab.frame import Frame
 from workbench.lab.history_view import HistoryView
+from workbench.lab.saving import SaveArchive
 
 log = logging.getLogger(__name__)
-Rows = Sequence[Sequence[Control | widgets.Widget]]
+Rows = Sequence[Sequence[Control | SaveArchive | widgets.Widget]]
+UNFOLDED = 2    # rows of controls that are always visible
+GAP = 10        # pixels between pictures
+ALONE = "50%"   # of the width, for one picture
 BLINK = "alternate the first two pictures in one place, which shows their differences; or press b on a picture"
 RESTED = 0.25   # seconds without changes before charts are drawn, one after the other
 BREATH = 0.01   # seconds between two charts, for the events of the user
-
-
-class CopyButton(anywidget.AnyWidget):
-    """A button that copies a text to the clipboard of the browser's machine."""
-
-    _esm = front_end("copy.js")
-    text = traitlets.Unicode("").tag(sync=True)
-    label = traitlets.Unicode("copy code").tag(sync=True)
-    copied = traitlets.Int(0).tag(sync=True)
 
 
 class Requests(Protocol):
@@ -64,8 +61,14 @@ class Requests(Protocol):
     def cancel(self) -> object:
         """Stop the running work."""
 
+    def row_chosen(self, table: str, row: int) -> object:
+        """A row of a table was chosen."""
+
     def save_report(self) -> Path:
         """Write the report."""
+
+    def report(self) -> tuple[str, str]:
+        """The name and the text of the report."""
 
     def code(self) -> str:
         """The Python that reproduces what is shown."""
@@ -79,9 +82,8 @@ class View:
         self.controls = [control for row in rows for control in row if isinstance(control, Control)]
         for control in self.controls:
             control.connect(panel.change)
-        self.canvas, self.detail = Canvas(tall=480), Canvas(tall=400)
-        for name, value in {"display": "none", "flex": "1 1 300px", "min_width": "260px", "max_width": "460px"}.items():
-            setattr(self.detail.layout, name, value)
+        self.savers = [part for row in rows for part in row if isinstance(part, SaveArchive)]
+        self.canvas, self.detail = Canvas(), Canvas()
         self.canvas.observe(self._picked, "picked")
         self.canvas.reader = panel.reading
         if hasattr(state, "window"):
@@ -90,42 +92,62 @@ class View:
             self.canvas.observe(lambda change: self.panel.change(pixels=int(self.canvas.pixels)), "pixels")
         self.charts: dict[str, ChartView] = {}
         self._resting: asyncio.TimerHandle | None = None
-        self._make_parts(title, rows)
+        self._make_parts(title)
+        self.frame = Frame([self.canvas, self.detail])
+        style = widgets.HTML(f"<style>{markup.STYLE}</style>", layout=widgets.Layout(display="none"))
+        above = _column([self._head(title), *self._control_rows(title, rows)], "wb-above")
+        content = _column([self.facts, self.pictures, self.below, self.chart_box, self.drawers], "wb-content")
+        self.widget = _column([style, self.frame, above, content, self._foot()], "wb-panel")
 
-    def _make_parts(self, title: str, rows: Rows) -> None:
-        wrap = widgets.Layout(flex_flow="row wrap", align_items="center", grid_gap="2px 12px", overflow="visible")
-        control_rows = [
-            widgets.HBox([part.widget if isinstance(part, Control) else part for part in row], layout=wrap) for row in rows
-        ]
-        self.status = widgets.HTML(layout=widgets.Layout(flex="1 1 200px"))
-        self.bar = widgets.FloatProgress(min=0.0, max=1.0, layout=widgets.Layout(width="120px", visibility="hidden"))
+    def _make_parts(self, title: str) -> None:
+        """The parts that show something."""
+        self.status = widgets.HTML(layout=widgets.Layout(flex="1 1 0", min_width="0"))
+        self.bar = widgets.FloatProgress(min=0.0, max=1.0, layout=widgets.Layout(width="100px", visibility="hidden"))
         self.stop = widgets.Button(description="cancel", layout=widgets.Layout(width="auto", visibility="hidden"))
         self.stop.on_click(lambda button: self.panel.cancel())
         self.steps = HistoryView(self.panel.undo, self.panel.redo)
-        name = widgets.HTML(f"<b style='font-size: 15px'>{html.escape(title)}</b>")
-        head = [name, self.status, self.bar, self.stop, self.steps]
-        self.facts, self.note = widgets.HTML(), widgets.HTML()
+        self.facts, self.note = widgets.HTML(), widgets.HTML(layout=widgets.Layout(flex="1 1 300px"))
+        self.facts.add_class("wb-figures")
         self.blink = widgets.ToggleButton(description="blink", tooltip=BLINK, layout=widgets.Layout(width="auto"))
         self._blinking = traitlets.link((self.blink, "value"), (self.canvas, "blink"))
-        row = widgets.Layout(flex_flow="row wrap", grid_gap="8px", overflow="visible")
-        beside = widgets.Layout(flex="2 1 320px", flex_flow="row wrap", grid_gap="8px", overflow="visible")
-        self.chart_box = widgets.HBox([], layout=beside)
-        self.chart_row = widgets.HBox([self.detail, self.chart_box], layout=row)
-        self.drawers = widgets.Accordion(children=[widgets.HTML()], titles=("code",))
-        self.tables: dict[str, widgets.HTML] = {}
+        self.pictures = _row([self.canvas, self.detail], gap=f"{GAP}px", wrap="nowrap", align="flex-start")
+        self.pictures.add_class("wb-pictures")
+        self._share_width(1, False)
+        self.below = _row([self.blink, self.note])
+        self.chart_box = _row([], gap="8px", align="stretch")
+        self.drawers = Drawers(self.panel.row_chosen)
+
+    def _head(self, title: str) -> widgets.Widget:
+        name = widgets.HTML(f"<b style='font-size: 15px'>{html.escape(title)}</b>")
+        return _row([name, self.status, self.bar, self.stop, self.steps], wrap="nowrap")
+
+    def _control_rows(self, title: str, rows: Rows) -> list[widgets.Widget]:
+        """The first rows; the others behind a button, which the browser remembers as pressed."""
+        made = [_row([_widget(part) for part in row if not isinstance(part, SaveArchive)]) for row in rows]
+        made = [row for row in made if row.children]
+        folded = made[UNFOLDED:]
+        if not folded:
+            return made
+        more = Disclosure(title, "more controls")
+        box = _column(folded, "wb-folded")
+        box.layout.display = "none"
+        more.observe(lambda change: setattr(box.layout, "display", "" if more.unfolded else "none"), "unfolded")
+        last = made[UNFOLDED - 1]
+        last.children = (*last.children, more)
+        return [*made[:UNFOLDED], box]
+
+    def _foot(self) -> widgets.Widget:
+        """The buttons to take something along."""
         self.copy = CopyButton()
-        self.report = widgets.Button(description="save report", layout=widgets.Layout(width="auto"))
-        self.report.on_click(lambda button: self._save_report())
-        self.saved = widgets.HTML()
-        below = widgets.HBox([self.blink, self.note], layout=wrap)
-        foot = widgets.HBox([self.copy, self.report, self.saved], layout=wrap)
-        style = widgets.HTML(f"<style>{markup.STYLE}</style>", layout=widgets.Layout(display="none"))
-        self.widget = widgets.VBox(
-            [style, widgets.HBox(head, layout=wrap), *control_rows, self.canvas, below, self.facts,
-             self.chart_row, foot, self.drawers],
-            layout=widgets.Layout(width="100%", overflow="visible"),
+        self.save_report = widgets.Button(
+            description="save report", tooltip="write the report where the kernel runs", layout=widgets.Layout(width="auto")
         )
-        self.widget.add_class("wb-panel")
+        self.save_report.on_click(lambda button: self._save_report())
+        self.download_report = DownloadButton("download report", self._report, self._refuse)
+        self.saved = widgets.HTML()
+        self._saved_of = ""
+        reports = [self.copy, self.save_report, self.download_report, self.saved]
+        return _row([*(saver.widget for saver in self.savers), *reports])
 
     # From the panel.
 
@@ -151,8 +173,15 @@ class View:
         self.bar.value = status.share
         self.bar.layout.visibility = self.stop.layout.visibility = "visible" if status.busy else "hidden"
 
+    def show_freshness(self, stale: bool, busy: bool) -> None:
+        """Dim the content if it belongs to an earlier state; what was said about it is withdrawn."""
+        self.frame.dim(stale, "computing …" if busy else "of the settings before")
+        if stale:
+            self._withdraw("")
+
     def show(self, shown: Shown, window: Window | None, home: Window | None) -> None:
         """Show pictures now, and everything else after a moment without changes."""
+        self._share_width(len(shown.pictures), shown.detail is not None)
         self.canvas.show(shown.pictures, home)
         self.blink.layout.display = "" if len(shown.pictures) > 1 else "none"
         wanted = [] if window is None else list(map(float, window))
@@ -160,15 +189,41 @@ class View:
             self.canvas.window = wanted
         self._show_detail(shown.detail)
         self.copy.text = self.panel.code()
-        self.facts.value, self.note.value = markup.facts(shown.facts), markup.note(shown.note)
-        charts = [functools.partial(self._show_chart, name, shown) for name in shown.charts]
-        self._hide_charts(shown)
+        self.facts.value = markup.facts(shown.facts, f"wb-tip-{self.facts.model_id}")
+        self.note.value = markup.note(shown.note)
+        self._withdraw(self.copy.text)
+        if self.charts:
+            self.chart_box.add_class("wb-awaited")   # until the new ones are drawn
+        charts = [functools.partial(self._renew_chart, name, shown) for name in shown.charts]
         self._when_rested([*charts, functools.partial(self._show_drawers, shown)])
 
+    def _share_width(self, pictures: int, detail: bool) -> None:
+        """The detail is as wide as each of the pictures; a picture alone stays small, since others often follow."""
+        shares = max(pictures, 1)
+        self.canvas.layout.max_width = ALONE if shares == 1 and not detail else "100%"
+        self.canvas.layout.flex, self.canvas.layout.min_width = f"{shares} 1 {GAP * (shares - 1)}px", "0"
+        self.detail.layout.flex, self.detail.layout.min_width = "1 1 0px", "0"
+        self.detail.layout.display = "" if detail else "none"
+        self.pictures.layout.display = "" if pictures or detail else "none"
+
     def _show_detail(self, detail: Picture | None) -> None:
-        self.detail.layout.display = "none" if detail is None else ""
         if detail is not None:
             self.detail.show([detail], detail.window)
+
+    def _withdraw(self, code: str) -> None:
+        """Remove messages about saved files that differ from what is shown, as told by its code."""
+        for saver in self.savers:
+            saver.shows(code)
+        if self._saved_of != code:
+            self.saved.value = ""
+
+    def _renew_chart(self, name: str, shown: Shown) -> None:
+        """Draw a chart; one that still lacks results keeps its previous drawing, dimmed."""
+        if name not in shown.awaited or name not in self.charts:
+            self._show_chart(name, shown)
+        if name in self.charts:
+            dim = self.charts[name].widget.add_class if name in shown.awaited else self.charts[name].widget.remove_class
+            dim("wb-awaited")
 
     def _show_chart(self, name: str, shown: Shown) -> None:
         new = {each: ChartView(shown.charts[each]) for each in shown.charts if each not in self.charts}
@@ -183,15 +238,9 @@ class View:
             chart.widget.layout.display = "" if name in shown.charts else "none"
 
     def _show_drawers(self, shown: Shown) -> None:
-        """Show the drawers; each stays open or closed while its content changes."""
-        *_, code = self.drawers.children
-        if self.tables.keys() != shown.tables.keys():
-            self.tables = {name: widgets.HTML() for name in shown.tables}
-            self.drawers.children = (*self.tables.values(), code)
-        for name, table in shown.tables.items():
-            self.tables[name].value = f'<div class="wb-tables">{markup.table(table)}</div>'
-        self.drawers.titles = (*(f"{name} ({table.extent})" for name, table in shown.tables.items()), "code")
-        code.value = f"<pre>{html.escape(self.copy.text)}</pre>"
+        """Show tables and code, last of all."""
+        self.drawers.show(shown.tables, self.copy.text)
+        self.chart_box.remove_class("wb-awaited")
 
     def _when_rested(self, steps: Sequence[Callable[[], object]]) -> None:
         """Run these steps after a moment without changes; without an event loop, now."""
@@ -225,11 +274,20 @@ class View:
         if "id" in self.canvas.picked:
             self.panel.picked(str(self.canvas.picked["label"]), int(self.canvas.picked["id"]))
 
+    def _report(self) -> tuple[str, bytes]:
+        name, text = self.panel.report()
+        return name, text.encode()
+
     def _save_report(self) -> None:
         try:
             self.saved.value = f"saved as {html.escape(str(self.panel.save_report()))}"
+            self._saved_of = self.copy.text
         except WorkbenchError as error:
-            self.saved.value = f'<span class="wb-error">{html.escape(str(error))}</span>'
+            self._refuse(str(error))
+
+    def _refuse(self, reason: str) -> None:
+        self.saved.value = f'<span class="wb-error" role="alert">{html.escape(reason)}</span>'
+        self._saved_of = self.copy.text
 
     def close(self) -> None:
         """Close all widgets, and release their content: widgets refer to each other, so they are freed only later."""
@@ -244,6 +302,23 @@ class View:
         self.canvas.reader = None
         for canvas in (self.canvas, self.detail):
             canvas.show(())
+
+
+def _row(
+    children: Sequence[widgets.Widget], gap: str = "2px 12px", wrap: str = "wrap", align: str = "center"
+) -> widgets.HBox:
+    layout = widgets.Layout(flex_flow=f"row {wrap}", align_items=align, grid_gap=gap, overflow="visible")
+    return widgets.HBox(children, layout=layout)
+
+
+def _column(children: Sequence[widgets.Widget], name: str) -> widgets.VBox:
+    made = widgets.VBox(children, layout=widgets.Layout(width="100%", overflow="visible"))
+    made.add_class(name)
+    return made
+
+
+def _widget(part: Control | SaveArchive | widgets.Widget) -> widgets.Widget:
+    return part if isinstance(part, widgets.Widget) else part.widget
 
 
 def _close(widget: widgets.Widget) -> None:

@@ -159,7 +159,8 @@ def test_facts_say_what_the_archive_says(name):
     state = BoundsState.for_(data)
     trial = try_bound(data, state, quiet)
     facts = {fact.name: fact for fact in draw(data, state, trial).facts}
-    assert facts["ratio"].value == f"{trial.archive.ratio:.3g} x"
+    assert facts["ratio"].value == f"{trial.archive.ratio:.3g}"
+    assert {fact.group for fact in facts.values()} == {"size", "error", "speed"}
     assert facts["largest error"].verdict == "good"
     assert all(fact.value and fact.meaning for fact in facts.values())
 
@@ -173,13 +174,39 @@ def test_a_failure_is_said_and_nothing_else():
     assert "lattice is for particles" in found.tables["tried so far"].rows[0][-1]
 
 
+def test_an_archive_larger_than_its_data_is_explained():
+    data = wb.Field(np.arange(64, dtype=np.float32).reshape(8, 8))
+    state = BoundsState.for_(data)
+    trial = try_bound(data, state, quiet)
+    assert trial.archive.ratio < 1
+    note = draw(data, state, trial).note
+    assert "larger than these 256 bytes" in note
+    assert f"{trial.archive.nbytes - trial.archive.data.nbytes:,} bytes" in note
+    assert "larger than" not in shown("cube").note
+
+
+def test_a_spectrum_that_is_still_computed_keeps_its_chart():
+    data = sample("plane")
+    state = BoundsState.for_(data)
+    trial = try_bound(data, state, quiet)
+    assert draw(data, state, trial).awaited == {"spectrum ratio"}
+    assert draw(data, state, trial, (), spectra_of(data, trial, quiet)).awaited == set()
+
+
+def test_the_settings_are_in_words():
+    data = sample("coast")
+    assert draw(data, BoundsState("zfp", "relative", 1e-3, index=3, axis=1)).settings == {
+        "codec": "zfp", "error bound": "relative to the range 0.001", "slice": "3 of 24 across axis 1",
+    }
+
+
 def test_corrected_values_are_told():
     run = Run({"id": "zfp"}, "zfp", wb.Absolute(1.0))
     data = sample("plane")
     trial = try_bound(data, BoundsState.for_(data), quiet)
     broken = dataclasses.replace(trial, run=dataclasses.replace(run, figures={**trial.run.figures, "corrected": 0.0125}))
     facts = {fact.name: fact.value for fact in draw(data, BoundsState.for_(data), broken).facts}
-    assert facts["corrected"] == "1.25 %"
+    assert facts["corrected"] == "1.25"
 
 
 @pytest.mark.parametrize(("name", "words"), [

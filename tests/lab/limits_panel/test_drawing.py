@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import math
 
 import holoviews as hv
@@ -194,18 +195,29 @@ def test_facts_say_what_was_computed():
     facts = {fact.name: fact for fact in draw(sample("two"), state, found).facts}
     figures, fixed = found["figures"], found["fixed length"]
     assert facts["Gaussian-model bound"].value == f"{figures.rate:.3f}"
-    assert facts["price of tiles"].value == f"+{figures.tiled - figures.rate:.3f}"
-    assert facts["converse"].value == f"{fixed.converse:.4f}"
-    assert "1% of the time" in facts["converse"].meaning
+    assert facts["tiles add"].value == f"+{figures.tiled - figures.rate:.3f}"
+    assert facts["fixed length ≥"].value == f"{fixed.converse:.4f}"
+    assert "1% of the time" in facts["fixed length ≥"].meaning
     this = found["model"].limits.instance(state.eb)
-    assert facts["this very field"].value == f"{max(this, 0):.3f}"
-    bounds = ["Gaussian-model bound", "bound in tiles of 4", "converse", "achievable", "every value within"]
-    assert all("bound of the Gaussian model" in facts[name].meaning for name in [*bounds, "this very field"])
+    assert facts["this field alone"].value == f"{max(this, 0):.3f}"
+    bounds = ["Gaussian-model bound", "bound in tiles of 4", "fixed length ≥", "fixed length ≤"]
+    pointwise = ["each value bounded", "this field alone"]
+    assert all("bound of the Gaussian model" in facts[name].meaning for name in [*bounds, *pointwise])
+
+
+def test_figures_are_in_three_groups_with_units():
+    facts = draw(sample("coast"), state_of("coast"), results("coast")).facts
+    groups = [group for group, _ in itertools.groupby(fact.group for fact in facts)]
+    assert groups == ["the bound", "what practice adds", "how sure"]
+    units = {fact.name: fact.unit for fact in facts}
+    assert units["mean square error"] == "(m)²"
+    assert units["Gaussian-model bound"] == units["tiles add"] == units["95% interval of the bound"] == "bits/value"
+    assert draw(sample("coast"), state_of("coast", index=3), {}).settings["slice"] == "3 of 16 across axis 0"
 
 
 def test_facts_that_are_not_there_yet_are_dots():
     facts = {fact.name: fact.value for fact in draw(sample("two"), state_of("two"), {}).facts}
-    assert facts["Gaussian-model bound"] == facts["converse"] == facts["this very field"] == "…"
+    assert facts["Gaussian-model bound"] == facts["fixed length ≥"] == facts["this field alone"] == "…"
     assert facts["mean square error"] == f"{state_of('two').distortion:.3g}"
 
 

@@ -86,10 +86,10 @@ def test_the_slider_of_tiles_shows_what_it_is_told_and_asks_for_what_is_chosen()
     slider = TileSlider("tile", "tiles of", [4, 8])
     slider.connect(lambda **fields: asked.append(fields))
     slider.show(LimitsState(0.1, tile=6))   # which is between its steps
-    assert slider.widget.texts == ["4", "6", "8", "the whole field"]
+    assert slider.widget.texts == ["4", "6", "8", "whole field"]
     assert slider.widget.shown["text"] == "6"
     slider.show(LimitsState(0.1))
-    assert slider.widget.shown["text"] == "the whole field"
+    assert slider.widget.shown["text"] == "whole field"
     assert asked == []
     slider.moved(2)
     assert asked == [{"tile": 8}]

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from workbench.bounds.run import MEANINGS, Run
+from workbench.bounds.run import MEANINGS, Run, label_of
 from workbench.data import Field, Particles
 from workbench.lab.bounds_panel.pictures import note, pictures
 from workbench.lab.bounds_panel.plots import charts, measures
-from workbench.lab.bounds_panel.state import BoundsState
+from workbench.lab.bounds_panel.state import KINDS, BoundsState
 from workbench.lab.bounds_panel.trial import Spectra, Trial
 from workbench.lab.description import Fact, Severity, Shown, Table
 from workbench.metrics.report import MEANINGS as FIGURES
 
+SPECTRAL = ("spectrum ratio",)   # the charts that need the spectra
+SIZE, ERROR, SPEED = "size", "error", "speed"   # the groups of figures
 TITLES = {"bits_per_value": "bits per value", "bits_per_particle": "bits per particle"}
 
 
@@ -39,7 +41,25 @@ def draw(
         facts=() if trial is None else facts(data, trial),
         tables={"tried so far": table(data, tried, None if trial is None else trial.run)},
         note=_note(data, state, trial, spectra),
+        settings=settings(data, state),
+        awaited=frozenset(SPECTRAL) if trial is not None and spectra is None else frozenset(),
     )
+
+
+def settings(data: Particles | Field, state: BoundsState) -> dict[str, str]:
+    """The choices in words, for a report.
+
+    >>> settings(Field([0.0, 1.0]), BoundsState("zfp", eb=0.02))
+    {'codec': 'zfp', 'error bound': 'absolute 0.02'}
+    """
+    kind = next(words for words, kind in KINDS.items() if kind == state.kind)
+    told = {"codec": label_of(state.chosen), "error bound": f"{kind} {state.eb:.6g}"}
+    if isinstance(data, Particles):
+        told["order"] = "free" if state.order == "free" else "kept"
+        return told | ({"seen": f"along {'xyz'[state.axis]}"} if data.dimensions == 3 else {})
+    if len(data.shape) >= 3:
+        told["slice"] = f"{state.index} of {data.shape[-3:][state.axis]} across axis {state.axis}"
+    return told | ({"time": f"{state.time} of {data.shape[0]}"} if len(data.shape) == 4 else {})
 
 
 def _note(data: Particles | Field, state: BoundsState, trial: Trial | None, spectra: Spectra | None) -> str:
@@ -51,7 +71,20 @@ def _note(data: Particles | Field, state: BoundsState, trial: Trial | None, spec
     if spectra is not None and spectra.why_not:
         parts.append(f"no spectrum: {spectra.why_not}")
     parts += [] if trial is None else [text for text in trial.run.notes if "stored exactly" in text]
+    parts += [] if trial is None or trial.outcome is None else larger_than_data(trial)
     return "; ".join(part for part in parts if part)
+
+
+def larger_than_data(trial: Trial) -> list[str]:
+    """Why an archive of very few values is larger than they are."""
+    archive = trial.archive
+    if archive.nbytes <= archive.original_nbytes:
+        return []
+    fixed = archive.nbytes - archive.data.nbytes
+    return [
+        f"the archive is larger than these {archive.original_nbytes:,} bytes of data: its description, checksums and "
+        f"certificate take {fixed:,} bytes, whatever the size of the data"
+    ]
 
 
 def _with_current(runs: Sequence[Run], trial: Trial | None) -> tuple[Run, ...]:
@@ -74,25 +107,27 @@ def facts(data: Particles | Field, trial: Trial) -> tuple[Fact, ...]:
         return (Fact("result", "failed", "bad", trial.run.error or ""),)
     run, size = trial.run, measures(data)[0]
     shown = [
-        _fact(run, "ratio", "ratio", "{:.3g} x"),
-        _fact(run, TITLES[size], size, "{:.3g}"),
-        _fact(run, "PSNR", "psnr", "{:.2f} dB"),
+        _fact(run, "ratio", "ratio", "{:.3g}", SIZE, "x"),
+        _fact(run, TITLES[size], size, "{:.3g}", SIZE),
         _worst(trial),
-        _fact(run, "SSIM", "ssim", "{:.6f}"),
-        _fact(run, "rms distance", "rms_distance", "{:.4g}"),
+        _fact(run, "PSNR", "psnr", "{:.2f}", ERROR, "dB"),
+        _fact(run, "SSIM", "ssim", "{:.6f}", ERROR),
+        _fact(run, "rms distance", "rms_distance", "{:.4g}", ERROR),
         _corrected(run),
-        _fact(run, "compress", "encode_mb_per_s", "{:.3g} MB/s"),
-        _fact(run, "decompress", "decode_mb_per_s", "{:.3g} MB/s"),
+        _fact(run, "compress", "encode_mb_per_s", "{:.3g}", SPEED, "MB/s"),
+        _fact(run, "decompress", "decode_mb_per_s", "{:.3g}", SPEED, "MB/s"),
     ]
     return tuple(fact for fact in shown if fact is not None)
 
 
-def _fact(run: Run, name: str, figure: str, form: str) -> Fact | None:
+def _fact(run: Run, name: str, figure: str, form: str, group: str, unit: str = "") -> Fact | None:
     if figure not in run.figures:
         return None
     meaning = MEANINGS.get(figure) or FIGURES.get(figure, "")
     value = float(run[figure])
-    return Fact(name, form.format(value) if math.isfinite(value) else _infinite(value), meaning=meaning)
+    if math.isfinite(value):
+        return Fact(name, form.format(value), meaning=meaning, unit=unit, group=group)
+    return Fact(name, _infinite(value), meaning=meaning, group=group)
 
 
 def _infinite(value: float) -> str:
@@ -104,18 +139,18 @@ def _worst(trial: Trial) -> Fact:
     limit, run = trial.limit, trial.run
     meaning = "every value was decoded and compared with the original before there was an archive"
     if limit.value == 0:
-        return Fact("largest error", "none allowed, none made", "good", meaning)
+        return Fact("largest error", "none allowed, none made", "good", meaning, group=ERROR)
     archive = trial.archive
     largest = float(archive.certificate[archive.data.layout.name].figures["largest_error"])
     kept: Severity = "good" if largest <= limit.value else "bad"
-    text = f"{largest:.4g}, {largest / limit.value:.1%} of the bound"
-    return Fact("largest error", text, kept, f"{meaning}: {run.bound.describe()}")
+    share = f"{largest / limit.value:.1%} of the bound"
+    return Fact("largest error", f"{largest:.4g}", kept, f"{meaning}: {run.bound.describe()}", share, ERROR)
 
 
 def _corrected(run: Run) -> Fact:
     share = float(run["corrected"])
-    text = "none" if share == 0 else f"{100 * share:.3g} %"
-    return Fact("corrected", text, meaning=MEANINGS["corrected"])
+    text, unit = ("none", "") if share == 0 else (f"{100 * share:.3g}", "%")
+    return Fact("corrected", text, meaning=MEANINGS["corrected"], unit=unit, group=ERROR)
 
 
 # The table of earlier runs.
@@ -123,13 +158,16 @@ def _corrected(run: Run) -> Fact:
 def table(data: Particles | Field, runs: Sequence[Run], current: Run | None) -> Table:
     """A row for each run, the current one emphasised."""
     size = measures(data)[0]
-    columns = ("codec", "bound", TITLES[size], "ratio", "PSNR [dB]", "max error", "")
+    columns = ("codec", "bound", TITLES[size], "ratio", "PSNR [dB]", "largest error", "remarks")
     rows = tuple(_row(run, size) for run in runs)
     chosen = next((place for place, run in enumerate(runs) if current is not None and _same(run, current)), None)
-    return Table(columns, rows, chosen)
+    return Table(columns, rows, chosen, action="show this run again")
 
 
 def _row(run: Run, size: str) -> tuple[str, ...]:
-    numbers = (f"{run[name]:.4g}" if name in run.figures else "" for name in (size, "ratio", "psnr", "max_error"))
+    numbers = (
+        f"{run[name]:.4g}".replace("inf", "∞") if name in run.figures else ""
+        for name in (size, "ratio", "psnr", "max_error")
+    )
     remarks = [run.error or "", "free order" if run.order == "free" else "", "measured before" if run.cached else ""]
     return run.label, f"{run.bound.kind} {run.bound.eb:.4g}", *numbers, ", ".join(remark for remark in remarks if remark)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench import codecs
 from workbench.bounds import iter_sweep
 from workbench.bounds.run import Run
 from workbench.bounds.sweep import require_data
@@ -17,7 +18,16 @@ from workbench.lab.bounds_panel import drawing
 from workbench.lab.bounds_panel.code import code
 from workbench.lab.bounds_panel.pictures import pictures
 from workbench.lab.bounds_panel.reading import reading
-from workbench.lab.bounds_panel.state import KINDS, PARTS, BoundsState, applicable, exponents, other_questions, slices
+from workbench.lab.bounds_panel.state import (
+    KINDS,
+    PARTS,
+    BoundsState,
+    applicable,
+    exponents,
+    kind_of,
+    other_questions,
+    slices,
+)
 from workbench.lab.bounds_panel.trial import Spectra, Trial, spectra_of, try_bound
 from workbench.lab.cells import name_of
 from workbench.lab.controls import Choice, LogSlider, Steps, Toggle, button
@@ -73,11 +83,9 @@ class BoundsPanel(Panel[BoundsState]):
         choose = [Choice("codec", "codec", codecs), Choice("kind", "kind of bound", KINDS)]
         if isinstance(self.data, Particles):
             choose.append(Choice("order", "order", {"kept": "keep", "free": "free"}))
-        act = [
-            button("compare codecs", lambda: self.ask("others"), "try all other codecs at this bound"),
-            SaveArchive(f"{self.name}.zip", self.save_archive).widget,
-        ]
-        return [[*choose, self._slider], self._view_controls(), act]
+        compare = button("compare codecs", lambda: self.ask("others"), "try all other codecs at this bound")
+        save = SaveArchive(f"{self.name}.zip", self.save_archive)
+        return [[*choose, self._slider], [*self._view_controls(), compare, save]]
 
     def draw(self, state: BoundsState, results: Results) -> Shown:
         """Pictures, charts and figures of the trial, and all earlier runs."""
@@ -119,10 +127,17 @@ class BoundsPanel(Panel[BoundsState]):
             self._view.show_state(self.state)
         return changed
 
-    def save_archive(self, path: str | Path) -> Path:
+    def row_chosen(self, table: str, row: int) -> None:
+        """Show an earlier run again."""
+        run = list(self.history.values())[row]
+        codec = codecs.from_dict(run.codec)
+        named = codec.id if codec == codecs.get(codec.id) else codec
+        self.change(codec=named, kind=kind_of(run.bound), eb=run.bound.eb, order=run.order)
+
+    def save_archive(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write the archive that is shown; returns its path."""
         trial: Trial = self.result["trial"]
-        return trial.archive.save(path).resolve()
+        return trial.archive.save(path, overwrite).resolve()
 
     def _view_controls(self) -> list[Any]:
         """The controls that choose the visible part of the data."""

@@ -144,6 +144,15 @@ def exponents(data: Particles | Field, kind: Kind) -> tuple[int, int]:
     return highest - decades, highest
 
 
+def kind_of(bound: Bound) -> Kind:
+    """The kind of a bound, as the state names it.
+
+    >>> kind_of(PointwiseRelative(0.1))
+    'pointwise'
+    """
+    return next(kind for kind, made in BOUNDS.items() if type(bound) is made)
+
+
 def extremes(data: Particles | Field) -> tuple[float, float]:
     """The smallest and largest of the valid values, or of all coordinates; zeros when there are none."""
     if isinstance(data, Particles):

@@ -90,18 +90,21 @@ class ClustersPanel(Panel[ClustersState]):
         look = [
             *([Choice("axis", "seen", axes, about="line of sight")] if axes else []),
             Choice("shows", "second picture", SHOWS),
-            Number("min_members", "halo: at least", whole=True, unit="members"),
-            Number("keep_members", "keep groups of", whole=True, unit="or more"),
-            Choice("solver", "solver", {"descent (pgd)": "pgd", "smallest (auto)": "auto", "more bits (refine)": "refine"}),
         ]
         preserve = button("preserve", self.preserve, "keep every halo, and watch the descent")
         preserve.button_style = "primary"
         self._steps = LinkSteps(self.step_link)
         self._saving = SaveArchive(self.archive_name, self.save_archive)
         close = button("no close-up", lambda: self.change(chosen=None))
-        act: list[widgets.Widget] = [preserve, self._steps, close, self._saving.widget]
-        return [[self._bound, codecs, Choice("order", "order", {"free": "free", "kept": "keep"})],
-                [self._length, Choice("unit", "unit", UNITS, about="unit of the linking length"), *look], act]
+        act: list[widgets.Widget | SaveArchive] = [preserve, self._steps, close, self._saving]
+        seldom = [
+            Choice("unit", "unit", UNITS, about="unit of the linking length"),
+            Choice("order", "order", {"free": "free", "kept": "keep"}),
+            Number("min_members", "halo: at least", whole=True, unit="members"),
+            Number("keep_members", "keep groups of", whole=True, unit="or more"),
+            Choice("solver", "solver", {"descent (pgd)": "pgd", "smallest (auto)": "auto", "more bits (refine)": "refine"}),
+        ]
+        return [[self._bound, codecs, self._length], [*look, *act], seldom]
 
     def draw(self, state: ClustersState, results: Results) -> Shown:
         """Maps, close-up, mass function, descent and certificate."""

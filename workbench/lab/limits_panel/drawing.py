@@ -10,6 +10,7 @@ from workbench.bounds import Run
 from workbench.data import Field
 from workbench.lab.bounds_panel.state import size_of
 from workbench.lab.description import Fact, Shown, Table
+from workbench.lab.glossary import meaning
 from workbench.lab.limits_panel.measuring import Measured, nearest
 from workbench.lab.limits_panel.pictures import note, pictures
 from workbench.lab.limits_panel.plots import charts
@@ -20,12 +21,14 @@ from workbench.limits.comparison import row
 from workbench.limits.operating_point import OperatingPoint
 
 COMING = "…"   # in place of a figure that is still being computed
-BITS = "bits per value; a bound of the Gaussian model: "
+BOUND, PRACTICE, SURE = "the bound", "what practice adds", "how sure"   # the groups of figures
+BITS = "bits/value"
 SHOWN_COLUMNS = {   # of the table of operating points, with the names of `comparison.row`
-    "codec": "codec", "error bound": "error bound", "mean square error": "mean square error", "bits": "bits",
-    "Gaussian-model bound": "Gaussian-model bound", "gap": "gap", "tiles": "tiles", "pointwise bound": "pointwise bound",
-    "documents": "documents", "prediction and coding": "prediction, coding", "tighter than asked": "tighter than asked",
-    "lever": "what would help most",
+    "codec": "codec", "error bound": "error bound", "mean square error": "mean square error", "bits": "bits per value",
+    "Gaussian-model bound": "Gaussian-model bound", "gap": "above the bound", "tiles": "tiles",
+    "pointwise bound": "pointwise bound",
+    "documents": "archive description", "prediction and coding": "prediction, coding",
+    "tighter than asked": "tighter than asked", "lever": "what would help most",
 }
 
 
@@ -50,7 +53,25 @@ def draw(field: Field, state: LimitsState, results: Mapping[str, Any], measured:
         facts=facts(field, state, results),
         tables={"regions": region_table(model), "operating points": point_table(points, state)},
         note=_note(field, state, news, measured),
+        settings=settings(field, state),
     )
+
+
+def settings(field: Field, state: LimitsState) -> dict[str, str]:
+    """The choices in words, for a report.
+
+    >>> settings(Field([0.0, 1.0]), LimitsState(eb=0.05, tile=16))
+    {'error bound': 'absolute 0.05', 'tiles': 'tiles of 16', 'regions': 'as many as found', 'excess': 'at most 1%'}
+    """
+    told = {
+        "error bound": f"absolute {state.eb:.6g}",
+        "tiles": "no tiles" if state.tile is None else f"tiles of {state.tile}",
+        "regions": "as many as found" if state.regions == "auto" else f"at most {state.regions}",
+        "excess": f"at most {100 * state.eps:.3g}%",
+    }
+    if len(field.shape) >= 3:
+        told["slice"] = f"{state.index} of {field.shape[-3:][state.axis]} across axis {state.axis}"
+    return told | ({"time": f"{state.time} of {field.shape[0]}"} if len(field.shape) == 4 else {})
 
 
 def _note(field: Field, state: LimitsState, news: News | None, measured: Sequence[Measured]) -> str:
@@ -65,75 +86,80 @@ def _note(field: Field, state: LimitsState, news: News | None, measured: Sequenc
 # Figures with their names.
 
 def facts(field: Field, state: LimitsState, results: Mapping[str, Any]) -> tuple[Fact, ...]:
-    """All figures at the error bound, always the same ones; dots stand for missing results."""
+    """All figures at the error bound, always the same ones, in three groups; dots stand for missing results."""
     model, found, fixed, news = (results.get(name) for name in ("model", "figures", "fixed length", "news"))
     return (
         *_of_the_question(field, state),
-        *_of_the_bound(state, found),
+        *_of_the_bound(state, model, found, news),
+        *_of_practice(state, found),
         *_of_fixed_length(state, fixed),
-        *_of_pointwise_bounds(state, model, found, news),
+        _interval(found),
         _verdict(news),
     )
 
 
 def _of_the_question(field: Field, state: LimitsState) -> list[Fact]:
     psnr = 20 * math.log10(size_of(field)) - 10 * math.log10(state.distortion)
-    even = "of errors uniform within the bound: a third of its square"
+    unit = str(field.metadata.get("units", ""))
+    squared = f"({unit})²" if unit else ""
     return [
-        Fact("mean square error", f"{state.distortion:.3g}", meaning=even),
-        Fact("PSNR", f"{psnr:.1f} dB", meaning="the mean square error relative to the range of the values"),
+        Fact("mean square error", f"{state.distortion:.3g}", "", meaning("mean square error"), squared, BOUND),
+        Fact("PSNR", f"{psnr:.1f}", "", meaning("PSNR"), "dB", BOUND),
     ]
 
 
-def _of_the_bound(state: LimitsState, found: Figures | None) -> list[Fact]:
-    rate, interval, tiles, price, pooled, borders = [COMING] * 6
-    if found is not None:
-        rate, low, high, tiles = (_bits(bits) for bits in (found.rate, found.low, found.high, found.tiled))
-        interval = f"{low} to {high}" if math.isfinite(found.high) else "too small to tell"
-        price, pooled, borders = _more(found.tiled - found.rate), _more(found.pooled), _bits(found.borders)
-    here = "without tiles" if state.tile is None else f"in tiles of {state.tile}"
+def _of_the_bound(
+    state: LimitsState, model: Model | None, found: Figures | None, news: News | None
+) -> list[Fact]:
+    rate, every = (COMING,) * 2 if found is None else (_bits(found.rate), _bits(max(found.pointwise, 0.0)))
+    this = COMING if news is None or model is None else _bits(max(model.limits.instance(state.eb), 0.0))
     return [
-        Fact("Gaussian-model bound", rate, meaning=f"{BITS}no code needs less on average"),
-        Fact("95% interval", interval, meaning="of the bound, estimated from this one field"),
-        Fact(f"bound {here}", tiles, meaning=f"{BITS}for codes that process one tile at a time"),
-        Fact("price of tiles", price, meaning="additional bits per value if tiles are coded independently"),
-        Fact("price of one variance", pooled, meaning="additional bits per value, if one variance for all is assumed"),
-        Fact("borders of regions", borders, meaning="part of the bound, bits per value: regions count as independent"),
+        Fact("Gaussian-model bound", rate, "", meaning("Gaussian-model bound"), BITS, BOUND),
+        Fact("each value bounded", every, "", meaning("each value bounded"), BITS, BOUND),
+        Fact("this field alone", this, "", meaning("this field alone"), BITS, BOUND),
+    ]
+
+
+def _of_practice(state: LimitsState, found: Figures | None) -> list[Fact]:
+    tiles, price, pooled, borders = [COMING] * 4
+    if found is not None:
+        tiles, borders = _bits(found.tiled), _bits(found.borders)
+        price, pooled = _more(found.tiled - found.rate), _more(found.pooled)
+    here = "bound without tiles" if state.tile is None else f"bound in tiles of {state.tile}"
+    return [
+        Fact(here, tiles, "", meaning("bound in tiles"), BITS, PRACTICE),
+        Fact("tiles add", price, "", meaning("tiles add"), BITS, PRACTICE),
+        Fact("one variance adds", pooled, "", meaning("one variance adds"), BITS, PRACTICE),
+        Fact("region borders add", borders, "", meaning("region borders add"), BITS, PRACTICE),
     ]
 
 
 def _of_fixed_length(state: LimitsState, fixed: FixedLength | None) -> list[Fact]:
-    converse, achievable, normal = [COMING] * 3
+    least, most, about = [COMING] * 3
     if fixed is not None:
-        converse, achievable, normal = (_bits(bits, 4) for bits in (fixed.converse, fixed.achievable, fixed.normal))
-    fails = f"and fails at most {100 * state.eps:.3g}% of the time"
-    return [
-        Fact("converse", converse, meaning=f"{BITS}no fixed-length code needs less {fails}"),
-        Fact("achievable", achievable, meaning=f"{BITS}a fixed-length code exists that needs no more {fails}"),
-        Fact("normal approximation", normal, meaning="the approximate rate of the best fixed-length code"),
-    ]
+        least, most, about = (_bits(bits, 4) for bits in (fixed.converse, fixed.achievable, fixed.normal))
+    fails = f"; the error is exceeded at most {100 * state.eps:.3g}% of the time"
+    found = {"fixed length ≥": least, "fixed length ≤": most, "fixed length ≈": about}
+    return [Fact(name, bits, "", f"{meaning(name)}{fails}", BITS, PRACTICE) for name, bits in found.items()]
 
 
-def _of_pointwise_bounds(
-    state: LimitsState, model: Model | None, found: Figures | None, news: News | None
-) -> list[Fact]:
-    every = COMING if found is None else _bits(max(found.pointwise, 0.0))
-    this = COMING if news is None or model is None else _bits(max(model.limits.instance(state.eb), 0.0))
-    return [
-        Fact("every value within", every, meaning=f"{BITS}no code that keeps each value within the error bound needs less"),
-        Fact("this very field", this, meaning=f"{BITS}no code keeps this field within it for less, except by chance"),
-    ]
+def _interval(found: Figures | None) -> Fact:
+    name, text, unit = "95% interval of the bound", COMING, BITS
+    if found is not None:
+        known = math.isfinite(found.high)
+        text, unit = (f"{_bits(found.low)} to {_bits(found.high)}", BITS) if known else ("too small to tell", "")
+    return Fact(name, text, "", meaning(name), unit, SURE)
 
 
 def _verdict(news: News | None) -> Fact:
-    name, meaning = "Gaussian?", "whether the new information in the values is distributed as in a Gaussian field"
+    name, said = "Gaussian?", meaning("Gaussian?")
     if news is None:
-        return Fact(name, COMING, meaning=meaning)
+        return Fact(name, COMING, meaning=said, group=SURE)
     if news.gaussianity is None:
-        return Fact(name, "too small to tell", meaning=meaning)
+        return Fact(name, "too small to tell", meaning=said, group=SURE)
     visibly_not = news.gaussianity.visibly_not
-    text = "visibly not" if visibly_not else "as far as one sees"
-    return Fact(name, text, "bad" if visibly_not else "good", f"{meaning}: {news.gaussianity}")
+    text = "visibly not" if visibly_not else "no deviation seen"
+    return Fact(name, text, "bad" if visibly_not else "good", f"{said}: {news.gaussianity}", group=SURE)
 
 
 def _bits(bits: float, digits: int = 3) -> str:

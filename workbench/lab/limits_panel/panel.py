@@ -79,12 +79,11 @@ class LimitsPanel(Panel[LimitsState]):
         ask = [
             LogSlider("eb", "error bound", 10.0**low, 10.0**high),
             TileSlider("tile", "tiles of", tile_sides(self.field)),
-            failing,
         ]
-        look = [Choice("regions", "regions", regions), *self._slice(), Toggle("above", "bits above the bound")]
         compare = button("compare codecs", lambda: self.ask("points"), "run several codecs at several error bounds")
         compare.button_style = "primary"
-        return [ask, [*look, compare]]
+        look = [*self._slice(), Toggle("above", "bits above the bound"), compare]
+        return [ask, look, [failing, Choice("regions", "regions", regions)]]
 
     def draw(self, state: LimitsState, results: Results) -> Shown:
         """Pictures, charts and figures of what is known so far."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from workbench.lab.controls import Control
 
-WHOLE = "the whole field"
+WHOLE = "whole field"
 
 
 class TileSlider(Control):
@@ -16,7 +16,7 @@ class TileSlider(Control):
     >>> slider.connect(lambda **fields: print(fields))
     >>> slider.moved(2); slider.widget.texts[2]
     {'tile': None}
-    'the whole field'
+    'whole field'
     """
 
     def __init__(self, field: str, label: str, sides: Sequence[int], about: str = "") -> None:

@@ -1,0 +1,98 @@
+"""What the widgets of a panel show at a time belongs together."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lab.toy import ToyPanel, ToyState
+from workbench.lab.buttons import Disclosure
+from workbench.lab.description import Shown, Table
+from workbench.lab.drawers import Drawers
+
+SOON = 20.0
+
+
+@pytest.fixture
+def gate() -> threading.Event:
+    return threading.Event()
+
+
+@pytest.fixture
+def panel(gate: threading.Event) -> Any:
+    """A panel whose work for radii below 0.5 waits at a gate."""
+
+    def work(state: ToyState, job: Any) -> None:
+        while state.radius < 0.5 and not gate.wait(0.01):
+            job(0.5, "working")
+
+    made = ToyPanel(np.zeros((10, 2)), work)
+    made.widget   # noqa: B018
+    made.wait(SOON)
+    yield made
+    gate.set()
+    made.close()
+
+
+def test_what_is_being_computed_dims_what_it_replaces(panel: ToyPanel, gate: threading.Event) -> None:
+    frame = panel._view.frame
+    assert not frame.stale
+    panel.change(radius=0.25)
+    assert frame.stale
+    assert frame.mark == "computing …"
+    assert "<= 0.5" in panel._view.copy.text   # the code belongs to the picture beside it
+    assert "0.5).sum()" in panel.report()[1]
+    gate.set()
+    panel.wait(SOON)
+    assert not frame.stale
+    assert "<= 0.25" in panel._view.copy.text
+
+
+def test_what_was_cancelled_stays_dimmed_but_is_not_called_computing(panel: ToyPanel) -> None:
+    panel.change(radius=0.25)
+    panel.cancel()
+    panel.wait(SOON)
+    assert panel._view.frame.stale
+    assert panel._view.frame.mark == "of the settings before"
+
+
+def test_content_that_calls_itself_stale_is_dimmed(panel: ToyPanel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(panel, "draw", lambda state, results: Shown(stale=True))
+    panel.change(colours="values")
+    assert panel._view.frame.stale
+
+
+def test_a_message_about_a_report_goes_when_something_else_is_shown(
+    panel: ToyPanel, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    panel._view.save_report.click()
+    assert panel._view.saved.value.startswith("saved as")
+    panel.change(window=(0.0, 0.5, 0.0, 0.5))
+    assert panel._view.saved.value.startswith("saved as")   # the code is the same
+    panel.change(radius=0.7)
+    assert panel._view.saved.value == ""
+
+
+def test_a_chosen_row_reaches_the_panel() -> None:
+    chosen = []
+    drawers = Drawers(lambda table, row: chosen.append((table, row)))
+    drawers.show({"runs": Table(("codec",), (("sz3",), ("zfp",)), action="show")}, "")
+    drawers._heard(None, {"table": "runs", "row": 1}, [])
+    assert chosen == [("runs", 1)]
+    assert drawers.tables[0]["action"] == "show"
+
+
+def test_rows_beyond_the_second_are_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    controls = ToyPanel.rows
+    monkeypatch.setattr(ToyPanel, "rows", lambda self: 3 * controls(self))
+    with ToyPanel(np.zeros((10, 2))) as panel:
+        above = panel.widget.children[2]
+        *_, second, folded = above.children
+        (more,) = (part for part in second.children if isinstance(part, Disclosure))
+        assert folded.layout.display == "none"
+        more.unfolded = True
+        assert folded.layout.display == ""

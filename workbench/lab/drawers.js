@@ -1,0 +1,136 @@
+// Tables and code in native disclosures, which keep their state while the content changes. A click on a heading, or Enter,
+// sorts; a click on a row, or Enter on its first cell, chooses it.
+
+const COLLATOR = new Intl.Collator(undefined, { numeric: true });
+
+function element(tag, className, parent) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  parent?.append(made);
+  return made;
+}
+
+// Numbers in texts like "1,024", "8.1 %", "+0.3" or "∞"; NaN for other texts.
+function number(text) {
+  const bare = text.replaceAll(",", "").replace("∞", "Infinity").replace(/%\s*$/, "").trim();
+  return bare === "" ? NaN : Number(bare);
+}
+
+function compare(one, other) {
+  const [a, b] = [number(one), number(other)];
+  if (Number.isNaN(a) !== Number.isNaN(b)) return Number.isNaN(a) ? 1 : -1; // texts after numbers
+  return Number.isNaN(a) ? COLLATOR.compare(one, other) : a === b ? 0 : a - b;
+}
+
+class Drawer {
+  constructor(title, parent) {
+    this.box = element("details", "wb-drawer", parent);
+    this.title = element("summary", "", this.box);
+    this.title.textContent = title;
+    this.inside = element("div", "wb-sideways", this.box);
+  }
+}
+
+class Tables {
+  constructor(model, el) {
+    this.model = model;
+    this.el = el;
+    this.drawers = new Map();
+    this.sorted = new Map(); // by the name of a table: column and direction
+    this.show = this.show.bind(this);
+    this.code = new Drawer("code", el);
+    for (const trait of ["tables", "code"]) model.on(`change:${trait}`, this.show);
+    this.show();
+  }
+
+  show() {
+    const tables = this.model.get("tables");
+    const names = new Set(tables.map(({ name }) => name));
+    for (const [name, { drawer }] of this.drawers) {
+      if (names.has(name)) continue;
+      drawer.box.remove();
+      this.drawers.delete(name);
+    }
+    for (const table of tables) {
+      const text = JSON.stringify(table);
+      const held = this.drawers.get(table.name) ?? { drawer: new Drawer("", null) };
+      this.drawers.set(table.name, held);
+      this.code.box.before(held.drawer.box);
+      if (held.text === text) continue;
+      held.text = text;
+      held.drawer.title.textContent = table.title;
+      this.fill(held.drawer.inside, table);
+    }
+    const code = element("pre");
+    code.textContent = this.model.get("code");
+    code.tabIndex = 0; // so that long lines can be read by the keyboard
+    this.code.inside.replaceChildren(code);
+  }
+
+  fill(place, table) {
+    const focus = place.contains(document.activeElement) ? document.activeElement.dataset.place : null;
+    const made = element("table", "wb-table");
+    made.setAttribute("aria-label", table.title);
+    const head = element("tr", "", element("thead", "", made));
+    table.columns.forEach((name, column) => this.heading(head, table, name, column, place));
+    const body = element("tbody", "", made);
+    for (const row of this.order(table)) this.row(body, table, row);
+    place.replaceChildren(made);
+    if (focus) made.querySelector(`[data-place="${focus}"]`)?.focus();
+  }
+
+  heading(head, table, name, column, place) {
+    const cell = element("th", table.numeric[column] ? "number" : "", head);
+    cell.scope = "col";
+    const { column: sorted, down } = this.sorted.get(table.name) ?? {};
+    if (sorted === column) cell.setAttribute("aria-sort", down ? "descending" : "ascending");
+    if (!name) return;
+    const button = element("button", "", cell);
+    button.type = "button";
+    button.textContent = name;
+    button.dataset.place = `head-${column}`;
+    button.addEventListener("click", () => {
+      this.sorted.set(table.name, { column, down: sorted === column && !down });
+      this.fill(place, table);
+    });
+  }
+
+  order(table) {
+    const rows = table.rows.map((_, row) => row);
+    const by = this.sorted.get(table.name);
+    if (!by) return rows;
+    const sign = by.down ? -1 : 1;
+    return rows.sort((a, b) => sign * compare(table.rows[a][by.column] ?? "", table.rows[b][by.column] ?? "") || a - b);
+  }
+
+  row(body, table, row) {
+    const line = element("tr", row === table.chosen ? "chosen" : "", body);
+    if (row === table.chosen) line.setAttribute("aria-current", "true");
+    table.rows[row].forEach((text, column) => {
+      const cell = element("td", table.numeric[column] ? "number" : "", line);
+      if (column > 0 || !table.action) {
+        cell.textContent = text;
+        return;
+      }
+      const button = element("button", "", cell);
+      button.type = "button";
+      button.textContent = text;
+      button.title = table.action;
+      button.dataset.place = `row-${row}`;
+    });
+    if (!table.action) return;
+    line.classList.add("wb-choosable");
+    line.addEventListener("click", () => this.model.send({ table: table.name, row }));
+  }
+
+  close() {
+    for (const trait of ["tables", "code"]) this.model.off(`change:${trait}`, this.show);
+  }
+}
+
+export default {
+  render({ model, el }) {
+    const tables = new Tables(model, el);
+    return () => tables.close();
+  },
+};

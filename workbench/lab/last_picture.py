@@ -1,0 +1,111 @@
+"""What stands in the file of a notebook for a panel: a static picture of what it showed last.
+
+JupyterLab prefers widgets to any other form of an output, and shows an error where their kernel is gone, although the same
+output has other forms. So the picture is a second output of the cell, which hides itself while the panel is on the page,
+and hides the error when it is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import secrets
+import urllib.parse
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from workbench.lab import static_picture
+from workbench.lab.description import Picture, Shown
+
+MOST_BYTES = 280_000
+SIDES = (360, 240, 160, 100)   # pixels of a picture along its longer side; the first that is small enough is taken
+REST = 1.0                     # seconds without changes before the picture in the notebook is replaced
+KEPT = "=:/,;+()'!*@$?&.-_~ "  # characters of SVG that a data URL need not quote
+
+
+class LastPicture:
+    """The second output of the cell that shows a panel."""
+
+    def __init__(self) -> None:
+        self.key = f"wb-last-{secrets.token_hex(4)}"
+        self._output: Any = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def display(self, content: dict[str, str]) -> None:
+        """Add the output to the running cell."""
+        from IPython.display import display
+
+        self._output = display(content, raw=True, display_id=True)   # type: ignore[no-untyped-call]
+
+    def follow(self, make: Callable[[], dict[str, str]]) -> None:
+        """Replace the output after a moment without further changes."""
+        if self._output is None:
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return   # no kernel that would carry the message
+        self.close()
+        self._timer = loop.call_later(REST, lambda: self._output.update(make(), raw=True))
+
+    def close(self) -> None:
+        """Stop waiting."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
+
+
+def static_bundle(title: str, subject: str, shown: Shown, key: str) -> dict[str, str]:
+    """The picture as HTML of less than 300 kB, and as a line of text.
+
+    >>> static_bundle("Bounds", "a field", Shown(), "wb-last-1")["text/plain"]
+    'Bounds(a field): the panel as this notebook has kept it; run the cell for the live one'
+    """
+    told = f"{title}({subject}): the panel as this notebook has kept it; run the cell for the live one"
+    pictures = [*shown.pictures, *([shown.detail] if shown.detail else [])]
+    parts = [_style(key), f"<p><b>{html.escape(title)}</b> {html.escape(subject)}</p>", _settings(shown)]
+    images = ""
+    for side in SIDES:
+        images = "".join(_image(picture, side) for picture in pictures)
+        if len(images) < MOST_BYTES:
+            break
+    row = f'<div style="display: flex; flex-wrap: wrap; gap: 10px">{images}</div>'
+    hint = "<p><small>The panel as this notebook has kept it. Run the cell for the live one.</small></p>"
+    return {
+        "text/html": f'<div class="wb-last {key}">{"".join(parts)}{row}{_figures(shown)}{hint}</div>',
+        "text/plain": told,
+    }
+
+
+def _style(key: str) -> str:
+    """Either the panel is on the page, or its last picture is. Of all outputs, only widgets do not tell their type."""
+    panel, output = f".{key.replace('last', 'live')}", ".jp-OutputArea-child"
+    return (
+        f"<style>body:has({panel}) .{key}, body:has({panel}) {output}:has(.{key}), "
+        f".jp-OutputArea:has(.{key}) {output}:has(> .jp-OutputArea-output:not([data-mime-type])):not(:has(.wb-panel)) "
+        f"{{ display: none; }}</style>"
+    )
+
+
+def _settings(shown: Shown) -> str:
+    told = "; ".join(f"{name}: {value}" for name, value in shown.settings.items())
+    return f"<p>{html.escape(told)}</p>" if told else ""
+
+
+def _figures(shown: Shown) -> str:
+    told = "; ".join(f"{fact.name} {fact.value} {fact.unit}".strip() for fact in shown.facts)
+    return f"<p>{html.escape(told)}</p>" if told else ""
+
+
+def _image(picture: Picture, side: int) -> str:
+    """A picture as an image of at most so many pixels, since notebooks that are not trusted leave SVG out."""
+    step = -(-max(picture.pixels.shape) // side)
+    small = replace(picture, pixels=picture.pixels[::step, ::step])
+    drawn = static_picture.svg(small)
+    if len(drawn) > MOST_BYTES // 3:   # thousands of marks
+        drawn = static_picture.svg(small, marked=False)
+    address = "data:image/svg+xml," + urllib.parse.quote(drawn, safe=KEPT)
+    said = html.escape(static_picture.described(picture))
+    return (f'<figure style="margin: 0; flex: 1 1 220px; max-width: 420px"><img src="{html.escape(address)}" alt="{said}" '
+            f'style="width: 100%"><figcaption>{html.escape(picture.title)}</figcaption></figure>')
