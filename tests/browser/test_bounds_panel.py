@@ -13,7 +13,7 @@ from browser.notebook_page import NotebookPage, eventually
 from browser.panels import DECODED, ERROR, assert_refused, chart, copied_code, fact, idle, opened_panel, prepared
 
 pytestmark = pytest.mark.slow
-SPECTRUM, LAST = 1, "spectra"   # the second chart, and what is computed last
+SPECTRUM, LAST = 2, "spectra"   # the third chart, and what is computed last
 FIELD = "import numpy as np\nimport workbench as wb\nfield = wb.synthetic.gaussian_field((256, 256), seed=3)"
 
 

@@ -7,7 +7,7 @@ descriptions already. This module does not depend on widgets.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -124,14 +124,17 @@ class Table:
 class Charts(Mapping[str, Any]):
     """Charts by name, each made at its first access, because making one is too slow for every slider step.
 
+    Only charts with data exist. Those named by `coming` are still being computed: a view keeps what it showed before.
+
     >>> charts = Charts({"curve": lambda: print("made") or "a curve"})
     >>> list(charts), charts["curve"], charts["curve"]
     made
     (['curve'], 'a curve', 'a curve')
     """
 
-    def __init__(self, makers: Mapping[str, Callable[[], Any]]) -> None:
+    def __init__(self, makers: Mapping[str, Callable[[], Any]], coming: Iterable[str] = ()) -> None:
         self._makers = dict(makers)
+        self.coming = frozenset(coming) - makers.keys()
         self._made: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
@@ -150,8 +153,8 @@ class Charts(Mapping[str, Any]):
 class Shown:
     """Everything that a panel shows at one time.
 
-    `pictures` are side by side with linked windows, `detail` is independent; `charts` are HoloViews elements by name,
-    always with the same names and structure in one panel, so that views can update them.
+    `pictures` are side by side with linked windows, `detail` is independent; `charts` are HoloViews elements by name, those
+    that have data. A chart of a name always has the same structure in one panel, so that views can update it.
     """
 
     pictures: tuple[Picture, ...] = ()

@@ -16,7 +16,7 @@ from bokeh.embed import components
 from bokeh.resources import Resources
 
 from workbench.errors import WorkbenchError
-from workbench.lab import markup
+from workbench.lab import legend, markup
 from workbench.lab.description import Shown
 
 PAGE = """
@@ -26,6 +26,7 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 1200px; margin: 2em auto
 STYLE = """
 .wb-report figure { margin: 0; flex: 1 1 300px; max-width: 640px; } .wb-report svg { width: 100%; height: auto; }
 .wb-row { display: flex; flex-wrap: wrap; gap: 14px; } .wb-chart { flex: 1 1 320px; min-width: 300px; }
+.wb-key { display: flex; flex-wrap: wrap; gap: 0 14px; margin: 0; padding: 0; list-style: none; font-size: 12px; }
 .wb-report pre { background: #f4f4f4; padding: 1em; overflow: auto; color: #222; }
 """
 
@@ -87,4 +88,8 @@ def _charts(charts: Mapping[str, Any]) -> tuple[str, list[str]]:
     renderer = hv.renderer("bokeh")
     plots = {name: renderer.get_plot(element).state for name, element in charts.items()}
     script, places = components(plots)
-    return script, [f'<div class="wb-chart"><b>{html.escape(name)}</b>{place}</div>' for name, place in places.items()]
+    heads = {name: (plot.tags or [{"name": name, "key": ()}])[0] for name, plot in plots.items()}
+    return script, [
+        f'<div class="wb-chart"><b>{html.escape(head["name"] or name)}</b>{legend.in_html(head["key"])}{places[name]}</div>'
+        for name, head in heads.items()
+    ]

@@ -140,17 +140,27 @@ class View:
         self.copy.text = self.panel.code()
         self.facts.value, self.note.value = markup.facts(shown.facts), markup.note(shown.note)
         charts = [functools.partial(self._show_chart, name, shown) for name in shown.charts]
-        self._when_rested([*charts, functools.partial(self._show_drawers, shown)])
+        arrange = functools.partial(self._arrange_charts, shown)
+        self._when_rested([arrange, *charts, functools.partial(self._show_drawers, shown)])
 
     def _show_detail(self, detail: Picture | None) -> None:
         self.detail.layout.display = "none" if detail is None else ""
         if detail is not None:
             self.detail.show([detail], detail.window)
 
+    def _arrange_charts(self, shown: Shown) -> None:
+        """Make the charts that are new, and remove those that are gone; the others stay where they are on the page."""
+        coming: frozenset[str] = getattr(shown.charts, "coming", frozenset())
+        for name in [name for name in self.charts if name not in shown.charts and name not in coming]:
+            self.charts.pop(name).close()
+        for name, chart in self.charts.items():
+            chart.wait(name in coming)
+        new = {name: ChartView(element) for name, element in shown.charts.items() if name not in self.charts}
+        if new:   # all at once: children added one by one may be drawn twice
+            self.charts |= new
+        self.chart_box.children = tuple(chart.widget for chart in self.charts.values())
+
     def _show_chart(self, name: str, shown: Shown) -> None:
-        if not self.charts:   # all at once: children added one by one may be drawn twice
-            self.charts = {each: ChartView(element) for each, element in shown.charts.items()}
-            self.chart_box.children = tuple(chart.widget for chart in self.charts.values())
         self.charts[name].show(shown.charts[name])
 
     def _show_drawers(self, shown: Shown) -> None:
