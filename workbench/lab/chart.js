@@ -7,6 +7,8 @@
 // later one, from a change or from the trait `revision`, it is marked as stale and asks Python for the whole plot until it
 // has the newest version: messages can be lost, and the plot may change while the library is loading.
 
+import { Frame } from "./chart_frame.js";
+
 const [SOON, LATEST] = [400, 30_000]; // ms between two questions to Python: the first interval and the longest one
 const LIBRARY_WITHIN = 300_000; // ms
 

@@ -1,13 +1,13 @@
 // What stands around a plot: its name, its key, and the buttons for zooming and saving. A key in HTML wraps where a chart
 // is narrow, is never cut, and has the colours of the page's theme.
 
-const SVG_OF_PAGES = "http://www.w3.org/2000/svg";
-const [GLYPH_WIDTH, GLYPH_HEIGHT] = [26, 14]; // of the key, as in legend.py
-const ZOOM = 1.5; // by one press of a button
+import { GLYPH_HEIGHT, GLYPH_WIDTH, SVG_OF_PAGES, save } from "./chart_saving.js";
+
+const ZOOM_STEP = 1.5; // by one press of a button
 
 const BUTTONS = {
-  "zoom in": ["+", "zoom in (or drag a box on the chart)", (frame) => frame.zoom(1 / ZOOM)],
-  "zoom out": ["−", "zoom out", (frame) => frame.zoom(ZOOM)],
+  "zoom in": ["+", "zoom in (or drag a box on the chart)", (frame) => frame.zoom(1 / ZOOM_STEP)],
+  "zoom out": ["−", "zoom out", (frame) => frame.zoom(ZOOM_STEP)],
   reset: ["reset", "show everything again (or double-click on the chart)", (frame) => frame.reset()],
   wheel: ["wheel", "let the wheel of the mouse zoom", (frame, button) => frame.toggleWheel(button)],
   png: ["PNG", "save as PNG", (frame) => save(frame, "png")],
@@ -22,7 +22,7 @@ function part(tag, className, parent, text = "") {
   return made;
 }
 
-class Frame {
+export class Frame {
   constructor(el) {
     this.el = el;
     el.classList.add("wb-chart-frame");
@@ -59,7 +59,10 @@ class Frame {
   // The words that Python has put beside the plot.
   describe(root, view = this.view) {
     [this.root, this.view] = [root, view];
-    const { name = "", key = [], about = "" } = root.tags[0] ?? {};
+    const told = root.tags[0] ?? {};
+    if (told === this.told) return;
+    this.told = told;
+    const { name = "", key = [], about = "" } = told;
     this.words = { name, key };
     this.name.textContent = name;
     this.plot.setAttribute("aria-label", about || name || "chart");
@@ -68,8 +71,9 @@ class Frame {
     this.key.hidden = !key.length;
   }
 
-  entry({ name, glyph }) {
+  entry({ name, glyph, meaning }) {
     const row = document.createElement("li");
+    row.title = meaning;
     const mark = document.createElementNS(SVG_OF_PAGES, "svg");
     for (const [trait, value] of Object.entries({ width: GLYPH_WIDTH, height: GLYPH_HEIGHT, "aria-hidden": "true" })) {
       mark.setAttribute(trait, value);

@@ -1,5 +1,7 @@
 // A chart as a file, complete with its name and key, on white whatever the theme of the page.
 
+export const SVG_OF_PAGES = "http://www.w3.org/2000/svg";
+export const [GLYPH_WIDTH, GLYPH_HEIGHT] = [26, 14]; // of a key, as in legend.py
 const [MARGIN, LINE, LETTERS] = [10, 20, 12]; // pixels
 const FONT = "system-ui, sans-serif";
 const ON_WHITE = "#333333";
@@ -60,7 +62,7 @@ async function painted({ width, height, svg }) {
   return canvas.convertToBlob({ type: "image/png" });
 }
 
-async function save(frame, kind) {
+export async function save(frame, kind) {
   const drawn = await complete(frame);
   const blob = kind === "svg" ? new Blob([drawn.svg], { type: "image/svg+xml" }) : await painted(drawn);
   const link = document.createElement("a");

@@ -25,7 +25,7 @@ from bokeh.protocol import Protocol
 
 from workbench.lab import report
 from workbench.lab.description import STATIC
-from workbench.lab.front_end import front_end
+from workbench.lab.front_end import front_end, widget_script
 
 QUIET = 1.0   # seconds
 
@@ -46,7 +46,7 @@ class Chart(anywidget.AnyWidget):
     ended, and asks for the whole plot.
     """
 
-    _esm = front_end("chart_saving.js", "chart_frame.js", "chart.js")
+    _esm = widget_script("chart.js")
     _css = front_end("chart.css")
     version = traitlets.Unicode(bokeh.__version__).tag(sync=True)
     library = traitlets.Instance(Library).tag(sync=True, **widgets.widget_serialization)

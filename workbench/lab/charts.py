@@ -38,8 +38,16 @@ ZOOMING = {"default_tools": ["box_zoom", "wheel_zoom", "reset"], "active_tools":
 SMALL = {"labels": "12px", "ticks": "11.5px"}
 # Ticks of logarithmic axes: Bokeh's own run together in narrow charts, or are a single one.
 FEW_TICKS = """
-const [low, high] = [cb_data.range.start, cb_data.range.end].map(Math.log10);
+const { start, end } = cb_data.range;
+const [low, high] = [start, end].map(Math.log10);
 let found = [];
+if (high - low < 0.6) {
+  const least = (end - start) / 5;
+  const power = 10 ** Math.floor(Math.log10(least));
+  const step = [1, 2, 5, 10].find((factor) => factor * power >= least) * power;
+  for (let place = Math.ceil(start / step); place * step <= end; place++) found.push(Number((place * step).toPrecision(12)));
+  return found;
+}
 for (const factors of [[1, 1.5, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]]) {
   found = [];
   for (let decade = Math.floor(low); decade <= high; decade++) {
@@ -52,8 +60,8 @@ const every = Math.ceil(found.length / 5);
 return found.filter((tick, place) => (found.length - 1 - place) % every === 0);
 """
 PLAIN_LABELS = """
-const power = Math.round(Math.log10(tick));
-if (Math.abs(power) < 5) return String(Number(tick.toPrecision(3)));
+const power = Math.floor(Math.log10(tick) + 1e-9);
+if (ticks.every((one) => Math.abs(Math.log10(one)) < 4.5)) return String(Number(tick.toPrecision(3)));
 const factor = Number((tick / 10 ** power).toPrecision(3));
 const raised = [...String(power)].map((sign) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(sign)]).join("");
 return (factor === 1 ? "" : `${factor} · `) + `10${raised}`;

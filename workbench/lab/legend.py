@@ -25,6 +25,7 @@ class Entry:
     marker: Marker | None = None
     dash: Dash | None = None
     opacity: float = 1.0
+    meaning: str = ""   # the tooltip
 
     @classmethod
     def of(cls, name: str, look: Look) -> Entry:
@@ -52,7 +53,7 @@ class Entry:
 
     def told(self) -> dict[str, str]:
         """The entry for the browser."""
-        return {"name": self.name, "glyph": self.glyph}
+        return {"name": self.name, "glyph": self.glyph, "meaning": self.meaning}
 
 
 def in_html(entries: Iterable[dict[str, str]]) -> str:

@@ -24,7 +24,7 @@ from workbench.lab.chart_view import ChartView
 from workbench.lab.controls import Control
 from workbench.lab.description import Picture, Shown, Window
 from workbench.lab.engine import Status
-from workbench.lab.front_end import front_end
+from workbench.lab.front_end import widget_script
 
 log = logging.getLogger(__name__)
 Rows = Sequence[Sequence[Control | widgets.Widget]]
@@ -36,7 +36,7 @@ BREATH = 0.01   # seconds between two charts, for the events of the user
 class CopyButton(anywidget.AnyWidget):
     """A button that copies a text to the clipboard of the browser's machine."""
 
-    _esm = front_end("copy.js")
+    _esm = widget_script("copy.js")
     text = traitlets.Unicode("").tag(sync=True)
     label = traitlets.Unicode("copy code").tag(sync=True)
     copied = traitlets.Int(0).tag(sync=True)

@@ -19,6 +19,7 @@ from workbench.bounds.chart import GREY
 from workbench.bounds.looks import Dash
 from workbench.clusters.keep.repair import Step
 from workbench.lab.charts import colour, limits, marker, styled
+from workbench.lab.glossary import meaning
 from workbench.lab.legend import Entry
 
 DASHES: tuple[Dash, ...] = ("solid", "dashed", "dotted")
@@ -91,9 +92,10 @@ def descent_chart(steps: tuple[Step, ...]) -> Any:
             points.opts(color=colour(place), marker=marker(place), size=5, tools=["hover"],
                         hover_tooltips=[("step", "@step"), (name, "@told")]),
         ]
-    named = enumerate(("violations", "loss in ξ²"))
-    key = [Entry(name, colour(place), marker(place), DASHES[place]) for place, name in named]
-    key += [Entry("rounds of moves (else descent)", GREY, opacity=0.3)] if "moves" in {step.phase for step in steps} else []
+    named = enumerate({"violations": meaning("violation"), "loss in ξ²": meaning("loss")}.items())
+    key = [Entry(name, colour(place), marker(place), DASHES[place], meaning=told) for place, (name, told) in named]
+    if "moves" in {step.phase for step in steps}:
+        key.append(Entry("rounds of moves (else descent)", GREY, opacity=0.3, meaning=meaning("round of moves")))
     highest = max([1.0, *violations.tolist(), *loss.tolist()])
     last = f"After {len(steps)} steps: {violations[-1]:,.0f} violations, loss {loss[-1]:.3g} ξ²." if steps else ""
     return styled(
