@@ -45,7 +45,7 @@ if (high - low < 0.6) {
   const least = (end - start) / 5;
   const power = 10 ** Math.floor(Math.log10(least));
   const step = [1, 2, 5, 10].find((factor) => factor * power >= least) * power;
-  for (let place = Math.ceil(start / step); place * step <= end; place++) found.push(Number((place * step).toPrecision(12)));
+  for (let tick = Math.ceil(start / step) * step; tick <= end; tick += step) found.push(Number(tick.toPrecision(12)));
   return found;
 }
 for (const factors of [[1, 1.5, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]]) {

@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 Rows = Sequence[Sequence[Control | widgets.Widget]]
 BLINK = "alternate the first two pictures in one place, which shows their differences; or press b on a picture"
 RESTED = 0.25   # seconds without changes before charts are drawn, one after the other
+MOST_CHARTS = 8
 BREATH = 0.01   # seconds between two charts, for the events of the user
 
 
@@ -96,7 +97,8 @@ class View:
         self._blinking = traitlets.link((self.blink, "value"), (self.canvas, "blink"))
         row = widgets.Layout(flex_flow="row wrap", grid_gap="8px", overflow="visible")
         beside = widgets.Layout(flex="2 1 320px", flex_flow="row wrap", grid_gap="8px", overflow="visible")
-        self.chart_box = widgets.HBox([], layout=beside)
+        self.chart_box = widgets.HBox([_place_of_chart() for _ in range(MOST_CHARTS)], layout=beside)
+        self.chart_places: dict[str, widgets.Box] = {}
         self.chart_row = widgets.HBox([self.detail, self.chart_box], layout=row)
         self.drawers = widgets.Accordion(children=[widgets.HTML()], titles=("code",))
         self.tables: dict[str, widgets.HTML] = {}
@@ -149,16 +151,27 @@ class View:
             self.detail.show([detail], detail.window)
 
     def _arrange_charts(self, shown: Shown) -> None:
-        """Make the charts that are new, and remove those that are gone; the others stay where they are on the page."""
+        """Make the charts that are new, and remove those that are gone; the others stay where they are on the page.
+
+        Charts live in boxes that are added to the page once: children added one by one may be drawn twice.
+        """
         coming: frozenset[str] = getattr(shown.charts, "coming", frozenset())
         for name in [name for name in self.charts if name not in shown.charts and name not in coming]:
             self.charts.pop(name).close()
+            self._put(name, ())
         for name, chart in self.charts.items():
             chart.wait(name in coming)
-        new = {name: ChartView(element) for name, element in shown.charts.items() if name not in self.charts}
-        if new:   # all at once: children added one by one may be drawn twice
-            self.charts |= new
-        self.chart_box.children = tuple(chart.widget for chart in self.charts.values())
+        for name, element in shown.charts.items():
+            if name not in self.charts:
+                self.charts[name] = ChartView(element)
+                self._put(name, (self.charts[name].widget,))
+
+    def _put(self, name: str, children: tuple[widgets.Widget, ...]) -> None:
+        """Put a chart into a free place, or take it out of its own."""
+        place = self.chart_places.pop(name, None) or next(each for each in self.chart_box.children if not each.children)
+        place.children, place.layout.display = children, "" if children else "none"
+        if children:
+            self.chart_places[name] = place
 
     def _show_chart(self, name: str, shown: Shown) -> None:
         self.charts[name].show(shown.charts[name])
@@ -224,6 +237,10 @@ class View:
         _close(self.widget)
         for canvas in (self.canvas, self.detail):
             canvas.show(())
+
+
+def _place_of_chart() -> widgets.Box:
+    return widgets.Box(layout=widgets.Layout(flex="1 1 280px", min_width="260px", display="none", overflow="visible"))
 
 
 def _close(widget: widgets.Widget) -> None:
