@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.bounds import Run, Sweep, chart, sweep
+from workbench.bounds import Run, Sweep, chart, looks, sweep
 from workbench.bounds.chart import Axis, Point
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -129,11 +129,11 @@ def contrast(one, other):
 
 @pytest.mark.parametrize("page", ["#ffffff", "#111111"])
 def test_everything_can_be_seen_on_light_and_dark_pages(page):
-    assert contrast(chart.GREY, page) > 4
-    assert min(contrast(colour, page) for colour in chart.COLOURS) > 3
+    assert min(contrast(colour, page) for colour in (chart.GREY, *chart.COLOURS, *looks.CODEC_COLOURS)) > 3
     lines = {f"codec {n}": [Point(n, n, "p"), Point(n + 1.0, n, "p")] for n in range(12)}
     used = re.findall(r"#[0-9a-f]{6}", chart.chart(lines, "x", "y", 24).svg)
-    assert set(used) <= {chart.GREY, *chart.COLOURS}
+    assert set(used) <= {chart.GREY, chart.INK, *looks.CODEC_COLOURS}
+    assert contrast(chart.INK, "#ffffff") > 4.5   # where the page does not say the colour of its texts
 
 
 def test_many_codecs_stay_inside_the_drawing_and_look_different():

@@ -92,5 +92,5 @@ window.probes = (() => {
         return taken;
     }
 
-    return {panel, kernel, execute, ready, listen, runAll, runCell, cells, showing, python, picture, untilChanged, untilDrawn, change: null};
+    return {panel, kernel, execute, ready, listen, runAll, runCell, cells, showing, python, picture, untilChanged, untilDrawn, all, change: null};
 })();

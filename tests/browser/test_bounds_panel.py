@@ -25,7 +25,7 @@ from browser.panels import (
 from browser.watch import Watch
 
 pytestmark = pytest.mark.slow
-SPECTRUM, LAST = 1, "spectra"   # the second chart, and what is computed last
+SPECTRUM, LAST = 2, "spectra"   # the third chart, and what is computed last
 FIELD = "import numpy as np\nimport workbench as wb\nfield = wb.synthetic.gaussian_field((256, 256), seed=3)"
 
 

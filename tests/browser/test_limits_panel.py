@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 from browser.conftest import Opened
 from browser.notebook_page import NotebookPage, eventually
 from browser.panels import (
+    CHARTS,
     DECODED,
     assert_refused,
     chart,
@@ -44,7 +45,7 @@ def panel(page: Opened) -> Iterator[NotebookPage]:
 def test_the_field_its_regions_and_its_new_information_are_shown(panel: NotebookPage) -> None:
     assert panel.drawn(REGIONS).colours > 1
     assert panel.drawn(NEWS).colours > 20
-    for number in (SPECTRA, RATES, GAP):
+    for number in (SPECTRA, RATES):
         assert panel.drawn(chart(panel, number)).colours > 5
     expect(panel.page.get_by_text(re.compile(r"regions \([1-9]"))).to_be_visible()
 
@@ -81,7 +82,7 @@ def test_dragging_the_bound_moves_the_water_and_the_place(panel: NotebookPage) -
 
 
 def test_a_cancelled_comparison_can_be_finished(panel: NotebookPage) -> None:
-    gap = panel.picture(chart(panel, GAP))
+    assert panel.page.locator(CHARTS).count() == GAP   # a chart without data is not there
     panel.run_cell("""import threading
 from workbench.lab.limits_panel import measuring
 sweep, go = measuring.iter_sweep, threading.Event()
@@ -101,7 +102,7 @@ measuring.iter_sweep = slow""")
     panel.run_cell("measuring.iter_sweep = sweep")
     panel.press("compare codecs")
     eventually(lambda: panel.python("(panel.status.busy, 'points' in panel._engine.results())") == "(False, True)", 90)
-    eventually(lambda: panel.picture(chart(panel, GAP)) != gap)
+    assert panel.drawn(chart(panel, GAP)).colours > 5
     runs = int(panel.python("len(panel.result['points'])"))
     assert runs >= 12
     expect(panel.page.get_by_text(f"operating points ({runs})")).to_be_visible()

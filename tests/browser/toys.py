@@ -1,4 +1,4 @@
-"""Small notebooks that prove what the other tests rely on: a slider, a canvas that draws bytes."""
+"""Small notebooks: a slider and a canvas, which prove what other tests rely on, and charts with a bad connection."""
 
 SLIDER_AND_CANVAS = r'''
 import anywidget, ipywidgets, numpy as np, traitlets
@@ -41,3 +41,44 @@ def toy(side=128, canvases=1, counts=True):
     slider.observe(show, "value")
     return ipywidgets.VBox([slider, button, ipywidgets.HBox(panes)])
 '''
+
+WAVES = """
+import bokeh, holoviews as hv, numpy as np
+from IPython.display import display
+from workbench.lab.chart_view import Chart, ChartView
+
+def wave(number):
+    x = np.linspace(0, 6, 4 * number + 3)
+    marks = hv.Scatter((x, np.cos(number * x))).opts(size=number)
+    return (hv.Curve((x, np.sin(number * x))) * marks).opts(width=300, height=150, title=f"wave {number}", toolbar=None)
+
+def told():
+    plot = view.widget._plot
+    lines = [[source.data[axis].tolist() for axis in "xy"] for source in (each.data_source for each in plot.renderers)]
+    return [plot.title.text, plot.x_range.end, plot.y_range.start, [each.glyph.id for each in plot.renderers], lines]
+
+view = ChartView(wave(1))
+"""
+
+# From now on every third message of the chart is lost, whatever it is; of the last change, everything but the repetition.
+LOSES_MESSAGES = """
+sent, lost, send = 0, 0, view.widget._send
+
+def lossy(message, buffers=None):
+    global sent, lost
+    sent += 1
+    if sent % 3 == 0 or lose_all:
+        lost += 1
+    else:
+        send(message, buffers)
+
+lose_all, view.widget._send = False, lossy
+"""
+
+# A chart whose script takes longer than anywidget waits for, and one that Python sends nothing to meanwhile.
+LOADS_SLOWLY = """
+script = Chart._esm
+Chart._esm = "await new Promise((loaded) => setTimeout(loaded, 3500));\\n" + script
+view, quiet = ChartView(wave(1)), ChartView(wave(1))
+Chart._esm = script
+"""

@@ -21,8 +21,9 @@ OF_JUPYTERLAB = (
     r"in the kernel: No such comm: \w{8}(-\w{4}){3}-\w{12}\s"
     r"|in the kernel: No such comm target registered: jupyter\.widget\.control"
 )
-# anywidget gives each model 2 seconds to load, however slow the machine. What is not drawn then fails the test that looks.
-OF_SLOW_MACHINES = r"thrown: \[anywidget\] Failed to initialize model"
+# anywidget gives each model 2 seconds to load, however slow the machine. A model that was connected again says so.
+LATE = "thrown: [anywidget] Failed to initialize model"
+REPAIRED = re.compile("lossbench: .* was late, and listens again")
 # A page that was closed before may leave a server that cannot reach it, and a kernel that still had something to draw.
 OF_CLOSED_PAGES = re.compile("WebSocketClosedError|Socket operation on non-socket")
 ENTRY = re.compile(r"^(?=\[[A-Z] )", re.MULTILINE)   # of the log
@@ -35,7 +36,8 @@ class Watch:
     def __init__(self, page: Page, server: LabServer) -> None:
         self.outside: list[str] = []
         self.errors: list[str] = []
-        self._allowed = [OF_JUPYTERLAB, OF_SLOW_MACHINES]
+        self._allowed = [OF_JUPYTERLAB]
+        self._repaired = 0
         self._page = page
         self._log = server.log
         self._logged = server.log.stat().st_size
@@ -54,7 +56,9 @@ class Watch:
         entries = ENTRY.split(self._log.read_bytes()[self._logged:].decode())
         wrong = [entry for entry in entries if IN_LOG.search(entry) and not OF_CLOSED_PAGES.search(entry)]
         tail = [f"in the server's log:\n{wrong[-1][-3000:]}"] if wrong else []
-        noted = [*(f"asked another machine: {url}" for url in self.outside), *self.errors, *tail]
+        late = [error for error in self.errors if error.startswith(LATE)]
+        errors = [*late[self._repaired:], *(error for error in self.errors if error not in late)]
+        noted = [*(f"asked another machine: {url}" for url in self.outside), *errors, *tail]
         return [complaint for complaint in noted if not any(re.search(pattern, complaint) for pattern in self._allowed)]
 
     def _note_request(self, url: str) -> None:
@@ -63,5 +67,6 @@ class Watch:
 
     def _note_message(self, message: ConsoleMessage) -> None:
         source = message.location["url"]
+        self._repaired += bool(REPAIRED.match(message.text))
         if message.type == "error" and source not in self.outside:   # the request itself is noted already
             self.errors.append(f"in the console: {message.text} ({source})")

@@ -1,8 +1,7 @@
 """Line charts as SVG without a plotting library, so that they need only NumPy.
 
-Notebooks show a chart inside a page with unknown colours, or as a separate image. So it has no background, and all colours
-have medium lightness, legible on white and on black. Codecs also differ in the shape of their marks, for colour-blind
-readers.
+Notebooks show a chart inside a page with unknown colours, or as a separate image. So it has no background, all colours
+have medium lightness, visible on white and on black, and texts have the colour of the page's own texts where it says it.
 """
 
 from __future__ import annotations
@@ -13,14 +12,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from workbench.bounds.looks import Dash, Look, Marker, looks_of
 from workbench.errors import WorkbenchError
 
 WIDTH, HEIGHT = 720, 420
 LEFT, RIGHT, TOP, BOTTOM = 68, 190, 16, 52   # margins; the legend is on the right
-GREY = "#7a7a7a"
+GREY = "#7a7a7a"      # of lines
+INK = "#767676"       # of texts, where the page does not say its own
 COLOURS = ("#2f7fc1", "#d0600f", "#1a9070", "#c2609a", "#8a6fd1", "#93800f", "#0f8fa4", "#a9714b")
-DISC, SQUARE, DIAMOND = "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "M-4 -4h8v8h-8z", "M0 -5l5 5l-5 5l-5 -5z"
-MARKS = (DISC, SQUARE, DIAMOND, "M0 -5l5 9h-10z", "M0 5l5 -9h-10z")   # and triangles
+MARKS: Mapping[Marker, str] = {
+    "circle": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "square": "M-4 -4h8v8h-8z", "diamond": "M0 -5l5 5l-5 5l-5 -5z",
+    "triangle": "M0 -5l5 9h-10z", "inverted_triangle": "M0 5l5 -9h-10z", "hex": "M-4.5 0l2.25 -4h4.5l2.25 4l-2.25 4h-4.5z",
+    "star": "M0 -5.5l1.6 3.6l3.9 .4l-2.9 2.6l.8 3.9l-3.4 -2l-3.4 2l.8 -3.9l-2.9 -2.6l3.9 -.4z",
+}
+DASHES: Mapping[Dash, str] = {"solid": "", "dashed": "7 4", "dotted": "2 3", "dotdash": "2 3 7 3", "dashdot": "7 3 2 3"}
 LONG_AXIS = 30     # ratio of the largest to the smallest value above which an axis is logarithmic
 LEGEND_LETTERS = 24
 TITLES = {"psnr": "PSNR [dB]", "ssim": "SSIM", "nbytes": "bytes", "nrmse": "rms error / peak"}
@@ -163,13 +168,13 @@ def _frame(across: Axis, down: Axis, x: str, y: str) -> Iterable[str]:
 
 
 def _curves(lines: Mapping[str, Sequence[Point]], across: Axis, down: Axis) -> Iterable[str]:
-    for number, line in enumerate(lines.values()):
+    for line, look in zip(lines.values(), looks_of(lines).values(), strict=True):
         places = [(_left(across, point.x), _top(down, point.y)) for point in line]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-        yield f'<polyline points="{path}" fill="none" stroke="{_colour(number)}" stroke-width="1.8"/>'
+        yield f'<polyline points="{path}" fill="none" stroke="{look.colour}" stroke-width="1.8"{_dashed(look)}/>'
         for point, (x, y) in zip(line, places, strict=True):
             told = html.escape(f"{point.name}: {point.x:.6g}, {point.y:.6g}")
-            yield f"<g><title>{told}</title>{_mark(number, x, y)}</g>"
+            yield f"<g><title>{told}</title>{_mark(look, x, y)}</g>"
 
 
 def _theory(number: int, curve: Curve, across: Axis, down: Axis) -> Iterable[str]:
@@ -195,19 +200,18 @@ def _short(name: str) -> str:
 def _legend(lines: Mapping[str, Sequence[Point]], above: int = 0) -> Iterable[str]:
     """The names of the lines, below `above` other entries."""
     left, step = WIDTH - RIGHT + 24, min(20.0, (HEIGHT - TOP - BOTTOM - 20 * above) / max(len(lines), 1))
-    for number, name in enumerate(lines):
+    for number, (name, look) in enumerate(looks_of(lines).items()):
         y = TOP + 8 + 20 * above + number * step
         text = _text(left + 12, y + 4, _short(name), "start")
-        yield f"<g><title>{html.escape(name)}</title>{_mark(number, left, y)}{text}</g>"
+        yield f"<g><title>{html.escape(name)}</title>{_mark(look, left, y)}{text}</g>"
 
 
-def _mark(number: int, x: float, y: float) -> str:
-    shape = MARKS[number % len(MARKS)]
-    return f'<path d="{shape}" transform="translate({x:.1f} {y:.1f})" fill="{_colour(number)}"/>'
+def _mark(look: Look, x: float, y: float) -> str:
+    return f'<path d="{MARKS[look.marker]}" transform="translate({x:.1f} {y:.1f})" fill="{look.colour}"/>'
 
 
-def _colour(number: int) -> str:
-    return COLOURS[number % len(COLOURS)]
+def _dashed(look: Look) -> str:
+    return f' stroke-dasharray="{DASHES[look.dash]}"' if DASHES[look.dash] else ""
 
 
 def _left(axis: Axis, value: float) -> float:
@@ -228,8 +232,9 @@ def _text(x: float, y: float, text: str, anchor: str) -> str:
 
 def _drawing(title: str, shapes: Iterable[str]) -> str:
     head = f'xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" role="img"'
-    font = f'font-family="system-ui, sans-serif" font-size="12" fill="{GREY}"'
-    return f'<svg {head} aria-label="{html.escape(title)}" {font} style="max-width: 100%">{"".join(shapes)}</svg>'
+    font = f'font-family="system-ui, sans-serif" font-size="12" fill="{INK}"'
+    style = f"max-width: 100%; fill: var(--jp-ui-font-color1, {INK})"
+    return f'<svg {head} aria-label="{html.escape(title)}" {font} style="{style}">{"".join(shapes)}</svg>'
 
 
 def _round_step(least: float) -> float:

@@ -9,7 +9,7 @@ import anywidget
 import traitlets
 
 from workbench.errors import WorkbenchError
-from workbench.lab.front_end import front_end
+from workbench.lab.front_end import widget_script
 
 Said = Callable[[str], object]
 
@@ -17,7 +17,7 @@ Said = Callable[[str], object]
 class CopyButton(anywidget.AnyWidget):
     """A button that copies a text to the clipboard of the browser's machine."""
 
-    _esm = front_end("copy.js")
+    _esm = widget_script("copy.js")
     text = traitlets.Unicode("").tag(sync=True)
     label = traitlets.Unicode("copy code").tag(sync=True)
     copied = traitlets.Int(0).tag(sync=True)
@@ -33,7 +33,7 @@ class DownloadButton(anywidget.AnyWidget):
     'download'
     """
 
-    _esm = front_end("download.js")
+    _esm = widget_script("download.js")
     label = traitlets.Unicode("download").tag(sync=True)
 
     def __init__(self, label: str, make: Callable[[], tuple[str, bytes]], failed: Said) -> None:
@@ -60,7 +60,7 @@ class Disclosure(anywidget.AnyWidget):
     False
     """
 
-    _esm = front_end("disclosure.js")
+    _esm = widget_script("disclosure.js")
     key = traitlets.Unicode("").tag(sync=True)
     label = traitlets.Unicode("more").tag(sync=True)
     unfolded = traitlets.Bool(False).tag(sync=True)

@@ -19,7 +19,7 @@ import traitlets
 
 from workbench.lab import colours
 from workbench.lab.description import Marks, Picture, Reading, Window
-from workbench.lab.front_end import front_end
+from workbench.lab.front_end import front_end, widget_script
 from workbench.lab.glossary import meaning
 
 PANES = 4
@@ -39,7 +39,7 @@ class Canvas(anywidget.AnyWidget):
     (8, {})
     """
 
-    _esm = front_end("canvas.js")
+    _esm = widget_script("canvas.js")
     _css = front_end("canvas.css")
 
     tables = traitlets.Dict().tag(sync=True)

@@ -6,6 +6,7 @@ does this, but does not find its library reliably and loses changes made before 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 from collections.abc import Iterator
@@ -24,7 +25,9 @@ from bokeh.protocol import Protocol
 
 from workbench.lab import report
 from workbench.lab.description import STATIC
-from workbench.lab.front_end import front_end
+from workbench.lab.front_end import front_end, widget_script
+
+QUIET = 1.0   # seconds
 
 
 class Library(widgets.Widget):   # type: ignore[misc]
@@ -37,16 +40,22 @@ class Library(widgets.Widget):   # type: ignore[misc]
 
 
 class Chart(anywidget.AnyWidget):
-    """A Bokeh plot as a widget. Later views, and views after a reload of the page, show its current state."""
+    """A Bokeh plot as a widget. Later views, and views after a reload of the page, show its current state.
 
-    _esm = front_end("chart.js")
+    Every change has a number. A view that misses one learns so from `revision`, which is sent once more when changes have
+    ended, and asks for the whole plot.
+    """
+
+    _esm = widget_script("chart.js")
+    _css = front_end("chart.css")
     version = traitlets.Unicode(bokeh.__version__).tag(sync=True)
     library = traitlets.Instance(Library).tag(sync=True, **widgets.widget_serialization)
     drawing = traitlets.Dict().tag(sync=True)   # the plot at the time this widget was made
+    revision = traitlets.Int(0).tag(sync=True)  # the number of changes so far
 
     def __init__(self, plot: Any) -> None:
-        self._number = 0   # of changes so far
         self._held: list[DocumentPatchedEvent] | None = None
+        self._repeating: asyncio.TimerHandle | None = None
         if plot.document is None:
             Document().add_root(plot)
         self._plot, self._document = plot, plot.document
@@ -67,17 +76,20 @@ class Chart(anywidget.AnyWidget):
 
     def close(self) -> None:
         """Remove the chart from the page, and stop observing the plot."""
+        if self._repeating is not None:
+            self._repeating.cancel()
         if self.comm is not None:
             self._document.remove_on_change(self)
         super().close()
 
     def _drawn(self) -> dict[str, Any]:
-        return {"number": self._number, "document": serialize_json(self._document.to_json(deferred=False))}
+        return {"number": self.revision, "document": serialize_json(self._document.to_json(deferred=False))}
 
     def _asked(self, _: Any, content: dict[str, Any], buffers: list[Any]) -> None:
-        """A view reports which drawing it shows; if that is outdated, send the newest."""
-        if content.get("shown", self._number) != self._number:
-            self.send({"drawing": self._drawn()})
+        """A view reports which drawing it shows; if that is outdated, send the newest, otherwise only its number."""
+        if "shown" in content:
+            newest = content["shown"] == self.revision
+            self.send({"number": self.revision} if newest else {"drawing": self._drawn()})
 
     def _document_patched(self, event: DocumentPatchedEvent) -> None:
         """Bokeh calls this by its name."""
@@ -88,10 +100,18 @@ class Chart(anywidget.AnyWidget):
 
     def _tell(self, events: list[DocumentPatchedEvent]) -> None:
         message = Protocol().create("PATCH-DOC", events)
-        self._number += 1
         ids, buffers = [buffer.id for buffer in message.buffers], [buffer.to_bytes() for buffer in message.buffers]
         change = serialize_json({"content": message.content, "ids": ids})
-        self.send({"number": self._number, "change": change}, buffers)
+        self.send({"number": self.revision + 1, "change": change}, buffers)
+        self.revision += 1
+        self._repeat_when_quiet()
+
+    def _repeat_when_quiet(self) -> None:
+        """Send the number of the newest change again after a moment without changes: the last message may be lost too."""
+        if self._repeating is not None:
+            self._repeating.cancel()
+        with contextlib.suppress(RuntimeError):   # no event loop: a script or a test, without a browser
+            self._repeating = asyncio.get_running_loop().call_later(QUIET, self.send_state, "revision")
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         if os.environ.get(STATIC):
@@ -126,6 +146,10 @@ class ChartView:
             self._shown = element
             with self.widget.at_once():
                 self._pipe.send(element)
+
+    def wait(self, coming: bool) -> None:
+        """Show whether a newer element is being computed."""
+        (self.widget.add_class if coming else self.widget.remove_class)("wb-coming")
 
     def close(self) -> None:
         """Remove the chart from the page, and release its memory."""

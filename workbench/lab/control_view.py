@@ -12,7 +12,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from workbench.lab.front_end import front_end
+from workbench.lab.front_end import front_end, widget_script
 
 
 class ControlView(anywidget.AnyWidget):
@@ -25,7 +25,7 @@ class ControlView(anywidget.AnyWidget):
     1
     """
 
-    _esm = front_end("control.js")
+    _esm = widget_script("control.js")
     _css = front_end("control.css")
 
     kind = traitlets.Enum(["slider", "choice", "text", "toggle"], "text").tag(sync=True)

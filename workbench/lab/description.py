@@ -7,7 +7,7 @@ descriptions already. This module does not depend on widgets.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -184,14 +184,17 @@ class Table:
 class Charts(Mapping[str, Any]):
     """Charts by name, each made at its first access, because making one is too slow for every slider step.
 
+    Only charts with data exist. Those named by `coming` are still being computed: a view keeps what it showed before.
+
     >>> charts = Charts({"curve": lambda: print("made") or "a curve"})
     >>> list(charts), charts["curve"], charts["curve"]
     made
     (['curve'], 'a curve', 'a curve')
     """
 
-    def __init__(self, makers: Mapping[str, Callable[[], Any]]) -> None:
+    def __init__(self, makers: Mapping[str, Callable[[], Any]], coming: Iterable[str] = ()) -> None:
         self._makers = dict(makers)
+        self.coming = frozenset(coming) - makers.keys()
         self._made: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
@@ -210,9 +213,9 @@ class Charts(Mapping[str, Any]):
 class Shown:
     """Everything that a panel shows at one time.
 
-    `pictures` are side by side with linked windows, `detail` is independent; `charts` are HoloViews elements by name;
-    one name always has the same structure in one panel, so that views can update it, and charts without data are left out.
-    If `stale`, all content belongs to an earlier state and is dimmed. `settings` are the choices in words, for reports.
+    `pictures` are side by side with linked windows, `detail` is independent; `charts` are HoloViews elements by name, those
+    that have data. A chart of a name always has the same structure in one panel, so that views can update it. If `stale`,
+    all content belongs to an earlier state and is dimmed. `settings` are the choices in words, for reports.
     """
 
     pictures: tuple[Picture, ...] = ()
@@ -222,5 +225,4 @@ class Shown:
     tables: Mapping[str, Table] = field(default_factory=dict)
     note: str = ""   # one sentence under the pictures
     settings: Mapping[str, str] = field(default_factory=dict)
-    awaited: frozenset[str] = frozenset()
     stale: bool = False

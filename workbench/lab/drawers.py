@@ -13,7 +13,7 @@ import traitlets
 
 from workbench.lab import markup
 from workbench.lab.description import Table
-from workbench.lab.front_end import front_end
+from workbench.lab.front_end import front_end, widget_script
 
 Chosen = Callable[[str, int], object]
 
@@ -27,7 +27,7 @@ class Drawers(anywidget.AnyWidget):
     'runs (1)'
     """
 
-    _esm = front_end("drawers.js")
+    _esm = widget_script("drawers.js")
     _css = front_end("drawers.css")
     tables: traitlets.List = traitlets.List().tag(sync=True)
     code = traitlets.Unicode("").tag(sync=True)

@@ -12,7 +12,7 @@ import anywidget
 import ipywidgets as widgets
 import traitlets
 
-from workbench.lab.front_end import front_end
+from workbench.lab.front_end import front_end, widget_script
 
 
 class Frame(anywidget.AnyWidget):
@@ -21,7 +21,7 @@ class Frame(anywidget.AnyWidget):
     `pictures` are widgets with a trait `tall`, their greatest height in pixels.
     """
 
-    _esm = front_end("frame.js")
+    _esm = widget_script("frame.js")
     _css = front_end("frame.css")
     pictures: traitlets.List = traitlets.List().tag(sync=True, **widgets.widget_serialization)
     stale = traitlets.Bool(False).tag(sync=True)

@@ -31,6 +31,15 @@ def front_end(name: str) -> str:
     return text
 
 
+def widget_script(name: str) -> str:
+    """The script of a widget, which hears Python even if it loads slowly: `listening.js` says why.
+
+    >>> widget_script("chart.js").count("export default")
+    1
+    """
+    return front_end(name).replace("export default", "const widget =") + front_end("listening.js")
+
+
 def _with_imports(name: str, modules: dict[str, str]) -> dict[str, str]:
     """The module and those that it imports, each after what it imports."""
     if name not in modules:

@@ -8,7 +8,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from workbench.lab.front_end import front_end
+from workbench.lab.front_end import widget_script
 
 
 class HistoryView(anywidget.AnyWidget):
@@ -19,7 +19,7 @@ class HistoryView(anywidget.AnyWidget):
     [False, False]
     """
 
-    _esm = front_end("history.js")
+    _esm = widget_script("history.js")
 
     ends: traitlets.List = traitlets.List([False, False]).tag(sync=True)
 

@@ -20,7 +20,7 @@ from bokeh.embed import components
 from bokeh.resources import Resources
 
 from workbench.errors import WorkbenchError
-from workbench.lab import markup, static_chart, static_picture
+from workbench.lab import legend, markup, static_chart, static_picture
 from workbench.lab.description import Fact, Shown
 
 SCRIPTED = "wb-scripted"   # a class of the page, if its scripts run
@@ -35,6 +35,7 @@ STYLE = f"""
 .wb-chart {{ flex: 1 1 420px; min-width: 0; max-width: 640px; }} .wb-chart .wb-static {{ width: 100%; height: auto; }}
 .wb-live {{ display: none; }}
 .{SCRIPTED} .wb-live {{ display: block; }} .{SCRIPTED} .wb-chart .wb-static {{ display: none; }}
+.wb-key {{ display: flex; flex-wrap: wrap; gap: 0 14px; margin: 0; padding: 0; list-style: none; font-size: 12px; }}
 .wb-report pre {{ background: #f4f4f4; padding: 1em; overflow: auto; color: #222; }}
 .wb-words {{ display: grid; grid-template-columns: max-content 1fr; gap: 0 1em; margin: 6px 0; }}
 .wb-words dt {{ color: var(--wb-quiet); }} .wb-words dd {{ margin: 0; }}
@@ -128,7 +129,9 @@ def _charts(charts: Mapping[str, Any]) -> tuple[str, list[str]]:
     plots = {name: renderer.get_plot(element).state for name, element in charts.items()}
     drawn = {name: static_chart.of_figure(plot, name) for name, plot in plots.items()}
     script, places = components(plots)
+    heads = {name: (plot.tags or [{"name": name, "key": ()}])[0] for name, plot in plots.items()}
     return script, [
-        f'<div class="wb-chart"><b>{html.escape(name)}</b>{drawn[name]}<div class="wb-live">{place}</div></div>'
-        for name, place in places.items()
+        f'<div class="wb-chart"><b>{html.escape(head["name"] or name)}</b>{legend.in_html(head["key"])}{drawn[name]}'
+        f'<div class="wb-live">{places[name]}</div></div>'
+        for name, head in heads.items()
     ]

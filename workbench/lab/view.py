@@ -37,6 +37,7 @@ GAP = 10        # pixels between pictures
 ALONE = "50%"   # of the width, for one picture
 BLINK = "alternate the first two pictures in one place, which shows their differences; or press b on a picture"
 RESTED = 0.25   # seconds without changes before charts are drawn, one after the other
+MOST_CHARTS = 8
 BREATH = 0.01   # seconds between two charts, for the events of the user
 
 
@@ -114,7 +115,8 @@ class View:
         self.pictures.add_class("wb-pictures")
         self._share_width(1, False)
         self.below = _row([self.blink, self.note])
-        self.chart_box = _row([], gap="8px", align="stretch")
+        self.chart_box = _row([_place_of_chart() for _ in range(MOST_CHARTS)], gap="8px", align="stretch")
+        self.chart_places: dict[str, widgets.Box] = {}
         self.drawers = Drawers(self.panel.row_chosen)
 
     def _head(self, title: str) -> widgets.Widget:
@@ -194,8 +196,9 @@ class View:
         self._withdraw(self.copy.text)
         if self.charts:
             self.chart_box.add_class("wb-awaited")   # until the new ones are drawn
-        charts = [functools.partial(self._renew_chart, name, shown) for name in shown.charts]
-        self._when_rested([*charts, functools.partial(self._show_drawers, shown)])
+        charts = [functools.partial(self._show_chart, name, shown) for name in shown.charts]
+        arrange = functools.partial(self._arrange_charts, shown)
+        self._when_rested([arrange, *charts, functools.partial(self._show_drawers, shown)])
 
     def _share_width(self, pictures: int, detail: bool) -> None:
         """The detail is as wide as each of the pictures; a picture alone stays small, since others often follow."""
@@ -217,25 +220,31 @@ class View:
         if self._saved_of != code:
             self.saved.value = ""
 
-    def _renew_chart(self, name: str, shown: Shown) -> None:
-        """Draw a chart; one that still lacks results keeps its previous drawing, dimmed."""
-        if name not in shown.awaited or name not in self.charts:
-            self._show_chart(name, shown)
-        if name in self.charts:
-            dim = self.charts[name].widget.add_class if name in shown.awaited else self.charts[name].widget.remove_class
-            dim("wb-awaited")
+    def _arrange_charts(self, shown: Shown) -> None:
+        """Make the charts that are new, and remove those that are gone; the others stay where they are on the page.
+
+        Charts live in boxes that are added to the page once: children added one by one may be drawn twice.
+        """
+        coming: frozenset[str] = getattr(shown.charts, "coming", frozenset())
+        for name in [name for name in self.charts if name not in shown.charts and name not in coming]:
+            self.charts.pop(name).close()
+            self._put(name, ())
+        for name, chart in self.charts.items():
+            chart.wait(name in coming)
+        for name, element in shown.charts.items():
+            if name not in self.charts:
+                self.charts[name] = ChartView(element)
+                self._put(name, (self.charts[name].widget,))
+
+    def _put(self, name: str, children: tuple[widgets.Widget, ...]) -> None:
+        """Put a chart into a free place, or take it out of its own."""
+        place = self.chart_places.pop(name, None) or next(each for each in self.chart_box.children if not each.children)
+        place.children, place.layout.display = children, "" if children else "none"
+        if children:
+            self.chart_places[name] = place
 
     def _show_chart(self, name: str, shown: Shown) -> None:
-        new = {each: ChartView(shown.charts[each]) for each in shown.charts if each not in self.charts}
-        if new:   # all at once: children added one by one may be drawn twice
-            self.charts |= new
-            self.chart_box.children = tuple(chart.widget for chart in self.charts.values())
         self.charts[name].show(shown.charts[name])
-
-    def _hide_charts(self, shown: Shown) -> None:
-        """Hide the charts that are left out."""
-        for name, chart in self.charts.items():
-            chart.widget.layout.display = "" if name in shown.charts else "none"
 
     def _show_drawers(self, shown: Shown) -> None:
         """Show tables and code, last of all."""
@@ -319,6 +328,10 @@ def _column(children: Sequence[widgets.Widget], name: str) -> widgets.VBox:
 
 def _widget(part: Control | SaveArchive | widgets.Widget) -> widgets.Widget:
     return part if isinstance(part, widgets.Widget) else part.widget
+
+
+def _place_of_chart() -> widgets.Box:
+    return widgets.Box(layout=widgets.Layout(flex="1 1 280px", min_width="260px", display="none", overflow="visible"))
 
 
 def _close(widget: widgets.Widget) -> None:

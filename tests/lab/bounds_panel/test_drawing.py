@@ -11,7 +11,7 @@ from lab.bounds_panel.samples import ALL, FIELDS, PARTICLES, quiet, sample
 from workbench.bounds.run import Run
 from workbench.lab.bounds_panel import BoundsState, draw, spectra_of, try_bound
 from workbench.lab.bounds_panel.plots import rate_distortion_chart
-from workbench.lab.charts import COLOURS, MARKERS, limits, styled
+from workbench.lab.charts import limits, styled
 
 
 def shown(name, runs=(), **changes):
@@ -31,24 +31,27 @@ def test_the_form_is_the_same_before_and_after(name):
     state = BoundsState.for_(data)
     wrong = BoundsState("lattice")   # which fails for fields
     failed = draw(data, state, try_bound(data, wrong, quiet))
-    before, after = draw(data, state), shown(name)
-    assert list(before.charts) == list(after.charts) == list(failed.charts)
-    for chart in before.charts:
-        assert structure(before.charts[chart]) == structure(after.charts[chart]) == structure(failed.charts[chart])
+    before, after, finer = draw(data, state), shown(name), shown(name, eb=state.eb / 8)
+    assert not before.charts.keys() - {"values"}   # a line has values before it is compressed
+    assert name in PARTICLES or not failed.charts.keys() - {"values"}
+    for chart in after.charts.keys() & finer.charts.keys():
+        assert structure(after.charts[chart]) == structure(finer.charts[chart])
     assert list(before.tables) == list(after.tables)
     assert after.tables["tried so far"].chosen == 0
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_chart_can_be_drawn_and_changed(name):
-    before, after = draw(sample(name), BoundsState.for_(sample(name))), shown(name)
+    before, after = shown(name), shown(name, eb=BoundsState.for_(sample(name)).eb / 8)
+    assert "rate-distortion" in before.charts or name in ("constant", "nothing", "one point")
     for chart, element in before.charts.items():
         pipe = hv.streams.Pipe(data=element)
         plot = hv.renderer("bokeh").get_plot(hv.DynamicMap(lambda data: data, streams=[pipe]))
-        pipe.send(after.charts[chart])
+        pipe.send(after.charts.get(chart, element))
         figure = plot.state
         assert figure.background_fill_alpha == figure.border_fill_alpha == 0
         assert figure.toolbar_location is None
+        assert figure.tags[0]["about"].startswith(figure.tags[0]["name"])
         assert figure.sizing_mode == "stretch_width"
         ends = [figure.x_range.start, figure.x_range.end, figure.y_range.start, figure.y_range.end]
         assert np.isfinite(ends).all()
@@ -123,13 +126,14 @@ def test_every_run_has_a_place_and_each_codec_its_own_mark(name):
     bounds = [wb.Absolute(start.eb * factor) for factor in (0.5, 2)]
     runs = wb.sweep(data, ["zfp", "sperr", "pcodec", "prequantised"], bounds).rows
     found = shown(name, runs)
-    lines, points, ring, legend, names = found.charts["rate-distortion"]
+    lines, points, ring = chart = found.charts["rate-distortion"]
+    legend = hv.renderer("bokeh").get_plot(chart).state.tags[0]["key"]
     drawn = [run for run in runs if run["max_error"] > 0]
     assert len(points) == len(drawn) + 1
     assert len(ring) == 1
     assert len(lines) == len(drawn) - len({run.label for run in drawn})
-    assert len(legend) == len(names) == len({run.label for run in drawn}) + 1
-    assert len({(row[4], row[5]) for row in legend.array()}) == len(legend)
+    assert len(legend) == len({entry["glyph"] for entry in legend}) == len({run.label for run in drawn}) + 1
+    assert len({(row[4], row[5]) for row in points.array()}) == len(legend)
     table = found.tables["tried so far"]
     assert len(table.rows) == len(runs) + 1
     assert table.rows[table.chosen][0] == start.codec
@@ -144,13 +148,9 @@ def test_a_run_that_was_measured_before_is_the_current_one():
     assert found.tables["tried so far"].chosen == 0
 
 
-def test_colours_and_marks_tell_more_codecs_apart_than_there_are():
-    assert len({(number % len(COLOURS), number % len(MARKERS)) for number in range(50)}) == 50
-
-
 def test_no_runs_are_a_chart_too():
     chart = rate_distortion_chart(sample("plane"), [Run({"id": "a"}, "a", wb.Absolute(1), error="no")], None)
-    assert [len(part) for part in chart] == [0, 0, 0, 0, 0]
+    assert [len(part) for part in chart] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -230,7 +230,7 @@ def test_all_of_a_style_is_one_call():
     figure = hv.renderer("bokeh").get_plot(chart).state
     assert figure.height == 220
     assert figure.background_fill_alpha == 0
-    assert figure.xaxis[0].major_label_text_color == "#7a7a7a"
+    assert figure.xaxis[0].major_label_text_color == "#767676"
 
 
 def test_limits_show_all_that_has_a_place():
@@ -254,5 +254,4 @@ def test_real_data_are_shown(shared_data):
     found = draw(data, state, trial, (), spectra_of(data, trial, quiet))
     facts = {fact.name: fact.value for fact in found.facts}
     assert float(facts["ratio"].split()[0]) > 4
-    ratio = found.charts["spectrum ratio"].get(2)["P' / P"]
-    assert np.abs(ratio - 1).max() < 0.01
+    assert np.abs(found.charts["spectrum ratio"].get(2).dimension_values("deviation")).max() < 1   # percent

@@ -504,25 +504,25 @@ def test_the_mass_function_has_three_curves_whatever_there_is():
 
 
 def test_a_trace_is_drawn_while_it_grows():
-    case = samples.case("periodic 3-D")
-    trace, elements = Trace(), []
-    for number in range(4):
-        if trace.steps:
-            elements.append(draw(case.particles, case.state, case.halos, case.breakage, None, trace).charts["descent"])
-        trace.steps.append(Step(number, 20 - 5 * number, 3.0 / (number + 1), "descent" if number else "moves"))
-    assert [len(chart.Curve.Violations) for chart in elements] == [1, 2, 3]
-    last = draw(case.particles, case.state, case.halos, case.breakage, case.kept, trace).charts["descent"]
-    assert last.Curve.Violations.dimension_values(1).tolist() == [10, 8, 5, 3]   # what grows goes before what was
-    assert (len(last.Scatter.Moves), len(last.Scatter.Descent)) == (1, 3)
-    for number, ((left, right), (bottom, top)) in enumerate(follow(*elements, last), start=1):
-        assert left < 1 <= number < right
-        assert bottom < 3 / number <= 10 < top
+    steps = [Step(number, 20 - 5 * number, 3.0 / (number + 1), "descent" if number else "moves") for number in range(4)]
+    elements = [descent_chart(tuple(steps[:count])) for count in range(1, 5)]
+    assert [len(chart.Curve.Violations) for chart in elements] == [1, 2, 3, 4]
+    assert {tuple(type(part) for part in chart) for chart in elements} == {tuple(type(part) for part in elements[0])}
+    assert elements[3].Scatter.Violations.dimension_values("told").tolist() == ["10", "8", "5", "3"]
+    for count, ((left, right), (bottom, top)) in enumerate(follow(*elements), start=1):
+        assert left < 1 <= count < right <= max(count, 2) + 1
+        assert bottom < 0 < 2 <= top
 
 
-def test_steps_without_violations_have_no_place_on_the_axis():
-    chart = descent_chart((Step(0, 0, 0.0, "moves"), Step(1, 0, 0.0, "moves")))
-    assert np.isnan(chart.Curve.Violations.dimension_values(1)).all()
-    follow(chart)
+def test_the_descent_ends_at_zero_where_nothing_is_left():
+    chart = descent_chart((Step(0, 2000, 5000.0, "moves"), Step(1, 40, 0.5), Step(2, 0, 0.0)))
+    assert chart.Curve.Violations.dimension_values(1).tolist() == [4.0, 1 + np.log10(20), 0.0]
+    assert chart.Curve.Loss.dimension_values(1)[1:].tolist() == [0.5, 0.0]
+    (spans,) = (part for part in chart if type(part).__name__ == "VSpans")
+    assert spans.array().tolist() == [[0.5, 1.5]]
+    plot = ChartView(chart)._plot.state
+    assert plot.yaxis[0].major_label_overrides[0] == "0"
+    assert plot.tags[0]["about"].endswith("After 3 steps: 0 violations, loss 0 ξ².")
 
 
 def test_a_window_beyond_the_particles_can_be_drawn():

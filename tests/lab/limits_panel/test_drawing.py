@@ -39,9 +39,10 @@ def structure(chart):
 def test_the_form_is_the_same_before_and_after(name):
     state = state_of(name, tile=4)
     before, after = draw(sample(name), state, {}), draw(sample(name), state, results(name), points(name))
-    assert list(before.charts) == list(after.charts)
-    for chart in before.charts:
-        assert structure(before.charts[chart]) == structure(after.charts[chart])
+    assert not before.charts.keys() - {"values"}   # a line has values before there is a model
+    partly = draw(sample(name), state, {**results(name), "band": None, "figures": None})
+    for chart in partly.charts:
+        assert structure(partly.charts[chart]) == structure(after.charts[chart])
     assert [fact.name for fact in before.facts] == [fact.name for fact in after.facts]
     assert list(before.tables) == list(after.tables)
     assert all(fact.value and fact.meaning and "…" not in fact.value for fact in after.facts)
@@ -51,7 +52,7 @@ def test_the_form_is_the_same_before_and_after(name):
 @pytest.mark.parametrize("above", [False, True])
 def test_every_chart_can_be_drawn_and_changed(name, above):
     state = state_of(name, tile=4, above=above)
-    before, after = draw(sample(name), state, {}), draw(sample(name), state, results(name), points(name))
+    before, after = (draw(sample(name), state, results(name), points(name)[:few]) for few in (1, None))
     for chart, element in before.charts.items():
         pipe = hv.streams.Pipe(data=element)
         plot = hv.renderer("bokeh").get_plot(hv.DynamicMap(lambda data: data, streams=[pipe]))
@@ -169,7 +170,7 @@ def test_bars_are_the_parts_of_the_gap():
     for left, _, right, _, _, cause, bits, _ in bars.array():
         assert float(right) - float(left) == pytest.approx(abs(float(bits)), abs=1e-4)
         widths[cause] = widths.get(cause, 0.0) + float(bits)
-    assert set(widths) <= set(CAUSES)
+    assert set(widths) <= set(CAUSES.values())
     assert sum(widths.values()) == pytest.approx(sum(point.gap for point in close), abs=1e-3)
 
 
@@ -179,8 +180,7 @@ def test_a_codec_below_the_bound_has_a_bar_to_the_left():
     bars = next(part for part in gap_chart([below]) if isinstance(part, hv.Rectangles))
     ends = sorted((float(row[0]), float(row[2])) for row in bars.array())
     assert np.allclose(ends, [(-0.6, 0.0), (0.0, 0.1)])
-    titles = [row[2] for part in gap_chart([below]) if isinstance(part, hv.Labels) for row in part.array()]
-    assert any("0.50 below the bound" in title for title in titles)
+    assert "0.50 below the bound" in hv.renderer("bokeh").get_plot(gap_chart([below])).state.tags[0]["about"]
 
 
 def test_of_each_codec_the_nearest_point_is_taken():

@@ -14,7 +14,6 @@ from workbench.lab.bounds_panel.trial import Spectra, Trial
 from workbench.lab.description import Fact, Severity, Shown, Table
 from workbench.metrics.report import MEANINGS as FIGURES
 
-SPECTRAL = ("spectrum ratio",)   # the charts that need the spectra
 SIZE, ERROR, SPEED = "size", "error", "speed"   # the groups of figures
 TITLES = {"bits_per_value": "bits per value", "bits_per_particle": "bits per particle"}
 
@@ -32,7 +31,7 @@ def draw(
     >>> waves = gaussian_field((32, 32), seed=1)
     >>> shown = draw(waves, BoundsState.for_(waves))
     >>> [picture.title for picture in shown.pictures], list(shown.charts)
-    (['original'], ['error histogram', 'spectrum ratio', 'rate-distortion'])
+    (['original'], [])
     """
     tried = _with_current(runs, trial)
     return Shown(
@@ -42,7 +41,6 @@ def draw(
         tables={"tried so far": table(data, tried, None if trial is None else trial.run)},
         note=_note(data, state, trial, spectra),
         settings=settings(data, state),
-        awaited=frozenset(SPECTRAL) if trial is not None and spectra is None else frozenset(),
     )
 
 

@@ -7,6 +7,7 @@ the mass function are logarithmic, so curves end before bins without halos.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -14,11 +15,15 @@ from typing import Any
 import holoviews as hv
 import numpy as np
 
+from workbench.bounds.chart import GREY
+from workbench.bounds.looks import Dash
 from workbench.clusters.keep.repair import Step
 from workbench.lab.charts import colour, limits, marker, styled
+from workbench.lab.glossary import meaning
+from workbench.lab.legend import Entry
 
-DASHES = ("solid", "dashed", "dotted")
-LEFT = "violations, loss"
+DASHES: tuple[Dash, ...] = ("solid", "dashed", "dotted")
+UP = "place"   # on the axis of the descent
 CURVES = ("original", "decoded", "kept")
 
 
@@ -54,41 +59,88 @@ def counted(sizes: np.ndarray, edges: np.ndarray) -> np.ndarray:
 @functools.lru_cache(maxsize=16)
 def _mass_function(edges: tuple[int, ...], counts: tuple[tuple[int, ...], ...]) -> Any:
     middles = np.sqrt(np.array(edges[:-1], float) * edges[1:])
-    layers = []
+    layers, key = [], []
     for number, (name, found) in enumerate(zip(CURVES, counts, strict=True)):
         heights = np.full(len(middles), np.nan)
         if found:
             heights = np.where(np.array(found) > 0, found, np.nan)
-        layers += _curve(name, number, middles, heights, "members", "halos")
-    up = limits([count for found in counts for count in found], logarithmic=True)
-    across = limits(middles, logarithmic=True)
-    return styled(hv.Overlay(layers), logx=True, logy=True, xlim=across, ylim=up, legend_position="top", legend_cols=4)
+            key.append(Entry(name, colour(number), marker(number), DASHES[number]))
+        layers += _curve(name, number, middles, heights)
+    return styled(
+        hv.Overlay(layers), "Mass function of halos", key, logx=True, logy=True, xlim=limits(middles, logarithmic=True),
+        ylim=limits([count for found in counts for count in found], logarithmic=True), xlabel="members", ylabel="halos",
+    )
 
 
 @functools.lru_cache(maxsize=4)
 def descent_chart(steps: tuple[Step, ...]) -> Any:
-    """Violations and loss (half the sum of their squares, in squared bounds) by step; discs: descent, squares: moves."""
+    """Violations and loss (half the sum of their squares, in squared bounds) by step.
+
+    The axis is linear from 0 to 1 and logarithmic above, so that it shows the end at zero. Rounds of moves are shaded: they
+    follow other constraints than descent does, so the curves jump where a phase begins.
+    """
     number = np.arange(1, len(steps) + 1)
-    violations = np.array([step.violations or math.nan for step in steps], float)
-    loss = np.array([step.loss or math.nan for step in steps], float)
-    phases = np.array([step.phase for step in steps], str)
-    layers: list[Any] = [
-        hv.Curve((number, violations), "step", LEFT, label="violations").opts(color=colour(0), line_width=1.5),
-        hv.Curve((number, loss), "step", LEFT, label="loss").opts(color=colour(1), line_dash=DASHES[1], line_width=1.5),
-    ]
-    for kind, phase in enumerate(("descent", "moves")):
-        here = phases == phase
-        points = hv.Scatter((number[here], violations[here]), "step", LEFT, label=phase)
-        layers.append(points.opts(color=colour(0), marker=marker(kind), size=6, tools=["hover"]))
-    across, up = limits([1, *number[-1:]]), limits(np.concatenate([violations, loss]), logarithmic=True)
-    return styled(hv.Overlay(layers), logy=True, xlim=across, ylim=up, legend_position="top", legend_cols=4)
+    violations = np.array([step.violations for step in steps], float)
+    loss = np.array([step.loss for step in steps], float)
+    layers: list[Any] = [hv.VSpans(_phases(steps, "moves")).opts(color=GREY, alpha=0.16, line_alpha=0.0)]
+    for place, (name, values) in enumerate({"violations": violations, "loss": loss}.items()):
+        told = [f"{value:,.4g}" for value in values]
+        points = hv.Scatter((number, from_zero(values), told), "step", [UP, "told"], label=name)
+        curve = hv.Curve((number, from_zero(values)), "step", UP, label=name)
+        layers += [
+            curve.opts(color=colour(place), line_dash=DASHES[place], line_width=1.5),
+            points.opts(color=colour(place), marker=marker(place), size=5, tools=["hover"],
+                        hover_tooltips=[("step", "@step"), (name, "@told")]),
+        ]
+    named = enumerate({"violations": meaning("violation"), "loss in ξ²": meaning("loss")}.items())
+    key = [Entry(name, colour(place), marker(place), DASHES[place], meaning=told) for place, (name, told) in named]
+    if "moves" in {step.phase for step in steps}:
+        key.append(Entry("rounds of moves (else descent)", GREY, opacity=0.3, meaning=meaning("round of moves")))
+    highest = max([1.0, *violations.tolist(), *loss.tolist()])
+    last = f"After {len(steps)} steps: {violations[-1]:,.0f} violations, loss {loss[-1]:.3g} ξ²." if steps else ""
+    return styled(
+        hv.Overlay(layers), "Violations left, step by step", key, f"Violations and loss by step. {last}",
+        xlim=(0.5, max(len(steps), 2) + 0.5), ylim=(-0.08, 1.08 * float(from_zero(highest))),
+        yticks=zero_ticks(highest), xlabel="step", ylabel="violations; loss in ξ²",
+    )
 
 
-def _curve(name: str, number: int, x: np.ndarray, y: np.ndarray, across: str, up: str) -> list[Any]:
+def from_zero(values: np.ndarray | float) -> np.ndarray:
+    """Places on an axis that is linear from 0 to 1, and logarithmic above: 1 plus the decimal logarithm.
+
+    >>> from_zero(np.array([0.0, 0.5, 1.0, 100.0])).tolist()
+    [0.0, 0.5, 1.0, 3.0]
+    """
+    given = np.asarray(values, float)
+    return np.where(given <= 1, given, 1 + np.log10(np.maximum(given, 1)))
+
+
+def zero_ticks(highest: float) -> list[tuple[float, str]]:
+    """The ticks of such an axis: 0, and up to four powers of ten.
+
+    >>> [text for _, text in zero_ticks(2e5)]
+    ['0', '1', '100', '10,000']
+    """
+    decades = range(math.floor(math.log10(max(highest, 1.0))) + 1)
+    return [(0.0, "0"), *((float(from_zero(10.0**power)), f"{10**power:,}") for power in decades[::-(-len(decades) // 4)])]
+
+
+def _phases(steps: Sequence[Step], phase: str) -> list[tuple[float, float]]:
+    """The spans of successive steps of a phase."""
+    found = []
+    for kind, several in itertools.groupby(enumerate(steps, start=1), key=lambda pair: pair[1].phase):
+        places = [place for place, _ in several]
+        if kind == phase:
+            found.append((places[0] - 0.5, places[-1] + 0.5))
+    return found
+
+
+def _curve(name: str, number: int, x: np.ndarray, y: np.ndarray) -> list[Any]:
     """A line with its marks."""
-    line = hv.Curve((x, y), across, up, label=name)
-    marks = hv.Scatter((x, y), across, up, label=name)
+    told = [("members", "$x{0,0}"), (f"halos, {name}", "$y{0,0}")]
+    line = hv.Curve((x, y), "members", "halos", label=name)
+    marks = hv.Scatter((x, y), "members", "halos", label=name)
     return [
         line.opts(color=colour(number), line_dash=DASHES[number], line_width=1.5),
-        marks.opts(color=colour(number), marker=marker(number), size=9 - 2 * number, tools=["hover"]),
+        marks.opts(color=colour(number), marker=marker(number), size=9 - 2 * number, tools=["hover"], hover_tooltips=told),
     ]

@@ -15,13 +15,13 @@ import traitlets
 from workbench.lab.clusters_panel.breakage import Halos, Outcome
 from workbench.lab.clusters_panel.chosen import name_of_link
 from workbench.lab.clusters_panel.state import Chosen
-from workbench.lab.front_end import front_end
+from workbench.lab.front_end import widget_script
 
 
 class LinkSteps(anywidget.AnyWidget):
     """The buttons and keys; `step(1)` or `step(-1)` is called for each press."""
 
-    _esm = front_end("clusters_panel/link_steps.js")
+    _esm = widget_script("clusters_panel/link_steps.js")
     place = traitlets.Unicode("").tag(sync=True)
     count = traitlets.Int(0).tag(sync=True)
 

@@ -39,7 +39,7 @@ def draw(field: Field, state: LimitsState, results: Mapping[str, Any], measured:
     >>> waves = gaussian_field((32, 32), seed=1)
     >>> shown = draw(waves, LimitsState.for_(waves), {})
     >>> [picture.title for picture in shown.pictures], list(shown.charts)
-    (['field'], ['spectra', 'rate-distortion', 'gap'])
+    (['field'], [])
     """
     model, news = results.get("model"), results.get("news")
     known = Theory(*(results.get(name) for name in ("curves", "tiled", "band", "figures")))

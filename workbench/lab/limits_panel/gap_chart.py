@@ -9,42 +9,42 @@ import holoviews as hv
 
 from workbench.bounds.chart import GREY
 from workbench.lab.charts import colour, limits, styled
-from workbench.lab.limits_panel.legend import HEIGHT, SMALL
+from workbench.lab.legend import Entry
+from workbench.lab.limits_panel.rate_chart import HEIGHT
 from workbench.limits.operating_point import OperatingPoint
 
-CAUSES = ("tiles", "pointwise bound", "documents", "prediction and coding")   # in the order in which bars are stacked
+CAUSES = {   # in the order in which bars are stacked, with their names in the key
+    "tiles": "tiles", "pointwise bound": "bound on every value", "documents": "the archive's own documents",
+    "prediction and coding": "prediction and coding",
+}
 AXES = ["bits above the bound", "codec"]
-THICK = 0.42        # of a row
-READABLE = 0.08     # of the width: narrower pieces have no room for a number
-CENTRED = {**SMALL, "text_align": "center"}
-NOTHING = "press “compare codecs”"
+THICK = 0.5         # of a row
+READABLE = 0.1      # of the width: narrower pieces have no room for a number
+ON_BARS = {"text_color": "#000000", "text_font_size": "11.5px", "text_align": "center", "text_baseline": "middle"}
+OF_FIXED_SIZE = ", of a fixed size: large for so few values"
 
 
 def gap_chart(points: Sequence[OperatingPoint]) -> Any:
     """A row for each point, the first at the top; causes have fixed colours and a fixed order."""
     rows = len(points)
     pieces = [piece for row, point in enumerate(points) for piece in _pieces(point, rows - 1 - row)]
-    ends = [end for piece in pieces for end in (piece[0], piece[2])]
-    low, high = limits([0.0, *ends], room=0.06) if points else (0.0, 1.0)
+    low, high = limits([0.0, *(end for piece in pieces for end in (piece[0], piece[2]))], room=0.06)
     inside = [
         ((left + right) / 2, (bottom + top) / 2, f"{right - left:.2f}")
         for left, bottom, right, top, *_ in pieces if right - left > READABLE * (high - low)
     ]
-    left = max(low, 0.0) + 0.015 * (high - low)
-    titles = [(left, rows - 1 - row + 0.4, _title(point)) for row, point in enumerate(points)]
-    hint = [] if points else [(0.5 * (low + high), 0.5, NOTHING)]
+    told = [("cause", "@cause"), ("bits per value", "@{in bits}{+0.000}"), ("error bound", "@{error bound}")]
     bars = hv.Rectangles(pieces, [*AXES, "to bits", "to row"], ["colour", "cause", "in bits", "error bound"])
     layers = (
-        bars.opts(color="colour", line_color=GREY, line_width=0.5, tools=["hover"])
-        * hv.VLines([0.0] if points else []).opts(color=GREY, line_width=1.2)
-        * hv.Labels(inside, AXES, "size").opts(**{**CENTRED, "text_color": "#ffffff"})
-        * hv.Labels(titles, AXES, "name").opts(**SMALL)
-        * hv.Labels(hint, AXES, "hint").opts(**CENTRED)
-        * _causes(low, high, rows)
+        bars.opts(color="colour", line_color=GREY, line_width=0.5, tools=["hover"], hover_tooltips=told)
+        * hv.VLines([0.0]).opts(color=GREY, line_width=1.2)
+        * hv.Labels(inside, AXES, "size").opts(**ON_BARS)
     )
-    up = -0.4 - 0.3 * max(rows, 2), max(rows, 1) - 0.2
     return styled(
-        layers, xlim=(low, high), ylim=up, xlabel=AXES[0], yaxis=None, show_legend=False, show_grid=False, height=HEIGHT
+        layers, "Bits above the bound, by cause", _key(points), f"Bits above the bound, by cause. {_told(points)}",
+        xlim=(low, high), ylim=(-0.5, max(rows, 1) - 0.5), xlabel="bits per value above the bound", ylabel="",
+        yticks=[(rows - 1 - row, f"{point.run.label}\n{point.bits:.3g} bits") for row, point in enumerate(points)],
+        show_grid=False, height=HEIGHT,
     )
 
 
@@ -52,27 +52,29 @@ def _pieces(point: OperatingPoint, row: int) -> list[tuple[Any, ...]]:
     """The pieces of one bar: positive ones to the right of the bound, negative ones to the left."""
     right = left = 0.0
     found, limit = [], f"{float(point.run['limit']):.3g}"
-    for number, cause in enumerate(CAUSES):
+    for number, (cause, name) in enumerate(CAUSES.items()):
         bits = point.parts.get(cause, 0.0)
         start = right if bits >= 0 else left
         if bits != 0:
             ends = sorted((start, start + bits))
-            found.append((ends[0], row - THICK / 2, ends[1], row + THICK / 2, colour(number), cause, round(bits, 4), limit))
+            found.append((ends[0], row - THICK / 2, ends[1], row + THICK / 2, colour(number), name, round(bits, 4), limit))
         right, left = right + max(bits, 0.0), left + min(bits, 0.0)
     return found
 
 
-def _title(point: OperatingPoint) -> str:
-    where = f"{abs(point.gap):.2f} {'above' if point.gap >= 0 else 'below'} the bound"
-    return f"{point.run.label}: {point.bits:.2f} bits, {where}"
+def _key(points: Sequence[OperatingPoint]) -> list[Entry]:
+    """The colours of the causes that occur; documents that are most of an archive are an artefact of small data."""
+    entries = []
+    for number, (cause, name) in enumerate(CAUSES.items()):
+        if any(point.parts.get(cause, 0.0) for point in points):
+            mostly = cause == "documents" and any(2 * point.parts.get(cause, 0.0) > point.bits for point in points)
+            entries.append(Entry(name + (OF_FIXED_SIZE if mostly else ""), colour(number)))
+    return entries
 
 
-def _causes(low: float, high: float, rows: int) -> Any:
-    """The colours of the causes, in two lines below the bars."""
-    found = []
-    for number, cause in enumerate(CAUSES):
-        where = low + (0.04 + 0.5 * (number % 2)) * (high - low)
-        found.append((where, -0.4 - (0.09 + 0.12 * (number // 2)) * max(rows, 2), cause, colour(number)))
-    marks = hv.Points([(x, y, shade) for x, y, _, shade in found], AXES, ["colour"])
-    texts = hv.Labels([(x, y, f"   {cause}") for x, y, cause, _ in found], AXES, "cause")
-    return marks.opts(color="colour", marker="square", size=7) * texts.opts(**SMALL)
+def _told(points: Sequence[OperatingPoint]) -> str:
+    """The bars in words."""
+    return " ".join(
+        f"{point.run.label}: {point.bits:.2f} bits per value, {abs(point.gap):.2f} "
+        f"{'above' if point.gap >= 0 else 'below'} the bound." for point in points
+    )

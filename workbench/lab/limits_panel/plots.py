@@ -1,4 +1,7 @@
-"""The charts of the limits panel. Each always has the same elements, so that a view only changes data."""
+"""The charts of the limits panel. Each always has the same elements, so that a view only changes data.
+
+A chart without data does not exist; codecs are compared on request only.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,8 @@ from workbench.data import Field
 from workbench.lab.charts import limits, styled
 from workbench.lab.description import Charts
 from workbench.lab.limits_panel.gap_chart import gap_chart
-from workbench.lab.limits_panel.legend import HEIGHT
 from workbench.lab.limits_panel.measuring import nearest
-from workbench.lab.limits_panel.rate_chart import Theory, rate_chart
+from workbench.lab.limits_panel.rate_chart import HEIGHT, Theory, rate_chart
 from workbench.lab.limits_panel.spectra_chart import spectra_chart
 from workbench.lab.limits_panel.state import LimitsState
 from workbench.lab.limits_panel.theory import Model, News
@@ -38,21 +40,23 @@ def charts(
     spectra = () if model is None else model.spectra
     theory = known.curves, known.tiled, known.band, known.figures
     close = tuple(nearest(points, state.distortion))
-    makers: dict[str, Callable[[], Any]] = {
-        "spectra": lambda: _kept(field, "spectra", (model,), level, lambda: spectra_chart(spectra, level)),
-        "rate-distortion": lambda: _kept(
-            field, "rates", (*theory, *points), state.above, lambda: rate_chart(known, points, state.above)
-        ),
-        "gap": lambda: _kept(field, "gap", close, None, lambda: gap_chart(close)),
-    }
+    makers: dict[str, Callable[[], Any]] = {}   # in the order in which they come
     if len(field.shape) == 1:
-        makers |= {
-            "values": lambda: _kept(field, "values", (), state.window, lambda: values_chart(field, state)),
-            "new information": lambda: _kept(
-                field, "news", (news,), (state.window, state.eb), lambda: news_chart(field, state, news)
-            ),
-        }
-    return Charts(makers)
+        makers["values"] = lambda: _kept(field, "values", (), state.window, lambda: values_chart(field, state))
+    if model is not None and spectra:
+        makers["spectra"] = lambda: _kept(field, "spectra", (model,), level, lambda: spectra_chart(spectra, level))
+    if known.curves is not None:
+        makers["rate-distortion"] = lambda: _kept(
+            field, "rates", (*theory, *points), state.above, lambda: rate_chart(known, points, state.above)
+        )
+    if len(field.shape) == 1 and news is not None:
+        makers["new information"] = lambda: _kept(
+            field, "news", (news,), (state.window, state.eb), lambda: news_chart(field, state, news)
+        )
+    if close:
+        makers["gap"] = lambda: _kept(field, "gap", close, None, lambda: gap_chart(close))
+    sources = {"spectra": model, "rate-distortion": known.curves, "new information": news}
+    return Charts(makers, [name for name, source in sources.items() if source is None])
 
 
 def _kept(field: Field, kind: str, parts: tuple[object, ...], more: object, make: Callable[[], Any]) -> Any:
@@ -62,17 +66,16 @@ def _kept(field: Field, kind: str, parts: tuple[object, ...], more: object, make
 
 def values_chart(field: Field, state: LimitsState) -> Any:
     """The values along a line."""
-    return _along("position", field.name or "value", envelope(field, field.values, state.window), GREY)
+    return _along("Values", "position", field.name or "value", envelope(field, field.values, state.window), GREY)
 
 
-def news_chart(field: Field, state: LimitsState, news: News | None) -> Any:
+def news_chart(field: Field, state: LimitsState, news: News) -> Any:
     """The new information in each value at the error bound."""
-    where = np.empty(0), np.empty(0)
-    if news is not None:
-        where = envelope(field, news.bits - math.log2(2 * state.eb), state.window)
-    return _along("position", "bits of new information", where, COLOURS[0])
+    where = envelope(field, news.bits - math.log2(2 * state.eb), state.window)
+    return _along("New information in each value", "position", "bits per value", where, COLOURS[0])
 
 
-def _along(across: str, up: str, drawn: tuple[np.ndarray, np.ndarray], shade: str) -> Any:
+def _along(name: str, across: str, up: str, drawn: tuple[np.ndarray, np.ndarray], shade: str) -> Any:
     curve = hv.Curve(drawn, across, up).opts(color=shade, line_width=1.2, tools=["hover"])
-    return styled(curve, height=HEIGHT, xlim=limits(drawn[0], room=0.01), ylim=limits(drawn[1]), xlabel=across, ylabel=up)
+    x, y = limits(drawn[0], room=0.01), limits(drawn[1])
+    return styled(curve, name, height=HEIGHT, xlabel=across, ylabel=up, xlim=x, ylim=y)

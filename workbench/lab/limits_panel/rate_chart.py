@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,19 +11,24 @@ import holoviews as hv
 import numpy as np
 
 from workbench.bounds.chart import COLOURS, GREY
-from workbench.lab.charts import QUIET_LEGEND, colour, limits, marker, styled
-from workbench.lab.limits_panel.legend import HEIGHT, names, rows_from
+from workbench.bounds.looks import Dash, looks_of
+from workbench.lab.charts import limits, styled
+from workbench.lab.legend import Entry
 from workbench.lab.limits_panel.theory import Band, Curves, Figures, Tiled
 from workbench.limits.operating_point import OperatingPoint
 
+Line = tuple[np.ndarray, np.ndarray, np.ndarray]   # where, from, to
+
 AXES = ["mean square error", "bits"]
 BLUE, ORANGE, GREEN = COLOURS[:3]
-SMALL_LEGEND = {**QUIET_LEGEND, "glyph_height": 12, "label_height": 12}
-HEADROOM = 0.55      # of the height, for the legends where no corner is free
-CODECS_FROM = 3      # the number of the first codec's colour and mark; lower numbers are for theory
+HEIGHT = 260   # pixels
 BOUND, BAND, INTERVAL, TILES, POOLED = (
-    "Gaussian-model bound", "codes of fixed length", "95% interval", "in tiles", "one variance for all"
+    "Gaussian-model bound", "codes of fixed length", "95 % interval", "in tiles", "one variance for all"
 )
+LOOKS: Mapping[str, tuple[str, Dash | None, float]] = {   # the colour of each, the dashes of lines, the opacity of areas
+    BOUND: (BLUE, "solid", 1.0), INTERVAL: (BLUE, None, 0.25), TILES: (ORANGE, "dashed", 1.0),
+    POOLED: (GREY, "dotted", 1.0), BAND: (GREEN, None, 0.55),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,33 +49,36 @@ def rate_chart(known: Theory, points: Sequence[OperatingPoint], above: bool) -> 
     here = [] if known.figures is None else [known.figures.distortion]
     where = [place for line in lines.values() for place in line[0]]
     x = limits([*where, *(place[0] for place in shown), *here], logarithmic=True, room=0.04)
-    low, high = limits([0.0, *bits, *(place[1] for place in shown)], room=0.06)
-    high += HEADROOM * (high - low) if above else 0.0
-    numbers = {label: CODECS_FROM + rank for rank, label in enumerate(sorted({point.run.label for point in points}))}
+    y = limits([0.0, *bits, *(place[1] for place in shown)], room=0.06)
+    looks = looks_of(sorted({point.run.label for point in points}))
     marked = [
-        (*place, point.run.label, str(point.run), colour(numbers[point.run.label]), marker(numbers[point.run.label]))
-        for place, point in zip(shown, points, strict=True)
+        (*place, point.run.label, str(point.run), look.colour, look.marker, look.dash)
+        for place, point in zip(shown, points, strict=True) for look in [looks[point.run.label]]
     ]
-    told = [(label, colour(number), marker(number)) for label, number in numbers.items()]
-    marks, texts = names(rows_from("top right" if above else "bottom left", told, x, (low, high), across_log=True), AXES)
+    measured = hv.Points([row[:-1] for row in marked], AXES, ["codec", "run", "colour", "mark"])
+    bits_are = "bits per value above the bound" if above else "bits per value"
+    told = [("codec", "@run"), ("mean square error", "$x"), (bits_are, "$y{0.000}")]
     layers = (
-        _area(BAND, lines[BAND], GREEN, 0.55) * _area(INTERVAL, lines[INTERVAL], BLUE, 0.25)
-        * _line(POOLED, lines[POOLED], GREY, "dotted") * _line(TILES, lines[TILES], ORANGE, "dashed")
-        * _line(BOUND, lines[BOUND], BLUE, "solid")
+        _area(BAND, lines[BAND]) * _area(INTERVAL, lines[INTERVAL])
+        * _line(POOLED, lines[POOLED]) * _line(TILES, lines[TILES]) * _line(BOUND, lines[BOUND])
         * hv.VLines(here).opts(color=GREY, line_dash="dashed", line_width=1.0)
         * _joined(marked)
-        * hv.Points(marked, AXES, ["codec", "run", "colour", "mark"]).opts(
-            color="colour", marker="mark", size=8, line_color=GREY, tools=["hover"])
-        * marks * texts
+        * measured.opts(color="colour", marker="mark", size=8, line_color=GREY, tools=["hover"], hover_tooltips=told)
     )
     return styled(
-        layers, logx=True, xlim=x, ylim=(low, high), xlabel="mean square error",
-        ylabel="bits above the bound" if above else "bits per value",
-        legend_position="top_left" if above else "top_right", legend_opts=SMALL_LEGEND, height=HEIGHT,
+        layers, "Bits above the bound" if above else "Bits and error",
+        [*_theory_key(lines, bool(here)), *(Entry.of(label, look) for label, look in looks.items())],
+        logx=True, xlim=x, ylim=y, xlabel="mean square error", ylabel=bits_are, height=HEIGHT,
     )
 
 
-Line = tuple[np.ndarray, np.ndarray, np.ndarray]   # where, from, to
+def _theory_key(lines: Mapping[str, Line], here: bool) -> list[Entry]:
+    """The entries of the theoretical lines that are drawn."""
+    drawn = [name for name in LOOKS if lines[name][0].size and np.isfinite(lines[name][2]).any()]
+    if TILES in drawn and np.array_equal(lines[TILES][1], lines[BOUND][1]):
+        drawn.remove(TILES)   # the whole field is one tile
+    entries = [Entry(name, LOOKS[name][0], dash=LOOKS[name][1], opacity=LOOKS[name][2]) for name in drawn]
+    return [*entries, Entry("the chosen error bound", GREY, dash="dashed")] if here else entries
 
 
 def _lines(known: Theory, above: bool) -> dict[str, Line]:
@@ -107,13 +115,17 @@ def _reaching(found: dict[str, Line], known: Theory, above: bool) -> dict[str, L
     return found
 
 
-def _line(name: str, line: Line, shade: str, dash: str) -> Any:
-    curve = hv.Curve(line[:2], *AXES, label=name)
-    return curve.opts(color=shade, line_dash=dash, line_width=1.8, tools=["hover"] if name == BOUND else [])
+def _line(name: str, line: Line) -> Any:
+    colour, dash, _ = LOOKS[name]
+    told = [(name, "$y{0.000} bits"), ("mean square error", "$x")]
+    look = {"color": colour, "line_dash": dash, "line_width": 1.8}
+    hover = {"tools": ["hover"], "hover_tooltips": told} if name == BOUND else {"tools": []}
+    return hv.Curve(line[:2], *AXES, label=name).opts(**look, **hover)
 
 
-def _area(name: str, line: Line, shade: str, alpha: float) -> Any:
-    return hv.Area(line, AXES[0], [AXES[1], "to"], label=name).opts(color=shade, alpha=alpha, line_alpha=0.0)
+def _area(name: str, line: Line) -> Any:
+    colour, _, opacity = LOOKS[name]
+    return hv.Area(line, AXES[0], [AXES[1], "to"], label=name).opts(color=colour, alpha=opacity, line_alpha=0.0)
 
 
 def _place(point: OperatingPoint, above: bool) -> tuple[float, float]:
@@ -124,5 +136,6 @@ def _joined(marked: Sequence[tuple[Any, ...]]) -> Any:
     """The points of each codec, joined from left to right."""
     rows = []
     for _, line in itertools.groupby(sorted(marked, key=lambda row: (row[2], row[0])), key=lambda row: row[2]):
-        rows += [(*one[:2], *other[:2], one[4]) for one, other in itertools.pairwise(line)]
-    return hv.Segments(rows, [*AXES, "to error", "to bits"], ["colour"]).opts(color="colour", line_width=1.2, alpha=0.7)
+        rows += [(*one[:2], *other[:2], one[4], one[6]) for one, other in itertools.pairwise(line)]
+    segments = hv.Segments(rows, [*AXES, "to error", "to bits"], ["colour", "dash"])
+    return segments.opts(color="colour", line_dash="dash", line_width=1.2, alpha=0.7)

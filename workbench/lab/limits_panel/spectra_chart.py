@@ -16,7 +16,8 @@ import numpy as np
 
 from workbench.bounds.chart import GREY
 from workbench.lab.charts import colour, limits, marker, styled
-from workbench.lab.limits_panel.legend import HEIGHT, names, rows_from, widened
+from workbench.lab.legend import Entry
+from workbench.lab.limits_panel.rate_chart import HEIGHT
 from workbench.lab.limits_panel.theory import RadialSpectrum
 
 AXES = ["frequency", "power"]
@@ -25,7 +26,7 @@ AXES = ["frequency", "power"]
 def spectra_chart(spectra: Sequence[RadialSpectrum], level: float) -> Any:
     """Measured power as marks, fits as lines, a colour and a mark for each region, and the level as a dashed line."""
     frequencies = np.concatenate([each.frequency for each in spectra] or [np.empty(0)])
-    x = widened(limits(frequencies, logarithmic=True), logarithmic=True)
+    x = limits(frequencies, logarithmic=True)
     powers = [power for each in spectra for power in (each.measured, each.fitted)]
     y = limits(np.concatenate(powers or [np.empty(0)]), logarithmic=True, room=0.08)
     drawn = math.isfinite(level) and level > 0
@@ -33,19 +34,17 @@ def spectra_chart(spectra: Sequence[RadialSpectrum], level: float) -> Any:
     fitted = hv.Segments(_segments(spectra), [*AXES, "to frequency", "to power"], ["colour"])
     measured = hv.Points(_points(spectra), AXES, ["region", "colour", "mark"])
     water = hv.HLines([level] if drawn else []).opts(color=GREY, line_dash="dashed", line_width=1.2)
-    told = [(f"region {each.region + 1}", colour(each.region), marker(each.region)) for each in spectra]
-    if drawn:
-        told.append(("water level", GREY, "dash"))
-    marks, texts = names(rows_from("beside", told, x, y, across_log=True, up_log=True), AXES)
+    key = [Entry(f"region {each.region + 1}", colour(each.region), marker(each.region), "solid") for each in spectra]
+    hover = [("region", "@region"), ("cycles per cell", "$x{0.0000}"), ("power", "$y")]
     layers = (
         water
         * fitted.opts(color="colour", line_width=1.8)
-        * measured.opts(color="colour", marker="mark", size=5, tools=["hover"])
-        * marks * texts
+        * measured.opts(color="colour", marker="mark", size=5, tools=["hover"], hover_tooltips=hover)
     )
     return styled(
-        layers, logx=True, logy=True, xlim=x, ylim=y, xlabel="cycles per cell", ylabel="power (white noise: its variance)",
-        show_legend=False, height=HEIGHT,
+        layers, "Spectra, measured and fitted",
+        [*key, Entry("water level", GREY, dash="dashed")] if drawn else key, logx=True, logy=True, xlim=x, ylim=y,
+        xlabel="frequency [cycles per cell]", ylabel="power (white noise: variance)", height=HEIGHT,
     )
 
 
