@@ -242,6 +242,45 @@ def test_pages_without_a_kernel_show_a_still_picture(monkeypatch: pytest.MonkeyP
     cloud.close()
 
 
+# In the clusters panel.
+
+def test_the_clusters_panel_shows_the_cloud_of_its_results() -> None:
+    panel = wb.lab.clusters(clumps())
+    panel.wait()
+    panel.widget   # noqa: B018
+    part = panel.cloud
+    assert part is not None
+    assert not part.box.children
+    part.toggle.value = True
+    (cloud,) = part.box.children
+    assert cloud.scene["titles"] == ["original", "decoded"]
+    assert cloud.scene["halo"] == 0
+    cloud.picked = {"number": 2, "label": int(panel.result["halos"].catalogue.labels[1]), "side": 0, "times": 1}
+    panel.wait()
+    assert cloud.scene["halo"] == 2   # what was picked is looked at closely, by the cloud too
+    panel.preserve()
+    panel.wait()
+    assert cloud.scene["titles"] == ["original", "kept"]
+    shown = cloud.scene
+    panel.change(axis=0)
+    panel.wait()
+    assert cloud.scene is shown   # which is independent of the line of sight
+    part.toggle.value = False
+    assert not part.box.children
+    part.toggle.value = True
+    (cloud,) = part.box.children
+    panel.close()
+    assert cloud.comm is None
+
+
+def test_the_clusters_panel_has_no_cloud_in_2d() -> None:
+    panel = wb.lab.clusters(wb.Particles(clumps().positions[:, :2], box=1.0))
+    panel.widget   # noqa: B018
+    assert panel.cloud is not None
+    assert panel.cloud.toggle.disabled
+    panel.close()
+
+
 # Opening one.
 
 def test_an_archive_is_compared_in_the_order_of_the_original() -> None:

@@ -15,6 +15,7 @@ GLOSSARY: Mapping[str, str] = {
     "depth cue": "particles far away are dimmer",
     "error bound": "the largest allowed error of any value, in the unit of the data",
     "false link": "a pair of particles from different groups that are friends in the decoded particles",
+    "in 3-D": "the particles as a cloud that can be turned: all of them, or the halo of the close-up",
     "linking length": "particles closer than this are friends; groups are chains of friends",
     "merged": "halos that lost no member but are joined by particles of other groups",
     "missing link": "a pair of friends that is no longer connected; the fewest that would rejoin every split group are counted",

@@ -82,6 +82,7 @@ class Cloud(anywidget.AnyWidget):
         """Remove the cloud from the page, which frees the browser's memory, and release the points."""
         cells.forget(self)
         self._scene = None
+        self.layout.close()
         super().close()
 
     def stills(self) -> list[np.ndarray]:

@@ -17,6 +17,7 @@ from workbench.lab.bounds_panel.state import applicable
 from workbench.lab.cells import name_of
 from workbench.lab.clusters_panel import drawing
 from workbench.lab.clusters_panel.breakage import Breakage, Halos, break_halos, groups_of
+from workbench.lab.clusters_panel.cloud_of import CloudPart
 from workbench.lab.clusters_panel.code import code
 from workbench.lab.clusters_panel.keeping import Kept, Trace, keep_halos
 from workbench.lab.clusters_panel.panes import chosen_mark
@@ -27,6 +28,7 @@ from workbench.lab.engine import Results, Stage
 from workbench.lab.jobs import Job
 from workbench.lab.panel import Panel
 from workbench.lab.saving import SaveArchive
+from workbench.lab.view import View
 
 SHARES_OF_LENGTH = (1e-3, 1.0)   # the ends of the slider of the bound
 LENGTHS = (0.05, 1.0)            # the ends of the slider of the linking length, in mean spacings
@@ -56,6 +58,7 @@ class ClustersPanel(Panel[ClustersState]):
     def __init__(self, particles: Particles, name: str) -> None:
         self.particles, self.name = particles, name
         self._last_link = -1
+        self.cloud: CloudPart | None = None   # made with the controls
         stages = [
             Stage("halos", _groups, lambda state, results, job: groups_of(particles, state, job)),
             Stage("breakage", _decoded, self._break),
@@ -69,11 +72,13 @@ class ClustersPanel(Panel[ClustersState]):
         low, high = (share * state.length(particles) for share in SHARES_OF_LENGTH)
         self._bound = LogSlider("bound", "error bound ξ", low, high)
         self._length = LogSlider("linking_length", "linking length b", *self._lengths())
+        self.cloud = CloudPart(particles, lambda halo: self.change(chosen=halo))
         codecs = Choice("codec", "codec", [codec.id for codec in applicable(particles)])
         axes = {"along x": 0, "along y": 1, "along z": 2} if particles.dimensions == 3 else {}
         look = [
             *([Choice("axis", "seen", axes)] if axes else []),
             Choice("shows", "second picture", {"decoded": "decoded", "halos kept": "kept"}),
+            self.cloud.toggle,
             Number("min_members", "halo: at least", whole=True),
             Number("keep_members", "keep groups of", whole=True),
             Choice("solver", "solver", {"descent (pgd)": "pgd", "smallest (auto)": "auto", "more bits (refine)": "refine"}),
@@ -104,6 +109,26 @@ class ClustersPanel(Panel[ClustersState]):
     def ready(self, results: Results) -> bool:
         """Pictures wait for the decoded particles; the original alone is shown only at the beginning."""
         return "breakage" in results or ("halos" in results and not (self._shown and self._shown.pictures))
+
+    def _show_in(self, view: View) -> None:
+        """The pictures, and below them the cloud of the same results."""
+        super()._show_in(view)
+        assert self.cloud is not None
+        if self.cloud.box not in view.widget.children:
+            place = view.widget.children.index(view.canvas) + 1
+            view.widget.children = (*view.widget.children[:place], self.cloud.box, *view.widget.children[place:])
+        results = self._engine.results()
+        kept: Kept | None = results.get("kept")
+        outcome = drawing.shown_outcome(self.state, results.get("breakage"), kept)
+        if outcome is not None:
+            title = "kept" if kept is not None and outcome is kept.outcome else "decoded"
+            self.cloud.show(self.state, results["halos"], outcome, title)
+
+    def close(self) -> None:
+        """Stop, and release everything."""
+        if self.cloud is not None:
+            self.cloud.close()
+        super().close()
 
     def picked(self, label: str, chosen: int) -> None:
         """Show the clicked halo or link in the close-up."""
