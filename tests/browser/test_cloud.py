@@ -89,7 +89,7 @@ def test_a_cloud_is_turned_zoomed_named_and_picked(notebook: NotebookPage) -> No
     reading = notebook.page.locator(".wb-cloud-reading")
     expect(reading).to_contain_text(notebook.python("f'halo 1: {groups.sizes.max():,} members'").strip("'"))
     canvas.press("Enter")
-    eventually(lambda: notebook.python("cloud.picked.get('label') == groups.largest(1)[0]") == "True")
+    eventually(lambda: notebook.python("bool(cloud.picked.get('label') == groups.largest(1)[0])") == "True")
     notebook.run_cell("target = (cloud._scene.centres[0] - 16) / 32\ncloud.camera = [0.6, 0.35, 0.5, *target.tolist()]")
     notebook.delete_cell()
     settle(notebook, canvas)

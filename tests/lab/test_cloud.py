@@ -284,7 +284,8 @@ def test_the_clusters_panel_has_no_cloud_in_2d() -> None:
 # Opening one.
 
 def test_an_archive_is_compared_in_the_order_of_the_original() -> None:
-    particles = clumps()
+    places = clumps()
+    particles = wb.Particles(places.positions, places.box, velocities=np.ones_like(places.positions))
     archive = wb.compress(particles, wb.Absolute(1e-4), codec="lattice", order="free")
     shown = wb.lab.cloud(particles, archive, linking_length=LENGTH, unit="length")
     assert shown._scene is not None

@@ -17,7 +17,6 @@ from workbench.lab.cloud_view.fates import Fates, fates_of
 from workbench.lab.cloud_view.look import Colouring
 from workbench.lab.cloud_view.scene import scene_of
 from workbench.lab.cloud_view.widget import Cloud
-from workbench.lab.clusters_panel.breakage import in_original_order
 from workbench.metrics.pairs import checked_order
 
 
@@ -90,7 +89,8 @@ def _same_particles(particles: Particles, other: Any, order: Any) -> Particles |
     if other is None:
         return None
     if isinstance(other, Archive):
-        return in_original_order(other, particles)
+        order = other.permutation(particles) if other.reordered else None
+        other = other.decompress()
     decoded = _in_space(other)
     if len(decoded) != len(particles):
         raise WorkbenchError(f"other must be the same {len(particles):,} particles; got {len(decoded):,}")
