@@ -5,6 +5,7 @@ const [SMALLEST_SIGN, LARGEST_SIGN] = [4.5, 11]; // pixels of the sign of a part
 const RESTS = 160; // ms without movement
 const FRAME = 34; // ms that a frame may take while the cloud turns
 const SLICE = 45; // ms that a slice may take at rest
+const [COARSE, FINE] = [12000, 60000]; // so few points in a frame halve the resolution while it turns, so many restore it
 const FEWEST = 4096; // points of a moving picture
 const TURN = 24000; // ms of a whole turn
 const GAP = 4; // pixels between two sides
@@ -284,6 +285,7 @@ class CloudView {
     if (this.frame.moving && took < 500) {
       const grown = this.budget.points * Math.min(1.08, Math.max(0.75, FRAME / took));
       this.budget.points = Math.min(Math.max(grown, FEWEST), 2 * this.scene.count);
+      this.coarse = this.budget.points < (this.coarse ? FINE : COARSE);
     }
     this.stale = true;
     this.points.clear();
@@ -310,23 +312,28 @@ class CloudView {
     const { light, haze, contrast, span, distance, lens } = get("look");
     const area = 1.5 * ((lens * Math.min(pane.width, pane.height)) / 2 / Math.max(camera.distance, 0.02 * distance)) ** 2;
     const shown = moving ? to : this.scene.count;
+    const coarse = moving && this.coarse;
+    const ratio = coarse ? this.ratio / 2 : this.ratio;
     const wide = Math.min(Math.max(0.8 * Math.sqrt(area / shown), SMALLEST), LARGEST);
-    const size = Math.min(Math.max(wide * get("point_size") * this.ratio, 1), 40);
+    const size = Math.min(Math.max(wide * get("point_size") * ratio, 1), 40);
     const matrix = camera.matrix(pane);
     const changes = this.marksChanges();
     const seen = { size, haze: [get("depth_cue") ? haze : 0, camera.distance] };
-    this.arrays.forEach((_, side) => points.draw(side, this.view(side), matrix, this.drawn, to, { ...seen, changes: changes && side }));
+    this.arrays.forEach((_, side) => {
+      points.draw(side, this.view(side, ratio), matrix, this.drawn, to, { ...seen, changes: changes && side });
+    });
     this.drawn = to;
     const covered = size * size * (size < ROUND ? 1 : Math.PI / 8);
-    const mean = light.none * Math.max((to * covered) / (area * this.ratio ** 2), 0.15);
-    points.show((contrast * get("opacity")) / mean, contrast * span, get("colouring") === "density");
+    const mean = light.none * Math.max((to * covered) / (area * ratio ** 2), 0.15);
+    points.show((contrast * get("opacity")) / mean, contrast * span, get("colouring") === "density", coarse);
     if (changes) this.paintMarks(matrix, moving, area);
     this.pictures = (this.pictures ?? 0) + 1;
     this.paintOver();
   }
 
-  view(side) {
-    const { ratio, pane } = this;
+  // The part of the canvas that a side has.
+  view(side, ratio) {
+    const { pane } = this;
     const left = Math.round(side * (pane.width + GAP) * ratio);
     return { left, bottom: 0, width: Math.round(pane.width * ratio), height: Math.round(pane.height * ratio) };
   }
@@ -339,7 +346,7 @@ class CloudView {
   paintMarks(matrix, moving, area) {
     const size = Math.min(0.25 * Math.sqrt(area / Math.max(this.points.sides[1].marks, 1)), LARGEST_SIGN);
     if (size < SMALLEST_SIGN) return;
-    this.points.mark(1, this.view(1), matrix, moving ? MARKS_MOVING : MOST_CHANGED, size * this.ratio);
+    this.points.mark(1, this.view(1, this.ratio), matrix, moving ? MARKS_MOVING : MOST_CHANGED, size * this.ratio);
   }
 
   paintOver() {

@@ -114,6 +114,7 @@ class Points {
     this.densities = this.texture(1);
     gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGB, 256, 1, 0, gl.RGB, gl.UNSIGNED_BYTE, densities);
     this.target = gl.createFramebuffer();
+    this.half = gl.createFramebuffer(); // what is shown of sums in half the resolution
     this.nothing = gl.createVertexArray();
   }
 
@@ -199,6 +200,11 @@ class Points {
     gl.texStorage2D(gl.TEXTURE_2D, 1, gl.RGBA16F, width, height);
     gl.bindFramebuffer(gl.FRAMEBUFFER, this.target);
     gl.framebufferTexture2D(gl.FRAMEBUFFER, gl.COLOR_ATTACHMENT0, gl.TEXTURE_2D, this.sums, 0);
+    if (this.halves) gl.deleteTexture(this.halves);
+    this.halves = this.texture(3);
+    gl.texStorage2D(gl.TEXTURE_2D, 1, gl.RGBA8, Math.ceil(width / 2), Math.ceil(height / 2));
+    gl.bindFramebuffer(gl.FRAMEBUFFER, this.half);
+    gl.framebufferTexture2D(gl.FRAMEBUFFER, gl.COLOR_ATTACHMENT0, gl.TEXTURE_2D, this.halves, 0);
   }
 
   clear() {
@@ -238,12 +244,15 @@ class Points {
     gl.enable(gl.SCISSOR_TEST);
   }
 
-  // Show the sums: `gain` is what the mean light counts, `span` the largest light that is told apart from it.
-  show(gain, span, asDensity) {
+  // Show the sums: `gain` is what the mean light counts, `span` the largest light that is told apart from it. If `coarse`, the
+  // points were drawn in half the resolution.
+  show(gain, span, asDensity, coarse) {
     const { gl } = this;
     const { made, places } = this.programs.shown;
-    gl.bindFramebuffer(gl.FRAMEBUFFER, null);
-    gl.viewport(0, 0, gl.drawingBufferWidth, gl.drawingBufferHeight);
+    const [width, height] = [gl.drawingBufferWidth, gl.drawingBufferHeight];
+    const [across, down] = coarse ? [width >> 1, height >> 1] : [width, height];
+    gl.bindFramebuffer(gl.FRAMEBUFFER, coarse ? this.half : null);
+    gl.viewport(0, 0, across, down);
     gl.useProgram(made);
     for (const [unit, texture] of [[1, this.densities], [2, this.sums]]) {
       gl.activeTexture(gl.TEXTURE0 + unit);
@@ -256,6 +265,11 @@ class Points {
     gl.uniform3f(places.background, ...this.hue("background"));
     gl.bindVertexArray(this.nothing);
     gl.drawArrays(gl.TRIANGLES, 0, 3);
+    if (!coarse) return;
+    gl.bindFramebuffer(gl.READ_FRAMEBUFFER, this.half);
+    gl.bindFramebuffer(gl.DRAW_FRAMEBUFFER, null);
+    gl.blitFramebuffer(0, 0, across, down, 0, 0, width, height, gl.COLOR_BUFFER_BIT, gl.LINEAR);
+    gl.bindFramebuffer(gl.FRAMEBUFFER, null);
   }
 
   // Mark up to `most` of the particles that changed, over what is shown.
@@ -289,8 +303,9 @@ class Points {
     for (const side of this.sides) this.forget(side);
     this.sides = [];
     for (const { made } of Object.values(this.programs)) gl.deleteProgram(made);
-    for (const texture of [this.palette, this.densities, this.sums]) gl.deleteTexture(texture);
+    for (const texture of [this.palette, this.densities, this.sums, this.halves]) gl.deleteTexture(texture);
     gl.deleteFramebuffer(this.target);
+    gl.deleteFramebuffer(this.half);
     gl.deleteVertexArray(this.nothing);
     gl.getExtension("WEBGL_lose_context")?.loseContext(); // a page may have few contexts, and waits long to take them back
   }
