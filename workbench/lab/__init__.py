@@ -8,8 +8,12 @@ True
 
 from workbench.lab.bounds_panel.panel import BoundsPanel, bounds
 from workbench.lab.chart_view import chart
+from workbench.lab.cloud_view.opening import cloud
+from workbench.lab.cloud_view.widget import Cloud
 from workbench.lab.clusters_panel.panel import ClustersPanel, clusters
 from workbench.lab.limits_panel.panel import LimitsPanel, limits
 from workbench.lab.panel import Panel
 
-__all__ = ["BoundsPanel", "ClustersPanel", "LimitsPanel", "Panel", "bounds", "chart", "clusters", "limits"]
+__all__ = [
+    "BoundsPanel", "Cloud", "ClustersPanel", "LimitsPanel", "Panel", "bounds", "chart", "cloud", "clusters", "limits",
+]

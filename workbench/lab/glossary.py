@@ -83,6 +83,7 @@ GLOSSARY: Mapping[str, str] = {
     "group": "particles connected by chains of friends; a particle without friends is a group of one",
     "halo": "a group with at least so many members, 20 unless another number is chosen",
     "halo: at least": "groups with at least so many members are shown as halos",
+    "in 3-D": "the particles as a cloud that can be turned: all of them, or the halo of the close-up",
     "keep groups of": "groups with at least so many members are kept: none of them is split or merged",
     "kept": "groups that have exactly the same members in the decoded particles as in the original",
     "kind of bound": (

@@ -97,8 +97,8 @@ class View:
         self.frame = Frame([self.canvas, self.detail])
         style = widgets.HTML(f"<style>{markup.STYLE}</style>", layout=widgets.Layout(display="none"))
         above = _column([self._head(title), *self._control_rows(title, rows)], "wb-above")
-        content = _column([self.facts, self.pictures, self.below, self.chart_box, self.drawers], "wb-content")
-        self.widget = _column([style, self.frame, above, content, self._foot()], "wb-panel")
+        self.content = _column([self.facts, self.pictures, self.below, self.chart_box, self.drawers], "wb-content")
+        self.widget = _column([style, self.frame, above, self.content, self._foot()], "wb-panel")
 
     def _make_parts(self, title: str) -> None:
         """The parts that show something."""
@@ -199,6 +199,12 @@ class View:
         charts = [functools.partial(self._show_chart, name, shown) for name in shown.charts]
         arrange = functools.partial(self._arrange_charts, shown)
         self._when_rested([arrange, *charts, functools.partial(self._show_drawers, shown)])
+
+    def put_below_pictures(self, part: widgets.Widget) -> None:
+        """Add a part of the panel's own below the pictures, once."""
+        if part not in self.content.children:
+            place = self.content.children.index(self.below) + 1
+            self.content.children = (*self.content.children[:place], part, *self.content.children[place:])
 
     def _share_width(self, pictures: int, detail: bool) -> None:
         """The detail is as wide as each of the pictures; a picture alone stays small, since others often follow."""

@@ -18,6 +18,7 @@ from workbench.lab.bounds_panel.state import applicable
 from workbench.lab.cells import name_of
 from workbench.lab.clusters_panel import drawing
 from workbench.lab.clusters_panel.breakage import Breakage, Halos, Outcome, break_halos, groups_of
+from workbench.lab.clusters_panel.cloud_of import CloudPart
 from workbench.lab.clusters_panel.code import code
 from workbench.lab.clusters_panel.keeping import Kept, Trace, keep_halos
 from workbench.lab.clusters_panel.link_steps import LinkSteps, link_after
@@ -66,6 +67,7 @@ class ClustersPanel(Panel[ClustersState]):
     def __init__(self, particles: Particles, name: str, **choices: Any) -> None:
         self.particles, self.name = particles, name
         self._last_link: int | None = None
+        self.cloud: CloudPart | None = None   # made with the controls
         stages = [
             Stage("halos", _groups, lambda state, results, job: groups_of(particles, state, job)),
             Stage("breakage", _decoded, self._break),
@@ -85,11 +87,13 @@ class ClustersPanel(Panel[ClustersState]):
             "linking_length", "linking length b", *self._lengths(), about="linking length",
             spoken=lambda state: "mean spacings" if state.unit == "spacing" else "",
         )
+        self.cloud = CloudPart(particles, lambda halo: self.change(chosen=halo))
         codecs = Choice("codec", "codec", [codec.id for codec in applicable(particles)])
         axes = {"along x": 0, "along y": 1, "along z": 2} if particles.dimensions == 3 else {}
         look = [
             *([Choice("axis", "seen", axes, about="line of sight")] if axes else []),
             Choice("shows", "second picture", SHOWS),
+            self.cloud.toggle,
         ]
         preserve = button("preserve", self.preserve, "keep every halo, and watch the descent")
         preserve.button_style = "primary"
@@ -127,6 +131,12 @@ class ClustersPanel(Panel[ClustersState]):
     def ready(self, results: Results) -> bool:
         """Pictures wait for the decoded particles; the original alone is shown only at the beginning."""
         return "breakage" in results or ("halos" in results and not (self._shown and self._shown.pictures))
+
+    def close(self) -> None:
+        """Stop, and release everything."""
+        if self.cloud is not None:
+            self.cloud.close()
+        super().close()
 
     def picked(self, label: str, chosen: int) -> None:
         """Show the clicked halo or link in the close-up."""
@@ -228,6 +238,11 @@ class ClustersPanel(Panel[ClustersState]):
         super()._show_in(view)
         self._steps.show(self._outcome, self.state.chosen)
         self._saving.propose(self.archive_name)
+        assert self.cloud is not None
+        view.put_below_pictures(self.cloud.box)
+        if self._outcome is not None:
+            halos = self._engine.results()["halos"]
+            self.cloud.show(self.state, halos, self._outcome, "kept" if self._shows_kept(self.state) else "decoded")
 
     def _lengths(self) -> tuple[float, float]:
         unit = 1.0 if self.state.unit == "spacing" else self.particles.spacing

@@ -1,0 +1,99 @@
+"""The third dimension of the clusters panel: a cloud of the original and the particles that the second picture shows.
+
+A map along one axis cannot show where the pieces of a split halo lie. The cloud is made when it is wanted and the sliders
+rest, because its points are many megabytes; it shows the halo of the close-up, or the whole snapshot if there is none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets as widgets
+
+from workbench.data import Particles
+from workbench.lab.cloud_view import Cloud, Scene, fates_of, scene_of
+from workbench.lab.clusters_panel.breakage import Halos, Outcome
+from workbench.lab.clusters_panel.state import Chosen, ClustersState
+from workbench.lab.glossary import meaning
+
+RESTED = 0.4   # seconds without changes before a cloud is made
+
+
+def cloud_of(particles: Particles, state: ClustersState, halos: Halos, outcome: Outcome | None, title: str) -> Scene:
+    """The scene of these results; of one halo if the close-up shows one, or a link of one.
+
+    >>> from workbench.data.synthetic import cosmic_web
+    >>> from workbench.lab.clusters_panel import break_halos, groups_of
+    >>> snapshot = cosmic_web(n=16, seed=1)
+    >>> state = ClustersState.for_(snapshot)
+    >>> halos = groups_of(snapshot, state, lambda share, text: None)
+    >>> outcome = break_halos(snapshot, state, halos, lambda share, text: None).outcome
+    >>> cloud_of(snapshot, state, halos, outcome, "decoded").titles
+    ('original', 'decoded')
+    """
+    after, decoded = (None, None) if outcome is None else (outcome.groups, outcome.decoded)
+    fates = fates_of(particles, halos.groups, after, state.min_members)
+    chosen = 0 if state.chosen is None else int(fates.before[list(state.chosen.particles)].max())
+    return scene_of(particles, fates, decoded, chosen or None, ("original", title))
+
+
+class CloudPart:
+    """The toggle "in 3-D" of the panel, and the box in which the cloud appears."""
+
+    def __init__(self, particles: Particles, choose: Callable[[Chosen], object]) -> None:
+        self._particles, self._choose = particles, choose
+        self._cloud: Cloud | None = None
+        self._wanted: tuple[Any, ...] = ()
+        self._made_of: tuple[Any, ...] = ()
+        self._resting: asyncio.TimerHandle | None = None
+        natural = widgets.Layout(width="auto")
+        self.toggle = widgets.ToggleButton(description="in 3-D", tooltip=meaning("in 3-D"), layout=natural)
+        self.toggle.disabled = particles.dimensions != 3
+        self.toggle.observe(lambda change: self._follow(), "value")
+        self.box = widgets.VBox([], layout=widgets.Layout(overflow="visible"))
+
+    def show(self, state: ClustersState, halos: Halos | None, outcome: Outcome | None, title: str) -> None:
+        """Show these results, if a cloud is wanted, as soon as they stay for a moment."""
+        self._wanted = () if halos is None else (state.chosen, state.min_members, halos, outcome, title, state)
+        self._follow()
+
+    def close(self) -> None:
+        """Release the cloud and its points."""
+        self.toggle.value = False
+        self._follow()
+
+    def _follow(self) -> None:
+        if self._resting is not None:
+            self._resting.cancel()
+            self._resting = None
+        if not self.toggle.value:
+            self._remove()
+        elif self._wanted and self._wanted[:-1] != self._made_of:
+            try:
+                self._resting = asyncio.get_running_loop().call_later(RESTED, self._make)
+            except RuntimeError:   # without an event loop, as in a script, nothing can be waited for
+                self._make()
+
+    def _make(self) -> None:
+        *made_of, state = self._wanted
+        _, _, halos, outcome, title = made_of
+        scene = cloud_of(self._particles, state, halos, outcome, title)
+        self._made_of = tuple(made_of)
+        if self._cloud is None:
+            self._cloud = Cloud(scene)
+            self._cloud.observe(self._picked, "picked")
+            self.box.children = (self._cloud,)
+        else:
+            self._cloud.show(scene)
+
+    def _remove(self) -> None:
+        self._made_of = ()
+        if self._cloud is not None:
+            self.box.children = ()
+            self._cloud.close()
+            self._cloud = None
+
+    def _picked(self, change: Any) -> None:
+        self._choose(Chosen.halo(change.new["label"]))
