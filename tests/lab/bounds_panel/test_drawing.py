@@ -189,8 +189,8 @@ def test_a_spectrum_that_is_still_computed_keeps_its_chart():
     data = sample("plane")
     state = BoundsState.for_(data)
     trial = try_bound(data, state, quiet)
-    assert draw(data, state, trial).awaited == {"spectrum ratio"}
-    assert draw(data, state, trial, (), spectra_of(data, trial, quiet)).awaited == set()
+    assert draw(data, state, trial).charts.coming == {"spectrum ratio"}
+    assert draw(data, state, trial, (), spectra_of(data, trial, quiet)).charts.coming == set()
 
 
 def test_the_settings_are_in_words():
