@@ -23,10 +23,15 @@ async function listenAgain(model) {
   try {
     await real._handle_comm_msg({ content: { data: { method: "nothing" } } }); // waits until the model is loaded
   } catch {
+    const name = model.get("_anywidget_id");
+    if (!real.comm_live) {
+      console.info(`lossbench: ${name} was late, and is closed meanwhile`);
+      return;
+    }
     const { _handle_comm_msg: hear } = Object.getPrototypeOf(real.constructor.prototype);
     real.comm.on_msg((message) => hear.call(real, message));
     real.comm.send({ method: "request_state" });
-    console.info(`lossbench: ${model.get("_anywidget_id")} was late, and listens again`);
+    console.info(`lossbench: ${name} was late, and listens again`);
   }
 }
 
