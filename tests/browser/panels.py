@@ -32,6 +32,7 @@ def opened_panel(page: Opened, source: str, last: str) -> Iterator[NotebookPage]
     idle(notebook, last)
     eventually(lambda: int(notebook.python("len(panel._view.charts)")) == notebook.page.locator(CHARTS).count() > 0)
     yield notebook
+    notebook.page.wait_for_timeout(400)   # what the browser still has to say arrives before the panel is closed
     notebook.run_cell("panel.close()")
     notebook.delete_cells_after(1)
     assert not (complaints := watch.complaints()), "\n".join(complaints)

@@ -29,7 +29,7 @@ class Frame(anywidget.AnyWidget):
 
     def __init__(self, pictures: Sequence[widgets.Widget]) -> None:
         super().__init__(pictures=list(pictures))
-        self.add_class("wb-frame")
+        self.add_class("wb-fitting")
 
     def dim(self, stale: bool, mark: str = "") -> None:
         """Dim the content, with a reason, or show it as it is.

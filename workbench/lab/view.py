@@ -96,7 +96,7 @@ class View:
         self._make_parts(title)
         self.frame = Frame([self.canvas, self.detail])
         style = widgets.HTML(f"<style>{markup.STYLE}</style>", layout=widgets.Layout(display="none"))
-        above = _column([self._head(title), *self._control_rows(title, rows)], "wb-above")
+        above = self._above(title, rows)
         self.content = _column([self.facts, self.pictures, self.below, self.chart_box, self.drawers], "wb-content")
         self.widget = _column([style, self.frame, above, self.content, self._foot()], "wb-panel")
 
@@ -119,24 +119,20 @@ class View:
         self.chart_places: dict[str, widgets.Box] = {}
         self.drawers = Drawers(self.panel.row_chosen)
 
-    def _head(self, title: str) -> widgets.Widget:
-        name = widgets.HTML(f"<b style='font-size: 15px'>{html.escape(title)}</b>")
-        return _row([name, self.status, self.bar, self.stop, self.steps], wrap="nowrap")
-
-    def _control_rows(self, title: str, rows: Rows) -> list[widgets.Widget]:
-        """The first rows; the others behind a button, which the browser remembers as pressed."""
+    def _above(self, title: str, rows: Rows) -> widgets.Widget:
+        """The title with the state of the work, and the controls; rows after the first ones are behind a button."""
         made = [_row([_widget(part) for part in row if not isinstance(part, SaveArchive)]) for row in rows]
         made = [row for row in made if row.children]
-        folded = made[UNFOLDED:]
-        if not folded:
-            return made
-        more = Disclosure(title, "more controls")
-        box = _column(folded, "wb-folded")
-        box.layout.display = "none"
-        more.observe(lambda change: setattr(box.layout, "display", "" if more.unfolded else "none"), "unfolded")
-        last = made[UNFOLDED - 1]
-        last.children = (*last.children, more)
-        return [*made[:UNFOLDED], box]
+        name = widgets.HTML(f"<b style='font-size: 15px'>{html.escape(title)}</b>")
+        head = [name, self.status, self.bar, self.stop]
+        if made[UNFOLDED:]:
+            more = Disclosure(title, "more controls")   # the browser remembers whether it is pressed
+            folded = _column(made[UNFOLDED:], "wb-folded")
+            folded.layout.display = "none"
+            more.observe(lambda change: setattr(folded.layout, "display", "" if more.unfolded else "none"), "unfolded")
+            made[UNFOLDED:] = [folded]
+            head.append(more)
+        return _column([_row([*head, self.steps], wrap="nowrap"), *made], "wb-above")
 
     def _foot(self) -> widgets.Widget:
         """The buttons to take something along."""
