@@ -207,7 +207,7 @@ def device_source(source: str) -> str:
 
 @functools.cache
 def _library() -> ctypes.CDLL:
-    # The variable is for `tests/fuzz`, which runs a library that was built with sanitisers; nothing else sets it.
+    # The variable is for tests that run a library built with sanitisers, or one that shuffles work; nothing else sets it.
     path = Path(os.environ.get("LOSSBENCH_HOST_LIBRARY", host_library.LIBRARY))
     if not path.exists():
         raise WorkbenchError(f"the compiled kernels are missing ({path.name}); run `make build`, or reinstall lossbench")
@@ -254,6 +254,17 @@ def threads() -> int:
 def set_threads(count: int) -> None:
     """Use this many CPU threads from now on; no result depends on it."""
     _library().host_use_threads(_thread_count(count))
+
+
+def work_order() -> str:
+    """The order in which CPU threads are given the work items of a kernel: "rising", or "shuffled" in a library for tests.
+
+    >>> work_order() in ("rising", "shuffled")
+    True
+    """
+    library = _library()
+    library.host_work_order.restype = ctypes.c_char_p
+    return str(library.host_work_order().decode())
 
 
 @contextmanager
