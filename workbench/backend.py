@@ -17,7 +17,7 @@ import os
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -86,7 +86,11 @@ def read_only(array: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """A kernel in one precision and number of dimensions; call it with the number of work items first."""
+    """A kernel in one precision and number of dimensions; call it with the number of work items first.
+
+    The other arguments follow in order, or by name. Arguments that several kernels take travel as named bundles:
+    dictionaries before the keywords, of which a kernel takes the entries that it declares.
+    """
 
     source: str
     name: str
@@ -94,9 +98,12 @@ class Kernel:
     dimensions: int
     parameters: tuple[Parameter, ...]
 
-    def __call__(self, count: int, *arguments: Any) -> None:
-        """Run `count` work items on the machine where the array arguments live."""
-        given = (count, *arguments)
+    def __call__(self, items: int, /, *arguments: Any, **named: Any) -> None:
+        """Run so many work items on the machine where the array arguments live."""
+        bundles = [bundle for bundle in arguments if isinstance(bundle, Mapping)]
+        if (bundles or named) and len(bundles) != len(arguments):
+            raise TypeError(f"{self.name} takes its arguments in order, or by name and in bundles; got a mixture")
+        given = (items, *(self._in_order(bundles, named) if bundles or named else arguments))
         if len(given) != len(self.parameters):
             names = ", ".join(p.name for p in self.parameters)
             raise TypeError(f"{self.name} takes {len(self.parameters)} arguments ({names}); got {len(given)}")
@@ -104,12 +111,27 @@ class Kernel:
             self._check(self.parameters[number], given[number], expected)
         xp = namespace(*(given[number] for number, _ in self._arrays))
         self._check_sizes(given)
-        if count == 0:
+        if items == 0:
             return
         if xp is np:
             self._run_on_host(given)
         else:
             self._run_on_device(given)
+
+    def _in_order(self, bundles: Sequence[Mapping[str, Any]], named: Mapping[str, Any]) -> list[Any]:
+        """The arguments after the number of work items, as declared."""
+        declared = [parameter.name for parameter in self.parameters[1:]]
+        if unknown := sorted(set(named) - set(declared)):
+            raise TypeError(f"{self.name} has no parameter {', '.join(unknown)}; it takes {', '.join(declared)}")
+        given: dict[str, Any] = {}
+        for source in (*bundles, named):
+            taken = {name: source[name] for name in declared if name in source}
+            if twice := sorted(set(given) & set(taken)):
+                raise TypeError(f"{self.name}: {', '.join(twice)} must be given once; got it in several bundles")
+            given |= taken
+        if missing := [name for name in declared if name not in given]:
+            raise TypeError(f"{self.name} also needs {', '.join(missing)}")
+        return [given[name] for name in declared]
 
     @functools.cached_property
     def _arrays(self) -> list[tuple[int, np.dtype]]:
