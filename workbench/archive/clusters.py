@@ -8,6 +8,7 @@ decoded and of the original particles again.
 from __future__ import annotations
 
 import dataclasses
+import math
 import sys
 import zlib
 from collections.abc import Mapping
@@ -46,13 +47,18 @@ def with_clusters(
     limit: Limit,
     promise: KeepClusters,
     progress: Progress | None,
+    most_bits: float | None = None,
 ) -> EncodedArray:
-    """The encoded positions, corrected so that clusters are kept; `order` is the original index of each particle."""
+    """The encoded positions, corrected so that clusters are kept; `order` is the original index of each particle.
+
+    It raises TooManyExact where original coordinates would take more than `most_bits`.
+    """
     xp, layout = backend.namespace(particles.positions), positions.layout
     decoded = positions.decoded[0] if len(positions.decoded) == 1 else xp.concatenate(positions.decoded)
     given = particles.positions if order is None else ordering.gather_rows(particles.positions, order)
     original = Particles(backend.read_only(given), particles.box)
-    correction = keep_clusters(original, decoded, limit, promise, progress, layout.chunk_shape[0])
+    most = math.inf if most_bits is None else most_bits / (8 * decoded.dtype.itemsize * decoded.shape[1])
+    correction = keep_clusters(original, decoded, limit, promise, progress, layout.chunk_shape[0], most)
     chunks, ends, added = [], [], 0
     for index, chunk, reach in zip(layout.chunk_indices(), positions.chunks, positions.ends, strict=True):
         rows = layout.chunk_slices(index)[0]
@@ -64,7 +70,7 @@ def with_clusters(
     assert positions.promise is not None
     largest = _largest_error(original, correction.positions, limit)
     figures = {**positions.promise.figures, "largest_error": largest}
-    kept = ({**promise.to_dict(), **_details(correction, added)},)
+    kept = ({**promise.to_dict(), **_details(correction, added), "encoded_within": limit.value},)
     return dataclasses.replace(
         positions,
         layout=with_checksums(layout, chunks),

@@ -7,6 +7,7 @@ neighbours in the file, which most codecs exploit, and a region becomes a few co
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from workbench.archive import encoding
 from workbench.archive.archive import Archive
 from workbench.archive.clusters import with_clusters
 from workbench.archive.encoding import EncodedArray, Part, Task, even_chunks, layout_of
+from workbench.archive.finer import smallest
 from workbench.archive.request import Request, archive_of
 from workbench.archive.verify import checksum_of
 from workbench.backend import Array
@@ -33,20 +35,11 @@ COARSE_CELLS = 2**16   # along the longest axis, for sorting when the codec has 
 
 def compress_particles(particles: Particles, request: Request) -> Archive:
     """The archive of particles."""
-    promise = _promise_about_clusters(request)
-    limit = request.bound.limit(particles.positions)
-    codec = _codec_for(particles, request.chosen_codec("lattice"), request.order, limit)
-    curve = None if request.order == "keep" else _curve_of(particles, codec, limit)
-    places = None if curve is None else ordering.sort_by_key(curve.keys(particles.positions), curve.key_bits)
-    chunk = even_chunks(len(particles), (request.chunk_values or codec.chunk_values) // particles.dimensions)
-    positions = _positions(particles, request, codec, limit, chunk, places)
-    order = _final_order(places, positions, len(particles))
-    if promise is not None:
-        positions = with_clusters(positions, particles, order, limit, promise, request.progress)
-    extents = np.array(positions.ends)
-    few = min(chunk, even_chunks(len(particles), COMPANIONS))
+    found = _sorted_positions(particles, request)
+    extents, order, curve = np.array(found.positions.ends), found.order, found.curve
+    few = min(found.positions.layout.chunk_shape[0], even_chunks(len(particles), COMPANIONS))
     arrays = [
-        positions,
+        found.positions,
         encoding.encode_exactly("extents", extents, extents.shape),
         *_velocities(particles, request, few, order),
         *_exact("ids", particles.ids if order is None or particles.ids is None else particles.ids[order], few),
@@ -57,7 +50,57 @@ def compress_particles(particles: Particles, request: Request) -> Archive:
     described: dict[str, Any] = {"kind": "particles", "order": request.order, "box": particles.box, "curve": sorted_along}
     if order is not None:
         described["permutation"] = checksum_of(order)
-    return archive_of(arrays, described, codec, particles.metadata, request.notes)
+    return archive_of(arrays, described, found.codec, particles.metadata, request.notes)
+
+
+@dataclass(frozen=True, eq=False)
+class Sorted:
+    """Encoded positions, the original index of each particle, and how they were sorted."""
+
+    positions: EncodedArray
+    order: Array | None
+    curve: Lattice | None
+    codec: Codec
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all chunks."""
+        return sum(len(chunk.data) for chunk in self.positions.chunks)
+
+    @property
+    def added(self) -> int:
+        """The bytes that keep clusters."""
+        assert self.positions.promise is not None
+        return sum(kept["bytes"] for kept in self.positions.promise.keep)
+
+
+def _sorted_positions(particles: Particles, request: Request) -> Sorted:
+    """The positions within the requested bound; within a finer one where keeping clusters takes fewer bytes there."""
+    promise, limit = _promise_about_clusters(request), request.bound.limit(particles.positions)
+    requested = _within(particles, request, limit)
+    if promise is None:
+        return requested
+
+    def encode(finer: Limit, most_bits: float | None) -> Sorted:
+        found = requested if finer == limit else _within(particles, request, finer)
+        kept = with_clusters(found.positions, particles, found.order, finer, promise, request.progress, most_bits)
+        return dataclasses.replace(found, positions=kept)
+
+    found = smallest(encode, limit, particles.positions.size)
+    assert found.positions.promise is not None
+    kept = tuple({**kept, "bytes": found.nbytes - requested.nbytes} for kept in found.positions.promise.keep)
+    stated = dataclasses.replace(found.positions.promise, limit=limit, keep=kept)
+    return dataclasses.replace(found, positions=dataclasses.replace(found.positions, promise=stated))
+
+
+def _within(particles: Particles, request: Request, limit: Limit) -> Sorted:
+    """The positions within this limit."""
+    codec = _codec_for(particles, request.chosen_codec("lattice"), request.order, limit)
+    curve = None if request.order == "keep" else _curve_of(particles, codec, limit)
+    places = None if curve is None else ordering.sort_by_key(curve.keys(particles.positions), curve.key_bits)
+    chunk = even_chunks(len(particles), (request.chunk_values or codec.chunk_values) // particles.dimensions)
+    positions = _positions(particles, request, codec, limit, chunk, places)
+    return Sorted(positions, _final_order(places, positions, len(particles)), curve, codec)
 
 
 def _promise_about_clusters(request: Request) -> KeepClusters | None:

@@ -11,6 +11,7 @@ constraints, and each attempt after the first few gives more particles their ori
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -22,7 +23,7 @@ from workbench.clusters.keep.needs import Needs, find_needs, groups_with_needs
 from workbench.clusters.keep.partition import kept_labels
 from workbench.clusters.keep.region import region_around
 from workbench.clusters.keep.repair import Repair, Step
-from workbench.clusters.keep.state import State
+from workbench.clusters.keep.state import PINNED, State
 from workbench.clusters.keep.surroundings import Surroundings
 from workbench.clusters.keep.view import View
 from workbench.clusters.sorted_cells import SortedCells
@@ -39,12 +40,17 @@ MOST_ATTEMPTS = 72
 Progress = Callable[[float, str], object]   # with a method `watch(step)`, if it wants to see every Step
 
 
+class TooManyExact(Exception):
+    """More particles need their original coordinates than the caller wants to store."""
+
+
 @dataclass(eq=False)
 class Attempts:
-    """The repair of one set of particles, and its figures."""
+    """The repair of one set of particles, and its figures; at most `most_exact` of them get their original coordinates."""
 
     state: State
     progress: Progress | None
+    most_exact: float = math.inf
     count: int = 0
     opened: int = 0
     needs: int = 0
@@ -100,6 +106,8 @@ class Attempts:
         else:
             forced = self._escalated(needs)
         state.pin(forced)
+        if int((state.rank == PINNED).sum()) > self.most_exact:
+            raise TooManyExact
         return forced
 
     def _escalated(self, needs: Needs) -> Array:

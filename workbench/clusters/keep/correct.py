@@ -6,6 +6,7 @@ are a few percent of the particles; a list of every pair that an error could fli
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -74,11 +75,15 @@ def keep_clusters(
     promise: KeepClusters,
     progress: Progress | None = None,
     chunk: int | None = None,
+    most_exact: float = math.inf,
 ) -> Correction:
-    """The correction of positions already known to be within the limit, to be stored in chunks of `chunk` particles."""
+    """The correction of positions already known to be within the limit, to be stored in chunks of `chunk` particles.
+
+    It raises TooManyExact where more than `most_exact` particles need their original coordinates.
+    """
     problem = Problem(original, decoded, limit, promise, chunk or len(original))
     state = State(problem)
-    attempts = Attempts(state, progress)
+    attempts = Attempts(state, progress, most_exact)
     attempts.until_kept()
     _require_bound(state)
     moved, pinned = (backend.to_host(problem.xp.flatnonzero(which)) for which in (state.rank > 0, state.rank == PINNED))

@@ -6,6 +6,7 @@ shortest ones. All linked pairs of different original groups are cannot-link con
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -122,10 +123,12 @@ def _parts(state: State, view: View, number: int, exempt: Exempt | None) -> Part
     Small groups may merge as long as they stay below the minimum of members; otherwise they must be separated, too.
     """
     problem, xp, group = state.problem, state.problem.xp, view.of(state.problem.group[number])
-    cells, near, far = view.cells(state, number), problem.near(number), problem.far(number)
+    cells, near, far, exempted = view.cells(state, number), problem.near(number), problem.far(number), False
     if problem.promise.min_members > 1:
         parts = parts_of(cells, group, near, far, exempt, loose=True)
+        exempted = parts.exempted
         members = xp.bincount(parts.part, minlength=len(group))
         grown = (group == UNASKED) & (members[parts.part] >= problem.promise.min_members)
         group = xp.where(grown, view.wanted(number).labels.astype(group.dtype), group)
-    return parts_of(cells, group, near, far, exempt)
+    parts = parts_of(cells, group, near, far, exempt)
+    return dataclasses.replace(parts, exempted=parts.exempted or exempted)
