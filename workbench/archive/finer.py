@@ -54,7 +54,7 @@ def smallest(encode: Callable[[Limit, float | None], Encoded], limit: Limit, coo
 def _first(
     encode: Callable[[Limit, float | None], Encoded], limit: Limit, coordinates: int
 ) -> tuple[float, Encoded | None]:
-    """The share of the limit, and the result, of the coarsest bound that does not spend too much on original coordinates."""
+    """The share of the limit, and the result, of the coarsest bound that spends little on original coordinates."""
     for halves in range(MOST_HALVES):
         share = 0.5**halves
         try:
