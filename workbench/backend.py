@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from workbench import host_library
-from workbench.declarations import Expected, Parameter, declared_kernels, expected_sizes
+from workbench.declarations import Expected, Parameter, declared_constants, declared_kernels, expected_sizes
 from workbench.errors import WorkbenchError
 
 Array = Any   # numpy.ndarray or cupy.ndarray; CuPy has no types to name without importing it
@@ -210,6 +210,16 @@ def declared(source: str) -> dict[str, tuple[Parameter, ...]]:
     ['group_widths', 'pack_groups', 'unpack_groups']
     """
     return declared_kernels((host_library.kernel_folder() / f"{source}.cu").read_text())
+
+
+@functools.cache
+def constant(file: str, name: str) -> int:
+    """A whole number that a file of kernels defines, so that Python and kernels cannot disagree about it.
+
+    >>> constant("moves.cuh", "FINE")
+    16
+    """
+    return declared_constants((host_library.kernel_folder() / file).read_text())[name]
 
 
 def device_source(source: str) -> str:

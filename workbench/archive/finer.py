@@ -1,7 +1,7 @@
 """Keeping clusters within a finer bound, where that takes fewer bytes than within the requested one.
 
-Particles that no move can repair are stored with their original coordinates. At a bound near the linking length these may be
-so many that a finer lattice for all particles is smaller: half the bound costs one bit for each coordinate. Whatever is
+Particles that no move can repair are stored with their original coordinates. At a bound near the linking length these may
+be so many that a finer lattice for all particles is smaller: half the bound costs one bit for each coordinate. Whatever is
 chosen keeps the requested bound.
 """
 

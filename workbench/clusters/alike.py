@@ -16,7 +16,7 @@ from workbench.clusters.dense_cells import build_trees
 from workbench.clusters.discord import label_cells, placed
 from workbench.clusters.sorted_cells import SortedCells
 
-MIXED, END = -2, -3       # as in kernels/unlike.cuh and kernels/alike.cu
+MIXED, END = backend.constant("unlike.cuh", "MIXED"), backend.constant("alike.cu", "END")
 
 
 @dataclass(frozen=True, eq=False)

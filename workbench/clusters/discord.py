@@ -14,8 +14,8 @@ from workbench.backend import Array
 from workbench.clusters.groups import Groups
 from workbench.clusters.sorted_cells import SortedCells
 
-UNLABELLED = -1           # excluded particles; as in kernels/discord.cu
-MOST_BETWEEN_CELLS = 64   # pairs of two cells that are all listed; as in kernels/unlike.cuh
+UNLABELLED = backend.constant("discord.cu", "UNLABELLED")          # excluded particles
+MOST_BETWEEN_CELLS = backend.constant("unlike.cuh", "ALL_LISTED")   # pairs of two cells that are all listed
 
 
 def torn_labels(groups: Groups, other: Array) -> Array:

@@ -22,7 +22,8 @@ from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
 from workbench.guarantees import Limit
 
-UNASKED = -1   # in place of a group: too small to count, no constraints among such particles; as in kernels/repair.cu
+# In place of a group: too small to count, no constraints among such particles.
+UNASKED = backend.constant("repair.cu", "UNASKED")
 
 
 @dataclass(frozen=True, eq=False)

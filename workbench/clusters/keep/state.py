@@ -9,7 +9,7 @@ from workbench.backend import Array
 from workbench.clusters.keep.problem import Problem
 from workbench.data import Particles
 
-PINNED = -1    # in place of a move: the particle has its original coordinates; as in kernels/moves.cuh
+PINNED = backend.constant("moves.cuh", "PINNED")   # in place of a move: the particle has its original coordinates
 
 
 @dataclass(eq=False)
