@@ -137,6 +137,58 @@ struct Reachable {
 };
 }
 
+namespace {
+// A quick estimate of how many needs of a candidate a move satisfies, never too low: most moves are rejected by it, without the
+// rounding of positions and the exact test.
+static const i32 MOST_NEEDS = 16;   // a candidate with more is not moved
+
+struct Estimate {
+    double apart[MOST_NEEDS][DIMENSIONS], least[MOST_NEEDS], most[MOST_NEEDS];   // from each partner; squared distances that satisfy
+    i32 count;
+
+    DEVICE_METHOD void prepare(const Vicinity& near, const Reachable& reachable, i64 c)
+    {
+        double size = 0;
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+            const double x = fabs((double)reachable.decoded[axis]) + FINE * reachable.step + reachable.space.period[axis];
+            size = x > size ? x : size;
+        }
+        const double slack = size * (sizeof(real) == 4 ? 0x1p-20 : 0x1p-48);   // more than the rounding of a coordinate
+        count = (i32)(near.need_start[c + 1] - near.need_start[c]);
+        for (i32 n = 0; n < count && n < MOST_NEEDS; ++n) {
+            const i64 need = near.need_start[c] + n;
+            const real* partner = near.current + (i64)near.need_partner[need] * DIMENSIONS;
+            const i64 l = near.need_kind[need] >> 1;
+            const bool conflicts = near.need_kind[need] & 1;
+            const double low = sqrt(near.length_squared[l]) - slack, high = sqrt(near.length_squared[l]) + slack;
+            least[n] = !conflicts || low < 0 ? 0 : low * low;
+            most[n] = conflicts ? 1e300 : high * high;
+            for (i32 axis = 0; axis < DIMENSIONS; ++axis)
+                apart[n][axis] = difference<true>(reachable.decoded[axis], partner[axis], reachable.space, axis);
+        }
+    }
+
+    DEVICE_METHOD i32 met(const Reachable& reachable, const i32* move) const
+    {
+        if (count > MOST_NEEDS) return count;
+        i32 found = 0;
+        for (i32 n = 0; n < count; ++n) {
+            double sum = 0;
+            for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+                double d = apart[n][axis] + move[axis] * reachable.step;
+                if (reachable.space.period[axis] > 0) {
+                    if (d > reachable.space.half_period[axis]) d -= reachable.space.period[axis];
+                    else if (d < -reachable.space.half_period[axis]) d += reachable.space.period[axis];
+                }
+                sum += d * d;
+            }
+            found += sum >= least[n] && sum <= most[n];
+        }
+        return found;
+    }
+};
+}
+
 DEVICE i32 rank_of(const i32* move, u8 forward, const i32* ranks)
 {
     i32 named[DIMENSIONS], number = 0;
@@ -154,10 +206,12 @@ struct Choice {
     double missing;
 };
 
-DEVICE void consider(const Vicinity& near, const Reachable& reachable, i64 c, i32 v, const i32* move, i32 rank, i64 partial,
-                     Choice& best)
+DEVICE void consider(const Vicinity& near, const Reachable& reachable, const Estimate& estimate, i64 c, i32 v, const i32* move,
+                     i32 rank, i64 partial, Choice& best)
 {
     real at[DIMENSIONS];
+    ++near.spent;
+    if (!partial && estimate.met(reachable, move) <= best.met) return;
     if (!reachable.place(move, at)) return;
     const i32 met = near.needs_met(c, v, at);
     if (met < best.met || (met == best.met && !partial)) return;
@@ -203,10 +257,12 @@ KERNEL(propose)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n
         if (met_before == all || rank[v] == PINNED) continue;
         pending[c] = 1;
         const Reachable reachable = {original + (i64)v * DIMENSIONS, decoded + (i64)v * DIMENSIONS, space, bound, step, relative};
+        Estimate estimate;
+        estimate.prepare(near, reachable, c);
         i32 move[DIMENSIONS];
         for (i64 r = 0; r <= last_rank && best.met < all && near.spent < most; ++r) {
             turn(moves + r * DIMENSIONS, forward[v], move);
-            consider(near, reachable, c, v, move, (i32)r, partial, best);
+            consider(near, reachable, estimate, c, v, move, (i32)r, partial, best);
         }
         for (i32 fine = 4; refining && fine > 0 && best.met < all && near.spent < most; fine /= 2) {   // more bits of the residual
             for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
@@ -215,14 +271,14 @@ KERNEL(propose)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n
                 steps = steps > 8 - fine ? 8 - fine : steps;
                 move[axis] = steps < fine - 8 ? fine - 8 : steps;
             }
-            consider(near, reachable, c, v, move, rank_of(move, forward[v], ranks), partial, best);
+            consider(near, reachable, estimate, c, v, move, rank_of(move, forward[v], ranks), partial, best);
         }
         for (i32 grid = 8; with_target && grid > 0 && best.met < all; grid /= 2)
             for (i32 scale = 1; scale <= 2 && best.met < all && near.spent < most; ++scale) {
                 for (i32 axis = 0; axis < DIMENSIONS; ++axis)
                     move[axis] = grid * (i32)floor(scale * target[c * DIMENSIONS + axis] / (step * grid) + 0.5);
                 const i32 found = rank_of(move, forward[v], ranks);
-                if (found != PINNED) consider(near, reachable, c, v, move, found, partial, best);
+                if (found != PINNED) consider(near, reachable, estimate, c, v, move, found, partial, best);
             }
         spent[c] = near.spent;
         if (best.rank == rank[v]) continue;

@@ -5,7 +5,7 @@ import pytest
 
 import workbench as wb
 from workbench.archive.finer import smallest
-from workbench.clusters.keep import TooManyExact
+from workbench.clusters.keep import Allowance, TooExpensive
 from workbench.guarantees import Limit
 
 
@@ -59,13 +59,13 @@ def test_the_smallest_is_found_by_steps(given_up_above: float, best: float, expe
     """Sizes grow to either side of the best bound; above another, too many particles need their original coordinates."""
     tried: list[float] = []
 
-    def encode(limit: Limit, most_bits: float | None) -> Result:
+    def encode(limit: Limit, allowance: Allowance) -> Result:
         tried.append(limit.value)
-        if most_bits is not None and limit.value > given_up_above:
-            raise TooManyExact
+        if allowance != Allowance() and limit.value > given_up_above:
+            raise TooExpensive
         return Result(round(1e6 * (1 + abs(np.log2(limit.value / best)))), 10**6 if limit.value > best else 0)
 
-    found = smallest(encode, Limit("absolute", 1.0), coordinates=10**6)
+    found = smallest(encode, Limit("absolute", 1.0), np.zeros((500_000, 2)))
     at = min(tried, key=lambda value: abs(1e6 * (1 + abs(np.log2(value / best))) - found.nbytes))
     assert at == pytest.approx(expected, rel=0.02)
     assert len(tried) < 14

@@ -8,7 +8,6 @@ decoded and of the original particles again.
 from __future__ import annotations
 
 import dataclasses
-import math
 import sys
 import zlib
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ from workbench.archive.chunk import EncodedChunk, framed, with_checksums
 from workbench.archive.encoding import EncodedArray, Progress
 from workbench.backend import Array
 from workbench.clusters import friends_of_friends
-from workbench.clusters.keep import Correction, KeepClusters, keep_clusters
+from workbench.clusters.keep import Allowance, Correction, KeepClusters, keep_clusters
 from workbench.clusters.keep.correction import corrected
 from workbench.clusters.keep.partition import PREDICATE, fingerprint, kept_labels
 from workbench.data import Particles
@@ -47,18 +46,17 @@ def with_clusters(
     limit: Limit,
     promise: KeepClusters,
     progress: Progress | None,
-    most_bits: float | None = None,
+    allowance: Allowance,
 ) -> EncodedArray:
     """The encoded positions, corrected so that clusters are kept; `order` is the original index of each particle.
 
-    It raises TooManyExact where original coordinates would take more than `most_bits`.
+    It raises TooExpensive where this takes more than the allowance.
     """
     xp, layout = backend.namespace(particles.positions), positions.layout
     decoded = positions.decoded[0] if len(positions.decoded) == 1 else xp.concatenate(positions.decoded)
     given = particles.positions if order is None else ordering.gather_rows(particles.positions, order)
     original = Particles(backend.read_only(given), particles.box)
-    most = math.inf if most_bits is None else most_bits / (8 * decoded.dtype.itemsize * decoded.shape[1])
-    correction = keep_clusters(original, decoded, limit, promise, progress, layout.chunk_shape[0], most)
+    correction = keep_clusters(original, decoded, limit, promise, progress, layout.chunk_shape[0], allowance)
     chunks, ends, added = [], [], 0
     for index, chunk, reach in zip(layout.chunk_indices(), positions.chunks, positions.ends, strict=True):
         rows = layout.chunk_slices(index)[0]

@@ -11,12 +11,14 @@ import dataclasses
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from workbench.clusters.keep import TooManyExact
+from workbench.backend import Array
+from workbench.clusters.keep import Allowance, TooExpensive
 from workbench.guarantees import Limit
 
 MOST_HALVES = 10
 STEP = 2**-0.5    # from one bound to the next: it costs half a bit for each coordinate
-DEAR = 2          # bits for each coordinate: with more of them in original coordinates, half the bound is tried at once
+DEAR = 2          # bits for each coordinate: with more of them in original coordinates, half the bound is tried at once,
+LONG = 200        # as with more distances evaluated, for each particle
 
 
 class Kept(Protocol):
@@ -34,17 +36,14 @@ class Kept(Protocol):
 Encoded = TypeVar("Encoded", bound=Kept)
 
 
-def smallest(encode: Callable[[Limit, float | None], Encoded], limit: Limit, coordinates: int) -> Encoded:
-    """The smallest result of `encode` within this limit or a finer one.
-
-    `encode` takes a limit, and how many bits of original coordinates it may spend before it raises TooManyExact.
-    """
-    share, best = _first(encode, limit, coordinates)
+def smallest(encode: Callable[[Limit, Allowance], Encoded], limit: Limit, positions: Array) -> Encoded:
+    """The smallest result of `encode` within this limit or a finer one; beyond its allowance, it raises TooExpensive."""
+    share, best = _first(encode, limit, positions)
     if best is None:
-        return encode(limit, None)
-    while 16 * best.added > coordinates:   # more than the half bit that the next finer bound costs
+        return encode(limit, Allowance())
+    while 16 * best.added > positions.size:   # more than the half bit that the next finer bound costs
         share *= STEP
-        found = encode(_finer(limit, share), None)
+        found = encode(_finer(limit, share), Allowance())
         if found.nbytes >= best.nbytes:
             break
         best = found
@@ -52,20 +51,21 @@ def smallest(encode: Callable[[Limit, float | None], Encoded], limit: Limit, coo
 
 
 def _first(
-    encode: Callable[[Limit, float | None], Encoded], limit: Limit, coordinates: int
+    encode: Callable[[Limit, Allowance], Encoded], limit: Limit, positions: Array
 ) -> tuple[float, Encoded | None]:
-    """The share of the limit, and the result, of the coarsest bound that spends little on original coordinates."""
+    """The share of the limit, and the result, of the coarsest bound that is not too expensive."""
+    allowance = Allowance(DEAR * len(positions) / (8 * positions.dtype.itemsize), LONG * len(positions))
     for halves in range(MOST_HALVES):
         share = 0.5**halves
         try:
-            found = encode(_finer(limit, share), DEAR * coordinates)
-        except TooManyExact:
+            found = encode(_finer(limit, share), allowance)
+        except TooExpensive:
             continue
         if not halves:
             return share, found
         try:
-            coarser = encode(_finer(limit, share / STEP), DEAR * coordinates)
-        except TooManyExact:
+            coarser = encode(_finer(limit, share / STEP), allowance)
+        except TooExpensive:
             return share, found
         return (share / STEP, coarser) if coarser.nbytes < found.nbytes else (share, found)
     return 1.0, None

@@ -21,7 +21,7 @@ from workbench.archive.finer import smallest
 from workbench.archive.request import Request, archive_of
 from workbench.archive.verify import checksum_of
 from workbench.backend import Array
-from workbench.clusters.keep import KeepClusters
+from workbench.clusters.keep import Allowance, KeepClusters
 from workbench.codecs import Codec, Columns, ParticleCodec
 from workbench.codecs.curve import Lattice
 from workbench.data import Particles
@@ -81,12 +81,12 @@ def _sorted_positions(particles: Particles, request: Request) -> Sorted:
     if promise is None:
         return requested
 
-    def encode(finer: Limit, most_bits: float | None) -> Sorted:
+    def encode(finer: Limit, allowance: Allowance) -> Sorted:
         found = requested if finer == limit else _within(particles, request, finer)
-        kept = with_clusters(found.positions, particles, found.order, finer, promise, request.progress, most_bits)
+        kept = with_clusters(found.positions, particles, found.order, finer, promise, request.progress, allowance)
         return dataclasses.replace(found, positions=kept)
 
-    found = smallest(encode, limit, particles.positions.size)
+    found = smallest(encode, limit, particles.positions)
     assert found.positions.promise is not None
     kept = tuple({**kept, "bytes": found.nbytes - requested.nbytes} for kept in found.positions.promise.keep)
     stated = dataclasses.replace(found.positions.promise, limit=limit, keep=kept)

@@ -40,17 +40,28 @@ MOST_ATTEMPTS = 72
 Progress = Callable[[float, str], object]   # with a method `watch(step)`, if it wants to see every Step
 
 
-class TooManyExact(Exception):
-    """More particles need their original coordinates than the caller wants to store."""
+@dataclass(frozen=True)
+class Allowance:
+    """What a repair may spend before it raises TooExpensive: original coordinates (particles), evaluated distances."""
+
+    exact: float = math.inf
+    evaluated: float = math.inf
+
+
+UNLIMITED = Allowance()
+
+
+class TooExpensive(Exception):
+    """A repair would spend more than its allowance."""
 
 
 @dataclass(eq=False)
 class Attempts:
-    """The repair of one set of particles, and its figures; at most `most_exact` of them get their original coordinates."""
+    """The repair of one set of particles, and its figures."""
 
     state: State
     progress: Progress | None
-    most_exact: float = math.inf
+    allowance: Allowance = UNLIMITED
     count: int = 0
     opened: int = 0
     needs: int = 0
@@ -106,9 +117,13 @@ class Attempts:
         else:
             forced = self._escalated(needs)
         state.pin(forced)
-        if int((state.rank == PINNED).sum()) > self.most_exact:
-            raise TooManyExact
+        self._require_affordable()
         return forced
+
+    def _require_affordable(self) -> None:
+        exact = int((self.state.rank == PINNED).sum())
+        if exact > self.allowance.exact or self.evaluated > self.allowance.evaluated:
+            raise TooExpensive
 
     def _escalated(self, needs: Needs) -> Array:
         """Treat each constraint by the number of attempts that its ends have behind them."""
@@ -140,6 +155,8 @@ class Attempts:
             self._descend(repair)
         for parts in () if solver == "refine" else (1, 2, 4):
             repair.move(parts)
+            if self.evaluated + repair.evaluated > self.allowance.evaluated:
+                raise TooExpensive
         if solver == "auto" and len(missed := repair.missed()):
             self._descend_together(missed)
         if solver != "auto":   # "auto" has tried plain moves first

@@ -6,7 +6,6 @@ are a few percent of the particles; a list of every pair that an error could fli
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.friends import Unit
-from workbench.clusters.keep.attempts import Attempts, Progress
+from workbench.clusters.keep.attempts import UNLIMITED, Allowance, Attempts, Progress
 from workbench.clusters.keep.correction import Correction
 from workbench.clusters.keep.needs import find_needs
 from workbench.clusters.keep.problem import Problem
@@ -75,15 +74,15 @@ def keep_clusters(
     promise: KeepClusters,
     progress: Progress | None = None,
     chunk: int | None = None,
-    most_exact: float = math.inf,
+    allowance: Allowance = UNLIMITED,
 ) -> Correction:
     """The correction of positions already known to be within the limit, to be stored in chunks of `chunk` particles.
 
-    It raises TooManyExact where more than `most_exact` particles need their original coordinates.
+    It raises TooExpensive where this takes more than the allowance.
     """
     problem = Problem(original, decoded, limit, promise, chunk or len(original))
     state = State(problem)
-    attempts = Attempts(state, progress, most_exact)
+    attempts = Attempts(state, progress, allowance)
     attempts.until_kept()
     _require_bound(state)
     moved, pinned = (backend.to_host(problem.xp.flatnonzero(which)) for which in (state.rank > 0, state.rank == PINNED))

@@ -19,7 +19,7 @@ from workbench.clusters.sorted_cells import SortedCells
 
 ROOM = 24             # initial capacity of each candidate's list; few candidates have more neighbours
 MOST_LISTED = 512     # neighbours of a candidate; one that has more, in an overdense region, is not moved
-MOST_NEEDS = 16       # constraints of a candidate; one that has more is not moved
+MOST_NEEDS = backend.constant("repair.cu", "MOST_NEEDS")   # constraints of a candidate; one that has more is not moved
 
 
 @dataclass(frozen=True, eq=False)
