@@ -17,6 +17,7 @@ from workbench.guarantees import Limit
 
 MOST_HALVES = 10
 STEP = 2**-0.5    # from one bound to the next: it costs half a bit for each coordinate
+WORTH = 0.04      # a finer bound is taken where it saves this share of the bytes
 DEAR = 2          # bits for each coordinate: with more of them in original coordinates, half the bound is tried at once,
 LONG = 200        # as with more distances evaluated, for each particle
 
@@ -44,7 +45,7 @@ def smallest(encode: Callable[[Limit, Allowance], Encoded], limit: Limit, positi
     while 16 * best.added > positions.size:   # more than the half bit that the next finer bound costs
         share *= STEP
         found = encode(_finer(limit, share), Allowance())
-        if found.nbytes >= best.nbytes:
+        if found.nbytes > (1 - WORTH) * best.nbytes:
             break
         best = found
     return best

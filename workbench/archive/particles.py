@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from workbench import backend, codecs, ordering
 from workbench.archive import encoding
 from workbench.archive.archive import Archive
 from workbench.archive.clusters import with_clusters
-from workbench.archive.encoding import EncodedArray, Part, Task, even_chunks, layout_of
+from workbench.archive.encoding import EncodedArray, Part, Progress, Task, even_chunks, layout_of
 from workbench.archive.finer import smallest
 from workbench.archive.request import Request, archive_of
 from workbench.archive.verify import checksum_of
@@ -82,8 +83,11 @@ def _sorted_positions(particles: Particles, request: Request) -> Sorted:
         return requested
 
     def encode(finer: Limit, allowance: Allowance) -> Sorted:
-        found = requested if finer == limit else _within(particles, request, finer)
-        kept = with_clusters(found.positions, particles, found.order, finer, promise, request.progress, allowance)
+        found, progress = requested, request.progress
+        if finer != limit:   # the steps of a repair are told at the requested bound alone
+            progress = None if request.progress is None else partial(_tell_of_trial, request.progress)
+            found = _within(particles, dataclasses.replace(request, progress=progress), finer)
+        kept = with_clusters(found.positions, particles, found.order, finer, promise, progress, allowance)
         return dataclasses.replace(found, positions=kept)
 
     found = smallest(encode, limit, particles.positions)
@@ -91,6 +95,11 @@ def _sorted_positions(particles: Particles, request: Request) -> Sorted:
     kept = tuple({**kept, "bytes": found.nbytes - requested.nbytes} for kept in found.positions.promise.keep)
     stated = dataclasses.replace(found.positions.promise, limit=limit, keep=kept)
     return dataclasses.replace(found, positions=dataclasses.replace(found.positions, promise=stated))
+
+
+def _tell_of_trial(progress: Progress, share: float, text: str) -> None:
+    """Progress of a trial of a finer bound, after the work on the requested one: a plain function, told no steps."""
+    progress(1.0, f"clusters: a finer bound, {text.removeprefix('clusters: ')}")
 
 
 def _within(particles: Particles, request: Request, limit: Limit) -> Sorted:
