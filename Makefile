@@ -71,7 +71,7 @@ lock: $(INTERPRETER)    ## constraints.txt from pyproject.toml; ARGS=--upgrade t
 		--no-annotate --no-header --quiet --output-file constraints.txt $(ARGS)
 
 clean:    ## remove everything that make made
-	@rm -rf .venv build dist docs/_build docs/notebooks .mypy_cache .ruff_cache .pytest_cache .hypothesis $(LIBRARY) workbench/_host_sanitised.so demo.html
+	@rm -rf .venv build dist docs/_build docs/notebooks .mypy_cache .ruff_cache .pytest_cache .hypothesis $(LIBRARY) workbench/_host_sanitised.so workbench/_host_shuffled.so demo.html
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 

@@ -7,21 +7,10 @@
 #include "space.cuh"
 #include "cells.cuh"
 #include "linking.cuh"
+#include "margin.cuh"
+#include "unlike.cuh"
 
-static const i32 MIXED = -2;   // in place of a cell's label: the cell has several labels
 static const i32 END = -3;     // in place of a run's label: no run, but the end of the previous one
-
-// The label of each cell.
-KERNEL(name_cells)(i64 cells, const i32* first SIZE(cells + 1), const i32* order SIZE(LAST(first)),
-                   const i32* label SIZE(order), i32* of_cell SIZE(cells))
-{
-    FOR_EACH(c, cells) {
-        i32 common = label[order[first[c]]];
-        for (i32 i = first[c] + 1; i < first[c + 1] && common != MIXED; ++i)
-            if (label[order[i]] != common) common = MIXED;
-        of_cell[c] = common;
-    }
-}
 
 // The smallest particle index of each run; particles of mixed cells are sorted by label, no longer by index.
 KERNEL(start_runs)(i64 runs, const i32* run SIZE(runs), const i32* first SIZE(>= runs + 1), const i32* order SIZE(>= runs),
@@ -38,19 +27,40 @@ KERNEL(start_runs)(i64 runs, const i32* run SIZE(runs), const i32* first SIZE(>=
 struct Labels {
     const i32* of;      // the label of each cell or run
     const i32* runs;    // the first run of each mixed cell; the others follow up to END
-    const i32* order;   // the particle at each place
 };
 
 namespace {
+// Particles of equal label are linked, and particles of unequal label conflict, as the margin says.
+struct Pairs {
+    const real* sorted;
+    const i32* order;
+    const Margin& margin;
+    const Space& space;   // of the longest distance at which pairs are linked or conflict
+
+    template <bool images> DEVICE_METHOD double cost(i64 i, i64 j) const
+    {
+        return distance_squared<images>(sorted + i * DIMENSIONS, sorted + j * DIMENSIONS, space);
+    }
+
+    template <bool images> DEVICE_METHOD bool linked(i64 i, i64 j) const
+    {
+        return margin.linked(cost<images>(i, j), order[i], order[j]);
+    }
+
+    template <bool images> DEVICE_METHOD bool holds(i64 i, i64 j) const
+    {
+        return margin.conflict(cost<images>(i, j), order[i], order[j]);
+    }
+
+    DEVICE_METHOD bool counts(i32) const { return true; }
+};
+
 struct LinkingAlike {
     const Cells& cells;
     const Labels& labels;
-    const Space& near;      // particles of equal label are linked within this length
-    const Space& far;       // particles of unequal label conflict within this length
-    i64 most;               // conflicts listed between two cells; the rest is found by a later check
+    const Pairs& pairs;
+    Unlike<Pairs>& unlike;
     i64* found_in;          // the number of conflicts of each block; null: do not search for them
-    i32* pair;              // output of conflicts, without linking; null: link, and only count conflicts
-    i64 found;
 
     DEVICE_METHOD bool wants(i64 k) const
     {
@@ -63,43 +73,10 @@ struct LinkingAlike {
         return false;
     }
 
-    template <bool images> DEVICE_METHOD void find_pairs(i32 p, i32 q, i64 until)
+    template <bool images> DEVICE_METHOD void two_runs(i32 p, i32 q)
     {
-        if (!found_in && !pair) return;
-        const i64 n_p = cells.first[p + 1] - cells.first[p], n_q = cells.first[q + 1] - cells.first[q];
-        const bool dense = n_p * n_q > DENSE * DENSE;
-        Node all;   // bounding box of q; if both cells are dense, most particles of p are far from it
-        if (dense) {
-            all.begin = cells.first[q];
-            all.end = cells.first[q + 1];
-            bound_particles(cells.sorted, all);
-        }
-        for (i64 i = cells.first[p]; i < cells.first[p + 1]; ++i) {
-            if (dense && found < until && is_apart<images>(i, all)) continue;
-            for (i64 j = cells.first[q]; j < cells.first[q + 1]; ++j) {
-                if (!friends<images>(cells.sorted + i * DIMENSIONS, cells.sorted + j * DIMENSIONS, far)) continue;
-                if (found >= until) return;
-                if (pair) {
-                    const i32 a = labels.order[i], b = labels.order[j];
-                    pair[2 * found] = a < b ? a : b;
-                    pair[2 * found + 1] = a < b ? b : a;
-                }
-                ++found;
-            }
-        }
-    }
-
-    template <bool images> DEVICE_METHOD bool is_apart(i64 i, const Node& all) const
-    {
-        Node one;
-        for (i32 axis = 0; axis < DIMENSIONS; ++axis) one.low[axis] = one.high[axis] = cells.sorted[i * DIMENSIONS + axis];
-        return apart<images>(one, all, far);
-    }
-
-    template <bool images> DEVICE_METHOD void two_runs(i32 p, i32 q, i64 until)
-    {
-        if (labels.of[p] != labels.of[q]) find_pairs<images>(p, q, until);
-        else if (!pair && find(cells.parent, p) != find(cells.parent, q) && any_friends<images>(cells, near, p, q))
+        if (labels.of[p] == labels.of[q] && find(cells.parent, p) != find(cells.parent, q)
+            && any_linked<images>(cells, pairs, p, q))
             unite(cells.parent, cells.rank, p, q);
     }
 
@@ -109,62 +86,62 @@ struct LinkingAlike {
     // Two cells, at least one of them mixed.
     template <bool images> DEVICE_METHOD void all_runs(i32 a, i32 b)
     {
-        const i64 until = found + most;
         for (i32 p = first_run(a); p >= 0; p = next_run(a, p))
-            for (i32 q = first_run(b); q >= 0; q = next_run(b, q)) two_runs<images>(p, q, until);
-    }
-
-    template <bool images> DEVICE_METHOD void within_cell(i32 c)
-    {
-        const i64 until = found + most;
-        for (i32 p = labels.runs[c]; labels.of[p] != END; ++p)
-            for (i32 q = p + 1; labels.of[q] != END; ++q) find_pairs<images>(p, q, until);
+            for (i32 q = first_run(b); q >= 0; q = next_run(b, q)) two_runs<images>(p, q);
     }
 
     template <bool images> DEVICE_METHOD void blocks(i64 k, i64 m, const u64* reach)
     {
         const u64 here = cells.occupied[k], there = cells.occupied[m];
-        found = pair ? found : 0;
-        if (k == m)
+        unlike.found = 0;
+        if (k == m && found_in)
             for (i32 c = cells.first_cell[k]; c < cells.first_cell[k + 1]; ++c)
-                if (labels.of[c] == MIXED) within_cell<images>(c);
+                if (labels.of[c] == MIXED) unlike.template cells<images>(c, c);
         if (there & reach[REACHED])
             for (u64 mine = here & reach[REACHING]; mine; mine &= mine - 1) {
                 u64 theirs = there & reach[lowest_bit(mine)];
                 if (!theirs) continue;
                 const i32 a = cells.first_cell[k] + count_bits(here & below_lowest_bit(mine)), label = labels.of[a];
-                i32 root = pair ? 0 : find(cells.parent, a);
+                i32 root = find(cells.parent, a);
                 for (; theirs; theirs &= theirs - 1) {
                     const i32 b = cells.first_cell[m] + count_bits(there & below_lowest_bit(theirs));
+                    if (label != MIXED && label == labels.of[b]) {
+                        if (find(cells.parent, b) != root && any_linked<images>(cells, pairs, a, b))
+                            root = unite(cells.parent, cells.rank, a, b);
+                        continue;
+                    }
                     if (label == MIXED || labels.of[b] == MIXED) all_runs<images>(a, b);
-                    else if (label != labels.of[b]) find_pairs<images>(a, b, found + most);
-                    else if (!pair && find(cells.parent, b) != root && any_friends<images>(cells, near, a, b))
-                        root = unite(cells.parent, cells.rank, a, b);
+                    if (found_in) unlike.template cells<images>(a, b);
                 }
             }
-        if (found_in) found_in[k] += found;
+        if (found_in) found_in[k] += unlike.found;
     }
 };
 }
 
-// Unites friends of equal label; counts, for each block, the conflicts within it and with later blocks. With trees, only pairs
-// of open cells are still undecided, and all conflicts have been counted.
+// Unites linked particles of equal label; counts, for each block, the conflicts within it and with later blocks. With trees, only
+// pairs of open cells are still undecided, and all conflicts have been counted.
 KERNEL(link_alike)(i64 chunks, i64 count, const u64* block_key SIZE(count), const u64* occupied SIZE(count),
                    const i32* first_cell SIZE(count + 1), const i32* first SIZE(label), const real* sorted SIZE(order * D),
                    const double* periods SIZE(D), const i64* blocks_along SIZE(D), const i64* block_bits SIZE(D),
-                   const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed, double near_squared, double far_squared,
+                   const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed, double near_squared, double length_squared,
+                   double far_squared, i64 exempting, const real* original SIZE(order * D if exempting else 0), i64 loose,
                    const i32* label SIZE(>= count), const i32* runs SIZE(>= count), const i32* order SIZE(>= count),
-                   i64 most, i64 with_trees, const real* box SIZE(>= 2 * D if with_trees else 0), i32* open SIZE(label),
-                   const i32* rank SIZE(label), i32* parent SIZE(label), i64* found SIZE(count))
+                   const i32* sorted_label SIZE(order), i64 with_trees, const real* box SIZE(>= 2 * D if with_trees else 0),
+                   i32* open SIZE(label), const i32* rank SIZE(label), i32* parent SIZE(label), i64* found SIZE(count),
+                   u8* used SIZE(1))
 {
     FOR_EACH_UNEVEN(c, chunks) {
         const Cells cells = {occupied, first_cell, first, sorted, rank, parent, open, with_trees ? box : 0};
-        const Labels labels = {label, runs, order};
-        const Space near = space_of(periods, near_squared), far = space_of(periods, far_squared);
+        const Labels labels = {label, runs};
+        const Space space = space_of(periods, far_squared);
+        const Margin margin = {near_squared, length_squared, far_squared, exempting ? original : 0, space, loose != 0, used};
+        const Pairs pairs = {sorted, order, margin, space};
         const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
         const i64 begin = chunk_begin(c, chunks, count), end = chunk_begin(c + 1, chunks, count);
         for (i64 k = begin; k < end && !with_trees; ++k) found[k] = 0;
-        LinkingAlike linking = {cells, labels, near, far, most, with_trees ? 0 : found, 0, 0};
+        Unlike<Pairs> unlike = {occupied, occupied, first_cell, first, sorted, order, sorted_label, label, pairs, 0, 0, 0};
+        LinkingAlike linking = {cells, labels, pairs, unlike, with_trees ? 0 : found};
         walk(blocks, begin, end, reach, linking);
     }
 }
@@ -175,16 +152,18 @@ KERNEL(place_unlike)(i64 hits, const i64* hit SIZE(hits), const i64* start SIZE(
                      const i32* first_cell SIZE(count + 1), const i32* first SIZE(label),
                      const real* sorted SIZE(order * D), const double* periods SIZE(D), const i64* blocks_along SIZE(D),
                      const i64* block_bits SIZE(D), const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed,
-                     double far_squared, const i32* label SIZE(>= count), const i32* runs SIZE(>= count),
-                     const i32* order SIZE(>= count), i64 most, i32* pair SIZE(>= 2 * LAST(start)))
+                     double near_squared, double length_squared, double far_squared, i64 exempting,
+                     const real* original SIZE(order * D if exempting else 0), const i32* label SIZE(>= count),
+                     const i32* order SIZE(>= count), const i32* sorted_label SIZE(order), i32* pair SIZE(>= 2 * LAST(start)))
 {
     FOR_EACH(h, hits) {
-        const Cells cells = {occupied, first_cell, first, sorted, 0, 0, 0, 0};
-        const Labels labels = {label, runs, order};
-        const Space far = space_of(periods, far_squared);
+        const Space space = space_of(periods, far_squared);
+        const Margin margin = {near_squared, length_squared, far_squared, exempting ? original : 0, space, false, 0};
+        const Pairs pairs = {sorted, order, margin, space};
         const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
-        LinkingAlike linking = {cells, labels, far, far, most, 0, pair + 2 * start[h], 0};
-        walk(blocks, hit[h], hit[h] + 1, reach, linking);
+        Unlike<Pairs> unlike = {occupied, occupied, first_cell, first, sorted, order, sorted_label, label, pairs,
+                                pair + 2 * start[h], 0, 0};
+        walk(blocks, hit[h], hit[h] + 1, reach, unlike);
     }
 }
 

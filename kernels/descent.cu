@@ -3,22 +3,23 @@
 #include "space.cuh"
 #include "moves.cuh"
 
-// One step. The loss is half the sum of squared violations of all needs, and of all listed pairs of different groups that would
+// One step of the active candidates. The loss is half the sum of squared violations of all needs, and of all listed pairs of different groups that would
 // come within the linking length. `displaced` are the candidates' displacements so far; other particles stay. A step shares
 // each violation between its two ends and averages over the violations of a candidate, so it needs no tuning and no unit of
 // length; it is then projected onto the bound. Two coincident particles are pushed along the first axis.
-KERNEL(descend)(i64 n, const i32* candidate SIZE(n), const i64* list_start SIZE(n), const i64* list_end SIZE(n),
-                const i32* list SIZE(>= n), const i64* need_start SIZE(n + 1),
+KERNEL(descend)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n), const i64* list_start SIZE(candidate),
+                const i64* list_end SIZE(candidate), const i32* list SIZE(>= candidate), const i64* need_start SIZE(candidate + 1),
                 const i32* need_partner SIZE(LAST(need_start)), const i32* need_kind SIZE(need_partner),
                 const i32* group SIZE(lengths * particles), i64 lengths, i64 particles,
                 const double* near_squared SIZE(lengths), const double* far_squared SIZE(lengths),
                 const double* periods SIZE(D), const real* original SIZE(particles * D),
                 const real* decoded SIZE(particles * D), double bound, i64 relative, const i32* slot SIZE(particles),
-                double margin, const double* displaced SIZE(n * D), double* next SIZE(n * D), double* loss SIZE(n),
-                i32* missed SIZE(n))
+                double margin, const double* displaced SIZE(candidate * D), double* next SIZE(candidate * D),
+                double* loss SIZE(candidate), i32* missed SIZE(candidate))
 {
     const Space space = space_of(periods, 0);
-    FOR_EACH(c, n) {
+    FOR_EACH(a, n) {
+        const i64 c = active[a];
         const i32 v = candidate[c];
         double push[DIMENSIONS], here[DIMENSIONS], total = 0;
         i32 active = 0, unmet = 0;

@@ -6,9 +6,10 @@
 #include "portable.cuh"
 #include "space.cuh"
 #include "cells.cuh"
+#include "linking.cuh"
+#include "unlike.cuh"
 
 static const i32 UNLABELLED = -1;   // a particle without conflicts
-static const i32 MIXED = -2;        // in place of a cell's label: its particles have several labels
 
 // A group is split when its members have several of the other labels. A group's own label is its smallest particle index.
 // Race: all threads that write to the same place write the same value.
@@ -52,78 +53,34 @@ KERNEL(label_blocks)(i64 blocks, const i32* first_cell SIZE(blocks + 1), const i
 }
 
 namespace {
-// Collects the pairs of one block; without `pair` they are only counted.
-struct Discords {
-    const u64* occupied;
-    const u64* labelled;
-    const i32* first_cell;
-    const i32* first;
+// Friends; of several, the closest is the one of least `cost`, the squared distance in other positions of the same particles.
+struct UnlikeFriends {
     const real* sorted;
     const i32* order;
-    const i32* sorted_label;
-    const i32* cell_label;
+    const real* elsewhere;
     const Space& space;
-    i64 most;        // pairs listed for one pair of cells; the rest is found by a later check
-    i32* pair;
-    i64 found;
 
-    DEVICE_METHOD bool wants(i64 k) const { return labelled[k]; }
-
-    // Returns whether more pairs may be added.
-    DEVICE_METHOD bool add(i32 i, i32 j, i64 until)
+    template <bool images> DEVICE_METHOD bool holds(i64 i, i64 j) const
     {
-        if (pair) {
-            const bool in_order = order[i] < order[j];
-            pair[2 * found] = order[in_order ? i : j];
-            pair[2 * found + 1] = order[in_order ? j : i];
-        }
-        return ++found < until;
+        return friends<images>(sorted + i * DIMENSIONS, sorted + j * DIMENSIONS, space);
     }
 
-    template <bool images> DEVICE_METHOD void cells(i32 a, i32 b)
+    template <bool images> DEVICE_METHOD double cost(i64 i, i64 j) const
     {
-        if (cell_label[a] == cell_label[b] && cell_label[a] != MIXED) return;
-        if (cell_label[a] != MIXED) {   // the outer loop takes the mixed cell: most of its particles agree with the other cell
-            const i32 swapped = a;
-            a = b;
-            b = swapped;
-        }
-        const i64 until = found + most;
-        for (i32 i = first[a]; i < first[a + 1]; ++i) {
-            if (sorted_label[i] == cell_label[b] || sorted_label[i] == UNLABELLED) continue;
-            for (i32 j = a == b ? i + 1 : first[b]; j < first[b + 1]; ++j)
-                if (sorted_label[i] != sorted_label[j] && sorted_label[j] != UNLABELLED
-                    && friends<images>(sorted + (i64)i * DIMENSIONS, sorted + (i64)j * DIMENSIONS, space)
-                    && !add(i, j, until))
-                    return;
-        }
+        return distance_squared<true>(elsewhere + (i64)order[i] * DIMENSIONS, elsewhere + (i64)order[j] * DIMENSIONS, space);
     }
 
-    template <bool images> DEVICE_METHOD void blocks(i64 k, i64 m, const u64* reach)
-    {
-        const u64 here = labelled[k], there = labelled[m];
-        if (k == m)
-            for (i32 c = first_cell[k]; c < first_cell[k + 1]; ++c)
-                if (cell_label[c] == MIXED) cells<images>(c, c);
-        if (!(there & reach[REACHED])) return;
-        for (u64 mine = here & reach[REACHING]; mine; mine &= mine - 1) {
-            const i32 a = first_cell[k] + count_bits(occupied[k] & below_lowest_bit(mine));
-            for (u64 theirs = there & reach[lowest_bit(mine)]; theirs; theirs &= theirs - 1)
-                cells<images>(a, first_cell[m] + count_bits(occupied[m] & below_lowest_bit(theirs)));
-        }
-    }
+    DEVICE_METHOD bool counts(i32 label) const { return label != UNLABELLED; }
 };
-}
 
-namespace {
 // Counts the pairs of each block.
-struct CountedDiscords : Discords {
+struct CountedDiscords : Unlike<UnlikeFriends> {
     i64* found_in;
 
     template <bool images> DEVICE_METHOD void blocks(i64 k, i64 m, const u64* reach)
     {
         found = 0;
-        Discords::blocks<images>(k, m, reach);
+        Unlike<UnlikeFriends>::blocks<images>(k, m, reach);
         found_in[k] += found;
     }
 };
@@ -135,16 +92,17 @@ KERNEL(count_discords)(i64 chunks, i64 count, const u64* block_key SIZE(count), 
                        const real* sorted SIZE(order * D), const double* periods SIZE(D), const i64* blocks_along SIZE(D),
                        const i64* block_bits SIZE(D), const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed,
                        double length_squared, const i32* order SIZE(LAST(first)), const i32* sorted_label SIZE(order),
-                       const i32* cell_label SIZE(LAST(first_cell)), const u64* labelled SIZE(count), i64 most,
-                       i64* found SIZE(count))
+                       const i32* cell_label SIZE(LAST(first_cell)), const u64* labelled SIZE(count),
+                       const real* elsewhere SIZE(order * D), i64* found SIZE(count), u8* crowded SIZE(1))
 {
     FOR_EACH_UNEVEN(c, chunks) {
         const Space space = space_of(periods, length_squared);
         const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
+        const UnlikeFriends pairs = {sorted, order, elsewhere, space};
         const i64 begin = chunk_begin(c, chunks, count), end = chunk_begin(c + 1, chunks, count);
         for (i64 k = begin; k < end; ++k) found[k] = 0;
-        CountedDiscords counted = {{occupied, labelled, first_cell, first, sorted, order, sorted_label, cell_label, space, most, 0, 0},
-                                   found};
+        CountedDiscords counted = {
+            {occupied, labelled, first_cell, first, sorted, order, sorted_label, cell_label, pairs, 0, 0, crowded}, found};
         walk(blocks, begin, end, reach, counted);
     }
 }
@@ -156,14 +114,15 @@ KERNEL(place_discords)(i64 hits, const i64* hit SIZE(hits), const i64* start SIZ
                        const real* sorted SIZE(order * D), const double* periods SIZE(D), const i64* blocks_along SIZE(D),
                        const i64* block_bits SIZE(D), const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed,
                        double length_squared, const i32* order SIZE(LAST(first)), const i32* sorted_label SIZE(order),
-                       const i32* cell_label SIZE(LAST(first_cell)), const u64* labelled SIZE(count), i64 most,
-                       i32* pair SIZE(>= 2 * LAST(start)))
+                       const i32* cell_label SIZE(LAST(first_cell)), const u64* labelled SIZE(count),
+                       const real* elsewhere SIZE(order * D), i32* pair SIZE(>= 2 * LAST(start)))
 {
     FOR_EACH(h, hits) {
         const Space space = space_of(periods, length_squared);
         const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
-        Discords placed = {occupied, labelled, first_cell, first, sorted, order, sorted_label, cell_label, space, most,
-                           pair + 2 * start[h], 0};
+        const UnlikeFriends pairs = {sorted, order, elsewhere, space};
+        Unlike<UnlikeFriends> placed = {occupied, labelled, first_cell, first, sorted, order, sorted_label, cell_label, pairs,
+                                        pair + 2 * start[h], 0, 0};
         walk(blocks, hit[h], hit[h] + 1, reach, placed);
     }
 }

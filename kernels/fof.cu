@@ -115,7 +115,7 @@ DEVICE bool any_open(const Cells& cells, i64 k)
 
 // Unites the cells of block k with their friends in block m.
 template <bool images>
-DEVICE void link_blocks(const Cells& cells, const Space& space, i64 k, i64 m, const u64* reach)
+DEVICE void link_blocks(const Cells& cells, const Friends& links, i64 k, i64 m, const u64* reach)
 {
     const u64 here = cells.occupied[k], there = cells.occupied[m];
     if (!(there & reach[REACHED])) return;
@@ -127,7 +127,7 @@ DEVICE void link_blocks(const Cells& cells, const Space& space, i64 k, i64 m, co
         for (; theirs; theirs &= theirs - 1) {
             const i32 b = cells.first_cell[m] + count_bits(there & below_lowest_bit(theirs));
             if (find(cells.parent, b) == root) continue;
-            if (any_friends<images>(cells, space, a, b)) root = unite(cells.parent, cells.rank, a, b);
+            if (any_linked<images>(cells, links, a, b)) root = unite(cells.parent, cells.rank, a, b);
         }
     }
 }
@@ -135,14 +135,14 @@ DEVICE void link_blocks(const Cells& cells, const Space& space, i64 k, i64 m, co
 namespace {
 struct Linking {
     const Cells& cells;
-    const Space& space;
+    const Friends& links;
 
     // With trees, only pairs of open cells are still undecided.
     DEVICE_METHOD bool wants(i64 k) const { return !cells.box || any_open(cells, k); }
 
     template <bool images> DEVICE_METHOD void blocks(i64 k, i64 m, const u64* reach)
     {
-        link_blocks<images>(cells, space, k, m, reach);
+        link_blocks<images>(cells, links, k, m, reach);
     }
 };
 }
@@ -150,15 +150,16 @@ struct Linking {
 KERNEL(link)(i64 chunks, i64 count, const u64* block_key SIZE(count), const u64* occupied SIZE(count),
              const i32* first_cell SIZE(count + 1), const i32* first SIZE(LAST(first_cell) + 1),
              const real* sorted SIZE(LAST(first) * D), const double* periods SIZE(D), const i64* blocks_along SIZE(D),
-             const i64* block_bits SIZE(D), const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed, double b_squared,
+             const i64* block_bits SIZE(D), const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed, double length_squared,
              i64 with_trees, const real* box SIZE(>= 2 * D if with_trees else 0), i32* open SIZE(first - 1),
              const i32* rank SIZE(first - 1), i32* parent SIZE(first - 1))
 {
     FOR_EACH_UNEVEN(c, chunks) {
         const Cells cells = {occupied, first_cell, first, sorted, rank, parent, open, with_trees ? box : 0};
-        const Space space = space_of(periods, b_squared);
+        const Space space = space_of(periods, length_squared);
         const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
-        Linking linking = {cells, space};
+        const Friends links = {sorted, space};
+        Linking linking = {cells, links};
         walk(blocks, chunk_begin(c, chunks, count), chunk_begin(c + 1, chunks, count), reach, linking);
     }
 }

@@ -1,4 +1,4 @@
-// Uniting cells whose particles are friends: union-find, and the test whether two cells hold friends.
+// Uniting cells whose particles are linked: union-find, and the test whether two cells hold a link.
 //
 // The union-find is that of ECL-CC (Jaiganesh and Burtscher, 2018): hooking by compare-and-swap, with path halving. Cells in
 // which all particles are friends are the dense boxes of FDBSCAN-DenseBox (Prokopenko et al., 2023).
@@ -39,13 +39,27 @@ struct Cells {
     const real* box;         // of all trees; null before there are any
 };
 
-template <bool images>
-DEVICE bool any_friends_among(const Cells& cells, const Space& space, i64 i_begin, i64 i_end, i64 j_begin, i64 j_end)
+// `Links` says which pairs of places are linked, and has a `space` whose length no linked pair exceeds.
+template <bool images, class Links>
+DEVICE bool any_linked_among(const Links& links, i64 i_begin, i64 i_end, i64 j_begin, i64 j_end)
 {
     for (i64 i = i_begin; i < i_end; ++i)
         for (i64 j = j_begin; j < j_end; ++j)
-            if (friends<images>(cells.sorted + i * DIMENSIONS, cells.sorted + j * DIMENSIONS, space)) return true;
+            if (links.template linked<images>(i, j)) return true;
     return false;
+}
+
+namespace {
+// The links of friends of friends.
+struct Friends {
+    const real* sorted;
+    const Space& space;
+
+    template <bool images> DEVICE_METHOD bool linked(i64 i, i64 j) const
+    {
+        return friends<images>(sorted + i * DIMENSIONS, sorted + j * DIMENSIONS, space);
+    }
+};
 }
 
 // Dense cells. Two cells of a million particles each, a little more than b apart, would take 10^12 comparisons. If two
@@ -128,7 +142,7 @@ template <bool images> DEVICE bool apart(const Node& p, const Node& q, const Spa
     return sum > space.length_squared;
 }
 
-template <bool images> DEVICE bool any_friends_in_trees(const Cells& cells, const Space& space, i32 a, i32 b)
+template <bool images, class Links> DEVICE bool any_linked_in_trees(const Cells& cells, const Links& links, i32 a, i32 b)
 {
     // Each step takes one pair off and puts at most two on, one level further down: 2 x 27 levels at the most.
     i32 stack[128], top = 0;
@@ -139,10 +153,10 @@ template <bool images> DEVICE bool any_friends_in_trees(const Cells& cells, cons
     while (top) {
         const i32 ib = stack[--top], ia = stack[--top];
         const Node p = node_of(cells, a, ia), q = node_of(cells, b, ib);
-        if (apart<images>(p, q, space)) continue;
+        if (apart<images>(p, q, links.space)) continue;
         const bool leaf_a = ia >> depth_a, leaf_b = ib >> depth_b;
         if (leaf_a && leaf_b) {
-            if (any_friends_among<images>(cells, space, p.begin, p.end, q.begin, q.end)) return true;
+            if (any_linked_among<images>(links, p.begin, p.end, q.begin, q.end)) return true;
         } else {
             const bool split_a = leaf_b || (!leaf_a && p.end - p.begin >= q.end - q.begin);
             for (i32 child = 0; child < 2; ++child) {
@@ -154,13 +168,13 @@ template <bool images> DEVICE bool any_friends_in_trees(const Cells& cells, cons
     return false;
 }
 
-template <bool images> DEVICE bool any_friends(const Cells& cells, const Space& space, i32 a, i32 b)
+template <bool images, class Links> DEVICE bool any_linked(const Cells& cells, const Links& links, i32 a, i32 b)
 {
     const i64 i = cells.first[a], j = cells.first[b], n_i = cells.first[a + 1] - i, n_j = cells.first[b + 1] - j;
-    if (n_i * n_j <= DENSE * DENSE) return any_friends_among<images>(cells, space, i, i + n_i, j, j + n_j);
-    if (cells.box) return any_friends_in_trees<images>(cells, space, a, b);
+    if (n_i * n_j <= DENSE * DENSE) return any_linked_among<images>(links, i, i + n_i, j, j + n_j);
+    if (cells.box) return any_linked_in_trees<images>(cells, links, a, b);
     const i64 sample_i = n_i < SAMPLE ? n_i : SAMPLE, sample_j = n_j < SAMPLE ? n_j : SAMPLE;
-    if (any_friends_among<images>(cells, space, i, i + sample_i, j, j + sample_j)) return true;
+    if (any_linked_among<images>(links, i, i + sample_i, j, j + sample_j)) return true;
     store_shared(cells.open + a, OPEN);   // any thread that writes here writes the same
     store_shared(cells.open + b, OPEN);
     return false;

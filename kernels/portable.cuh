@@ -64,11 +64,29 @@ extern "C" int host_threads();   // backend.py decides; the result never depends
 #define DEVICE static inline
 #define DEVICE_METHOD inline
 #define PRAGMA(text) _Pragma(#text)
+
+#ifdef SHUFFLED   // a library for tests: every kernel takes its work items in another order
+
+// A permutation of 0 ... n - 1: the factor is a prime above any number of work items, so it shares no factor with n.
+static inline i64 shuffled(i64 i, i64 n) { return (i64)((u64)(n - 1 - i) * 2654435761ull % (u64)n); }
+#define IN_SHUFFLED_ORDER(i, n) \
+    for (i64 turn_##i = 0; turn_##i < (n); ++turn_##i) \
+        for (i64 i = shuffled(turn_##i, n), once_##i = 1; once_##i; once_##i = 0)
+#define FOR_EACH(i, n) \
+    PRAGMA(omp parallel for schedule(dynamic, 7) num_threads(host_threads())) IN_SHUFFLED_ORDER(i, n)
+#define FOR_EACH_LIGHT(i, n) IN_SHUFFLED_ORDER(i, n)
+#define FOR_EACH_UNEVEN(i, n) \
+    PRAGMA(omp parallel for schedule(dynamic, 1) num_threads(host_threads())) IN_SHUFFLED_ORDER(i, n)
+
+#else
+
 #define FOR_EACH(i, n) \
     PRAGMA(omp parallel for schedule(static) num_threads(host_threads())) for (i64 i = 0; i < (n); ++i)
 #define FOR_EACH_LIGHT(i, n) for (i64 i = 0; i < (n); ++i)
 #define FOR_EACH_UNEVEN(i, n) \
     PRAGMA(omp parallel for schedule(dynamic, 1) num_threads(host_threads())) for (i64 i = 0; i < (n); ++i)
+
+#endif
 
 // Words that several threads read and write at once. Relaxed order is enough: each caller explains why a stale value
 // is harmless, and the end of a kernel is a barrier.

@@ -5,15 +5,19 @@
 // as one number. It is allowed if the coordinate stays within the bound, if no listed particle of another group comes within
 // the linking length, and if every lost friend is still a friend of a friend. Candidates outside each other's lists may move
 // at the same time. Lists are limited, so a global check follows. Gather form: a candidate reads neighbours, writes itself.
+//
+// Work is bounded: a candidate evaluates at most `most` distances in a launch, and a few more for the move at hand. What it does
+// depends on its neighbours alone, not on the number of other candidates.
 #include "portable.cuh"
 #include "space.cuh"
 #include "moves.cuh"
+#include "margin.cuh"
 
 static const i32 UNASKED = -1;         // in place of a group: too small to count, no constraints among such particles
 
 namespace {
 // The candidates, their neighbours and their constraints.
-struct Scene {
+struct Vicinity {
     const i64* list_start;   // the neighbours of each candidate
     const i64* list_end;
     const i32* list;
@@ -22,50 +26,64 @@ struct Scene {
     const i32* need_kind;      // and twice the number of the linking length, plus 1 for a cannot-link constraint
     const i32* group;
     i64 lengths, particles;
-    const double* near_squared;   // two particles touch when their distance is at most this,
-    const double* far_squared;    // and are apart when it is more than this
+    const double* near_squared;   // kernels/margin.cuh has the rule
+    const double* length_squared;
+    const double* far_squared;
+    const real* original;
     const real* current;
     const Space& space;
+    i64 most;
+    mutable i64 spent;         // distances evaluated so far
 
     DEVICE_METHOD double distance(const real* at, i32 k) const
     {
+        ++spent;
         return distance_squared<true>(at, current + (i64)k * DIMENSIONS, space);
     }
 
-    DEVICE_METHOD bool met(i64 need, double distance) const
+    DEVICE_METHOD Margin margin(i64 l) const
     {
-        const i32 kind = need_kind[need];
-        return kind & 1 ? distance > far_squared[kind >> 1] : distance <= near_squared[kind >> 1];
+        const Margin found = {near_squared[l], length_squared[l], far_squared[l], original, space, false, 0};
+        return found;
     }
 
-    // How many needs of candidate c are satisfied at a position.
-    DEVICE_METHOD i32 needs_met(i64 c, const real* at) const
+    DEVICE_METHOD bool met(i64 need, i32 v, double distance) const
+    {
+        const Margin at = margin(need_kind[need] >> 1);
+        const i32 k = need_partner[need];
+        return need_kind[need] & 1 ? !at.conflict(distance, v, k) : at.linked(distance, v, k);
+    }
+
+    // How many needs of candidate c, particle v, are satisfied at a position.
+    DEVICE_METHOD i32 needs_met(i64 c, i32 v, const real* at) const
     {
         i32 count = 0;
-        for (i64 need = need_start[c]; need < need_start[c + 1]; ++need) count += met(need, distance(at, need_partner[need]));
+        for (i64 need = need_start[c]; need < need_start[c + 1]; ++need) count += met(need, v, distance(at, need_partner[need]));
         return count;
     }
 
     // The summed violation of all needs of candidate c, in the unit of the linking lengths.
-    DEVICE_METHOD double missing(i64 c, const real* at) const
+    DEVICE_METHOD double missing(i64 c, i32 v, const real* at) const
     {
         double sum = 0;
         for (i64 need = need_start[c]; need < need_start[c + 1]; ++need) {
             const double d = distance(at, need_partner[need]);
             const i32 kind = need_kind[need];
-            if (!met(need, d)) sum += kind & 1 ? sqrt(far_squared[kind >> 1]) - sqrt(d) : sqrt(d) - sqrt(near_squared[kind >> 1]);
+            if (!met(need, v, d))
+                sum += kind & 1 ? sqrt(far_squared[kind >> 1]) - sqrt(d) : sqrt(d) - sqrt(near_squared[kind >> 1]);
         }
         return sum;
     }
 
-    // Whether k, a friend that a candidate loses, remains a friend of one of its friends.
-    DEVICE_METHOD bool has_witness(i64 c, const real* to, i32 k, i64 l) const
+    // Whether k, a friend that candidate c, particle v, loses, remains a friend of one of its friends.
+    DEVICE_METHOD bool has_witness(i64 c, i32 v, const real* to, i32 k, i64 l) const
     {
         const i32 own = group[l * particles + k];
-        for (i64 e = list_start[c]; e < list_end[c]; ++e) {
+        const Margin at = margin(l);
+        for (i64 e = list_start[c]; e < list_end[c] && spent < most; ++e) {
             const i32 w = list[e];
-            if (w != k && group[l * particles + w] == own && distance(to, w) <= near_squared[l]
-                && distance(current + (i64)w * DIMENSIONS, k) <= near_squared[l])
+            if (w != k && group[l * particles + w] == own && at.linked(distance(to, w), v, w)
+                && at.linked(distance(current + (i64)w * DIMENSIONS, k), w, k))
                 return true;
         }
         return false;
@@ -80,10 +98,11 @@ struct Scene {
             const double after = distance(to, k);
             for (i64 l = 0; l < lengths; ++l) {
                 const i32 mine = group[l * particles + v], theirs = group[l * particles + k];
+                const Margin at = margin(l);
                 if (mine != theirs) {
-                    if (after <= far_squared[l] && distance(from, k) > far_squared[l]) return false;
-                } else if (mine != UNASKED && after > near_squared[l] && distance(from, k) <= near_squared[l]
-                           && !has_witness(c, to, k, l)) {
+                    if (at.conflict(after, v, k) && !at.conflict(distance(from, k), v, k)) return false;
+                } else if (mine != UNASKED && !at.linked(after, v, k) && at.linked(distance(from, k), v, k)
+                           && !has_witness(c, v, to, k, l)) {
                     return false;
                 }
             }
@@ -118,6 +137,58 @@ struct Reachable {
 };
 }
 
+namespace {
+// A quick estimate of how many needs of a candidate a move satisfies, never too low: most moves are rejected by it, without the
+// rounding of positions and the exact test.
+static const i32 MOST_NEEDS = 16;   // a candidate with more is not moved
+
+struct Estimate {
+    double apart[MOST_NEEDS][DIMENSIONS], least[MOST_NEEDS], most[MOST_NEEDS];   // from each partner; squared distances that satisfy
+    i32 count;
+
+    DEVICE_METHOD void prepare(const Vicinity& near, const Reachable& reachable, i64 c)
+    {
+        double size = 0;
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+            const double x = fabs((double)reachable.decoded[axis]) + FINE * reachable.step + reachable.space.period[axis];
+            size = x > size ? x : size;
+        }
+        const double slack = size * (sizeof(real) == 4 ? 0x1p-20 : 0x1p-48);   // more than the rounding of a coordinate
+        count = (i32)(near.need_start[c + 1] - near.need_start[c]);
+        for (i32 n = 0; n < count && n < MOST_NEEDS; ++n) {
+            const i64 need = near.need_start[c] + n;
+            const real* partner = near.current + (i64)near.need_partner[need] * DIMENSIONS;
+            const i64 l = near.need_kind[need] >> 1;
+            const bool conflicts = near.need_kind[need] & 1;
+            const double low = sqrt(near.length_squared[l]) - slack, high = sqrt(near.length_squared[l]) + slack;
+            least[n] = !conflicts || low < 0 ? 0 : low * low;
+            most[n] = conflicts ? 1e300 : high * high;
+            for (i32 axis = 0; axis < DIMENSIONS; ++axis)
+                apart[n][axis] = difference<true>(reachable.decoded[axis], partner[axis], reachable.space, axis);
+        }
+    }
+
+    DEVICE_METHOD i32 met(const Reachable& reachable, const i32* move) const
+    {
+        if (count > MOST_NEEDS) return count;
+        i32 found = 0;
+        for (i32 n = 0; n < count; ++n) {
+            double sum = 0;
+            for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+                double d = apart[n][axis] + move[axis] * reachable.step;
+                if (reachable.space.period[axis] > 0) {
+                    if (d > reachable.space.half_period[axis]) d -= reachable.space.period[axis];
+                    else if (d < -reachable.space.half_period[axis]) d += reachable.space.period[axis];
+                }
+                sum += d * d;
+            }
+            found += sum >= least[n] && sum <= most[n];
+        }
+        return found;
+    }
+};
+}
+
 DEVICE i32 rank_of(const i32* move, u8 forward, const i32* ranks)
 {
     i32 named[DIMENSIONS], number = 0;
@@ -135,16 +206,18 @@ struct Choice {
     double missing;
 };
 
-DEVICE void consider(const Scene& scene, const Reachable& reachable, i64 c, i32 v, const i32* move, i32 rank, i64 partial,
-                     Choice& best)
+DEVICE void consider(const Vicinity& near, const Reachable& reachable, const Estimate& estimate, i64 c, i32 v, const i32* move,
+                     i32 rank, i64 partial, Choice& best)
 {
     real at[DIMENSIONS];
+    ++near.spent;
+    if (!partial && estimate.met(reachable, move) <= best.met) return;
     if (!reachable.place(move, at)) return;
-    const i32 met = scene.needs_met(c, at);
+    const i32 met = near.needs_met(c, v, at);
     if (met < best.met || (met == best.met && !partial)) return;
-    const double missing = partial ? scene.missing(c, at) : 0;
+    const double missing = partial ? near.missing(c, v, at) : 0;
     if (met == best.met && missing >= best.missing - 0.05 * reachable.step) return;
-    if (!scene.allowed(c, v, at)) return;
+    if (!near.allowed(c, v, at)) return;
     best.rank = rank;
     best.met = met;
     best.missing = missing;
@@ -158,51 +231,56 @@ KERNEL(propose)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n
                 const i64* list_end SIZE(candidate), const i32* list SIZE(>= candidate),
                 const i64* need_start SIZE(candidate + 1), const i32* need_partner SIZE(LAST(need_start)),
                 const i32* need_kind SIZE(need_partner), const i32* group SIZE(lengths * particles), i64 lengths,
-                i64 particles, const double* near_squared SIZE(lengths), const double* far_squared SIZE(lengths),
+                i64 particles, const double* near_squared SIZE(lengths), const double* length_squared SIZE(lengths),
+                const double* far_squared SIZE(lengths),
                 const double* periods SIZE(D), const real* original SIZE(particles * D),
                 const real* decoded SIZE(particles * D), const real* current SIZE(particles * D), double bound,
                 i64 relative, double step, const u8* forward SIZE(particles), const i32* moves SIZE(33 ** D * D),
                 const i32* ranks SIZE(33 ** D), i64 last_rank, i64 refining, i64 with_target,
                 const double* target SIZE(candidate * D), i64 partial, const i32* cost SIZE(candidate),
-                const i32* rank_cost SIZE(33 ** D), const i32* rank SIZE(particles), i32* proposed SIZE(candidate),
-                i64* score SIZE(candidate), u8* pending SIZE(candidate))
+                const i32* rank_cost SIZE(33 ** D), const i32* rank SIZE(particles), i64 most, i32* proposed SIZE(candidate),
+                i64* score SIZE(candidate), u8* pending SIZE(candidate), i64* spent SIZE(candidate))
 {
     const Space space = space_of(periods, 0);
-    const Scene scene = {list_start, list_end, list, need_start, need_partner, need_kind, group, lengths, particles,
-                         near_squared, far_squared, current, space};
     FOR_EACH(a, n) {
+        const Vicinity near = {list_start, list_end, list, need_start, need_partner, need_kind, group, lengths, particles,
+                               near_squared, length_squared, far_squared, original, current, space, most, 0};
         const i64 c = active[a];
         const i32 v = candidate[c];
         score[c] = 0;
         pending[c] = 0;
+        spent[c] = 0;
         const i32 all = (i32)(need_start[c + 1] - need_start[c]);
         const real* from = current + (i64)v * DIMENSIONS;
-        Choice best = {rank[v], scene.needs_met(c, from), partial ? scene.missing(c, from) : 0};
+        Choice best = {rank[v], near.needs_met(c, v, from), partial ? near.missing(c, v, from) : 0};
         const i32 met_before = best.met;
         if (met_before == all || rank[v] == PINNED) continue;
         pending[c] = 1;
         const Reachable reachable = {original + (i64)v * DIMENSIONS, decoded + (i64)v * DIMENSIONS, space, bound, step, relative};
+        Estimate estimate;
+        estimate.prepare(near, reachable, c);
         i32 move[DIMENSIONS];
-        for (i64 r = 0; r <= last_rank && best.met < all; ++r) {
+        for (i64 r = 0; r <= last_rank && best.met < all && near.spent < most; ++r) {
             turn(moves + r * DIMENSIONS, forward[v], move);
-            consider(scene, reachable, c, v, move, (i32)r, partial, best);
+            consider(near, reachable, estimate, c, v, move, (i32)r, partial, best);
         }
-        for (i32 fine = 4; refining && fine > 0 && best.met < all; fine /= 2) {   // more bits of the residual
+        for (i32 fine = 4; refining && fine > 0 && best.met < all && near.spent < most; fine /= 2) {   // more bits of the residual
             for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
                 const double residual = -difference<true>(reachable.decoded[axis], reachable.original[axis], space, axis) / step;
                 i32 steps = fine * (2 * (i32)floor(residual / (2 * fine)) + 1);
                 steps = steps > 8 - fine ? 8 - fine : steps;
                 move[axis] = steps < fine - 8 ? fine - 8 : steps;
             }
-            consider(scene, reachable, c, v, move, rank_of(move, forward[v], ranks), partial, best);
+            consider(near, reachable, estimate, c, v, move, rank_of(move, forward[v], ranks), partial, best);
         }
         for (i32 grid = 8; with_target && grid > 0 && best.met < all; grid /= 2)
-            for (i32 scale = 1; scale <= 2 && best.met < all; ++scale) {
+            for (i32 scale = 1; scale <= 2 && best.met < all && near.spent < most; ++scale) {
                 for (i32 axis = 0; axis < DIMENSIONS; ++axis)
                     move[axis] = grid * (i32)floor(scale * target[c * DIMENSIONS + axis] / (step * grid) + 0.5);
                 const i32 found = rank_of(move, forward[v], ranks);
-                if (found != PINNED) consider(scene, reachable, c, v, move, found, partial, best);
+                if (found != PINNED) consider(near, reachable, estimate, c, v, move, found, partial, best);
             }
+        spent[c] = near.spent;
         if (best.rank == rank[v]) continue;
         proposed[c] = best.rank;
         score[c] = ((i64)(best.met - met_before) << 20) + (1 << 19) - (rank[v] ? 0 : cost[c]) - rank_cost[best.rank];
@@ -214,32 +292,36 @@ KERNEL(relax)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n),
               const i64* list_end SIZE(candidate), const i32* list SIZE(>= candidate),
               const i64* need_start SIZE(candidate + 1), const i32* need_partner SIZE(LAST(need_start)),
               const i32* need_kind SIZE(need_partner), const i32* group SIZE(lengths * particles), i64 lengths,
-              i64 particles, const double* near_squared SIZE(lengths), const double* far_squared SIZE(lengths),
+              i64 particles, const double* near_squared SIZE(lengths), const double* length_squared SIZE(lengths),
+              const double* far_squared SIZE(lengths),
               const double* periods SIZE(D), const real* original SIZE(particles * D),
               const real* decoded SIZE(particles * D), const real* current SIZE(particles * D), double bound, i64 relative,
               double step, const u8* forward SIZE(particles), const i32* moves SIZE(33 ** D * D), i64 last_rank,
-              const i32* rank SIZE(particles), i32* proposed SIZE(candidate), i64* score SIZE(candidate))
+              const i32* rank SIZE(particles), i64 most, i32* proposed SIZE(candidate), i64* score SIZE(candidate),
+              i64* spent SIZE(candidate))
 {
     const Space space = space_of(periods, 0);
-    const Scene scene = {list_start, list_end, list, need_start, need_partner, need_kind, group, lengths, particles,
-                         near_squared, far_squared, current, space};
     FOR_EACH(a, n) {
+        const Vicinity near = {list_start, list_end, list, need_start, need_partner, need_kind, group, lengths, particles,
+                               near_squared, length_squared, far_squared, original, current, space, most, 0};
         const i64 c = active[a];
         const i32 v = candidate[c];
         score[c] = 0;
+        spent[c] = 0;
         if (rank[v] <= 0) continue;
         const Reachable reachable = {original + (i64)v * DIMENSIONS, decoded + (i64)v * DIMENSIONS, space, bound, step, relative};
-        const i32 met_before = scene.needs_met(c, current + (i64)v * DIMENSIONS);
+        const i32 met_before = near.needs_met(c, v, current + (i64)v * DIMENSIONS);
         real at[DIMENSIONS];
         i32 move[DIMENSIONS];
-        for (i64 r = 0; r < rank[v] && r <= last_rank; ++r) {
+        for (i64 r = 0; r < rank[v] && r <= last_rank && near.spent < most; ++r) {
             turn(moves + r * DIMENSIONS, forward[v], move);
-            if (!reachable.place(move, at) || scene.needs_met(c, at) < met_before || !scene.allowed(c, v, at))
+            if (!reachable.place(move, at) || near.needs_met(c, v, at) < met_before || !near.allowed(c, v, at))
                 continue;
             proposed[c] = (i32)r;
             score[c] = rank[v] - r + (r ? 0 : 1 << 20);
             break;
         }
+        spent[c] = near.spent;
     }
 }
 
@@ -250,9 +332,9 @@ DEVICE bool beats(i64 c, i32 other, const i32* candidate, const i64* score)
 
 // A Luby-style independent set: a proposal is accepted if no listed candidate has a better one; ties go to the smaller index.
 // `slot` is each particle's number among the candidates, or -1. Needs are symmetric, so both ends of a need never move in one
-// round. Lists are symmetric unless cut: a list ends at MOST_LISTED (2,048) particles, and own-group neighbours at 256, in
-// scan order. In overdense regions one end of a pair may therefore miss the other, and both may move. Such a round can break
-// a link, but every broken pair is found by the final global check. The result is deterministic in any case.
+// round. Lists are symmetric unless own-group neighbours are cut, or a neighbour's interaction radius is larger. One end of a
+// pair may therefore miss the other, and both may move. Such a round can break a link, but every broken pair is found by the
+// final global check. The result is deterministic in any case.
 KERNEL(accept)(i64 n, const i32* candidate SIZE(n), const i64* list_start SIZE(n), const i64* list_end SIZE(n),
                const i32* list SIZE(>= n), const i64* need_start SIZE(n + 1),
                const i32* need_partner SIZE(LAST(need_start)), const i32* slot SIZE(>= n), const i64* score SIZE(n),

@@ -2,8 +2,8 @@
 #include "portable.cuh"
 #include "space.cuh"
 #include "cells.cuh"
+#include "linking.cuh"
 
-static const i64 MOST_LISTED = 2048;   // limits the lists in overdense regions
 static const i32 UNASKED = -1;         // in place of a group: too small to count, no constraints among such particles
 
 // The place of each particle in sorted order.
@@ -24,8 +24,8 @@ DEVICE i32 run_of(const i32* first, i64 runs, i32 place)
 }
 
 namespace {
-// The neighbours of a candidate that its move may affect: all within the range of `space` in the decoded positions; of its own
-// group at most `most`, and none farther than the square root of `own_squared`.
+// The neighbours of a candidate that its move may affect: all within a range in the decoded positions, of its own group within a
+// shorter one. A list ends at `most` particles.
 struct Around {
     const Blocks& blocks;
     const u64* occupied;
@@ -37,9 +37,9 @@ struct Around {
     const u64* reach;   // for each of 3^D offsets, in order, and each cell: the cells within range
     const i32* group;   // for each linking length, the group of each particle
     i64 lengths, particles, most;
-    double own_squared;
+    double range_squared, own_squared;
     i32* list;
-    i64 room, found, own;
+    i64 room, found;
     i64 here;           // the block whose neighbours are cached: candidates come in the order of the cells
     i64 near[27];
     i32 near_offset[27], near_count;
@@ -62,10 +62,10 @@ struct Around {
     {
         for (i32 s = first[c]; s < first[c + 1]; ++s) {
             const double d = distance_squared<true>(sorted + (i64)place * DIMENSIONS, sorted + (i64)s * DIMENSIONS, space);
-            if (s == place || d > space.length_squared) continue;
+            if (s == place || d > range_squared) continue;
             const i32 k = order[s];
-            if (unasked(v, k) || (same_group(v, k) && (d > own_squared || own++ >= most))) continue;
-            if (found == MOST_LISTED) return;
+            if (unasked(v, k) || (d > own_squared && same_group(v, k))) continue;
+            if (found == most) return;
             if (found < room) list[found] = k;
             ++found;
         }
@@ -79,7 +79,7 @@ struct Around {
         u64 rest = occupied[k];
         for (i32 before = first_cell[k]; before < c; ++before) rest &= rest - 1;
         const i32 within = lowest_bit(rest);
-        found = own = 0;
+        found = 0;
         for (i32 b = 0; b < near_count; ++b) {
             const i64 m = near[b];
             for (u64 theirs = occupied[m] & reach[64 * near_offset[b] + within]; theirs; theirs &= theirs - 1)
@@ -141,21 +141,43 @@ KERNEL(list_around)(i64 chunks, i64 n, const i32* candidate SIZE(n), const i32* 
                     const u64* block_key SIZE(count), const u64* occupied SIZE(count),
                     const i32* first_cell SIZE(count + 1), const i32* first SIZE(cells + 1),
                     const real* sorted SIZE(particles * D), const double* periods SIZE(D), const i64* blocks_along SIZE(D),
-                    const i64* block_bits SIZE(D), const u64* reach SIZE(64 * 3 ** D), i64 closed, double range_squared,
-                    double own_squared, const i32* order SIZE(particles), const i32* group SIZE(lengths * particles),
+                    const i64* block_bits SIZE(D), const u64* reach SIZE(64 * 3 ** D), i64 closed, const double* range_squared SIZE(n),
+                    const double* own_squared SIZE(n), const i32* order SIZE(particles), const i32* group SIZE(lengths * particles),
                     i64 lengths, i64 particles, i64 most, const i64* start SIZE(n), const i64* room SIZE(n),
                     i64* found SIZE(n), i32* list SIZE(>= LAST(start) + LAST(room)))
 {
-    const Space space = space_of(periods, range_squared);
+    const Space space = space_of(periods, 0);
     const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
     FOR_EACH_UNEVEN(p, chunks) {
         Around around = {blocks, occupied, first_cell, first, sorted, order, space, reach, group, lengths, particles, most,
-                         own_squared, 0, 0, 0, 0, -1, {0}, {0}, 0};
+                         0, 0, 0, 0, 0, -1, {0}, {0}, 0};
         for (i64 c = chunk_begin(p, chunks, n); c < chunk_begin(p + 1, chunks, n); ++c) {
             around.list = list + start[c];
             around.room = room[c];
+            around.range_squared = range_squared[c];
+            around.own_squared = own_squared[c];
             around.search(candidate[c], place[candidate[c]], cells);
             found[c] = around.found;
         }
     }
+}
+
+// Unites candidates that have each other in their lists, or a need in common, into components.
+// The lists that reach farther are those of one end alone; the other end is united with it all the same.
+KERNEL(unite_candidates)(i64 n, const i64* list_start SIZE(n), const i64* list_end SIZE(n), const i32* list SIZE(>= n),
+                         const i64* need_start SIZE(n + 1), const i32* need_partner SIZE(LAST(need_start)),
+                         const i32* slot SIZE(>= n), const i32* own SIZE(n), i32* parent SIZE(n))
+{
+    FOR_EACH(c, n) {
+        for (i64 need = need_start[c]; need < need_start[c + 1]; ++need)
+            if (slot[need_partner[need]] >= 0) unite(parent, own, (i32)c, slot[need_partner[need]]);
+        for (i64 e = list_start[c]; e < list_end[c]; ++e)
+            if (slot[list[e]] >= 0) unite(parent, own, (i32)c, slot[list[e]]);
+    }
+}
+
+// The component of each candidate: the smallest candidate in it.
+KERNEL(name_components)(i64 n, i32* parent SIZE(n), i32* component SIZE(n))
+{
+    FOR_EACH(c, n) component[c] = find(parent, (i32)c);
 }

@@ -413,3 +413,26 @@ def test_no_variant_of_a_kernel_runs_code_of_another():
     symbols = [line.split() for line in listed.splitlines()]
     assert any(name == "link_f32_3d" for *_, name in symbols)
     assert [name for *_, kind, name in symbols if kind in "VWu"] == []
+
+
+def test_arguments_by_name_and_in_bundles_are_put_in_order():
+    key, shift = np.arange(6, dtype=np.uint64) // 2, 0
+    counts, expected = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    count = backend.kernel("ordering", "count_runs")
+    count(1, 6, key, shift, expected)
+    count(1, {"n": 6, "key": key, "unused": 5}, shift=shift, counts=counts)
+    assert counts.tolist() == expected.tolist() == [3]
+
+
+@pytest.mark.parametrize(
+    ("bundles", "named", "message"),
+    [
+        ([], {"n": 6, "wrong": 1}, "count_runs has no parameter wrong; it takes n, key, shift, counts"),
+        ([{"n": 6}], {"n": 6}, "n must be given once"),
+        ([{"n": 6}], {}, "count_runs also needs key, shift, counts"),
+        ([6], {"shift": 0}, "by name and in bundles; got a mixture"),
+    ],
+)
+def test_wrong_names_are_refused(bundles, named, message):
+    with pytest.raises(TypeError, match=message):
+        backend.kernel("ordering", "count_runs")(1, *bundles, **named)

@@ -17,7 +17,7 @@ import os
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from workbench import host_library
-from workbench.declarations import Expected, Parameter, declared_kernels, expected_sizes
+from workbench.declarations import Expected, Parameter, declared_constants, declared_kernels, expected_sizes
 from workbench.errors import WorkbenchError
 
 Array = Any   # numpy.ndarray or cupy.ndarray; CuPy has no types to name without importing it
@@ -86,7 +86,11 @@ def read_only(array: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """A kernel in one precision and number of dimensions; call it with the number of work items first."""
+    """A kernel in one precision and number of dimensions; call it with the number of work items first.
+
+    The other arguments follow in order, or by name. Arguments that several kernels take travel as named bundles:
+    dictionaries before the keywords, of which a kernel takes the entries that it declares.
+    """
 
     source: str
     name: str
@@ -94,9 +98,12 @@ class Kernel:
     dimensions: int
     parameters: tuple[Parameter, ...]
 
-    def __call__(self, count: int, *arguments: Any) -> None:
-        """Run `count` work items on the machine where the array arguments live."""
-        given = (count, *arguments)
+    def __call__(self, items: int, /, *arguments: Any, **named: Any) -> None:
+        """Run so many work items on the machine where the array arguments live."""
+        bundles = [bundle for bundle in arguments if isinstance(bundle, Mapping)]
+        if (bundles or named) and len(bundles) != len(arguments):
+            raise TypeError(f"{self.name} takes its arguments in order, or by name and in bundles; got a mixture")
+        given = (items, *(self._in_order(bundles, named) if bundles or named else arguments))
         if len(given) != len(self.parameters):
             names = ", ".join(p.name for p in self.parameters)
             raise TypeError(f"{self.name} takes {len(self.parameters)} arguments ({names}); got {len(given)}")
@@ -104,12 +111,27 @@ class Kernel:
             self._check(self.parameters[number], given[number], expected)
         xp = namespace(*(given[number] for number, _ in self._arrays))
         self._check_sizes(given)
-        if count == 0:
+        if items == 0:
             return
         if xp is np:
             self._run_on_host(given)
         else:
             self._run_on_device(given)
+
+    def _in_order(self, bundles: Sequence[Mapping[str, Any]], named: Mapping[str, Any]) -> list[Any]:
+        """The arguments after the number of work items, as declared."""
+        declared = [parameter.name for parameter in self.parameters[1:]]
+        if unknown := sorted(set(named) - set(declared)):
+            raise TypeError(f"{self.name} has no parameter {', '.join(unknown)}; it takes {', '.join(declared)}")
+        given: dict[str, Any] = {}
+        for source in (*bundles, named):
+            taken = {name: source[name] for name in declared if name in source}
+            if twice := sorted(set(given) & set(taken)):
+                raise TypeError(f"{self.name}: {', '.join(twice)} must be given once; got it in several bundles")
+            given |= taken
+        if missing := [name for name in declared if name not in given]:
+            raise TypeError(f"{self.name} also needs {', '.join(missing)}")
+        return [given[name] for name in declared]
 
     @functools.cached_property
     def _arrays(self) -> list[tuple[int, np.dtype]]:
@@ -190,6 +212,16 @@ def declared(source: str) -> dict[str, tuple[Parameter, ...]]:
     return declared_kernels((host_library.kernel_folder() / f"{source}.cu").read_text())
 
 
+@functools.cache
+def constant(file: str, name: str) -> int:
+    """A whole number that a file of kernels defines, so that Python and kernels cannot disagree about it.
+
+    >>> constant("moves.cuh", "FINE")
+    16
+    """
+    return declared_constants((host_library.kernel_folder() / file).read_text())[name]
+
+
 def device_source(source: str) -> str:
     """The text of a kernel file for the GPU compiler, with its headers inlined.
 
@@ -207,7 +239,7 @@ def device_source(source: str) -> str:
 
 @functools.cache
 def _library() -> ctypes.CDLL:
-    # The variable is for `tests/fuzz`, which runs a library that was built with sanitisers; nothing else sets it.
+    # The variable is for tests that run a library built with sanitisers, or one that shuffles work; nothing else sets it.
     path = Path(os.environ.get("LOSSBENCH_HOST_LIBRARY", host_library.LIBRARY))
     if not path.exists():
         raise WorkbenchError(f"the compiled kernels are missing ({path.name}); run `make build`, or reinstall lossbench")
@@ -254,6 +286,17 @@ def threads() -> int:
 def set_threads(count: int) -> None:
     """Use this many CPU threads from now on; no result depends on it."""
     _library().host_use_threads(_thread_count(count))
+
+
+def work_order() -> str:
+    """The order in which CPU threads are given the work items of a kernel: "rising", or "shuffled" in a library for tests.
+
+    >>> work_order() in ("rising", "shuffled")
+    True
+    """
+    library = _library()
+    library.host_work_order.restype = ctypes.c_char_p
+    return str(library.host_work_order().decode())
 
 
 @contextmanager

@@ -48,6 +48,17 @@ class Parameter:
         return self.size is not None and self.size.startswith(">=")
 
 
+def declared_constants(text: str) -> dict[str, int]:
+    """The whole-number constants that a source text defines, for Python code that shares them with its kernels.
+
+    >>> declared_constants("static const i32 MIXED = -2, SIDES = 4;   // of a cell")
+    {'MIXED': -2, 'SIDES': 4}
+    """
+    code = re.sub(r"//[^\n]*", "", text)
+    lists = re.findall(r"static const (?:i32|i64) ([^;]*);", code)
+    return {name: int(value) for several in lists for name, value in re.findall(r"(\w+) = (-?\d+)(?=\s*(?:,|$))", several)}
+
+
 def declared_kernels(text: str) -> dict[str, tuple[Parameter, ...]]:
     """The parameters of every kernel that a source text declares.
 

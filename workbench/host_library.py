@@ -22,6 +22,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parent
 LIBRARY = PACKAGE / "_host.so"
 SANITISED = PACKAGE / "_host_sanitised.so"   # for `tests/fuzz`: stops at every access outside an array
+SHUFFLED = PACKAGE / "_host_shuffled.so"     # for `tests/test_order_of_work.py`: takes work items in another order
 
 # Contraction is off here and in `backend.DEVICE_FLAGS`: a fused multiply-add rounds once where the other machine
 # rounds twice, and a pair of particles can sit on exactly that last bit.
@@ -32,6 +33,7 @@ HOST_FLAGS = (
 )
 
 SANITISED_FLAGS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
+SHUFFLED_FLAGS = ("-O1", "-DSHUFFLED")
 
 # Every kernel file is compiled once per precision and number of dimensions; the suffix becomes part of each kernel's name.
 REALS = {"f32": "float", "f64": "double"}
@@ -73,8 +75,20 @@ def build_sanitised(library: Path = SANITISED) -> Path:
     `backend.py` loads it where the environment variable LOSSBENCH_HOST_LIBRARY names it. The process must have been
     started with `sanitiser_runtime()` in LD_PRELOAD.
     """
+    return _built(library, SANITISED_FLAGS)
+
+
+def build_shuffled(library: Path = SHUFFLED) -> Path:
+    """The library whose kernels take their work items in another order, built when it is missing or stale.
+
+    No result may depend on that order. `backend.py` loads it where the variable LOSSBENCH_HOST_LIBRARY names it.
+    """
+    return _built(library, SHUFFLED_FLAGS)
+
+
+def _built(library: Path, flags: tuple[str, ...]) -> Path:
     if not library.exists() or source_hash(kernel_folder()).encode() not in library.read_bytes():
-        build(library, SANITISED_FLAGS)
+        build(library, flags)
     return library
 
 

@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import zlib
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -21,8 +22,10 @@ from oracles import brute_force_labels, scipy_labels
 from workbench import backend
 from workbench.archive import Damaged, clusters
 from workbench.archive import chunk as chunks
+from workbench.archive import particles as of_particles
 from workbench.archive.clusters_in_words import clusters_in_words
 from workbench.archive.frame import pack, unpack
+from workbench.clusters.keep.attempts import UNLIMITED
 from workbench.clusters.keep.partition import fingerprint
 from workbench.data.readers import open_file
 from workbench.errors import GuaranteeBroken, WorkbenchError
@@ -596,9 +599,10 @@ def test_edits_of_another_chunk_are_noticed():
 
 @functools.cache
 def with_pins() -> tuple[wb.Particles, wb.Archive]:
-    """An archive some of whose particles could only be set right by their original coordinates."""
+    """An archive some of whose particles could only be set right by their original coordinates, or within a finer bound."""
     original = clumps(600, dimensions=2)
-    archive = wb.compress(original, wb.Absolute(4 * LENGTH), keep=[KEEP], order="keep", chunk_values=2 * 100)
+    with mock.patch.object(of_particles, "smallest", lambda encode, limit, positions: encode(limit, UNLIMITED)):
+        archive = wb.compress(original, wb.Absolute(4 * LENGTH), keep=[KEEP], order="keep", chunk_values=2 * 100)
     assert chunks_with(archive, PIN)
     return original, archive
 

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from browser.accessibility import serious_findings
 from browser.conftest import Opened
 from browser.notebook_page import NotebookPage, eventually
-from browser.panels import enter, entry, idle, opened_panel, prepared
+from browser.panels import enter, entry, idle, opened_panel, prepared, unfold
 
 pytestmark = pytest.mark.slow
 DATA = """import workbench as wb
@@ -82,6 +82,8 @@ def shown(page: Opened, request: pytest.FixtureRequest) -> Iterator[Shown]:
     data, last, controls = PANELS[request.param]
     choices = ", ".join(f"{control.field}={control.opened}" for control in controls)
     with opened_panel(page, f"wb.lab.{request.param}({data}, {choices})", last) as notebook:
+        if notebook.page.locator(".wb-panel .wb-more").count():
+            unfold(notebook)
         yield Shown(request.param, notebook, last, controls)
 
 

@@ -117,7 +117,7 @@ def test_bits_above_the_bound_can_be_looked_at(panel: NotebookPage) -> None:
     panel.page.wait_for_timeout(1000)
     panel.portrait("lab-limits")
     rates = panel.picture(chart(panel, RATES))
-    panel.page.get_by_label("bits above the bound").click()
+    panel.page.get_by_role("checkbox", name="bits above the bound").click()
     eventually(lambda: panel.picture(chart(panel, RATES)) != rates)
     panel.page.wait_for_timeout(500)
     panel.portrait("lab-limits-above")

@@ -164,6 +164,37 @@ def test_of_two_piles_on_one_another_some_false_links_are_named() -> None:
     assert (broken.false // 300 == [0, 1]).all()
 
 
+@pytest.mark.parametrize("count", [201, 1500])
+def test_a_crowded_cell_that_falls_into_three_is_joined_again(count: int) -> None:
+    """Of the very many pairs of friends that are lost, the two shortest that join the parts."""
+    random = np.random.default_rng(count)
+    points = 0.5 + 0.01 * random.random((count, 3))
+    part = np.arange(count) % 3
+    decoded = wb.Particles(points + np.array([0.5, 0, 0]) * part[:, None])
+    original = wb.Particles(points)
+    groups = wb.friends_of_friends(original, 0.2, "length")
+    broken = broken_links(original, decoded, groups)
+    assert len(groups) == 1
+    assert len(broken.missing) == 2
+    for one, other in broken.missing:
+        sides = (np.flatnonzero(part == part[end]) for end in (one, other))
+        pairs = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
+        between = squared_distances(decoded.positions, np.array([[one, other]]), None)
+        assert between == squared_distances(decoded.positions, pairs, None).min()
+    assert sorted(map(tuple, np.sort(part[broken.missing], axis=1).tolist())) == [(0, 1), (1, 2)]
+
+
+def test_many_parts_in_one_cell_are_joined_by_their_shortest_links() -> None:
+    """Each particle is a part by itself: all pairs of one cell are lost, far more than are listed."""
+    random = np.random.default_rng(5)
+    original = wb.Particles(0.01 * random.random((150, 2)))
+    decoded = wb.Particles(random.random((150, 2)) * 40)
+    broken = broken_links(original, decoded, wb.friends_of_friends(original, 0.2, "length"))
+    pairs = np.stack(np.triu_indices(150, 1), axis=1)
+    shortest = oracles.cheapest_forest(np.arange(150), pairs, squared_distances(decoded.positions, pairs, None))
+    assert pairs_of(broken.missing) == pairs_of(pairs[shortest])
+
+
 def test_two_runs_and_any_number_of_threads_give_the_same() -> None:
     particles = wb.synthetic.cosmic_web(n=16, seed=2)
     noise = np.random.default_rng(0).uniform(-1, 1, particles.positions.shape)

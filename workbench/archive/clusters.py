@@ -22,7 +22,7 @@ from workbench.archive.chunk import EncodedChunk, framed, with_checksums
 from workbench.archive.encoding import EncodedArray, Progress
 from workbench.backend import Array
 from workbench.clusters import friends_of_friends
-from workbench.clusters.keep import Correction, KeepClusters, keep_clusters
+from workbench.clusters.keep import Allowance, Correction, KeepClusters, keep_clusters
 from workbench.clusters.keep.correction import corrected
 from workbench.clusters.keep.partition import PREDICATE, fingerprint, kept_labels
 from workbench.data import Particles
@@ -46,13 +46,17 @@ def with_clusters(
     limit: Limit,
     promise: KeepClusters,
     progress: Progress | None,
+    allowance: Allowance,
 ) -> EncodedArray:
-    """The encoded positions, corrected so that clusters are kept; `order` is the original index of each particle."""
+    """The encoded positions, corrected so that clusters are kept; `order` is the original index of each particle.
+
+    It raises TooExpensive where this takes more than the allowance.
+    """
     xp, layout = backend.namespace(particles.positions), positions.layout
     decoded = positions.decoded[0] if len(positions.decoded) == 1 else xp.concatenate(positions.decoded)
     given = particles.positions if order is None else ordering.gather_rows(particles.positions, order)
     original = Particles(backend.read_only(given), particles.box)
-    correction = keep_clusters(original, decoded, limit, promise, progress, layout.chunk_shape[0])
+    correction = keep_clusters(original, decoded, limit, promise, progress, layout.chunk_shape[0], allowance)
     chunks, ends, added = [], [], 0
     for index, chunk, reach in zip(layout.chunk_indices(), positions.chunks, positions.ends, strict=True):
         rows = layout.chunk_slices(index)[0]
@@ -64,7 +68,7 @@ def with_clusters(
     assert positions.promise is not None
     largest = _largest_error(original, correction.positions, limit)
     figures = {**positions.promise.figures, "largest_error": largest}
-    kept = ({**promise.to_dict(), **_details(correction, added)},)
+    kept = ({**promise.to_dict(), **_details(correction, added), "encoded_within": limit.value},)
     return dataclasses.replace(
         positions,
         layout=with_checksums(layout, chunks),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -17,11 +18,12 @@ from workbench import backend, codecs, ordering
 from workbench.archive import encoding
 from workbench.archive.archive import Archive
 from workbench.archive.clusters import with_clusters
-from workbench.archive.encoding import EncodedArray, Part, Slices, Task, even_chunks, layout_for, layout_of
+from workbench.archive.encoding import EncodedArray, Part, Progress, Slices, Task, even_chunks, layout_for, layout_of
+from workbench.archive.finer import smallest
 from workbench.archive.request import Request, archive_of
 from workbench.archive.verify import checksum_of
 from workbench.backend import Array
-from workbench.clusters.keep import KeepClusters
+from workbench.clusters.keep import Allowance, KeepClusters
 from workbench.codecs import Codec, Columns, ParticleCodec
 from workbench.codecs.curve import Lattice
 from workbench.data import Particles
@@ -35,20 +37,12 @@ COARSE_CELLS = 2**16   # along the longest axis, for sorting when the codec has 
 
 def compress_particles(particles: Particles, request: Request) -> Archive:
     """The archive of particles."""
-    promise = _promise_about_clusters(request)
-    plan = Plan.of(particles, len(particles), request)
-    curve = plan.curve
-    places = None if curve is None else ordering.sort_by_key(curve.keys(particles.positions), curve.key_bits)
-    task = plan.task(Part(particles.positions, places), request)
-    task = dataclasses.replace(task, decoded=bool(request.keep), on_device=backend.on_device(particles.positions))
-    positions = encoding.encode(task, request.progress)
-    order = _final_order(places, positions, len(particles))
-    if promise is not None:
-        positions = with_clusters(positions, particles, order, plan.limit, promise, request.progress)
+    found = _sorted_positions(particles, request)
+    order, plan = found.order, found.plan
     few = min(plan.chunk, even_chunks(len(particles), COMPANIONS))
     arrays = [
-        positions,
-        extents_of(positions),
+        found.positions,
+        extents_of(found.positions),
         *_velocities(particles, request, few, order),
         *_exact("ids", particles.ids if order is None or particles.ids is None else particles.ids[order], few),
     ]
@@ -72,9 +66,12 @@ class Plan:
     chunk: int              # particles in a chunk
 
     @classmethod
-    def of(cls, particles: Particles, count: int, request: Request) -> Self:
-        """The plan for `count` particles. Those given may be fewer, if they have the extent of all of them."""
-        limit = request.bound.limit(particles.positions)
+    def of(cls, particles: Particles, count: int, request: Request, limit: Limit | None = None) -> Self:
+        """The plan for `count` particles. Those given may be fewer, if they have the extent of all of them.
+
+        `limit` may be finer than that of the requested bound.
+        """
+        limit = request.bound.limit(particles.positions) if limit is None else limit
         codec = _codec_for(particles, request.chosen_codec("lattice"), request.order, limit)
         curve = None if request.order == "keep" else _curve_of(particles, codec, limit)
         chunk = even_chunks(count, (request.chunk_values or codec.chunk_values) // particles.dimensions)
@@ -97,6 +94,64 @@ def extents_of(positions: EncodedArray) -> EncodedArray:
     """The extents of the decoded chunks, for reading by region."""
     extents = np.array(positions.ends)
     return encoding.encode_exactly("extents", extents, extents.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Sorted:
+    """Encoded positions, the original index of each particle, and the plan that they follow."""
+
+    positions: EncodedArray
+    order: Array | None
+    plan: Plan
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all chunks."""
+        return sum(len(chunk.data) for chunk in self.positions.chunks)
+
+    @property
+    def added(self) -> int:
+        """The bytes that keep clusters."""
+        assert self.positions.promise is not None
+        return sum(kept["bytes"] for kept in self.positions.promise.keep)
+
+
+def _sorted_positions(particles: Particles, request: Request) -> Sorted:
+    """The positions within the requested bound; within a finer one where keeping clusters takes fewer bytes there."""
+    promise, limit = _promise_about_clusters(request), request.bound.limit(particles.positions)
+    requested = _within(particles, request, limit)
+    if promise is None:
+        return requested
+
+    def encode(finer: Limit, allowance: Allowance) -> Sorted:
+        found, progress = requested, request.progress
+        if finer != limit:   # the steps of a repair are told at the requested bound alone
+            progress = None if request.progress is None else partial(_tell_of_trial, request.progress)
+            found = _within(particles, dataclasses.replace(request, progress=progress), finer)
+        kept = with_clusters(found.positions, particles, found.order, finer, promise, progress, allowance)
+        return dataclasses.replace(found, positions=kept)
+
+    found = smallest(encode, limit, particles.positions)
+    assert found.positions.promise is not None
+    kept = tuple({**kept, "bytes": found.nbytes - requested.nbytes} for kept in found.positions.promise.keep)
+    stated = dataclasses.replace(found.positions.promise, limit=limit, keep=kept)
+    return dataclasses.replace(found, positions=dataclasses.replace(found.positions, promise=stated))
+
+
+def _tell_of_trial(progress: Progress, share: float, text: str) -> None:
+    """Progress of a trial of a finer bound, after the work on the requested one: a plain function, told no steps."""
+    progress(1.0, f"clusters: a finer bound, {text.removeprefix('clusters: ')}")
+
+
+def _within(particles: Particles, request: Request, limit: Limit) -> Sorted:
+    """The positions within this limit."""
+    plan = Plan.of(particles, len(particles), request, limit)
+    curve = plan.curve
+    places = None if curve is None else ordering.sort_by_key(curve.keys(particles.positions), curve.key_bits)
+    task = plan.task(Part(particles.positions, places), request)
+    task = dataclasses.replace(task, decoded=bool(request.keep), on_device=backend.on_device(particles.positions))
+    positions = encoding.encode(task, request.progress)
+    return Sorted(positions, _final_order(places, positions, len(particles)), plan)
 
 
 def _promise_about_clusters(request: Request) -> KeepClusters | None:

@@ -13,28 +13,43 @@ from dataclasses import dataclass
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.dense_cells import build_trees
-from workbench.clusters.discord import MOST_BETWEEN_CELLS
+from workbench.clusters.discord import label_cells, placed
 from workbench.clusters.sorted_cells import SortedCells
 
-MIXED, END = -2, -3       # as in kernels/alike.cu
+MIXED, END = backend.constant("unlike.cuh", "MIXED"), backend.constant("alike.cu", "END")
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
     """Each particle's part (int32: the smallest particle in it), and the label conflicts: pairs (M, 2) that are too near.
 
-    In overdense regions only some of the pairs are listed. The smaller index comes first.
+    Of two cells with more than MOST_BETWEEN_CELLS conflicts, those of each particle and the closest one are listed. The
+    smaller index comes first. `exempted`: whether the original distance of some pair took part in a decision.
     """
 
     part: Array
     unlike: Array
+    exempted: bool = False
 
 
-def parts_of(cells: SortedCells, label: Array, near: float, far: float, most: int = MOST_BETWEEN_CELLS) -> Parts:
+@dataclass(frozen=True, eq=False)
+class Exempt:
+    """The original positions of the same particles, and the linking length: where the original leaves no room for a margin.
+
+    For a pair whose original distance lies between `near` and `far`, the linking length itself decides.
+    """
+
+    original: Array
+    length: float
+
+
+def parts_of(
+    cells: SortedCells, label: Array, near: float, far: float, exempt: Exempt | None = None, loose: bool = False
+) -> Parts:
     """The parts of particles of equal label (int32), linked within `near`; and pairs of unequal label at most `far` apart.
 
-    At most `most` such pairs are listed for each pair of cells.
-    `cells` are those for `near`; the order of the particles within each cell changes.
+    `loose` links all particles of equal label that are not safely apart. `cells` are those for `near`; the order of the
+    particles within each cell changes.
 
     >>> import numpy as np
     >>> from workbench.data import Particles
@@ -43,29 +58,30 @@ def parts_of(cells: SortedCells, label: Array, near: float, far: float, most: in
     >>> found.part.tolist(), found.unlike.tolist()
     ([0, 0, 2, 3], [[1, 2], [2, 3]])
     """
-    xp = backend.namespace(cells.positions, label)
+    xp, positions = backend.namespace(cells.positions, label), cells.positions
     runs = _Runs.of(cells, label)
     count, parent = len(runs.label), xp.arange(len(runs.label), dtype=xp.int32)
     open_runs, found = xp.zeros(count, xp.int32), xp.empty(cells.blocks, xp.int64)
-    as_cells = dataclasses.replace(cells, first=runs.first, rank=runs.rank)
-    geometry = as_cells.geometry(far)
-    labels = runs.label, runs.of_cell, cells.order, most
+    as_cells, used = dataclasses.replace(cells, first=runs.first, rank=runs.rank), xp.zeros(1, xp.uint8)
+    length = far if exempt is None else exempt.length
+    given = {
+        **as_cells.geometry(far), "near_squared": near**2, "length_squared": length**2, "far_squared": far**2,
+        "exempting": exempt is not None, "original": positions[:0] if exempt is None else exempt.original,
+        "label": runs.label, "runs": runs.of_cell, "order": cells.order, "sorted_label": runs.sorted_label,
+    }
 
     def link(boxes: Array) -> None:
-        chunks, lengths = backend.chunks(cells.blocks, cells.positions), (near**2, far**2)
-        trees = len(boxes) > 0, boxes, open_runs
-        _kernel("link_alike", cells)(chunks, *geometry[:-1], *lengths, *labels, *trees, runs.rank, parent, found)
+        _kernel("link_alike", cells)(
+            backend.chunks(cells.blocks, positions), given, loose=loose, with_trees=len(boxes) > 0, box=boxes,
+            open=open_runs, rank=runs.rank, parent=parent, found=found, used=used,
+        )
 
-    link(xp.empty((0, 2, cells.positions.shape[1]), cells.positions.dtype))
+    link(xp.empty((0, 2, positions.shape[1]), positions.dtype))
     if bool(open_runs.any()):
         link(build_trees(open_runs, as_cells))
     part = xp.empty(len(label), xp.int32)
     _kernel("label_parts", cells)(count, runs.first, cells.order, runs.label, runs.rank, parent, part)
-    hit = xp.flatnonzero(found)
-    ends = xp.cumsum(found[hit])
-    pairs = xp.empty((int(ends[-1]) if len(hit) else 0, 2), xp.int32)
-    _kernel("place_unlike", cells)(len(hit), hit, ends - found[hit], *geometry, *labels, pairs)
-    return Parts(part, pairs)
+    return Parts(part, placed(found, _kernel("place_unlike", cells), given), bool(used.any()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,29 +89,30 @@ class _Runs:
     """A table of all cells, followed by the runs: the particles of one label in a cell of several labels.
 
     The particles of entry r are those from `first[r]` to `first[r + 1]`. `label` is MIXED for a cell of several labels, and
-    END for the entry that closes the runs of a cell. `of_cell` is the first run of each mixed cell.
+    END for the entry that closes the runs of a cell. `of_cell` is the first run of each mixed cell, and `sorted_label` the
+    label of the particle at each place.
     """
 
     first: Array
     label: Array
     rank: Array
     of_cell: Array
+    sorted_label: Array
 
     @classmethod
     def of(cls, cells: SortedCells, label: Array) -> _Runs:
         """The runs of these labels; sorts the particles of mixed cells by label, in place."""
         xp, count = backend.namespace(label), len(cells)
-        of_cell = xp.empty(count, xp.int32)
-        _kernel("name_cells", cells)(count, cells.first, cells.order, label, of_cell)
+        labels_here, of_cell = label_cells(cells, label)
         mixed = xp.flatnonzero(of_cell == MIXED)
         end = xp.full(1, END, xp.int32)
         if not len(mixed):
-            return cls(cells.first, xp.concatenate([of_cell, end]), xp.concatenate([cells.rank, end]), of_cell)
+            return cls(cells.first, xp.concatenate([of_cell, end]), xp.concatenate([cells.rank, end]), of_cell, labels_here)
         place, owner = _places(cells, mixed)
-        along = place[xp.argsort(owner * 2**32 + label[cells.order[place]], kind="stable")]
-        for array in (cells.order, cells.positions):
+        along = place[xp.argsort(owner * 2**32 + labels_here[place], kind="stable")]
+        for array in (cells.order, cells.positions, labels_here):
             array[place] = array[along]
-        sorted_label = label[cells.order[place]]
+        sorted_label = labels_here[place]
         begins = xp.ones(len(place) + 1, bool)   # a run begins, or a cell ends
         begins[1:-1] = (sorted_label[1:] != sorted_label[:-1]) | (owner[1:] != owner[:-1])
         run = xp.flatnonzero(begins[:-1])
@@ -111,7 +128,7 @@ class _Runs:
         _kernel("start_runs", cells)(len(entry), entry.astype(xp.int32), first, cells.order, rank)
         of_cell = of_cell.copy()
         of_cell[mixed] = entry[leads]
-        return cls(first, labels, rank, of_cell)
+        return cls(first, labels, rank, of_cell, labels_here)
 
 
 def _places(cells: SortedCells, chosen: Array) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.alike import parts_of
-from workbench.clusters.discord import discords, torn_labels
+from workbench.clusters.discord import UNLABELLED, closest_discords, torn_labels
 from workbench.clusters.groups import Groups
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
@@ -28,7 +28,7 @@ class BrokenLinks:
 
     `missing` are friends of the original that are no longer friends: the fewest that would rejoin every split group, and of
     these the shortest. `false` are friends in the copy whose groups in the original differ. An overdense region has
-    quadratically many of them: at most 64 are listed between two cells.
+    quadratically many of them: of more than 64 between two cells, those of each particle and the closest one are listed.
     """
 
     missing: Array
@@ -56,9 +56,8 @@ def broken_links(original: Particles, decoded: Particles, groups: Groups) -> Bro
     torn, false = torn_labels(groups, found.part), _each_once(found.unlike)
     if not bool((torn >= 0).any()):
         return BrokenLinks(xp.empty((0, 2), xp.int32), false)
-    lost = discords(SortedCells.of(original, length), torn, length)
-    shortest = cheapest_links(lost, found.part, distances(decoded.positions, lost, decoded.box))
-    return BrokenLinks(lost[shortest], false)
+    cells = SortedCells.of(original, length)
+    return BrokenLinks(spanning_links(cells, torn, length, decoded.positions, decoded.box), false)
 
 
 def _each_once(pairs: Array) -> Array:
@@ -68,22 +67,56 @@ def _each_once(pairs: Array) -> Array:
     return pairs[xp.sort(first)]
 
 
-def cheapest_links(pairs: Array, part: Array, distance: Array) -> Array:
+def spanning_links(
+    cells: SortedCells, torn: Array, length: float, positions: Array, box: tuple[float, ...] | None
+) -> Array:
+    """The minimum spanning forest of the parts of torn groups: pairs (M, 2) of particles at most `length` apart.
+
+    `torn` labels the particles with their parts, or UNLABELLED. The shortest pairs are those in `positions`. Where too many
+    pairs join two cells to list them all, only the first round of Boruvka's algorithm is right: it needs the shortest pair
+    of each part. Then the pairs between the parts that remain are listed again.
+    """
+    xp, chosen, complete = backend.namespace(cells.positions, torn, positions), [], False
+    while not complete:
+        pairs, complete = closest_discords(cells, torn, length, positions)
+        pairs = _each_once(pairs)
+        squared = squared_distances(positions, pairs, box)
+        chosen.append(pairs[cheapest_links(pairs, torn, squared, None if complete else 1)])
+        torn = torn if complete else _joined(torn, chosen[-1])
+    return xp.concatenate(chosen)
+
+
+def _joined(label: Array, pairs: Array) -> Array:
+    """The labels after a link between the ends of each pair: the smallest label of all that are linked."""
+    xp = backend.namespace(label, pairs)
+    parent = xp.arange(len(label), dtype=label.dtype)
+    while bool(((ends := parent[label[pairs]])[:, 0] != ends[:, 1]).any()):
+        ends = xp.sort(ends[ends[:, 0] != ends[:, 1]], axis=1)
+        high, first = xp.unique(ends[:, 1].astype(xp.int64) * 2**32 + ends[:, 0], return_index=True)
+        high, lead = xp.unique(high >> 32, return_index=True)
+        parent[high] = ends[first[lead], 0]
+        while bool(((above := parent[parent]) != parent).any()):
+            parent = above
+    return xp.where(label == UNLABELLED, label, parent[label])
+
+
+def cheapest_links(pairs: Array, part: Array, distance: Array, most_rounds: int | None = None) -> Array:
     """The pairs (indices, rising) of a minimum spanning forest of the parts that they connect, by Boruvka's algorithm.
 
-    `part` is a label of every particle.
+    `part` is a label of every particle. After `most_rounds` only part of the forest is found.
 
     >>> pairs = np.array([[0, 1], [0, 2], [1, 2]], np.int32)
     >>> cheapest_links(pairs, np.array([5, 6, 7]), np.array([3.0, 1.0, 2.0])).tolist()
     [1, 2]
     """
-    xp = backend.namespace(pairs, part, distance)
+    xp, rounds = backend.namespace(pairs, part, distance), 0
     order = xp.argsort(distance, kind="stable")
     labels, ends = xp.unique(part[pairs[order]], return_inverse=True)
     ends = ends.reshape(-1, 2)
     tree, nodes = xp.arange(len(labels)), xp.arange(len(labels))
     chosen = xp.zeros(len(pairs), bool)
-    while len(between := xp.flatnonzero(tree[ends[:, 0]] != tree[ends[:, 1]])):
+    while rounds != most_rounds and len(between := xp.flatnonzero(tree[ends[:, 0]] != tree[ends[:, 1]])):
+        rounds += 1
         sides = tree[ends]
         at, first = xp.unique(sides[between].ravel(), return_index=True)   # for each tree its cheapest pair to another
         best = xp.repeat(between, 2)[first]

@@ -12,10 +12,7 @@ from workbench.clusters.cells import fof_kernel
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.ordering import sort_by_key
 
-# As in kernels/linking.cuh.
-DENSE = 64
-LEAF = 16
-TREE = 2
+DENSE, LEAF, TREE = (backend.constant("linking.cuh", name) for name in ("DENSE", "LEAF", "TREE"))
 
 
 def build_trees(open_cells: Array, cells: SortedCells) -> Array:

@@ -75,8 +75,10 @@ def link(cells: SortedCells, length: float | None = None) -> Groups:
     geometry = cells.geometry(length)
 
     def unite(boxes: Array) -> None:
-        chunks = backend.chunks(cells.blocks, cells.positions)
-        fof_kernel("link", cells.positions)(chunks, *geometry, len(boxes) > 0, boxes, open_cells, cells.rank, parent)
+        fof_kernel("link", cells.positions)(
+            backend.chunks(cells.blocks, cells.positions), geometry, with_trees=len(boxes) > 0, box=boxes, open=open_cells,
+            rank=cells.rank, parent=parent,
+        )
 
     unite(xp.empty((0, 2, cells.positions.shape[1]), cells.positions.dtype))
     if bool(open_cells.any()):

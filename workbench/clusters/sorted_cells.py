@@ -61,9 +61,18 @@ class SortedCells:
         """How many blocks hold particles."""
         return len(self.block_key)
 
-    def geometry(self, length: float) -> tuple[Any, ...]:
-        """The kernel arguments for visiting pairs of neighbouring blocks in search of pairs at most this far apart."""
+    def geometry(self, length: float) -> dict[str, Any]:
+        """The bundle of kernel arguments to visit neighbouring blocks in search of pairs at most this far apart."""
+        xp = backend.namespace(self.positions)
+        return {**self.blocks_bundle, "reach": xp.asarray(self.grid.reach(length)), "length_squared": length**2}
+
+    @property
+    def blocks_bundle(self) -> dict[str, Any]:
+        """The bundle of kernel arguments that hold the cells and blocks."""
         xp, grid = backend.namespace(self.positions), self.grid
-        walls = (xp.asarray(a) for a in (grid.periods, grid.blocks_along, grid.block_bits, grid.reach(length)))
-        cells = (self.blocks, self.block_key, self.occupied, self.first_cell, self.first, self.positions)
-        return (*cells, *walls, grid.closed, length**2)
+        walls = {"periods": grid.periods, "blocks_along": grid.blocks_along, "block_bits": grid.block_bits}
+        return {
+            "count": self.blocks, "block_key": self.block_key, "occupied": self.occupied, "first_cell": self.first_cell,
+            "first": self.first, "sorted": self.positions, "closed": grid.closed,
+            **{name: xp.asarray(values) for name, values in walls.items()},
+        }

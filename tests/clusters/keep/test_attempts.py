@@ -5,6 +5,7 @@ import pytest
 
 import workbench as wb
 from workbench.clusters.keep import attempts
+from workbench.clusters.keep.state import State
 from workbench.errors import GuaranteeBroken
 
 PARTICLES = wb.synthetic.cosmic_web(n=12, seed=3)
@@ -18,7 +19,7 @@ def decoded() -> np.ndarray:
 
 
 def no_moves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attempts.Attempts, "_moved", lambda self, needs: needs)
+    monkeypatch.setattr(attempts.Attempts, "_moved", lambda self, needs: needs.ends(self.state))
 
 
 def corrected() -> wb.clusters.Correction:
@@ -35,14 +36,11 @@ def test_pins_alone_are_enough(monkeypatch):
     assert 0 < len(correction.pinned) < len(PARTICLES)
 
 
-def test_groups_are_pinned_as_a_whole(monkeypatch):
-    monkeypatch.setattr(attempts, "GROUPS_AFTER", 0)
-    correction = corrected()
-    labels = wb.friends_of_friends(PARTICLES).labels
-    pinned = np.isin(np.arange(len(PARTICLES)), correction.pinned)
-    assert 0 < pinned.sum() < len(PARTICLES)
-    for label in np.unique(labels[pinned]):
-        assert pinned[labels == label].all()
+def test_neighbours_are_pinned_where_pins_were_not_enough(monkeypatch):
+    monkeypatch.setattr(attempts, "PIN_AFTER", 0)
+    alone = len(corrected().pinned)
+    monkeypatch.setattr(attempts, "SPREAD_AFTER", 0)
+    assert alone < len(corrected().pinned) < len(PARTICLES)
 
 
 def test_the_original_is_the_last_resort(monkeypatch):
@@ -52,6 +50,6 @@ def test_the_original_is_the_last_resort(monkeypatch):
 
 def test_there_is_an_error_rather_than_other_groups(monkeypatch):
     no_moves(monkeypatch)
-    monkeypatch.setattr(attempts, "pin", lambda scene, index: 0)
+    monkeypatch.setattr(State, "pin", lambda self, index: None)
     with pytest.raises(GuaranteeBroken, match="could not be repaired"):
         wb.clusters.correct(PARTICLES, decoded(), BOUND)

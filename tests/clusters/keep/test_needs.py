@@ -7,21 +7,23 @@ from hypothesis import given, settings
 
 import oracles
 from clusters.keep.scenarios import Scenario, scenarios
-from workbench.clusters.keep.needs import APART, TOUCH, find_needs, groups_with_needs
+from workbench.clusters.keep.needs import CANNOT_LINK, MUST_LINK, find_needs, groups_with_needs
+from workbench.clusters.keep.problem import Problem
 from workbench.clusters.keep.promise import KeepClusters
-from workbench.clusters.keep.scene import Scene
+from workbench.clusters.keep.state import State
 
 
-def scene_of(scenario: Scenario) -> Scene:
+def state_of(scenario: Scenario) -> State:
     promise = KeepClusters(scenario.lengths, "length", scenario.min_members)
-    return Scene(scenario.original, scenario.decoded, scenario.limit, promise, len(scenario.original))
+    return State(Problem(scenario.original, scenario.decoded, scenario.limit, promise, len(scenario.original)))
 
 
-def wrong_pairs(scene: Scene, number: int) -> tuple[np.ndarray, np.ndarray]:
+def wrong_pairs(state: State, number: int) -> tuple[np.ndarray, np.ndarray]:
     """Parts by friends of one original group, and all strangers too close, each with the margin; all groups count."""
-    wanted = scene.wanted[number].labels
-    near = oracles.friend_pairs(scene.particles(), scene.near(number))
-    far = oracles.friend_pairs(scene.particles(), scene.far(number))
+    problem = state.problem
+    wanted = problem.wanted[number].labels
+    near = oracles.friend_pairs(state.particles(), problem.near(number))
+    far = oracles.friend_pairs(state.particles(), problem.far(number))
     parts = oracles.smallest_index_labels(len(wanted), near[wanted[near[:, 0]] == wanted[near[:, 1]]])
     return parts, far[wanted[far[:, 0]] != wanted[far[:, 1]]]
 
@@ -29,20 +31,20 @@ def wrong_pairs(scene: Scene, number: int) -> tuple[np.ndarray, np.ndarray]:
 @given(scenarios(60).filter(lambda scenario: scenario.min_members == 1))
 @settings(max_examples=300)
 def test_needs_are_what_differs_and_no_more(scenario: Scenario) -> None:
-    scene = scene_of(scenario)
-    needs = find_needs(scene)
-    concerned = groups_with_needs(scene, needs)
-    pairs_of = {kind: needs.pairs[needs.kind == kind] for kind in range(2 * len(scene.lengths))}
+    state = state_of(scenario)
+    problem, needs = state.problem, find_needs(state, exempt=False)
+    concerned = groups_with_needs(state, needs)
+    pairs_of = {kind: needs.pairs[needs.kind == kind] for kind in range(2 * len(problem.lengths))}
     assert len(needs) == sum(map(len, pairs_of.values()))
-    assert bool(needs.missed(scene).all())
-    for number, groups in enumerate(scene.wanted):
-        parts, strangers = wrong_pairs(scene, number)
-        apart, touch = pairs_of[2 * number + APART], pairs_of[2 * number + TOUCH]
+    for number, groups in enumerate(problem.wanted):
+        parts, strangers = wrong_pairs(state, number)
+        apart, touch = pairs_of[2 * number + CANNOT_LINK], pairs_of[2 * number + MUST_LINK]
         expected = {tuple(pair) for pair in strangers.tolist()}
         found = {tuple(pair) for pair in apart.tolist()}
         assert found == expected if len(expected) <= 64 else found <= expected
+        assert {i for pair in found for i in pair} == {i for pair in expected for i in pair}   # no particle is left out
         assert len(touch) == len(set(parts.tolist())) - len(groups)
-        friends = {tuple(pair) for pair in oracles.friend_pairs(scenario.original, scene.lengths[number]).tolist()}
+        friends = {tuple(pair) for pair in oracles.friend_pairs(scenario.original, problem.lengths[number]).tolist()}
         assert {tuple(sorted(pair)) for pair in touch.tolist()} <= friends
         links = np.concatenate([touch, np.stack([np.arange(len(parts)), parts], axis=1)])
         joined = oracles.smallest_index_labels(len(parts), links)
@@ -53,11 +55,29 @@ def test_needs_are_what_differs_and_no_more(scenario: Scenario) -> None:
 
 @given(scenarios(60))
 @settings(max_examples=200)
+def test_what_is_needed_is_missed_and_lies_beyond_the_margin_of_the_original(scenario: Scenario) -> None:
+    """Exemptions only take away: what is needed with them is needed without, and nothing else decides within the margin."""
+    state = state_of(scenario)
+    needs, without = find_needs(state), find_needs(state, exempt=False)
+    assert bool(needs.missed(state).all())
+    if not needs.exempted:
+        np.testing.assert_array_equal(needs.pairs, without.pairs)
+        np.testing.assert_array_equal(needs.kind, without.kind)
+
+
+@given(scenarios(60))
+@settings(max_examples=200)
+def test_the_original_satisfies_every_constraint(scenario: Scenario) -> None:
+    """However close its pairs are to a linking length: giving original coordinates back always ends in success."""
+    exact = dataclasses.replace(scenario, decoded=scenario.original.positions.copy())
+    assert len(find_needs(state_of(exact))) == 0
+
+
+@given(scenarios(60))
+@settings(max_examples=200)
 def test_after_a_correction_nothing_is_needed(scenario: Scenario) -> None:
-    """Anew, with the linking lengths themselves for thresholds; and with the margin exactly where nothing is too close."""
+    """Anew; and without exemptions, exactly where nothing is too close."""
     correction = scenario.correct()
-    scene = scene_of(dataclasses.replace(scenario, decoded=correction.positions))
-    assert correction.close_calls == len(find_needs(scene))
-    scene.strict = True
-    scene.__dict__.pop("decoded_cells", None)   # cells are those for a threshold
-    assert len(find_needs(scene)) == 0
+    state = state_of(dataclasses.replace(scenario, decoded=correction.positions))
+    assert correction.close_calls == len(find_needs(state, exempt=False))
+    assert len(find_needs(state)) == 0

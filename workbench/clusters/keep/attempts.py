@@ -2,11 +2,16 @@
 
 The first attempt satisfies nearly all constraints. Particles that no move can repair get their original coordinates; this
 may disturb neighbours, so groups are compared again there. The last step is always a global check: all particles, sorted
-and searched again. The loop terminates, in the worst case with all original coordinates.
+and searched again.
+
+What is done about a violated constraint depends on its two particles alone, on how often they were ends of violated
+constraints before. So a violation in one place changes no move in another. The loop terminates: the original satisfies all
+constraints, and each attempt after the first few gives more particles their original coordinates.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -14,101 +19,135 @@ import numpy as np
 
 from workbench.backend import Array
 from workbench.clusters.friends import link
-from workbench.clusters.keep.edits import CONTEXTS
-from workbench.clusters.keep.needs import Needs, Region, find_needs, groups_with_needs
+from workbench.clusters.keep.needs import Needs, find_needs, groups_with_needs
 from workbench.clusters.keep.partition import kept_labels
 from workbench.clusters.keep.region import region_around
-from workbench.clusters.keep.repair import Repair, Step, pin
-from workbench.clusters.keep.scene import Scene
+from workbench.clusters.keep.repair import Repair, Step
+from workbench.clusters.keep.state import PINNED, State
+from workbench.clusters.keep.surroundings import Surroundings
+from workbench.clusters.keep.view import View
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.errors import GuaranteeBroken
 
-# The escalation for pairs that stay wrong, by the number of earlier attempts.
-PIN_AFTER = 3           # both ends get their original coordinates
-STRICT_AFTER = 5        # the margin is dropped
-GROUPS_AFTER = 10       # all particles of the groups concerned get their original coordinates
-EVERYTHING_AFTER = 40   # all particles get their original coordinates
-WATCHED = (2.0, 6.0)    # interaction radius of moves, in bounds: in the first attempt, which has few collisions, and later
-MOST_ATTEMPTS = 48
+# The escalation for a constraint, by the number of earlier attempts in which one of its ends had a violated constraint.
+PIN_AFTER = 3       # the ends of violated constraints get their original coordinates at once
+SPREAD_AFTER = 12   # so do all their neighbours
+RADII = (2.0, 6.0)  # interaction radius of moves, in bounds: in the first attempt, which has few collisions, and later
+
+EVERYTHING_AFTER = 64   # attempts: the last resort, all particles get their original coordinates
+MOST_ATTEMPTS = 72
 
 Progress = Callable[[float, str], object]   # with a method `watch(step)`, if it wants to see every Step
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What a repair may spend before it raises TooExpensive: original coordinates (particles), evaluated distances."""
+
+    exact: float = math.inf
+    evaluated: float = math.inf
+
+
+UNLIMITED = Allowance()
+
+
+class TooExpensive(Exception):
+    """A repair would spend more than its allowance."""
 
 
 @dataclass(eq=False)
 class Attempts:
     """The repair of one set of particles, and its figures."""
 
-    scene: Scene
+    state: State
     progress: Progress | None
+    allowance: Allowance = UNLIMITED
+    count: int = 0
     opened: int = 0
     needs: int = 0
     violations: int = 0   # pairs found wrong by the last global check
+    exempted: bool = False   # whether the last global check decided about pairs within the margin
+    evaluated: int = 0    # distances computed by candidates
     descent: list[Step] = field(default_factory=list)
 
     def until_kept(self) -> None:
         """Repair until a global check of all particles, as they will be decoded, finds no violated constraint."""
-        scene, needs = self.scene, self._look(None)
+        state, needs = self.state, self._look()
         self.needs = len(needs)
-        self.opened = sum(int(flags.sum()) for flags in groups_with_needs(scene, needs))
-        self._weigh(needs)
+        self.opened = sum(int(flags.sum()) for flags in groups_with_needs(state, needs))
         while len(needs):
             disturbed = self._attempt(needs)
-            while len(disturbed) and (region := region_around(scene, disturbed)) is not None:
+            while len(disturbed) and (region := region_around(state, disturbed)) is not None:
                 needs = self._look(region)
                 if not len(needs):
                     break
-                self._attempt(needs)
-                disturbed = needs.ends(scene)
-            needs = self._look(None)
-        self.violations = len(needs)
+                disturbed = state.problem.xp.unique(state.problem.xp.concatenate([self._attempt(needs), needs.ends(state)]))
+            needs = self._look()
+        self.violations, self.exempted = len(needs), needs.exempted
         self._require_kept()
 
     def _require_kept(self) -> None:
         """Run the finder again where the absence of violated constraints does not prove that the groups are kept.
 
-        It is a proof when all groups count: each group is connected by links shorter than the linking length by the margin,
-        and different groups are farther apart than the linking length plus the margin. With `min_members`, small groups may
-        be near each other, so the finder itself is run at both lengths.
+        It is a proof when all groups count: each group is connected by links, and no two particles of different groups are
+        friends. With `min_members`, small groups may be near each other, so the finder itself is run.
         """
-        scene, members = self.scene, self.scene.promise.min_members
+        problem, members = self.state.problem, self.state.problem.promise.min_members
         if members == 1:
             return
         self._tell("finding the groups again")
-        for number, groups in enumerate(scene.wanted):
-            wanted = kept_labels(groups, members)
-            cells = SortedCells.of(scene.particles(), scene.near(number))
-            for length in sorted({scene.near(number), scene.far(number)}):
-                if bool((kept_labels(link(cells, length), members) != wanted).any()):
-                    raise GuaranteeBroken("groups differ although no constraint is violated: please report this")
+        for length, groups in zip(problem.lengths, problem.wanted, strict=True):
+            found = link(SortedCells.of(self.state.particles(), length))
+            if bool((kept_labels(found, members) != kept_labels(groups, members)).any()):
+                raise GuaranteeBroken("groups differ although no constraint is violated: please report this")
 
-    def _look(self, region: Region | None) -> Needs:
-        self._tell("comparing all groups" if region is None else "comparing the groups concerned")
-        return find_needs(self.scene, region)
+    def _look(self, view: View | None = None) -> Needs:
+        self._tell("comparing all groups" if view is None else "comparing the groups concerned")
+        return find_needs(self.state, view)
 
     def _attempt(self, needs: Needs) -> Array:
         """Returns the particles that got their original coordinates without regard for their neighbours."""
-        scene = self.scene
-        if scene.attempts == MOST_ATTEMPTS:
+        state = self.state
+        if self.count == MOST_ATTEMPTS:
             raise GuaranteeBroken(f"{len(needs):,} pairs of particles could not be repaired: please report this")
-        scene.attempts += 1
-        scene.strict = scene.strict or scene.attempts > STRICT_AFTER
+        self.count += 1
         self._tell(f"{len(needs):,} pairs to repair")
-        if scene.attempts > EVERYTHING_AFTER:
-            forced = scene.xp.arange(len(scene), dtype=np.int32)
-        elif scene.attempts > GROUPS_AFTER:
-            concerned = zip(groups_with_needs(scene, needs), scene.wanted, strict=True)
-            flags = scene.xp.stack([with_needs[groups.labels] for with_needs, groups in concerned]).any(axis=0)
-            forced = scene.xp.flatnonzero(flags).astype(np.int32)
-        elif scene.attempts > PIN_AFTER:
-            forced = needs.ends(scene)
+        if self.count > EVERYTHING_AFTER:
+            forced = state.problem.xp.arange(len(state.problem), dtype=np.int32)
         else:
-            forced = self._moved(needs).ends(scene)
-        pin(scene, forced)
+            forced = self._escalated(needs)
+        state.pin(forced)
+        self._require_affordable()
         return forced
 
-    def _moved(self, needs: Needs) -> Needs:
-        """Move particles with the chosen solver; returns the constraints that are still violated."""
-        solver, repair = self.scene.promise.solver, self._repair(needs)
+    def _require_affordable(self) -> None:
+        exact = int((self.state.rank == PINNED).sum())
+        if exact > self.allowance.exact or self.evaluated > self.allowance.evaluated:
+            raise TooExpensive
+
+    def _escalated(self, needs: Needs) -> Array:
+        """Treat each constraint by the number of attempts that its ends have behind them."""
+        state, xp = self.state, self.state.problem.xp
+        level = state.tries[needs.pairs].max(axis=1)
+        state.tries[needs.ends(state)] += 1
+        forced = xp.zeros(len(state.problem), bool)
+        forced[needs.pairs[level >= PIN_AFTER].ravel()] = True
+        if len(worst := xp.flatnonzero(level >= SPREAD_AFTER)):
+            forced[self._around(needs.chosen(worst)).listed] = True
+        if len(easy := xp.flatnonzero(level < PIN_AFTER)):
+            forced[self._moved(needs.chosen(easy))] = True
+        return xp.flatnonzero(forced).astype(np.int32)
+
+    def _around(self, needs: Needs) -> Surroundings:
+        """The ends of these constraints and their neighbours; the interaction radius is larger after the first attempt."""
+        return Surroundings.of(self.state, needs, self.state.problem.xp.where(self.state.tries > 1, RADII[1], RADII[0]))
+
+    def _moved(self, needs: Needs) -> Array:
+        """Move particles with the chosen solver; returns those that are to get their original coordinates instead."""
+        state, xp, solver = self.state, self.state.problem.xp, self.state.problem.promise.solver
+        repair = self._repair(needs)
+        crowded = repair.around.crowded
+        state.pin(crowded)
         if solver == "refine":
             for partly in (False, True):
                 repair.move(refine=True, partly=partly)
@@ -116,16 +155,24 @@ class Attempts:
             self._descend(repair)
         for parts in () if solver == "refine" else (1, 2, 4):
             repair.move(parts)
+            if self.evaluated + repair.evaluated > self.allowance.evaluated:
+                raise TooExpensive
         if solver == "auto" and len(missed := repair.missed()):
-            self._descend(self._repair(missed))
-            repair.move(4, partly=True)
+            self._descend_together(missed)
         if solver != "auto":   # "auto" has tried plain moves first
             repair.relax()
-        return repair.missed()
+        self.evaluated += repair.evaluated
+        return xp.concatenate([crowded, repair.missed().ends(state)])
 
     def _repair(self, needs: Needs) -> Repair:
-        watch = getattr(self.progress, "watch", None)
-        return Repair(self.scene, self.scene.decoded_cells[-1], needs, WATCHED[self.scene.attempts > 1], watch)
+        return Repair(self.state, needs, self._around(needs), getattr(self.progress, "watch", None))
+
+    def _descend_together(self, missed: Needs) -> None:
+        """Descent of those that no move of one particle could repair."""
+        again = self._repair(missed)
+        self._descend(again)
+        again.move(4, partly=True)
+        self.evaluated += again.evaluated
 
     def _descend(self, repair: Repair) -> None:
         repair.descend(lambda step: self._descended(step, repair.watch))
@@ -138,17 +185,6 @@ class Attempts:
         if watch is not None:
             watch(step)
 
-    def _weigh(self, needs: Needs) -> None:
-        """Estimate the cost of storing that a particle moved, from how often particles of its context have a constraint."""
-        scene, xp = self.scene, self.scene.xp
-        if not len(needs):
-            return
-        context = scene.surmise.context
-        often = xp.bincount(context[needs.ends(scene)], minlength=CONTEXTS)
-        share = (often / 2 + 0.5) / (xp.bincount(context, minlength=CONTEXTS) + 1)
-        scene.cost = xp.rint(-64 * xp.log2(share)).astype(xp.int32)[context]
-
     def _tell(self, text: str) -> None:
         if self.progress is not None:
-            self.progress(1 - 0.5 ** (self.scene.attempts + 1), f"clusters: {text}")
-
+            self.progress(1 - 0.5 ** (self.count + 1), f"clusters: {text}")

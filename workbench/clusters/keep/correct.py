@@ -13,15 +13,15 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.friends import Unit
-from workbench.clusters.keep.attempts import Attempts, Progress
+from workbench.clusters.keep.attempts import UNLIMITED, Allowance, Attempts, Progress
 from workbench.clusters.keep.correction import Correction
 from workbench.clusters.keep.needs import find_needs
+from workbench.clusters.keep.problem import Problem
 from workbench.clusters.keep.promise import KeepClusters, Solver
-from workbench.clusters.keep.scene import PINNED, Scene
+from workbench.clusters.keep.state import PINNED, State
 from workbench.data import Particles
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Absolute, Bound, Limit, check
-from workbench.guarantees.check import bits_of
 
 
 def correct(
@@ -74,48 +74,45 @@ def keep_clusters(
     promise: KeepClusters,
     progress: Progress | None = None,
     chunk: int | None = None,
+    allowance: Allowance = UNLIMITED,
 ) -> Correction:
-    """The correction of positions already known to be within the limit, to be stored in chunks of `chunk` particles."""
-    scene = Scene(original, decoded, limit, promise, chunk or len(original))
-    scene.strict = bool((bits_of(decoded) == bits_of(original.positions)).all())   # exact positions are not moved
-    attempts = Attempts(scene, progress)
+    """The correction of positions already known to be within the limit, to be stored in chunks of `chunk` particles.
+
+    It raises TooExpensive where this takes more than the allowance.
+    """
+    problem = Problem(original, decoded, limit, promise, chunk or len(original))
+    state = State(problem)
+    attempts = Attempts(state, progress, allowance)
     attempts.until_kept()
-    _require_bound(scene)
-    moved, pinned = (backend.to_host(scene.xp.flatnonzero(which)) for which in (scene.rank > 0, scene.rank == PINNED))
+    _require_bound(state)
+    moved, pinned = (backend.to_host(problem.xp.flatnonzero(which)) for which in (state.rank > 0, state.rank == PINNED))
     return Correction(
-        positions=backend.read_only(scene.current),
+        positions=backend.read_only(state.current),
         promise=promise,
-        lengths=scene.lengths,
-        margin=scene.margin,
-        step=scene.step,
+        lengths=problem.lengths,
+        margin=problem.margin,
+        step=problem.step,
         box=original.box,
         index=moved.astype(np.int32),
-        rank=backend.to_host(scene.rank[scene.xp.asarray(moved)]).astype(np.uint16),
+        rank=backend.to_host(state.rank[problem.xp.asarray(moved)]).astype(np.uint16),
         pinned=pinned.astype(np.int32),
         opened=attempts.opened,
         needs=attempts.needs,
-        attempts=scene.attempts,
+        attempts=attempts.count,
         violations=attempts.violations,
-        close_calls=_close_calls(scene),
+        close_calls=len(find_needs(state, exempt=False)) if attempts.exempted else 0,
+        evaluated=attempts.evaluated,
         descent=tuple(attempts.descent),
         decoded=decoded,
-        surmise=scene.surmise,
-        groups=tuple(scene.wanted),
+        surmise=problem.surmise,
+        groups=tuple(problem.wanted),
     )
 
 
-def _close_calls(scene: Scene) -> int:
-    """How many deciding pairs lie within the margin: none, unless the margin was dropped."""
-    if not scene.strict:
-        return 0
-    scene.strict = False
-    return len(find_needs(scene))
-
-
-def _require_bound(scene: Scene) -> None:
-    moved = scene.xp.flatnonzero(scene.rank)
+def _require_bound(state: State) -> None:
+    problem, moved = state.problem, state.problem.xp.flatnonzero(state.rank)
     if not len(moved):
         return
-    found = check(scene.original.positions[moved], scene.current[moved], scene.limit, scene.original.box)
+    found = check(problem.original.positions[moved], state.current[moved], problem.limit, problem.original.box)
     if not found.holds:
         raise GuaranteeBroken(f"{len(found.broken):,} coordinates left their bound while keeping clusters: please report")

@@ -24,7 +24,7 @@ class Correction:
     `index` are the particles that move (ascending, int32), `rank` their moves, `pinned` the particles that get their
     original coordinates. `opened` counts the groups that were split or joined before; `violations` the pairs found wrong by
     the last global check (always 0, otherwise an error is raised); `close_calls` the deciding pairs that remain within
-    `margin` of a linking length because they are so in the original.
+    `margin` of a linking length because they are so in the original; `evaluated` the distances that moves took.
     """
 
     positions: Array
@@ -41,6 +41,7 @@ class Correction:
     attempts: int
     violations: int
     close_calls: int
+    evaluated: int
     descent: tuple[Step, ...] = field(repr=False)
     decoded: Array = field(repr=False)
     surmise: Surmise = field(repr=False)

@@ -24,6 +24,13 @@ _MISSES = (0.5, 1.0, 1.75, 2.5, 3.5)
 _SHARES = (0.5, 0.8, 0.95, 1.2, 2.0)
 CONTEXTS = (len(_MISSES) + 1) * (len(_SHARES) + 1)
 
+# For the choice among moves: the storage cost of a move in each context, in 1/64 of a bit, as in simulated universes at a
+# bound of a tenth of the linking length. A fixed table, so that no move depends on particles elsewhere.
+COSTS = np.array([
+    [388, 283, 212, 151, 100, 100], [412, 320, 218, 216, 160, 160], [475, 372, 326, 310, 230, 230],
+    [427, 414, 380, 345, 389, 380], [451, 423, 420, 400, 397, 400], [437, 480, 450, 440, 436, 553],
+], np.int32).ravel()
+
 COMMON = 24   # the ranks with a symbol of their own; above, the symbol gives the number of extra bits (an Elias gamma code)
 MOST_LENGTHS = 64
 

@@ -15,7 +15,7 @@ import numpy as np
 from workbench import backend
 
 PARTS = 8    # steps in a bound
-FINE = 16    # the most steps along an axis; as in kernels/moves.cuh
+FINE = backend.constant("moves.cuh", "FINE")   # the most steps along an axis
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,15 +15,16 @@ from typing import Any, Literal
 import numpy as np
 
 from workbench.backend import Array
+from workbench.clusters.keep.edits import COSTS
 from workbench.clusters.keep.moves import alphabet
 from workbench.clusters.keep.needs import Needs
-from workbench.clusters.keep.scene import PINNED, Scene
+from workbench.clusters.keep.state import State
 from workbench.clusters.keep.surroundings import Surroundings
-from workbench.clusters.sorted_cells import SortedCells
 
 MOST_ROUNDS = 64       # of moves: five are common
 MOST_STEPS = 60        # of descent
 MARGIN_OF_DESCENT = 1 / 64   # descent aims beyond the threshold by this much, in bounds: room for rounding to moves
+MOST_EVALUATED = 2**12       # distances, by one candidate in one round; one that needs more gives up
 
 
 Phase = Literal["moves", "descent"]
@@ -53,23 +54,28 @@ class Step:
 
 @dataclass(eq=False)
 class Repair:
-    """An attempt to satisfy some constraints; `watch`, if given, is called with the outcome of each round of moves."""
+    """An attempt to satisfy some constraints; `watch`, if given, is called with the outcome of each round of moves.
 
-    scene: Scene
-    cells: SortedCells
+    Candidates act on what they see, so those that are not connected by neighbour lists do not affect each other.
+    `evaluated` counts the distances that were computed.
+    """
+
+    state: State
     needs: Needs
-    watched: float   # interaction radius of moves, in bounds
+    around: Surroundings
     watch: Callable[[Step], object] | None = None
-    around: Surroundings = field(init=False)
-    target: Array = field(init=False)   # where each candidate should go, as a displacement
+    target: Array = field(init=False)      # where each candidate should go, as a displacement
+    gave_up: Array = field(init=False)     # candidates that evaluated too many distances
+    evaluated: int = 0
 
     def __post_init__(self) -> None:
-        self.around = Surroundings.of(self.scene, self.cells, self.needs, self.watched)
-        self.target = self.scene.xp.zeros((len(self), self.scene.original.dimensions))
+        xp = self.state.problem.xp
+        self.target = xp.zeros((len(self), self.state.problem.original.dimensions))
+        self.gave_up = xp.zeros(len(self), bool)
         self._show(0)
 
     def __len__(self) -> int:
-        return len(self.around.candidates)
+        return len(self.around)
 
     def move(self, parts: int = 0, *, refine: bool = False, to_target: bool = False, partly: bool = False) -> None:
         """Let candidates move until no move is an improvement.
@@ -77,97 +83,80 @@ class Repair:
         The moves tried are all multiples of 1/`parts` of the bound, more bits of each residual (`refine`), and moves near
         the result of descent (`to_target`); `partly` also allows moves that only reduce the violation.
         """
-        xp, scene, moves = self.scene.xp, self.scene, alphabet(self.scene.original.dimensions)
-        last = moves.last(parts) if parts else -1
-        tables = xp.asarray(moves.moves), xp.asarray(moves.ranks)
-        costs = scene.cost[self.around.candidates], xp.asarray(moves.costs)
-        pending = xp.ones(len(self), xp.uint8)
-
-        def propose(active: Array, proposed: Array, score: Array) -> None:
-            scene.kernel("repair", "propose")(
-                len(active), active, *self._given(), scene.original.positions, scene.decoded, scene.current, *scene.bounds,
-                scene.step, scene.surmise.forward, *tables, last, int(refine), int(to_target), self.target, int(partly),
-                *costs, scene.rank, proposed, score, pending,
-            )
-
-        self._in_rounds(propose, pending)
+        problem = self.state.problem
+        xp, moves = problem.xp, alphabet(problem.original.dimensions)
+        given = {
+            "ranks": xp.asarray(moves.ranks), "rank_cost": xp.asarray(moves.costs), "target": self.target,
+            "cost": xp.asarray(COSTS)[problem.surmise.context[self.around.candidates]],
+            "last_rank": moves.last(parts) if parts else -1, "refining": refine, "with_target": to_target,
+            "partial": partly, "pending": xp.ones(len(self), xp.uint8),
+        }
+        self._in_rounds("propose", given, given["pending"])
 
     def relax(self) -> None:
         """Replace moves by simpler ones, or undo them, where the constraints stay satisfied."""
-        xp, scene, moves = self.scene.xp, self.scene, alphabet(self.scene.original.dimensions)
-
-        def propose(active: Array, proposed: Array, score: Array) -> None:
-            scene.kernel("repair", "relax")(
-                len(active), active, *self._given(), scene.original.positions, scene.decoded, scene.current, *scene.bounds,
-                scene.step, scene.surmise.forward, xp.asarray(moves.moves), moves.last(2), scene.rank, proposed, score,
-            )
-
-        self._in_rounds(propose, xp.ones(len(self), xp.uint8))
+        last = alphabet(self.state.problem.original.dimensions).last(2)
+        self._in_rounds("relax", {"last_rank": last}, self.state.problem.xp.ones(len(self), np.uint8))
 
     def descend(self, report: Callable[[Step], object] | None = None) -> None:
-        """Find joint target positions of the candidates by projected gradient descent; candidates do not move yet."""
-        xp, scene, bound = self.scene.xp, self.scene, self.scene.bound
+        """Find joint target positions of the candidates by projected gradient descent; candidates do not move yet.
+
+        A component of candidates without violations stops.
+        """
+        problem, xp, count = self.state.problem, self.state.problem.xp, len(self)
         displaced, ahead = xp.zeros_like(self.target), xp.zeros_like(self.target)
-        loss, missed = xp.empty(len(self)), xp.empty(len(self), xp.int32)
+        loss, missed = xp.zeros(count), xp.zeros(count, np.int32)
+        component, active = self.around.components(problem), xp.arange(count, dtype=np.int32)
         for number in range(MOST_STEPS):
-            scene.kernel("descent", "descend")(
-                len(self), *self._given(), scene.original.positions, scene.decoded, *scene.bounds, self.around.slot,
-                MARGIN_OF_DESCENT * bound, displaced, ahead, loss, missed,
+            problem.kernel("descent", "descend")(
+                len(active), self.around.given, problem.given, active=active, margin=MARGIN_OF_DESCENT * problem.bound,
+                displaced=displaced, next=ahead, loss=loss, missed=missed,
             )
-            displaced, ahead = ahead, displaced
+            displaced[active] = ahead[active]
             left = int(missed.sum())
             if report is not None:
-                report(Step(number, left, float(loss.sum()) / bound**2))
+                report(Step(number, left, float(loss.sum()) / problem.bound**2))
             if not left:
                 break
+            violated = xp.zeros(count, bool)
+            violated[component[missed > 0]] = True
+            active = xp.flatnonzero(violated[component]).astype(np.int32)
         self.target = displaced
 
     def missed(self) -> Needs:
         """The violated constraints."""
-        return self.needs.chosen(self.scene.xp.flatnonzero(self.needs.missed(self.scene)))
+        return self.needs.chosen(self.state.problem.xp.flatnonzero(self.needs.missed(self.state)))
 
-    def _in_rounds(self, propose: Callable[[Array, Array, Array], None], pending: Array) -> None:
+    def _in_rounds(self, proposing: str, given: dict[str, Any], pending: Array) -> None:
         """Repeat rounds of proposals and accepted moves until no proposal is accepted.
 
         After the first round, only pending candidates with a neighbour that moved are evaluated again.
         """
-        xp, scene, around = self.scene.xp, self.scene, self.around
-        sight = around.start, around.end, around.neighbours, around.need_start, around.partner, around.slot
-        proposed, score = xp.empty(len(self), xp.int32), xp.zeros(len(self), xp.int64)
-        accepted, awake = xp.empty(len(self), xp.uint8), xp.ones(len(self), xp.uint8)
-        moves = xp.asarray(alphabet(scene.original.dimensions).moves)
+        state, problem, xp = self.state, self.state.problem, self.state.problem.xp
+        moves = xp.asarray(alphabet(problem.original.dimensions).moves)
+        proposed, score = xp.zeros(len(self), np.int32), xp.zeros(len(self), np.int64)
+        accepted, awake = xp.empty(len(self), np.uint8), xp.ones(len(self), np.uint8)
+        bundles = self.around.given, problem.given, {**given, "current": state.current, "rank": state.rank, "moves": moves}
         for number in range(1, MOST_ROUNDS + 1):
-            propose(xp.flatnonzero(awake).astype(xp.int32), proposed, score)
-            scene.kernel("repair", "accept")(len(self), around.candidates, *sight, score, accepted)
+            active = xp.flatnonzero(awake.astype(bool) & ~self.gave_up).astype(np.int32)
+            spent = xp.zeros(len(self), np.int64)
+            problem.kernel("repair", proposing)(
+                len(active), *bundles, active=active, most=MOST_EVALUATED, proposed=proposed, score=score, spent=spent
+            )
+            self.evaluated += int(spent.sum())
+            self.gave_up |= spent >= MOST_EVALUATED
+            problem.kernel("repair", "accept")(len(self), self.around.given, score=score, accepted=accepted)
             if not bool(accepted.any()):
                 return
-            scene.kernel("repair", "carry_out")(
-                len(self), around.candidates, accepted, proposed, scene.surmise.forward, moves, scene.decoded,
-                scene.periods, scene.step, scene.current, scene.rank,
-            )
+            problem.kernel("repair", "carry_out")(len(self), *bundles, accepted=accepted, proposed=proposed)
             self._show(number)
-            scene.kernel("repair", "wake")(len(self), *sight, accepted, pending, awake)
+            problem.kernel("repair", "wake")(len(self), self.around.given, accepted=accepted, pending=pending, awake=awake)
             score[accepted.astype(bool)] = 0
 
     def _show(self, number: int) -> None:
         """Report the violations after this many rounds to `watch`."""
         if self.watch is None:
             return
-        missed = 2 * int(self.needs.missed(self.scene).sum())
-        loss = float((self.needs.misses(self.scene) ** 2).sum()) / self.scene.bound**2
+        missed = 2 * int(self.needs.missed(self.state).sum())
+        loss = float((self.needs.misses(self.state) ** 2).sum()) / self.state.problem.bound**2
         self.watch(Step(number, missed, loss, "moves"))
-
-    def _given(self) -> tuple[Any, ...]:
-        """The arguments about candidates that all kernels take."""
-        scene, around = self.scene, self.around
-        needs = around.need_start, around.partner, around.kind
-        lists = around.candidates, around.start, around.end, around.neighbours, *needs
-        return (*lists, scene.group, len(scene.lengths), len(scene), *scene.thresholds, scene.periods)
-
-
-def pin(scene: Scene, index: Array) -> int:
-    """Give particles their original coordinates; returns how many did not have them."""
-    fresh = index[scene.rank[index] != PINNED]
-    scene.current[fresh] = scene.original.positions[fresh]
-    scene.rank[fresh] = PINNED
-    return int(np.size(fresh))

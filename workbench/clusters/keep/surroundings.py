@@ -6,16 +6,20 @@ Only candidates, a few percent of the particles, have lists; there is no list of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.keep.needs import Needs
-from workbench.clusters.keep.scene import Scene
+from workbench.clusters.keep.problem import Problem
+from workbench.clusters.keep.state import State
 from workbench.clusters.sorted_cells import SortedCells
 
 ROOM = 24             # initial capacity of each candidate's list; few candidates have more neighbours
-MOST_LISTED = 2048    # as in kernels/surroundings.cu: limits the lists in overdense regions
-MOST_OF_GROUP = 256   # listed neighbours of a candidate's own group: enough in the core of a halo
+MOST_LISTED = 512     # neighbours of a candidate; one that has more, in an overdense region, is not moved
+MOST_NEEDS = backend.constant("repair.cu", "MOST_NEEDS")   # constraints of a candidate; one that has more is not moved
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,62 +41,102 @@ class Surroundings:
     kind: Array
 
     @classmethod
-    def of(cls, scene: Scene, cells: SortedCells, needs: Needs, watched: float) -> Surroundings:
-        """The surroundings of the ends of these constraints; `cells` hold the decoded particles.
+    def of(cls, state: State, needs: Needs, radius: Array) -> Surroundings:
+        """The surroundings of the ends of these constraints.
 
-        Neighbours are listed up to the distance that moves adding up to `watched` bounds can bridge. The next global check
-        finds conflicts due to longer moves.
+        `radius` is the interaction radius of each particle, in bounds: neighbours are listed up to the distance that moves
+        adding up to it can bridge. The next global check finds conflicts due to longer moves.
         """
-        xp = scene.xp
-        place = places_in(scene, cells)
+        problem, xp = state.problem, state.problem.xp
+        cells = problem.decoded_cells[-1]
+        place = places_in(problem, cells)
         ends, partner = needs.pairs.T.ravel(), needs.pairs[:, ::-1].T.ravel()
         order = xp.argsort(place[ends], kind="stable")
         ends = ends[order]
         first = xp.flatnonzero(xp.concatenate([xp.ones(1, bool), ends[1:] != ends[:-1]]))
         need_start = xp.concatenate([first, xp.full(1, len(ends), first.dtype)]).astype(xp.int64)
-        candidates, slot = xp.ascontiguousarray(ends[first]), xp.full(len(scene), -1, xp.int32)
+        candidates, slot = xp.ascontiguousarray(ends[first]), xp.full(len(problem), -1, xp.int32)
         slot[candidates] = xp.arange(len(candidates), dtype=xp.int32)
-        far = scene.far(len(scene.lengths) - 1)
-        reach = min(far + watched * scene.bound, cells.grid.widest_reach)
-        own_reach = min(reach, far + 0.5 * watched * scene.bound)
-        lists = neighbours_of(scene, cells, candidates, place, reach, own_reach, MOST_OF_GROUP)
+        far = problem.far(len(problem.lengths) - 1)
+        reach = xp.minimum(far + radius[candidates] * problem.bound, cells.grid.widest_reach)
+        own_reach = xp.minimum(reach, far + 0.5 * radius[candidates] * problem.bound)
+        lists = neighbours_of(problem, cells, candidates, place, reach, own_reach, MOST_LISTED)
         kind = xp.concatenate([needs.kind, needs.kind])[order]
         return cls(candidates, slot, *lists, need_start, xp.ascontiguousarray(partner[order]), kind)
 
+    def __len__(self) -> int:
+        return len(self.candidates)
 
-def places_in(scene: Scene, cells: SortedCells) -> Array:
+    @property
+    def given(self) -> dict[str, Any]:
+        """The bundle of kernel arguments that hold the candidates."""
+        return {
+            "candidate": self.candidates, "list_start": self.start, "list_end": self.end, "list": self.neighbours,
+            "need_start": self.need_start, "need_partner": self.partner, "need_kind": self.kind, "slot": self.slot,
+        }
+
+    @property
+    def crowded(self) -> Array:
+        """The candidates that have too many neighbours or constraints to be moved."""
+        full = (self.end - self.start >= MOST_LISTED) | (self.need_start[1:] - self.need_start[:-1] > MOST_NEEDS)
+        return self.candidates[full]
+
+    @property
+    def listed(self) -> Array:
+        """All particles in a list of some candidate."""
+        xp = backend.namespace(self.neighbours)
+        found = self.end - self.start
+        before = xp.cumsum(found) - found
+        owner = xp.searchsorted(before, xp.arange(int(found.sum())), side="right") - 1
+        return self.neighbours[self.start[owner] + xp.arange(len(owner)) - before[owner]]
+
+    def components(self, problem: Problem) -> Array:
+        """The component of each candidate: candidates connected by neighbour lists and constraints; int32."""
+        xp, count = problem.xp, len(self)
+        own, component = xp.arange(count, dtype=np.int32), xp.empty(count, np.int32)
+        parent = own.copy()
+        problem.kernel("surroundings", "unite_candidates")(count, self.given, own=own, parent=parent)
+        problem.kernel("surroundings", "name_components")(count, parent, component)
+        return component
+
+
+def places_in(problem: Problem, cells: SortedCells) -> Array:
     """The place of each particle in these cells."""
-    place = scene.xp.empty(len(cells.order), scene.xp.int32)
-    scene.kernel("surroundings", "invert")(len(cells.order), cells.order, place)
+    place = problem.xp.empty(len(cells.order), np.int32)
+    problem.kernel("surroundings", "invert")(len(cells.order), cells.order, place)
     return place
 
 
 def neighbours_of(
-    scene: Scene, cells: SortedCells, candidates: Array, place: Array, reach: float, own_reach: float, most: int
+    problem: Problem, cells: SortedCells, candidates: Array, place: Array, reach: Array, own_reach: Array, most: int
 ) -> tuple[Array, Array, Array]:
     """The start and end of each candidate's neighbour list, and all lists.
 
-    `candidates` are in the order of the cells, `place` is every particle's place there. Neighbours of a candidate's own
-    group are listed up to `own_reach`, at most `most` of them; a list has at most MOST_LISTED entries.
+    `candidates` are in the order of the cells, `place` is every particle's place there. Neighbours are listed up to a
+    distance of `reach`, those of a candidate's own group up to `own_reach`; a list has at most `most` entries.
     """
-    xp, grid = scene.xp, cells.grid
-    blocks = cells.blocks, cells.block_key, cells.occupied, cells.first_cell, cells.first, cells.positions
-    walls = (xp.asarray(a) for a in (grid.periods, grid.blocks_along, grid.block_bits, grid.reach_around(reach)))
-    groups = cells.order, scene.group, len(scene.lengths), len(scene)
-    given = place, len(cells), *blocks, *walls, grid.closed, reach**2, own_reach**2, *groups, most
+    xp = problem.xp
+    given = {
+        **cells.blocks_bundle, "place": place, "cells": len(cells), "order": cells.order, "group": problem.group,
+        "reach": xp.asarray(cells.grid.reach_around(float(reach.max()) if len(reach) else 0.0)),
+        "lengths": len(problem.lengths), "particles": len(problem), "most": most,
+    }
 
     def listed(chosen: Array, start: Array, room: Array, neighbours: Array) -> Array:
-        found = xp.empty(len(chosen), xp.int64)
-        chunks = backend.chunks(len(chosen), chosen)
-        scene.kernel("surroundings", "list_around")(chunks, len(chosen), chosen, *given, start, room, found, neighbours)
+        found = xp.empty(len(chosen), np.int64)
+        problem.kernel("surroundings", "list_around")(
+            backend.chunks(len(chosen), chosen), given, n=len(chosen), candidate=candidates[chosen],
+            range_squared=reach[chosen] ** 2, own_squared=own_reach[chosen] ** 2, start=start, room=room, found=found,
+            list=neighbours,
+        )
         return found
 
-    start = xp.arange(len(candidates), dtype=xp.int64) * ROOM
-    neighbours = xp.empty(ROOM * len(candidates), xp.int32)
-    found = listed(candidates, start, xp.full(len(candidates), ROOM, xp.int64), neighbours)
+    every = xp.arange(len(candidates))
+    start, neighbours = every * ROOM, xp.empty(ROOM * len(candidates), np.int32)
+    found = listed(every, start, xp.full(len(candidates), ROOM, np.int64), neighbours)
     if len(crowded := xp.flatnonzero(found > ROOM)):
         ends = len(neighbours) + xp.cumsum(found[crowded])
         start[crowded] = ends - found[crowded]
-        neighbours = xp.concatenate([neighbours, xp.empty(int(ends[-1]) - len(neighbours), xp.int32)])
-        listed(candidates[crowded], start[crowded], found[crowded], neighbours)
+        neighbours = xp.concatenate([neighbours, xp.empty(int(ends[-1]) - len(neighbours), np.int32)])
+        listed(crowded, start[crowded], found[crowded], neighbours)
     return start, start + found, neighbours

@@ -1,9 +1,12 @@
-"""The state of a repair: the current positions of decoded particles, and the groups that they must have."""
+"""What a repair starts from: the original and the decoded particles, the bound, and the groups that are to be kept.
+
+Nothing here changes during a repair; `state.py` holds what does.
+"""
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,37 +22,22 @@ from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
 from workbench.guarantees import Limit
 
-UNASKED = -1   # in place of a group: too small to count, no constraints among such particles; as in kernels/repair.cu
-PINNED = -1    # in place of a move: the particle has its original coordinates; as in kernels/moves.cuh
+# In place of a group: too small to count, no constraints among such particles.
+UNASKED = backend.constant("repair.cu", "UNASKED")
 
 
-@dataclass(eq=False)
-class Scene:
-    """The original and the decoded particles, in the same order, and the current state of the decoded ones.
-
-    `current` are the positions and `rank` the moves (int32; 0: none) from the decoded to the current positions; both change
-    during the repair.
-    """
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The original and the decoded particles, in the same order, and the promise; all figures derived from them."""
 
     original: Particles
     decoded: Array
     limit: Limit
     promise: KeepClusters
-    chunk: int                        # particles in a chunk of the file
-    current: Array = field(init=False)
-    rank: Array = field(init=False)
-    cost: Array = field(init=False)   # of each particle: the cost of storing that it moved, in 1/64 of a bit
-    strict: bool = False              # the linking lengths themselves decide, without a margin
-    attempts: int = 0                 # at a repair so far
-
-    def __post_init__(self) -> None:
-        xp = backend.namespace(self.decoded)
-        self.current = self.decoded.copy()
-        self.rank = xp.zeros(len(self.decoded), xp.int32)
-        self.cost = xp.zeros(len(self.decoded), xp.int32)
+    chunk: int   # particles in a chunk of the file
 
     def __len__(self) -> int:
-        return len(self.rank)
+        return len(self.decoded)
 
     @property
     def xp(self) -> Any:
@@ -89,12 +77,12 @@ class Scene:
         return self.bound / PARTS
 
     def near(self, number: int) -> float:
-        """Two particles touch, at one of the linking lengths, when they are at most this far apart."""
-        return self.lengths[number] - (0.0 if self.strict else self.margin)
+        """Two particles are linked, at one of the linking lengths, when they are at most this far apart."""
+        return self.lengths[number] - self.margin
 
     def far(self, number: int) -> float:
-        """Two particles are apart, at one of the linking lengths, when their distance is more than this."""
-        return self.lengths[number] + (0.0 if self.strict else self.margin)
+        """Two particles do not conflict, at one of the linking lengths, when their distance is more than this."""
+        return self.lengths[number] + self.margin
 
     @functools.cached_property
     def original_cells(self) -> list[SortedCells]:
@@ -134,23 +122,22 @@ class Scene:
         """The period along each axis; 0 where space is open."""
         return self.xp.asarray(self.original.box or (0.0,) * self.original.dimensions, np.float64)
 
-    def particles(self, index: Array | None = None) -> Particles:
-        """The particles as they are now; all, or some."""
-        positions = self.current if index is None else self.current[index]
-        return Particles(backend.read_only(positions), self.original.box)
-
     def kernel(self, source: str, name: str) -> backend.Kernel:
         """A kernel for these positions."""
         return backend.kernel(source, name, self.decoded.dtype, self.original.dimensions)
 
-    @property
-    def bounds(self) -> tuple[float, int]:
-        """The bound as kernels take it."""
-        return self.limit.value, int(self.limit.relative)
+    @functools.cached_property
+    def given(self) -> dict[str, Any]:
+        """The bundle of kernel arguments that hold the problem: positions, the bound, groups, and squared linking lengths.
 
-    @property
-    def thresholds(self) -> tuple[Array, Array]:
-        """For each linking length the squares of `near` and `far`."""
+        `near_squared` and `far_squared` are a margin below and above `length_squared`: kernels/margin.cuh has the rule.
+        """
         numbers = range(len(self.lengths))
-        near, far = ([length(number) ** 2 for number in numbers] for length in (self.near, self.far))
-        return self.xp.asarray(near), self.xp.asarray(far)
+        return {
+            "original": self.original.positions, "decoded": self.decoded, "bound": self.limit.value,
+            "relative": int(self.limit.relative), "step": self.step, "group": self.group, "lengths": len(self.lengths),
+            "particles": len(self), "periods": self.periods, "forward": self.surmise.forward,
+            "near_squared": self.xp.asarray([self.near(number) ** 2 for number in numbers]),
+            "length_squared": self.xp.asarray([length**2 for length in self.lengths]),
+            "far_squared": self.xp.asarray([self.far(number) ** 2 for number in numbers]),
+        }

@@ -1,0 +1,136 @@
+// Pairs of neighbours whose labels differ, cell by cell.
+//
+// Two cells may have quadratically many of them. Up to ALL_LISTED are all listed; of more, for each particle of either cell the
+// closest one in the other cell: a list that is linear in the particles, depends on no order, and leaves no particle out.
+#pragma once
+
+static const i32 MIXED = -2;        // in place of a cell's label: the cell has several labels
+static const i64 ALL_LISTED = 64;
+
+namespace {
+// `Pairs` says which pairs are listed (`holds`), how far apart they count (`cost`), and whether a label takes part (`counts`).
+// Without `pair` they are only counted.
+template <class Pairs> struct Unlike {
+    const u64* occupied;
+    const u64* labelled;      // of each block, the cells with labels that take part
+    const i32* first_cell;
+    const i32* first;
+    const real* sorted;
+    const i32* order;
+    const i32* sorted_label;
+    const i32* cell_label;
+    const Pairs& pairs;
+    i32* pair;
+    i64 found;
+    u8* crowded;              // set to 1 where not all pairs are listed; may be null
+
+    DEVICE_METHOD bool wants(i64 k) const { return labelled[k]; }
+
+    DEVICE_METHOD void add(i64 i, i64 j)
+    {
+        if (pair) {
+            const bool in_order = order[i] < order[j];
+            pair[2 * found] = order[in_order ? i : j];
+            pair[2 * found + 1] = order[in_order ? j : i];
+        }
+        ++found;
+    }
+
+    template <bool images> DEVICE_METHOD bool unlike(i64 i, i64 j) const
+    {
+        return sorted_label[i] != sorted_label[j] && pairs.counts(sorted_label[j]) && pairs.template holds<images>(i, j);
+    }
+
+    // The box of a cell's particles if comparing all pairs would be much work: most are then far from it.
+    DEVICE_METHOD bool box_of(i32 a, i32 b, Node& box) const
+    {
+        box.begin = first[b];
+        box.end = first[b + 1];
+        const bool dense = (i64)(first[a + 1] - first[a]) * (box.end - box.begin) > DENSE * DENSE;
+        if (dense) bound_particles(sorted, box);
+        return dense;
+    }
+
+    template <bool images> DEVICE_METHOD bool is_apart(i64 i, const Node& box) const
+    {
+        Node one;
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) one.low[axis] = one.high[axis] = sorted[i * DIMENSIONS + axis];
+        return apart<images>(one, box, pairs.space);
+    }
+
+    // The particle of cell b that is closest to particle i and unlike it, or -1; of several the one of least index.
+    template <bool images> DEVICE_METHOD i64 closest(i64 i, i32 b) const
+    {
+        i64 best = -1;
+        double least = 0;
+        if (!pairs.counts(sorted_label[i]) || sorted_label[i] == cell_label[b]) return best;
+        for (i64 j = first[b]; j < first[b + 1]; ++j) {
+            if (!unlike<images>(i, j)) continue;
+            const double cost = pairs.template cost<images>(i, j);
+            if (best >= 0 && (cost > least || (cost == least && order[j] > order[best]))) continue;
+            best = j;
+            least = cost;
+        }
+        return best;
+    }
+
+    template <bool images> DEVICE_METHOD void add_closest(i32 a, i32 b)
+    {
+        Node box;
+        const bool dense = box_of(a, b, box);
+        for (i64 i = first[a]; i < first[a + 1]; ++i) {
+            if (dense && is_apart<images>(i, box)) continue;
+            const i64 j = closest<images>(i, b);
+            if (j >= 0 && (a != b || i < j || closest<images>(j, a) != i)) add(i, j);
+        }
+        const bool dense_back = a != b && box_of(b, a, box);
+        for (i64 j = a == b ? first[b + 1] : first[b]; j < first[b + 1]; ++j) {
+            if (dense_back && is_apart<images>(j, box)) continue;
+            const i64 i = closest<images>(j, a);
+            if (i >= 0 && closest<images>(i, b) != j) add(i, j);
+        }
+        if (crowded) *crowded = 1;   // every thread that writes here writes the same
+    }
+
+    template <bool images> DEVICE_METHOD void cells(i32 a, i32 b)
+    {
+        if (cell_label[a] == cell_label[b] && cell_label[a] != MIXED) return;
+        if (cell_label[a] != MIXED) {   // the outer loop takes the mixed cell: most of its particles agree with the other cell
+            const i32 swapped = a;
+            a = b;
+            b = swapped;
+        }
+        Node box;
+        const bool dense = box_of(a, b, box);
+        i64 at[ALL_LISTED][2], count = 0;
+        for (i64 i = first[a]; i < first[a + 1] && count <= ALL_LISTED; ++i) {
+            if (sorted_label[i] == cell_label[b] || !pairs.counts(sorted_label[i])) continue;
+            if (dense && is_apart<images>(i, box)) continue;
+            for (i64 j = a == b ? i + 1 : first[b]; j < first[b + 1] && count <= ALL_LISTED; ++j) {
+                if (!unlike<images>(i, j)) continue;
+                if (count < ALL_LISTED) {
+                    at[count][0] = i;
+                    at[count][1] = j;
+                }
+                ++count;
+            }
+        }
+        if (count > ALL_LISTED) return add_closest<images>(a, b);
+        for (i64 p = 0; p < count; ++p) add(at[p][0], at[p][1]);
+    }
+
+    template <bool images> DEVICE_METHOD void blocks(i64 k, i64 m, const u64* reach)
+    {
+        const u64 here = labelled[k], there = labelled[m];
+        if (k == m)
+            for (i32 c = first_cell[k]; c < first_cell[k + 1]; ++c)
+                if (cell_label[c] == MIXED) cells<images>(c, c);
+        if (!(there & reach[REACHED])) return;
+        for (u64 mine = here & reach[REACHING]; mine; mine &= mine - 1) {
+            const i32 a = first_cell[k] + count_bits(occupied[k] & below_lowest_bit(mine));
+            for (u64 theirs = there & reach[lowest_bit(mine)]; theirs; theirs &= theirs - 1)
+                cells<images>(a, first_cell[m] + count_bits(occupied[m] & below_lowest_bit(theirs)));
+        }
+    }
+};
+}

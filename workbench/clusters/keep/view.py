@@ -1,0 +1,80 @@
+"""A part of the particles, to be searched by itself; by default all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.backend import Array
+from workbench.clusters.groups import Groups
+from workbench.clusters.keep.problem import Problem
+from workbench.clusters.keep.state import State
+from workbench.clusters.sorted_cells import SortedCells
+from workbench.data import Particles
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """All particles of a problem; `Region` is a part of them. Numbers of particles in a view count its own particles."""
+
+    problem: Problem
+
+    def of(self, values: Array) -> Array:
+        """The entries of the view's particles."""
+        return values
+
+    def back(self, index: Array) -> Array:
+        """The indices, among all particles, of these particles of the view."""
+        return index
+
+    def wanted(self, number: int) -> Groups:
+        """The original groups, at one linking length."""
+        return self.problem.wanted[number]
+
+    def torn(self, number: int, labels: Array) -> Array:
+        """Labels of parts of groups (-1: none), of those groups that the view holds whole."""
+        return labels
+
+    def original_cells(self, number: int) -> SortedCells:
+        """The original particles in cells for one linking length."""
+        return self.problem.original_cells[number]
+
+    def cells(self, state: State, number: int) -> SortedCells:
+        """The current particles in cells for one linking length less the margin."""
+        if bool(state.rank.any()):
+            return SortedCells.of(state.particles(), self.problem.near(number))
+        return self.problem.decoded_cells[number]
+
+
+@dataclass(frozen=True, eq=False)
+class Region(View):
+    """Some particles (rising indices), and for each linking length the mask of those whose whole group is included."""
+
+    index: Array
+    whole: Array
+
+    def of(self, values: Array) -> Array:
+        """The entries of the view's particles."""
+        return values[self.index]
+
+    def back(self, index: Array) -> Array:
+        """The indices, among all particles, of these particles of the view."""
+        return self.index[index].astype(np.int32)
+
+    def wanted(self, number: int) -> Groups:
+        """The groups, numbered within the view."""
+        return Groups.from_labels(self.of(self.problem.wanted[number].labels), self.problem.lengths[number])
+
+    def torn(self, number: int, labels: Array) -> Array:
+        """Labels of parts of groups, of whole groups alone."""
+        return self.problem.xp.where(self.whole[number], labels, -1)
+
+    def original_cells(self, number: int) -> SortedCells:
+        """The original particles of the view in cells."""
+        chosen = Particles(self.of(self.problem.original.positions), self.problem.original.box)
+        return SortedCells.of(chosen, self.problem.lengths[number])
+
+    def cells(self, state: State, number: int) -> SortedCells:
+        """The current particles of the view in cells."""
+        return SortedCells.of(state.particles(self.index), self.problem.near(number))
