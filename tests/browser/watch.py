@@ -24,7 +24,7 @@ OF_JUPYTERLAB = (
 # anywidget gives each model 2 seconds to load, however slow the machine. A model that was connected again says so.
 LATE = "thrown: [anywidget] Failed to initialize model"
 REPAIRED = re.compile("lossbench: .* was late, and (listens again|is closed meanwhile)")
-GONE = re.compile(r"in the kernel: No such comm: [0-9a-f]{32}\s")   # asked by a late model that Python has closed
+GONE = r"in the kernel: No such comm: [0-9a-f]{32}\s"   # a message that crossed the closing of its widget
 # A page that was closed before may leave a server that cannot reach it, and a kernel that still had something to draw.
 OF_CLOSED_PAGES = re.compile("WebSocketClosedError|Socket operation on non-socket")
 ENTRY = re.compile(r"^(?=\[[A-Z] )", re.MULTILINE)   # of the log
@@ -37,7 +37,7 @@ class Watch:
     def __init__(self, page: Page, server: LabServer) -> None:
         self.outside: list[str] = []
         self.errors: list[str] = []
-        self._allowed = [OF_JUPYTERLAB]
+        self._allowed = [OF_JUPYTERLAB, GONE]
         self._repaired = 0
         self._page = page
         self._log = server.log
@@ -59,7 +59,6 @@ class Watch:
         tail = [f"in the server's log:\n{wrong[-1][-3000:]}"] if wrong else []
         late = [error for error in self.errors if error.startswith(LATE)]
         errors = [*late[self._repaired:], *(error for error in self.errors if error not in late)]
-        errors = [error for error in errors if not (late and GONE.search(error))]
         noted = [*(f"asked another machine: {url}" for url in self.outside), *errors, *tail]
         return [complaint for complaint in noted if not any(re.search(pattern, complaint) for pattern in self._allowed)]
 

@@ -1,5 +1,6 @@
 """What `workbench compress` writes and says, and what it refuses before it begins."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -109,7 +110,7 @@ def test_options_for_clusters_arrive(run: Run, snapshot: Path, tmp_path: Path, s
 def test_people_read_which_clusters_are_kept(run: Run, snapshot: Path, tmp_path: Path) -> None:
     printed = run("compress", snapshot, tmp_path / "a.zip", "--abs", 0.05, "--keep-clusters", "0.2", "-m", "20")
     assert "kept: the friends-of-friends groups of at least 20 members at linking length 0.2, exactly" in printed.out
-    assert "remaining violations: 0" in printed.out
+    assert re.search(r"differences left:? *0\n", printed.out)
     assert printed.err == "mean spacing 1, extent 16, 16, 16, bound 0.05\n"
 
 

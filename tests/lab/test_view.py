@@ -91,8 +91,8 @@ def test_rows_beyond_the_second_are_folded(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(ToyPanel, "rows", lambda self: 3 * controls(self))
     with ToyPanel(np.zeros((10, 2))) as panel:
         above = panel.widget.children[2]
-        *_, second, folded = above.children
-        (more,) = (part for part in second.children if isinstance(part, Disclosure))
+        head, *_, folded = above.children
+        (more,) = (part for part in head.children if isinstance(part, Disclosure))
         assert folded.layout.display == "none"
         more.unfolded = True
         assert folded.layout.display == ""

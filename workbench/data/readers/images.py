@@ -65,7 +65,8 @@ def _outside(positions: np.ndarray, start: np.ndarray, lengths: np.ndarray) -> t
     """The number of positions outside, the largest distance from the box, and its axis."""
     if not positions.size or positions.ndim != 2 or positions.shape[1] != len(lengths):
         return 0, 0.0, 0   # Particles refuses non-finite values
-    low, high = (end.astype(np.float64) for end in (positions.min(axis=0), positions.max(axis=0)))
+    with np.errstate(invalid="ignore"):   # signalling NaN, which the constructor refuses
+        low, high = (end.astype(np.float64) for end in (positions.min(axis=0), positions.max(axis=0)))
     if (low >= start).all() and (high < start + lengths).all():
         return 0, 0.0, 0
     count = int(((positions < start) | (positions >= start + lengths)).any(axis=1).sum())
