@@ -167,6 +167,7 @@ def exact(panel: NotebookPage) -> list[str]:
 
 def cell_shown(panel: NotebookPage) -> str:
     """The index of the cell under the pointer."""
+    eventually(lambda: "cell [" in place(panel))
     found = re.search(r"cell (\[.*?\])", place(panel))
     assert found, place(panel)
     return found.group(1)
