@@ -26,6 +26,7 @@ from bokeh.protocol import Protocol
 from workbench.lab import report
 from workbench.lab.description import STATIC
 from workbench.lab.front_end import front_end, widget_script
+from workbench.lab.turns import in_turn
 
 QUIET = 1.0   # seconds
 
@@ -85,6 +86,7 @@ class Chart(anywidget.AnyWidget):
     def _drawn(self) -> dict[str, Any]:
         return {"number": self.revision, "document": serialize_json(self._document.to_json(deferred=False))}
 
+    @in_turn
     def _asked(self, _: Any, content: dict[str, Any], buffers: list[Any]) -> None:
         """A view reports which drawing it shows; if that is outdated, send the newest, otherwise only its number."""
         if "shown" in content:

@@ -18,6 +18,7 @@ from workbench.backend import release_memory
 from workbench.errors import WorkbenchError
 from workbench.lab.jobs import Deliver, Job, Lane
 from workbench.lab.memory import Memory
+from workbench.lab.turns import in_turn
 
 State = TypeVar("State")
 Results = Mapping[str, Any]
@@ -94,6 +95,7 @@ class Engine(Generic[State]):
 
     # Actions.
 
+    @in_turn
     def change(self, **fields: Any) -> bool:
         """Change fields of the state. If the state rejects them, it stays unchanged, and the status has the error.
 
@@ -116,6 +118,7 @@ class Engine(Generic[State]):
             self._news()
         return True
 
+    @in_turn
     def refresh(self) -> None:
         """Compute missing results for the present state, and call `changed`. Work for the same results goes on."""
         if self._missing(self.state):
@@ -126,6 +129,7 @@ class Engine(Generic[State]):
             self._settle()
         self._news()
 
+    @in_turn
     def ask(self, name: str, then: Callable[[], object] = lambda: None) -> None:
         """Run a stage on demand for the present state, after the missing stages before it."""
         stage, state = self.stages[name], self.state
@@ -137,6 +141,7 @@ class Engine(Generic[State]):
         """Wait until all work is done."""
         return self._following.wait(timeout) and self._asked.wait(timeout)
 
+    @in_turn
     def cancel(self) -> None:
         """Request all running work to stop."""
         self._following.cancel()
@@ -145,6 +150,7 @@ class Engine(Generic[State]):
         missing = self._missing(self.state)
         self._say(Status(error="cancelled: change something to go on") if missing else Status(text="cancelled"))
 
+    @in_turn
     def close(self) -> None:
         """Stop, and forget everything."""
         self._closed = True   # no notifications from here on
@@ -205,6 +211,7 @@ class Engine(Generic[State]):
             self.partial.pop(stage.name, None)
             job.deliver(self._news)
 
+    @in_turn
     def _reported(self, job: Job) -> None:
         if job.ended.is_set() or job.cancelled.is_set():
             return
@@ -212,6 +219,7 @@ class Engine(Generic[State]):
             self.partial.update(job.partial)
         self._say(Status(True, job.share, job.text))
 
+    @in_turn
     def _ended(self, job: Job, then: Callable[[], object]) -> None:
         self._under_way = [other for other in self._under_way if other is not job]
         if self._closed:
@@ -234,6 +242,7 @@ class Engine(Generic[State]):
             self.status = Status(error=self._refused)
         return idle
 
+    @in_turn
     def _news(self) -> None:
         if not self._closed:
             self.changed()

@@ -2,8 +2,7 @@
 
 A slider sends requests far faster than they can be processed. Each request is delayed (debounced), so a superseded request
 never starts; a newer request also cancels the running one, which stops at its next progress report. Results are delivered
-in the event loop of the kernel, if there is one, where widgets may be changed. So other cells can run, and no drawing
-interrupts them.
+in the event loop of the kernel, if there is one, so that other cells can run and no result interrupts them.
 """
 
 from __future__ import annotations

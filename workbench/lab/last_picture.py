@@ -7,7 +7,6 @@ and hides the error when it is not.
 
 from __future__ import annotations
 
-import asyncio
 import html
 import secrets
 import urllib.parse
@@ -17,6 +16,7 @@ from typing import Any
 
 from workbench.lab import static_picture
 from workbench.lab.description import Picture, Shown
+from workbench.lab.turns import Rest
 
 MOST_BYTES = 280_000
 SIDES = (360, 240, 160, 100)   # pixels of a picture along its longer side; the first that is small enough is taken
@@ -30,7 +30,7 @@ class LastPicture:
     def __init__(self) -> None:
         self.key = f"wb-last-{secrets.token_hex(4)}"
         self._output: Any = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._rest = Rest(REST)
 
     def display(self, content: dict[str, str]) -> None:
         """Add the output to the running cell."""
@@ -42,18 +42,11 @@ class LastPicture:
         """Replace the output after a moment without further changes."""
         if self._output is None:
             return
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return   # no kernel that would carry the message
-        self.close()
-        self._timer = loop.call_later(REST, lambda: self._output.update(make(), raw=True))
+        self._rest.begin(lambda: self._output.update(make(), raw=True))
 
     def close(self) -> None:
         """Stop waiting."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = None
+        self._rest.cancel()
 
 
 def static_bundle(title: str, subject: str, shown: Shown, key: str) -> dict[str, str]:

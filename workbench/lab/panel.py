@@ -11,7 +11,6 @@ import dataclasses
 import gc
 import logging
 import os
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from datetime import datetime
@@ -30,6 +29,7 @@ from workbench.lab.engine import LOOKING, Engine, Results, Stage, Status
 from workbench.lab.history import History
 from workbench.lab.jobs import deliver_to_this_loop
 from workbench.lab.last_picture import LastPicture, static_bundle
+from workbench.lab.turns import in_turn
 from workbench.lab.view import View
 
 PATIENCE = 600.0
@@ -57,7 +57,6 @@ class Panel(ABC, Generic[State]):
         self._home: Window | None = None
         self._history: History[State] = History()
         self._travelling = False   # to a state of the history
-        self._drawing = threading.RLock()   # without an event loop, changes arrive from the worker thread
         replace_in_cell(self)
         self._engine.refresh()
 
@@ -126,6 +125,7 @@ class Panel(ABC, Generic[State]):
         """The Python that reproduces what is shown."""
         return self.code_for(self.state)
 
+    @in_turn
     def change(self, **fields: Any) -> bool:
         """Change fields of the state, as the controls do; False, and an error in the panel, if they are invalid."""
         before = self.state
@@ -139,10 +139,12 @@ class Panel(ABC, Generic[State]):
             self._view.show_steps(*self._history.ends)
         return changed
 
+    @in_turn
     def undo(self) -> bool:
         """Return to the state before the last change, or before the last movement of a control; False if there is none."""
         return self._travel(self._history.back(self.state))
 
+    @in_turn
     def redo(self) -> bool:
         """Take back `undo`; False if there is nothing to take back."""
         return self._travel(self._history.forth(self.state))
@@ -171,15 +173,15 @@ class Panel(ABC, Generic[State]):
         shown, code = (self.shown, self.code()) if self._shown is None else (self._shown, self._shown_code)
         return named, report.page(self.title, self.subject, shown, code)
 
+    @in_turn
     def close(self) -> None:
         """Stop, and release everything."""
         self._engine.close()
         self._last_picture.close()
-        with self._drawing:
-            if self._view is not None:
-                self._view.close()
-                self._view = None
-            self._shown, self._drawn_from, self._displayed = None, (), None
+        if self._view is not None:
+            self._view.close()
+            self._view = None
+        self._shown, self._drawn_from, self._displayed = None, (), None
         forget(self)
         gc.collect()   # widgets, and charts even more, are full of cycles
         release_memory()
@@ -187,15 +189,15 @@ class Panel(ABC, Generic[State]):
     # Display.
 
     @property
+    @in_turn
     def widget(self) -> widgets.Widget:
         """The panel as a widget, to combine with others."""
-        with self._drawing:
-            if self._view is None:
-                self._view = View(self, self.title, self.rows(), self.state)
-                self._view.widget.add_class(self._last_picture.key.replace("last", "live"))
-                self._show()
-                self._view.show_steps(*self._history.ends)
-            return self._view.widget
+        if self._view is None:
+            self._view = View(self, self.title, self.rows(), self.state)
+            self._view.widget.add_class(self._last_picture.key.replace("last", "live"))
+            self._show()
+            self._view.show_steps(*self._history.ends)
+        return self._view.widget
 
     def _movement(self) -> Hashable:
         """The movement of a control that is being carried out."""
@@ -218,14 +220,15 @@ class Panel(ABC, Generic[State]):
             return self.status
         return dataclasses.replace(self.status, text=self.remark(self.state) or self.status.text)
 
+    @in_turn
     def _show(self) -> None:
-        with self._drawing:
-            if self._view is not None:
-                try:
-                    self._show_in(self._view)
-                except Exception as error:   # no cell would show it, since none is running
-                    log.exception("drawing a panel failed")
-                    self._view.show_status(Status(error=f"{type(error).__name__}: {error}"))
+        if self._view is None:
+            return
+        try:
+            self._show_in(self._view)
+        except Exception as error:   # no cell would show it, since none is running
+            log.exception("drawing a panel failed")
+            self._view.show_status(Status(error=f"{type(error).__name__}: {error}"))
 
     def _show_in(self, view: View) -> None:
         view.show_state(self.state)

@@ -6,11 +6,9 @@ drawn at once; charts and tables take longer and are drawn when the slider rests
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import html
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,8 +27,8 @@ from workbench.lab.engine import Status
 from workbench.lab.frame import Frame
 from workbench.lab.history_view import HistoryView
 from workbench.lab.saving import SaveArchive
+from workbench.lab.turns import Rest
 
-log = logging.getLogger(__name__)
 Rows = Sequence[Sequence[Control | SaveArchive | widgets.Widget]]
 UNFOLDED = 2    # rows of controls that are always visible
 GAP = 10        # pixels between pictures
@@ -38,7 +36,6 @@ ALONE = "50%"   # of the width, for one picture
 BLINK = "alternate the first two pictures in one place, which shows their differences; or press b on a picture"
 RESTED = 0.25   # seconds without changes before charts are drawn, one after the other
 MOST_CHARTS = 8
-BREATH = 0.01   # seconds between two charts, for the events of the user
 
 
 class Requests(Protocol):
@@ -92,7 +89,7 @@ class View:
         if hasattr(state, "pixels"):
             self.canvas.observe(lambda change: self.panel.change(pixels=int(self.canvas.pixels)), "pixels")
         self.charts: dict[str, ChartView] = {}
-        self._resting: asyncio.TimerHandle | None = None
+        self._rest = Rest(RESTED, lambda error: self.show_status(Status(error=f"{type(error).__name__}: {error}")))
         self._make_parts(title)
         self.frame = Frame([self.canvas, self.detail])
         style = widgets.HTML(f"<style>{markup.STYLE}</style>", layout=widgets.Layout(display="none"))
@@ -194,7 +191,10 @@ class View:
             self.chart_box.add_class("wb-awaited")   # until the new ones are drawn
         charts = [functools.partial(self._show_chart, name, shown) for name in shown.charts]
         arrange = functools.partial(self._arrange_charts, shown)
-        self._when_rested([arrange, *charts, functools.partial(self._show_drawers, shown)])
+        steps = [arrange, *charts, functools.partial(self._show_drawers, shown)]
+        if not self._rest.begin(*steps):
+            for step in steps:
+                step()
 
     def put_below_pictures(self, part: widgets.Widget) -> None:
         """Add a part of the panel's own below the pictures, once."""
@@ -253,28 +253,6 @@ class View:
         self.drawers.show(shown.tables, self.copy.text)
         self.chart_box.remove_class("wb-awaited")
 
-    def _when_rested(self, steps: Sequence[Callable[[], object]]) -> None:
-        """Run these steps after a moment without changes; without an event loop, now."""
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            for step in steps:
-                step()
-            return
-
-        def take(number: int) -> None:
-            try:
-                steps[number]()
-            except Exception as error:   # no cell would show it, since none is running
-                log.exception("drawing a chart failed")
-                self.show_status(Status(error=f"{type(error).__name__}: {error}"))
-            if number + 1 < len(steps):
-                self._resting = loop.call_later(BREATH, take, number + 1)
-
-        if self._resting is not None:
-            self._resting.cancel()
-        self._resting = loop.call_later(RESTED, take, 0)
-
     # From the user.
 
     def _looked(self, change: Any) -> None:
@@ -302,9 +280,7 @@ class View:
 
     def close(self) -> None:
         """Close all widgets, and release their content: widgets refer to each other, so they are freed only later."""
-        if self._resting is not None:
-            self._resting.cancel()
-        self._resting = None
+        self._rest.cancel()
         self._blinking.unlink()
         for chart in self.charts.values():
             chart.close()

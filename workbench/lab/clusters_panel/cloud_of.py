@@ -6,7 +6,6 @@ rest, because its points are many megabytes; it shows the halo of the close-up, 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ from workbench.lab.cloud_view import Cloud, Scene, fates_of, scene_of
 from workbench.lab.clusters_panel.breakage import Halos, Outcome
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
 from workbench.lab.glossary import meaning
+from workbench.lab.turns import Rest, in_turn
 
 RESTED = 0.4   # seconds without changes before a cloud is made
 
@@ -47,7 +47,7 @@ class CloudPart:
         self._cloud: Cloud | None = None
         self._wanted: tuple[Any, ...] = ()
         self._made_of: tuple[Any, ...] = ()
-        self._resting: asyncio.TimerHandle | None = None
+        self._rest = Rest(RESTED)
         natural = widgets.Layout(width="auto")
         self.toggle = widgets.ToggleButton(description="in 3-D", tooltip=meaning("in 3-D"), layout=natural)
         self.toggle.disabled = particles.dimensions != 3
@@ -64,17 +64,13 @@ class CloudPart:
         self.toggle.value = False
         self._follow()
 
+    @in_turn
     def _follow(self) -> None:
-        if self._resting is not None:
-            self._resting.cancel()
-            self._resting = None
+        self._rest.cancel()
         if not self.toggle.value:
             self._remove()
-        elif self._wanted and self._wanted[:-1] != self._made_of:
-            try:
-                self._resting = asyncio.get_running_loop().call_later(RESTED, self._make)
-            except RuntimeError:   # without an event loop, as in a script, nothing can be waited for
-                self._make()
+        elif self._wanted and self._wanted[:-1] != self._made_of and not self._rest.begin(self._make):
+            self._make()
 
     def _make(self) -> None:
         *made_of, state = self._wanted

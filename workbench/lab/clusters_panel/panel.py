@@ -31,6 +31,7 @@ from workbench.lab.engine import Results, Stage
 from workbench.lab.jobs import Job
 from workbench.lab.panel import Panel
 from workbench.lab.saving import SaveArchive
+from workbench.lab.turns import in_turn
 from workbench.lab.unusual import unusual
 from workbench.lab.view import View
 
@@ -132,6 +133,7 @@ class ClustersPanel(Panel[ClustersState]):
         """Pictures wait for the decoded particles; the original alone is shown only at the beginning."""
         return "breakage" in results or ("halos" in results and not (self._shown and self._shown.pictures))
 
+    @in_turn
     def close(self) -> None:
         """Stop, and release everything."""
         if self.cloud is not None:
