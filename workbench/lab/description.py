@@ -15,6 +15,7 @@ import numpy as np
 
 from workbench.errors import WorkbenchError
 
+PIXELS = 1024   # of a picture along its longer side, unless the screen says otherwise
 STATIC = "LOSSBENCH_STATIC"   # if set, panels and charts display as HTML: for pages without a kernel
 
 Window = tuple[float, float, float, float]   # left, right, bottom, top, in the unit of the data

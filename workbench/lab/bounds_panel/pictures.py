@@ -11,7 +11,7 @@ import numpy as np
 
 from workbench.data import Field, Particles
 from workbench.guarantees import Limit
-from workbench.lab import projection
+from workbench.lab import levels, projection, slices
 from workbench.lab.bounds_panel.state import BoundsState
 from workbench.lab.bounds_panel.trial import Trial
 from workbench.lab.description import Picture
@@ -55,9 +55,9 @@ def _original(field: Field, state: BoundsState) -> tuple[Picture, tuple[int, int
     """The picture, and how many values a pixel represents."""
 
     def made() -> tuple[Picture, tuple[int, int]]:
-        low, high = projection.slice_range(field, state.cut, state.logarithmic)
-        raster = projection.slice_raster(field, state.cut)
-        pixels = projection.bytes_of(raster.values, low, high, state.logarithmic, np.uint16)
+        low, high = slices.slice_range(field, state.cut, state.logarithmic)
+        raster = slices.slice_raster(field, state.cut)
+        pixels = levels.bytes_of(raster.values, low, high, state.logarithmic, np.uint16)
         picture = Picture(
             "original", pixels, raster.window, "values", low, high, logarithmic=state.logarithmic,
             unit=unit_of_values(field), empty=True, axes=state.cut.axes(field), quantity=field.name or "value",
@@ -69,11 +69,11 @@ def _original(field: Field, state: BoundsState) -> tuple[Picture, tuple[int, int
 
 def _decoded(field: Field, decoded: Field, limit: Limit, state: BoundsState, original: Picture) -> tuple[Picture, Picture]:
     """The decoded field, on the scale of the original and empty where that is; and the error."""
-    shown = projection.slice_raster(decoded, state.cut, like=field)
-    pixels = projection.bytes_of(shown.values, original.low, original.high, original.logarithmic, np.uint16)
-    error = projection.error_raster(field, decoded, limit, state.cut)
+    shown = slices.slice_raster(decoded, state.cut, like=field)
+    pixels = levels.bytes_of(shown.values, original.low, original.high, original.logarithmic, np.uint16)
+    error = slices.error_raster(field, decoded, limit, state.cut)
     most, unit = (1.0, "bounds") if limit.value > 0 else (_largest(error.values), original.unit)
-    difference = projection.difference_bytes(error.values, most)
+    difference = levels.difference_bytes(error.values, most)
     return (
         replace(original, title="decoded", pixels=pixels),
         Picture(
@@ -117,7 +117,7 @@ def _density(particles: Particles, state: BoundsState) -> tuple[Picture, np.ndar
         counts = part.counts(projection.grid_of(part.frame, len(part), state.pixels))
         low, high = projection.density_scale(particles, state.axis, state.logarithmic)
         area = projection.pixel_area(part.frame, counts.shape)
-        pixels = projection.density_bytes(counts, low * area, high * area, state.logarithmic)
+        pixels = levels.density_bytes(counts, low * area, high * area, state.logarithmic)
         picture = Picture(
             "original", pixels, part.frame, "density", low, high, logarithmic=state.logarithmic,
             unit=density_unit(particles), axes=projection.view_axes(particles, state.axis),
@@ -132,10 +132,10 @@ def _moved(decoded: Particles, state: BoundsState, original: Picture, counts: np
     shape = original.pixels.shape
     found = Projection.of(decoded, state.axis).within(original.window).counts(shape)
     difference = found - counts
-    most = projection.difference_range(difference)
+    most = levels.difference_range(difference)
     area = projection.pixel_area(original.window, shape)
-    pixels = projection.density_bytes(found, original.low * area, original.high * area, original.logarithmic)
-    changed = projection.difference_bytes(difference, most)
+    pixels = levels.density_bytes(found, original.low * area, original.high * area, original.logarithmic)
+    changed = levels.difference_bytes(difference, most)
     return (
         replace(original, title="decoded", pixels=pixels),
         Picture(

@@ -24,8 +24,8 @@ from workbench.lab.bounds_panel.trial import Spectra, Trial
 from workbench.lab.charts import limits, styled
 from workbench.lab.description import Charts
 from workbench.lab.legend import Entry
-from workbench.lab.projection import envelope
 from workbench.lab.remembered import remembered
+from workbench.lab.slices import envelope
 from workbench.metrics import ErrorHistogram
 
 BLUE, ORANGE, GREEN = COLOURS[:3]

@@ -16,9 +16,9 @@ from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, PointwiseRelative, Relative
 from workbench.lab.choices import one_of, positive, whole, with_choices, within
-from workbench.lab.description import Window, checked_window
-from workbench.lab.projection import PIXELS, Cut
+from workbench.lab.description import PIXELS, Window, checked_window
 from workbench.lab.remembered import remembered
+from workbench.lab.slices import Cut
 
 Kind = Literal["absolute", "relative", "pointwise"]
 BOUNDS: dict[Kind, type[Bound]] = {"absolute": Absolute, "relative": Relative, "pointwise": PointwiseRelative}

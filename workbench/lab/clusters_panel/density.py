@@ -13,16 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.data import Particles
-from workbench.lab.description import Window
-from workbench.lab.projection import (
-    PIXELS,
-    Projection,
-    density_bytes,
-    density_scale,
-    frame_of,
-    grid_of,
-    pixel_area,
-)
+from workbench.lab.description import PIXELS, Window
+from workbench.lab.levels import density_bytes
+from workbench.lab.projection import Projection, density_scale, frame_of, grid_of, pixel_area
 from workbench.lab.remembered import remembered
 
 

@@ -22,7 +22,8 @@ from workbench.lab.clusters_panel.density import shown_axes
 from workbench.lab.clusters_panel.panes import AFTER, FALSE, JOINED, MISSING, OUTLINE, TORN, WHOLE
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
 from workbench.lab.description import Marks, Picture, Window
-from workbench.lab.projection import Projection, density_bytes, density_range, grid_of
+from workbench.lab.levels import density_bytes, density_range
+from workbench.lab.projection import Projection, grid_of
 from workbench.lab.remembered import remembered
 
 MOST_POINTS = 1000   # particles drawn one by one; beyond, their density

@@ -14,8 +14,7 @@ from workbench.clusters.keep.promise import Solver
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
 from workbench.lab.choices import one_of, positive, whole, with_choices
-from workbench.lab.description import Window, checked_window
-from workbench.lab.projection import PIXELS
+from workbench.lab.description import PIXELS, Window, checked_window
 
 Order = Literal["free", "keep"]
 Shows = Literal["decoded", "kept"]

@@ -10,13 +10,13 @@ from dataclasses import replace
 import numpy as np
 
 from workbench.data import Field
-from workbench.lab import projection
+from workbench.lab import levels, slices
 from workbench.lab.charts import colour
 from workbench.lab.description import Marks, Picture
 from workbench.lab.limits_panel.state import LimitsState
 from workbench.lab.limits_panel.theory import Model, News
-from workbench.lab.projection import Cut
 from workbench.lab.remembered import remembered
+from workbench.lab.slices import Cut
 from workbench.lab.units import unit_of_values
 
 OUTLIERS = 0.01    # the share of values whose new information may lie outside of the scale
@@ -51,9 +51,9 @@ def note(field: Field, state: LimitsState) -> str:
 
 
 def _original(field: Field, cut: Cut) -> Picture:
-    low, high = projection.slice_range(field, cut)
-    raster = projection.slice_raster(field, cut)
-    pixels = projection.bytes_of(raster.values, low, high, levels=np.uint16)
+    low, high = slices.slice_range(field, cut)
+    raster = slices.slice_raster(field, cut)
+    pixels = levels.bytes_of(raster.values, low, high, levels=np.uint16)
     return Picture(
         "field", pixels, raster.window, "values", low, high, unit=unit_of_values(field), empty=True, axes=cut.axes(field),
         quantity=field.name or "value",
@@ -67,7 +67,7 @@ def _regions(field: Field, labels: np.ndarray, cut: Cut) -> Picture:
     seen = shown[np.ix_(*middles)][::-1]
     count = int(labels.max()) + 1
     high = float(max(count, 2))
-    pixels = projection.bytes_of(np.where(seen < 0, np.nan, seen + 1), 1.0, high)
+    pixels = levels.bytes_of(np.where(seen < 0, np.nan, seen + 1), 1.0, high)
     window = cut.covered(field)
     return Picture(
         "regions", pixels, window, "values", 1.0, high, empty=True, axes=cut.axes(field), quantity="region",
@@ -100,8 +100,8 @@ def _bits(field: Field, bits: np.ndarray, cut: Cut) -> Picture:
     """New information at an error bound of 1, on one scale for all slices."""
     known = bits[np.isfinite(bits)]
     low, high = (float(end) for end in np.quantile(known, [OUTLIERS, 1 - OUTLIERS]))
-    raster = projection.slice_raster(Field(bits, field.spacing, mask=field.mask), cut)
-    pixels = projection.bytes_of(raster.values, low, high)
+    raster = slices.slice_raster(Field(bits, field.spacing, mask=field.mask), cut)
+    pixels = levels.bytes_of(raster.values, low, high)
     return Picture(
         "new information", pixels, raster.window, "density", low, high, unit="bits", empty=True, axes=cut.axes(field),
         quantity="new information",

@@ -22,8 +22,8 @@ from workbench.lab.limits_panel.rate_chart import HEIGHT, Theory, rate_chart
 from workbench.lab.limits_panel.spectra_chart import spectra_chart
 from workbench.lab.limits_panel.state import LimitsState
 from workbench.lab.limits_panel.theory import Model, News
-from workbench.lab.projection import envelope
 from workbench.lab.remembered import remembered
+from workbench.lab.slices import envelope
 from workbench.limits.operating_point import OperatingPoint
 
 

@@ -13,8 +13,8 @@ from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.lab.bounds_panel.state import nice, slices
 from workbench.lab.choices import positive, whole, with_choices, within
-from workbench.lab.description import Window, checked_window
-from workbench.lab.projection import PIXELS, Cut
+from workbench.lab.description import PIXELS, Window, checked_window
+from workbench.lab.slices import Cut
 
 FEWEST_VALUES = 64         # fewer do not determine a spectrum
 SHARE_OF_DEVIATION = 0.03  # the initial error bound, in standard deviations
