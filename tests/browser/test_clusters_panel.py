@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
+from browser.accessibility import serious_findings
 from browser.conftest import Opened
 from browser.notebook_page import NotebookPage, eventually
 from browser.panels import CHARTS, DECODED, ORIGINAL, chart, fact, idle, opened_panel, prepared, unfold
@@ -95,6 +96,7 @@ def test_halos_are_kept_while_one_watches(panel: NotebookPage) -> None:
     assert fact(panel, "cost of keeping").startswith("+0.")
     eventually(lambda: panel.python("len(panel.result['kept'].trace) > 5") == "True")
     panel.portrait("lab-clusters")
+    assert serious_findings(panel.page, ".wb-panel") == []
     panel.press("save archive")
     expect(panel.page.get_by_text("saved as")).to_be_visible()
     assert panel.python("wb.open('snapshot-halos-kept.zip').verify(snapshot).passed") == "True"

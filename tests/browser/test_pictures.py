@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from browser.accessibility import serious_findings
 from browser.conftest import Opened
 from browser.notebook_page import NotebookPage, eventually
 from browser.panels import DECODED, ERROR, ORIGINAL, idle, opened_panel, prepared
@@ -245,6 +246,9 @@ def test_colours_layers_and_files(bounds: NotebookPage) -> None:
         maps.get_by_text("save picture", exact=True).press("Escape")
 
 
+# One end of the link in the close-up, and the half width of the picture.
+RING = """(lambda shown, rings: tuple(map(float, (*rings.places[0][:2], shown.window[1]))))(
+    panel.shown.detail, next(marks for marks in panel.shown.detail.marks if marks.label == "the pair"))"""
 # Where on the page a place of the picture is: the canvas shows its home whole.
 WHERE = "(canvas, [x, y, length]) => [canvas.clientWidth * x / length, canvas.clientHeight * (1 - y / length)]"
 
@@ -293,6 +297,13 @@ def test_halos_are_reached_by_keys_and_layers_are_put_away(clusters: NotebookPag
     eventually(lambda: clusters.python("panel._view.detail.window != []") == "True")
     clusters.press("next broken link")
     eventually(lambda: clusters.python("panel._view.detail.window") == "[]")
+    x, y, reach = (float(part) for part in clusters.python(RING).strip("()").split(","))
+    side = detail.bounding_box()["width"]
+    detail.hover(position={"x": side * (x + reach) / (2 * reach), "y": side * (reach - y) / (2 * reach)})
+    told = page.locator(".wb-beside", has_text=re.compile(r"particle [\d,]+\s+original .*\s+decoded .*\s+error .* bounds"))
+    expect(told).to_be_visible()
+    clusters.portrait("lab-close-up", ".wb-panel")
+    assert serious_findings(page, ".wb-panel") == []
     expect(canvas).to_have_attribute("aria-label", re.compile(r"decoded: particles per \(Mpc/h\)², log scale from .* to "))
     canvas.press("?")
     expect(page.get_by_role("dialog", name="keys of a picture").first).to_be_visible()

@@ -110,7 +110,7 @@ def test_a_place_is_answered_by_the_reader() -> None:
     question = {"ask": "reading", "token": "a:1", "picture": 1, "x": 2.5, "y": 3}
     assert asked(canvas, question) == []
     canvas.reader = lambda picture, x, y: Reading((f"{picture}", f"{x}"), f"at {y}")
-    assert asked(canvas, question) == [{"token": "a:1", "values": ["1", "2.5"], "place": "at 3.0"}]
+    assert asked(canvas, question) == [{"token": "a:1", "values": ["1", "2.5"], "place": "at 3.0", "lines": []}]
     assert asked(canvas, {"something": "else"}) == []
     canvas.reader = lambda picture, x, y: None
     assert asked(canvas, question) == []

@@ -10,11 +10,15 @@ from lab.bounds_panel.samples import quiet
 from lab.clusters_panel import samples as clumps
 from lab.limits_panel.samples import results
 from lab.limits_panel.samples import sample as limits_sample
+from workbench.data.periodic import nearest_image
 from workbench.lab.bounds_panel import BoundsState, try_bound
 from workbench.lab.bounds_panel.reading import reading as bounds_reading
 from workbench.lab.clusters_panel.density import shown_axes
+from workbench.lab.clusters_panel.detail import sight_of
 from workbench.lab.clusters_panel.panes import HALO_MARKS, panes
+from workbench.lab.clusters_panel.reading import particle_under
 from workbench.lab.clusters_panel.reading import reading as clusters_reading
+from workbench.lab.clusters_panel.state import Chosen
 from workbench.lab.limits_panel import LimitsState, draw
 from workbench.lab.limits_panel.reading import reading as limits_reading
 from workbench.lab.projection import Projection
@@ -128,3 +132,28 @@ def test_densities_depend_neither_on_the_size_of_pixels_nor_on_the_window():
         (picture,), _ = panes(particles, dataclasses.replace(case.state, **fields), case.halos, None, "")
         scales.add((picture.low, picture.high, picture.unit))
     assert scales == {(picture.low, picture.high, "particles per (Mpc/h)²")}
+
+
+@pytest.mark.parametrize("name", ["periodic 3-D", "open 2-D"])
+def test_a_particle_of_the_close_up_has_its_number_its_two_places_and_its_error(name):
+    case = clumps.case(name)
+    outcome, box = case.breakage.outcome, case.particles.box
+    pair = tuple(map(int, (outcome.missing if len(outcome.missing) else outcome.false).pairs[0]))
+    state = case.changed(chosen=Chosen("link", pair))
+    middle = np.array(sight_of(case.particles, case.halos, state.chosen).middle)
+    axes = shown_axes(case.particles, state.axis)
+    for number in pair:
+        place = nearest_image(outcome.decoded.positions[number] - middle, box)[axes]
+        found = particle_under(case.particles, state, case.halos, outcome, tuple(place))
+        shown = int(found.lines[0].split()[1].replace(",", ""))
+        others = outcome.decoded.positions[[shown, number]].astype(float) - middle
+        one, other = (float(np.hypot(*(nearest_image(each, box)[axes] - place))) for each in others)
+        assert one <= other + 1e-12   # itself, or one that covers it
+        assert found.lines[2] == "decoded  " + ", ".join(map(str, outcome.decoded.positions[shown]))
+        moved = (outcome.decoded.positions[shown] - case.particles.positions[shown]).astype(float)
+        error = np.abs(nearest_image(moved, box))
+        told, share = (float(text.removesuffix(" bounds")) for text in found.lines[3].removeprefix("error  ").split(" = "))
+        assert told == pytest.approx(error.max(), rel=1e-2, abs=1e-6)
+        assert share == pytest.approx(told / state.bound, rel=1e-2, abs=1e-6)
+    assert particle_under(case.particles, state, case.halos, outcome, (1e6, 1e6)) is None
+    assert particle_under(case.particles, case.state, case.halos, outcome, (0.0, 0.0)) is None

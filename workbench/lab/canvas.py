@@ -89,7 +89,8 @@ class Canvas(anywidget.AnyWidget):
             return
         found = self.reader(int(content["picture"]), float(content["x"]), float(content["y"]))
         if found is not None:
-            self.send({"token": content["token"], "values": list(found.values), "place": found.place})
+            told = {"values": list(found.values), "place": found.place, "lines": list(found.lines)}
+            self.send({"token": content["token"], **told})
 
     def _send_pane(self, number: int, picture: Picture | None) -> None:
         before = self._shown[number]

@@ -28,6 +28,7 @@ export class Pane {
     const group = () => this.layer.appendChild(document.createElementNS(this.layer.namespaceURI, "g"));
     [this.axes, this.crossed] = [group(), group()];
     this.frame.append(this.layer);
+    this.beside = element("div", "wb-beside", this.frame, { hidden: true });
     const foot = (this.foot = element("div", "wb-foot", this.box));
     foot.style.marginLeft = `${LEFT}px`;
     this.low = element("span", "", foot);

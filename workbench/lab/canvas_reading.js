@@ -5,6 +5,7 @@ import { shown, valueAt } from "./canvas_values.js";
 import { hit } from "./canvas_marks.js";
 
 const REST = 60; // ms without movement before Python is asked
+const AWAY = 14; // pixels from the pointer
 
 export function coordinates(pane, placing, x, y) {
   const { across, up, unit } = pane.sent.axes;
@@ -43,6 +44,7 @@ export class Readings {
     clearTimeout(this.resting);
     this.view.place.textContent = "";
     for (const pane of this.view.panes) pane.reading.textContent = "";
+    this.tellBeside([]);
     this.view.cross(null);
   }
 
@@ -60,6 +62,7 @@ export class Readings {
     for (const pane of view.panes) pane.reading.textContent = approximate(pane, x, y);
     view.cross(point);
     this.token = "";
+    this.tellBeside([]);
     clearTimeout(this.resting);
     this.resting = setTimeout(() => this.ask(x, y), REST);
   }
@@ -70,12 +73,26 @@ export class Readings {
     this.view.model.send({ ask: "reading", token: this.token, picture: this.point.pane.number, x, y });
   }
 
-  answer({ token, values, place }) {
+  answer({ token, values, place, lines }) {
     if (!this.point || token !== this.token) return; // a later question is on its way
     this.view.panes.forEach((pane, number) => {
       if (values[number] !== undefined) pane.reading.textContent = values[number];
     });
     this.view.place.textContent = [this.words[0], place, ...this.words.slice(1)].filter(Boolean).join("  ·  ");
+    this.tellBeside(lines);
+  }
+
+  // Lines below the pointer or, in the lower half, above it; they end where the picture ends.
+  tellBeside(lines) {
+    for (const { beside } of this.view.panes) beside.hidden = true;
+    if (!this.point || !lines.length) return;
+    const { pane: { beside, canvas, frame }, px, py } = this.point;
+    const [x, y] = [canvas.offsetLeft + px, canvas.offsetTop + py];
+    beside.textContent = lines.join("\n");
+    beside.hidden = false;
+    const room = frame.clientWidth - beside.offsetWidth;
+    beside.style.left = `${Math.max(Math.min(x + AWAY, room), Math.min(0, room))}px`;
+    beside.style.top = `${py < canvas.clientHeight / 2 ? y + AWAY : y - AWAY - beside.offsetHeight}px`;
   }
 
   close() {

@@ -102,12 +102,15 @@ class Axes:
 class Reading:
     """The exact content of one place: a text for each picture, and `place` in words, such as the index of a cell.
 
+    What is too long to stand above a picture is in `lines`, which are shown beside the pointer.
+
     >>> Reading(("0.25", "0.2501", "0.0001 = 0.01 bounds"), "cell [3, 4]").values[0]
     '0.25'
     """
 
     values: tuple[str, ...] = ()
     place: str = ""
+    lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -92,10 +92,15 @@ class Panel(ABC, Generic[State]):
         """The exact content of a place in a picture, shown while the pointer rests there; None where there is nothing."""
         return None
 
+    def reading_of_detail(self, x: float, y: float) -> Reading | None:
+        """The exact content of a place in the detail; None where there is nothing."""
+        return None
+
     @property
     def displayed(self) -> tuple[State, Results]:
         """The state and the results of the pictures on the page, which may be older than the present ones."""
         return self._displayed or (self.state, {**self._engine.results(), **self._engine.partial})
+
     def row_chosen(self, table: str, row: int) -> None:
         """A row of a table with an `action` was clicked; rows count from 0 in the table's own order."""
 

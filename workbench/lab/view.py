@@ -56,6 +56,9 @@ class Requests(Protocol):
     def reading(self, picture: int, x: float, y: float) -> Reading | None:
         """The exact content of a place."""
 
+    def reading_of_detail(self, x: float, y: float) -> Reading | None:
+        """The exact content of a place in the detail."""
+
     def cancel(self) -> object:
         """Stop the running work."""
 
@@ -84,6 +87,7 @@ class View:
         self.canvas, self.detail = Canvas(), Canvas()
         self.canvas.observe(self._picked, "picked")
         self.canvas.reader = panel.reading
+        self.detail.reader = lambda picture, x, y: panel.reading_of_detail(x, y)
         if hasattr(state, "window"):
             self.canvas.observe(self._looked, "window")
         if hasattr(state, "pixels"):
@@ -286,7 +290,7 @@ class View:
             chart.close()
         self.charts.clear()
         _close(self.widget)
-        self.canvas.reader = None
+        self.canvas.reader = self.detail.reader = None
         for canvas in (self.canvas, self.detail):
             canvas.show(())
 

@@ -19,7 +19,7 @@ from workbench.errors import WorkbenchError
 from workbench.lab.clusters_panel.breakage import Halos, Links, Outcome
 from workbench.lab.clusters_panel.chosen import title_of_chosen
 from workbench.lab.clusters_panel.density import shown_axes
-from workbench.lab.clusters_panel.panes import AFTER, FALSE, JOINED, MISSING, OUTLINE, TORN, WHOLE
+from workbench.lab.clusters_panel.panes import AFTER, FALSE, JOINED, MISSING, OUTLINE, TORN, WHOLE, titles_of
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
 from workbench.lab.description import Marks, Picture, Window
 from workbench.lab.levels import density_bytes, density_range
@@ -95,8 +95,8 @@ def detail(particles: Particles, state: ClustersState, halos: Halos, outcome: Ou
     """The picture, and a sentence if particles are not drawn one by one; of a halo, only its own broken links are drawn."""
     assert state.chosen is not None
     sight = sight_of(particles, halos, state.chosen)
-    near = _neighbourhood(particles, sight)
-    after = _aftermath(particles, outcome, near, sight, halos.groups.linking_length)
+    near = neighbourhood(particles, sight)
+    after = aftermath(particles, outcome, near, sight, halos.groups.linking_length)
     labels = halos.groups.labels
     own = np.isin(labels[near.index], labels[list(state.chosen.particles)])
     if state.chosen.kind == "halo":
@@ -105,7 +105,7 @@ def detail(particles: Particles, state: ClustersState, halos: Halos, outcome: Ou
     before, now = near.places[:, axes], after.places[:, axes]
     pair = np.searchsorted(near.index, state.chosen.particles if state.chosen.kind == "link" else ())
     over = (
-        *_broken(now, after), *_moves(before[pair], now[pair]), *_pair(now[pair], sight),
+        *_broken(now, after, outcome), *_moves(before[pair], now[pair]), *_pair(now[pair], sight),
         *_rulers(sight, halos.groups.linking_length, state.bound),
     )
     title = title_of_chosen(halos, outcome, state.chosen, state.min_members)
@@ -136,7 +136,7 @@ def sight_of(particles: Particles, halos: Halos, chosen: Chosen) -> Sight:
     return Sight(tuple(middle.tolist()), ROOM * reach)
 
 
-def _neighbourhood(particles: Particles, sight: Sight) -> Neighbourhood:
+def neighbourhood(particles: Particles, sight: Sight) -> Neighbourhood:
     """The particles in the cube, selected axis by axis, which soon leaves few."""
 
     def made() -> Neighbourhood:
@@ -158,7 +158,7 @@ def _relative(particles: Particles, index: np.ndarray, sight: Sight) -> np.ndarr
     return nearest_image(particles.positions[index].astype(np.float64) - np.array(sight.middle), particles.box)
 
 
-def _aftermath(
+def aftermath(
     original: Particles, outcome: Outcome | None, near: Neighbourhood, sight: Sight, length: float
 ) -> Aftermath:
     """The neighbourhood after decoding; without an outcome, the original places and no broken links."""
@@ -212,12 +212,15 @@ def _links_of(now: np.ndarray, after: Aftermath, pair: np.ndarray) -> list[Marks
     ]
 
 
-def _broken(now: np.ndarray, after: Aftermath) -> list[Marks]:
+def _broken(now: np.ndarray, after: Aftermath, outcome: Outcome | None) -> list[Marks]:
     """The missing and the false links, with their rows as ids."""
+    if outcome is None:
+        return []
     missing, false = (_ends(now, pairs[:MOST_LINES]) for pairs in (after.missing, after.false))
+    torn, joined = (rows[:MOST_LINES] for rows in after.rows)
     return [
-        Marks("lines", missing, TORN, MISSING, 2.0, True, after.rows[0][:MOST_LINES]),
-        Marks("lines", false, JOINED, FALSE, 2.4, False, after.rows[1][:MOST_LINES]),
+        Marks("lines", missing, TORN, MISSING, 2.0, True, torn, "", titles_of(MISSING, torn, len(outcome.missing))),
+        Marks("lines", false, JOINED, FALSE, 2.4, False, joined, "", titles_of(FALSE, joined, len(outcome.false))),
     ]
 
 

@@ -23,7 +23,7 @@ from workbench.lab.clusters_panel.code import code
 from workbench.lab.clusters_panel.keeping import Kept, Trace, keep_halos
 from workbench.lab.clusters_panel.link_steps import LinkSteps, link_after
 from workbench.lab.clusters_panel.panes import chosen_mark
-from workbench.lab.clusters_panel.reading import reading
+from workbench.lab.clusters_panel.reading import particle_under, reading
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
 from workbench.lab.controls import Choice, LogSlider, Number, button
 from workbench.lab.description import Reading, Shown
@@ -157,6 +157,14 @@ class ClustersPanel(Panel[ClustersState]):
         state, results = self.displayed
         outcome = drawing.shown_outcome(state, results.get("breakage"), results.get("kept"))
         return reading(self.particles, state, outcome, (x, y))
+
+    def reading_of_detail(self, x: float, y: float) -> Reading | None:
+        """The particle at a place of the close-up."""
+        state, results = self.displayed
+        if "halos" not in results:
+            return None
+        outcome = drawing.shown_outcome(state, results.get("breakage"), results.get("kept"))
+        return particle_under(self.particles, state, results["halos"], outcome, (x, y))
 
     def change(self, **fields: Any) -> bool:
         """Change fields; another unit keeps the linking length.
