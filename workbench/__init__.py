@@ -17,7 +17,7 @@ from workbench import clusters, codecs, distributed, limits, metrics
 from workbench.archive import Archive, compress
 from workbench.bounds import Sweep, iter_sweep, sweep
 from workbench.clusters import Groups, KeepClusters, friends_of_friends
-from workbench.data import Field, Particles, Partition, synthetic
+from workbench.data import Field, Particles, synthetic
 from workbench.data.readers import open_file as open
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Absolute, PointwiseRelative, Relative, Safeguard
@@ -36,7 +36,6 @@ __all__ = [
     "GuaranteeBroken",
     "KeepClusters",
     "Particles",
-    "Partition",
     "PointwiseRelative",
     "Relative",
     "Safeguard",
