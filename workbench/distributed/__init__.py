@@ -6,7 +6,8 @@
 np.True_
 """
 
+from workbench.distributed.comparison import GroupComparison, compare_groups
 from workbench.distributed.compress import compress
 from workbench.distributed.groups import DistributedGroups, friends_of_friends
 
-__all__ = ["DistributedGroups", "compress", "friends_of_friends"]
+__all__ = ["DistributedGroups", "GroupComparison", "compare_groups", "compress", "friends_of_friends"]

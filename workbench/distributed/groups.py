@@ -79,13 +79,7 @@ class DistributedGroups:
 
     def chunk(self, number: int) -> np.ndarray:
         """The labels (int64) of the particles in a chunk of the source: the smallest index in the group of each."""
-        start, end = self.source.starts[number], self.source.starts[number + 1]
-        found = np.empty(end - start, np.int64)
-        for part in range(self.parts):
-            index, label = self._labels.own(part)
-            first, last = np.searchsorted(index, [start, end])
-            found[index[first:last] - start] = label[first:last]
-        return found
+        return self._labels.between(self.source.starts[number], self.source.starts[number + 1])
 
     def chunks(self) -> Iterator[np.ndarray]:
         """The labels of all chunks, one after the other."""
