@@ -31,13 +31,15 @@ from workbench.data.chunked import ChunkedParticles
 from workbench.distributed.clients import executor_of
 from workbench.distributed.curve_order import SortedParts, sort_along
 from workbench.distributed.executors import Executor
+from workbench.distributed.fields import is_field
+from workbench.distributed.fields_compress import compress_field
 from workbench.distributed.sources import PART, Given, chunked, outline_of, sample_of, scratch_folder
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, Relative
 
 
 def compress(
-    source: Given,
+    source: Given | Any,
     bound: Bound,
     codec: str | Codec = "auto",
     keep: Any = (),
@@ -50,8 +52,9 @@ def compress(
     scratch: str | Path | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> Archive:
-    """Compress the positions of particles in chunks into a folder, on a Dask cluster; the archive is opened.
+    """Compress the positions of particles in chunks, or a field, into a folder on a Dask cluster; the archive is opened.
 
+    A field is a `wb.distributed.ChunkedField`, or an array: of Dask, Zarr, h5py or NumPy.
     `client` is a Dask client or the address of a scheduler; without one, the work is done in this process. `out` must be on
     a file system that all workers see, and so must `scratch`, which is needed for `order="free"`.
 
@@ -62,6 +65,11 @@ def compress(
     True
     >>> folder.cleanup()
     """
+    if is_field(source):
+        return compress_field(
+            source, bound, codec, keep, order, out=out, client=client, chunk_values=chunk_values, overwrite=overwrite,
+            scratch=scratch, metadata=metadata,
+        )
     if promises(keep):
         raise WorkbenchError("keep= is not available on a cluster yet: compress in one process with wb.compress(...)")
     if not isinstance(bound, Absolute | Relative):
