@@ -101,9 +101,8 @@ def written(field: ChunkedField, request: Request, draft: Draft, executor: Execu
     codec = fitting_codec(field, request)
     known = surveyed(field, executor) if isinstance(request.bound, Relative) or field.masks_itself else None
     plan = plan_for(field, codec, request, known)
-    masked = field.mask is not None or (known is not None and known.masked)
-    mask = exact_layout(MASK, field.shape, np.dtype(bool), plan.layout.chunk_shape) if masked else None
-    encode = functools.partial(_encode, plan.task(_elsewhere), mask, known is None, draft)
+    mask = mask_layout(plan, field.mask is not None or (known is not None and known.masked))
+    encode = functools.partial(_encode, plan.task(elsewhere), mask, known is None, draft)
     chunks = map_parts(executor, "encode-chunks", encode, plan.layout.chunk_shape, [field])
     arrays = arrays_of(plan, mask, chunks)
     documents = documents_of_field(field, plan, arrays, together(chunks) if known is None else known)
@@ -135,9 +134,14 @@ def plan_for(field: ChunkedField, codec: Codec, request: Request, known: Survey 
     return Plan.of(field.shape, field.dtype, codec, limit, request, field)
 
 
+def mask_layout(plan: Plan, masked: bool) -> ArrayLayout | None:
+    """The layout of the mask, if there is one: its chunks are those of the values."""
+    return exact_layout(MASK, plan.layout.shape, np.dtype(bool), plan.layout.chunk_shape) if masked else None
+
+
 def arrays_of(plan: Plan, mask: ArrayLayout | None, chunks: list[Chunk]) -> list[EncodedArray]:
     """The arrays of the archive, from all its chunks."""
-    arrays = [assembled(plan.task(_elsewhere), [chunk.values for chunk in chunks])]
+    arrays = [assembled(plan.task(elsewhere), [chunk.values for chunk in chunks])]
     if mask is not None:
         arrays.append(exactly(mask, [chunk.mask for chunk in chunks if chunk.mask is not None]))
     return arrays
@@ -183,5 +187,6 @@ def _survey(number: int, part: Field) -> Survey:
     return Survey.of(part)
 
 
-def _elsewhere(place: Any) -> np.ndarray:
+def elsewhere(place: Any) -> np.ndarray:
+    """The part of a task whose values are given to each step."""
     raise AssertionError("the values of a chunk are given to the worker that encodes it")
