@@ -75,7 +75,8 @@ def test_sources_that_are_read_by_workers_give_the_same_bytes(tmp_path):
         "big-endian": ChunkedField(da.from_array(field.values.astype(">f8"), 11), mask=field.mask),
         "masked": ChunkedField(da.ma.masked_array(da.from_array(field.values, 9), da.from_array(field.mask, 9))),
         "memory": wb.Field(field.values, mask=field.mask),
-        "masked in memory": np.ma.MaskedArray(field.values, field.mask),
+        "masked in memory": ChunkedField(np.ma.MaskedArray(field.values, field.mask)),
+        "folder": ChunkedField(tmp_path / "values", mask=tmp_path / "mask"),
         "archive": ChunkedField.of(wb.compress(wb.Field(field.values, mask=field.mask), wb.Absolute(0))),
     }
     for source in sources.values():
@@ -86,7 +87,7 @@ def test_sources_that_are_read_by_workers_give_the_same_bytes(tmp_path):
 def test_a_masked_dask_array_without_masked_values_has_no_mask(tmp_path, bound):
     values = sample((30, 20)).values
     source = da.ma.masked_greater(da.from_array(values, 8), 1e9)
-    archive = assert_same_bytes(tmp_path, wb.Field(values), source, BOUNDS[bound], chunk_values=100)
+    archive = assert_same_bytes(tmp_path, wb.Field(values), ChunkedField(source), BOUNDS[bound], chunk_values=100)
     assert "mask" not in archive.arrays
 
 
@@ -127,7 +128,7 @@ def test_nothing_remains_after_an_error(tmp_path):
 
     values = da.from_array(np.zeros((10, 10)), 5).map_blocks(fail, dtype="f8")
     with pytest.raises(RuntimeError, match="no such tape"):
-        wb.distributed.compress(values, wb.Absolute(0.1), out=tmp_path / "field.zarr")
+        wb.distributed.compress(ChunkedField(values), wb.Absolute(0.1), out=tmp_path / "field.zarr")
     assert not list(tmp_path.iterdir())
 
 
@@ -145,8 +146,9 @@ X = da.ones((4, 4), chunks=2)
     ({"source": X, "out": "missing/field.zarr"}, "a directory that exists"),
 ])
 def test_what_cannot_be_compressed_is_refused_before_any_work(tmp_path, arguments, told):
+    given = {"bound": wb.Absolute(0.1), "out": tmp_path / "field.zarr", **arguments}
     with pytest.raises(WorkbenchError, match=told):
-        wb.distributed.compress(**{"bound": wb.Absolute(0.1), "out": tmp_path / "field.zarr", **arguments})
+        wb.distributed.compress(**{**given, "source": ChunkedField(given["source"])})
     assert not list(tmp_path.iterdir())
 
 

@@ -35,13 +35,14 @@ def test_workers_write_the_bytes_of_one_process(client, tmp_path):
     field = sample((30, 21, 10), "f8", masked=True)
     stored = zarr.create_array(str(tmp_path / "values"), shape=field.shape, dtype="f8", chunks=(7, 8, 9))
     stored[...] = field.values
+    stored_mask = zarr.create_array(str(tmp_path / "mask"), shape=field.shape, dtype=bool, chunks=(9, 9, 9))
+    stored_mask[...] = field.mask
     described = {"spacing": field.spacing, "name": field.name, "metadata": field.metadata}
     lazy = da.from_zarr(stored)
     sources = [
         field,
         ChunkedField(lazy, mask=da.from_array(field.mask, 11), **described),
-        ChunkedField(stored, mask=field.mask, **described),
-        ChunkedField(client.persist(lazy), mask=field.mask, **described),
+        ChunkedField(client.persist(lazy), mask=stored_mask, **described),
     ]
     for source in sources:
         assert_same_bytes(tmp_path, field, source, wb.Relative(1e-3), client=client, chunk_values=2500)
@@ -60,9 +61,8 @@ def test_what_blocks_share_is_computed_once(client, tmp_path):
         return block
 
     values = da.from_array(np.arange(4096.0).reshape(64, 64), 64).map_blocks(once, dtype="f8", meta=np.zeros((0, 0)))
-    wb.distributed.compress(
-        (values - values.mean()).rechunk(8), wb.Absolute(0.1), out=tmp_path / "f.zarr", client=client, chunk_values=256
-    )
+    field = ChunkedField((values - values.mean()).rechunk(8))
+    wb.distributed.compress(field, wb.Absolute(0.1), out=tmp_path / "f.zarr", client=client, chunk_values=256)
     assert counted.stat().st_size == 1
 
 
@@ -72,7 +72,7 @@ def test_a_block_that_fails_is_named_and_nothing_remains(client, tmp_path):
             raise OSError("no such tape")
         return block
 
-    values = da.zeros((10, 10), chunks=5).map_blocks(fail, dtype="f8")
+    field = ChunkedField(da.zeros((10, 10), chunks=5).map_blocks(fail, dtype="f8"))
     with pytest.raises(WorkbenchError, match=r"encode-chunks \d of 4 failed on the cluster: OSError: no such tape"):
-        wb.distributed.compress(values, wb.Absolute(0.1), out=tmp_path / "f.zarr", client=client, chunk_values=25)
+        wb.distributed.compress(field, wb.Absolute(0.1), out=tmp_path / "f.zarr", client=client, chunk_values=25)
     assert not list(tmp_path.iterdir())

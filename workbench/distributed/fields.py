@@ -97,8 +97,9 @@ class InArchive:
 
 
 class ChunkedField:
-    """A field whose values stay where they are: in a Dask array, a Zarr array, an h5py data set, or a .npy file (its path).
+    """A field whose values stay where they are: in a Dask or Zarr array, an h5py data set, or a file or folder of these.
 
+    Paths are those of .npy files and of Zarr arrays.
     `spacing`, `name`, `mask` and `metadata` are those of `wb.Field`; the mask is an array of the same kinds. Masked Dask
     arrays keep their masks. NumPy arrays are accepted, too.
 
@@ -184,17 +185,6 @@ class ChunkedField:
         return f"ChunkedField({name}{' x '.join(map(str, self.shape))}, {self.dtype})"
 
 
-def is_field(given: Any) -> bool:
-    """Whether this is a field, or an array, which counts as one.
-
-    >>> is_field(np.zeros(3)), is_field("snapshot.npy")
-    (True, False)
-    """
-    if isinstance(given, ChunkedField | Field | InNpy | InHdf5 | np.ndarray) or _is_dask(given):
-        return True
-    return _kind(given) in ("h5py.Dataset", "zarr.Array")
-
-
 def grid(shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> list[Slices]:
     """The slices of all chunks of this shape, in the order of the array.
 
@@ -251,7 +241,7 @@ def _parts_of(array: Any, chunk_shape: tuple[int, ...], places: Sequence[Slices]
 def _readable(what: str, given: Any) -> Any:
     """An array whose parts can be read by any process."""
     if isinstance(given, str | Path):
-        return InNpy.open(given)
+        return _in_zarr(given) if Path(given).is_dir() else InNpy.open(given)
     if _is_dask(given) or isinstance(given, InNpy | InHdf5 | InArchive | np.ma.MaskedArray):
         return given
     if _kind(given) == "h5py.Dataset":
@@ -260,8 +250,19 @@ def _readable(what: str, given: Any) -> Any:
         return given
     if isinstance(given, np.ndarray):
         return backend.read_only(given)
-    kinds = "a Dask array, a Zarr array, an h5py data set, the path of a .npy file, or NumPy"
+    kinds = "a Dask array, a Zarr array, an h5py data set, the path of a .npy file or a Zarr array, or NumPy"
     raise WorkbenchError(f"{what} must be {kinds}; got {_kind(given)}")
+
+
+def _in_zarr(path: str | Path) -> Any:
+    try:
+        import zarr
+
+        return zarr.open_array(str(path), mode="r")
+    except ImportError:
+        raise WorkbenchError("Zarr arrays need zarr, which is not installed: pip install 'lossbench[io]'") from None
+    except Exception as error:   # zarr raises errors of many kinds
+        raise WorkbenchError(f"{path} must be a Zarr array: {error}") from error
 
 
 def _kind(given: Any) -> str:

@@ -58,6 +58,11 @@ class Labels:
             found[index[first:last] - start] = label[first:last]
         return found
 
+    def groups_in(self, part: int) -> int:
+        """The number of groups whose particle of the smallest index this subdomain owns."""
+        index, label = self.own(part)
+        return int((index == label).sum())
+
     def shared(self, part: int) -> np.ndarray:
         """The final labels (rising) of the groups of this subdomain that other subdomains know, too."""
         return np.load(self.file("shared", part))
