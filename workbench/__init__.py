@@ -17,8 +17,9 @@ from workbench import clusters, codecs, distributed, limits, metrics
 from workbench.archive import Archive, compress
 from workbench.bounds import Sweep, iter_sweep, sweep
 from workbench.clusters import Groups, KeepClusters, friends_of_friends
-from workbench.data import Field, Particles, Partition, synthetic
+from workbench.data import Field, Particles, synthetic
 from workbench.data.readers import open_file as open
+from workbench.distributed import compare_groups
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Absolute, PointwiseRelative, Relative, Safeguard
 from workbench.limits import rate_distortion
@@ -36,7 +37,6 @@ __all__ = [
     "GuaranteeBroken",
     "KeepClusters",
     "Particles",
-    "Partition",
     "PointwiseRelative",
     "Relative",
     "Safeguard",
@@ -45,6 +45,7 @@ __all__ = [
     "clusters",
     "codecs",
     "compare",
+    "compare_groups",
     "compress",
     "distributed",
     "friends_of_friends",

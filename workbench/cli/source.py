@@ -44,7 +44,7 @@ def add_file(
     for option, meaning in OPTIONS.items():
         switch = {"action": "store_const", "const": True}
         how: dict[str, Any] = switch if option == "wrap" else {"type": _READ.get(option, str)}
-        group.add_argument(_flag(option), help=meaning, **how)
+        group.add_argument(flag(option), help=meaning, **how)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -101,7 +101,7 @@ def given_options(options: argparse.Namespace) -> list[str]:
 def require_file(options: argparse.Namespace, metavar: str) -> None:
     """Refuse options for opening a file when there is none."""
     if options.file is None and (given := given_options(options)):
-        raise WorkbenchError(f"{_flag(given[0])} says how to open {metavar}; got no {metavar}")
+        raise WorkbenchError(f"{flag(given[0])} says how to open {metavar}; got no {metavar}")
 
 
 def print_result(values: Mapping[str, Any], as_json: bool) -> None:
@@ -140,7 +140,12 @@ def _enclosed(value: Any) -> str:
     return str(value) if type(value) is int else readable(value)
 
 
-def _flag(option: str) -> str:
+def flag(option: str) -> str:
+    """The option as it is typed.
+
+    >>> flag("particle_type")
+    '--particle-type'
+    """
     return f"--{option.replace('_', '-')}"
 
 

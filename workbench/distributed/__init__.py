@@ -6,7 +6,20 @@
 np.True_
 """
 
+from workbench.distributed.comparison import GroupComparison, compare_groups
 from workbench.distributed.compress import compress
+from workbench.distributed.fields import ChunkedField
+from workbench.distributed.fields_compare import compare
+from workbench.distributed.fields_sweep import sweep
 from workbench.distributed.groups import DistributedGroups, friends_of_friends
 
-__all__ = ["DistributedGroups", "compress", "friends_of_friends"]
+__all__ = [
+    "ChunkedField",
+    "DistributedGroups",
+    "GroupComparison",
+    "compare",
+    "compare_groups",
+    "compress",
+    "friends_of_friends",
+    "sweep",
+]

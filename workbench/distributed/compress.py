@@ -26,18 +26,20 @@ from workbench.archive.plausibility import notes_on_outline
 from workbench.archive.request import Request, documents_for, promises
 from workbench.archive.writing import Draft
 from workbench.codecs import Codec
-from workbench.data import Particles
+from workbench.data import Field, Particles
 from workbench.data.chunked import ChunkedParticles
 from workbench.distributed.clients import executor_of
 from workbench.distributed.curve_order import SortedParts, sort_along
 from workbench.distributed.executors import Executor
+from workbench.distributed.fields import ChunkedField
+from workbench.distributed.fields_compress import compress_field
 from workbench.distributed.sources import PART, Given, chunked, outline_of, sample_of, scratch_folder
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, Relative
 
 
 def compress(
-    source: Given,
+    source: Given | ChunkedField | Field,
     bound: Bound,
     codec: str | Codec = "auto",
     keep: Any = (),
@@ -50,8 +52,9 @@ def compress(
     scratch: str | Path | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> Archive:
-    """Compress the positions of particles in chunks into a folder, on a Dask cluster; the archive is opened.
+    """Compress the positions of particles in chunks, or a field, into a folder on a Dask cluster; the archive is opened.
 
+    A field is a `wb.distributed.ChunkedField` over an array of Dask, Zarr or h5py, or a `wb.Field`.
     `client` is a Dask client or the address of a scheduler; without one, the work is done in this process. `out` must be on
     a file system that all workers see, and so must `scratch`, which is needed for `order="free"`.
 
@@ -62,6 +65,11 @@ def compress(
     True
     >>> folder.cleanup()
     """
+    if isinstance(source, ChunkedField | Field):
+        return compress_field(
+            source, bound, codec, keep, order, out=out, client=client, chunk_values=chunk_values, overwrite=overwrite,
+            scratch=scratch, metadata=metadata,
+        )
     if promises(keep):
         raise WorkbenchError("keep= is not available on a cluster yet: compress in one process with wb.compress(...)")
     if not isinstance(bound, Absolute | Relative):

@@ -49,6 +49,20 @@ class Labels:
         index, label = np.load(self.file("final", part), mmap_mode="r")
         return index, label
 
+    def between(self, start: int, end: int) -> np.ndarray:
+        """The final labels of the particles with these indices in the whole set."""
+        found = np.empty(end - start, np.int64)
+        for part in range(self.division.parts):
+            index, label = self.own(part)
+            first, last = np.searchsorted(index, [start, end])
+            found[index[first:last] - start] = label[first:last]
+        return found
+
+    def groups_in(self, part: int) -> int:
+        """The number of groups whose particle of the smallest index this subdomain owns."""
+        index, label = self.own(part)
+        return int((index == label).sum())
+
     def shared(self, part: int) -> np.ndarray:
         """The final labels (rising) of the groups of this subdomain that other subdomains know, too."""
         return np.load(self.file("shared", part))

@@ -46,19 +46,20 @@ def friends_of_friends(
     with scratch_folder(scratch, executor, keep=True) as folder:
         particles = chunked(source, executor, folder)
         wanted = max(1, round(len(particles) / PART)) if parts is None else whole_number("parts", parts, least=1)
-        length = absolute_linking_length(outline_of(particles, executor), linking_length, unit)
+        outline = outline_of(particles, executor)
+        length = absolute_linking_length(outline, linking_length, unit)
         decomposition = Decomposition.of(sample_of(particles, executor), wanted, particles.box)
         labels = Labels(particles, WithGhosts(decomposition, length), folder)
         shipped = find_groups(labels, executor)
     ghosts = sum(int(one.counts.sum() - one.owned.sum()) for one in shipped)
-    return DistributedGroups(labels, executor, ghosts)
+    return DistributedGroups(labels, executor, ghosts, outline.spacing)
 
 
 class DistributedGroups:
     """A partition of particles into groups; the labels are in files, which `close` or the end of a `with` block deletes."""
 
-    def __init__(self, labels: Labels, executor: Executor, ghosts: int) -> None:
-        self._labels, self._executor, self.ghosts = labels, executor, ghosts
+    def __init__(self, labels: Labels, executor: Executor, ghosts: int, spacing: float) -> None:
+        self._labels, self._executor, self.ghosts, self.spacing = labels, executor, ghosts, spacing
         self._catalogues: dict[int, Catalogue] = {}
         self.close = weakref.finalize(self, rmtree, labels.folder, ignore_errors=True)
 
@@ -77,15 +78,13 @@ class DistributedGroups:
         """The linking length in the unit of the positions."""
         return self._labels.length
 
+    def __len__(self) -> int:
+        """The number of groups of any size."""
+        return sum(self._executor.map("count-groups", self._labels.groups_in, range(self.parts)))
+
     def chunk(self, number: int) -> np.ndarray:
         """The labels (int64) of the particles in a chunk of the source: the smallest index in the group of each."""
-        start, end = self.source.starts[number], self.source.starts[number + 1]
-        found = np.empty(end - start, np.int64)
-        for part in range(self.parts):
-            index, label = self._labels.own(part)
-            first, last = np.searchsorted(index, [start, end])
-            found[index[first:last] - start] = label[first:last]
-        return found
+        return self._labels.between(self.source.starts[number], self.source.starts[number + 1])
 
     def chunks(self) -> Iterator[np.ndarray]:
         """The labels of all chunks, one after the other."""
