@@ -14,7 +14,6 @@ from workbench.backend import Array, to_host
 from workbench.bounds.chart import Chart, Point, chart
 from workbench.errors import WorkbenchError
 from workbench.json_values import json_value
-from workbench.propagation.determinism import require_deterministic
 from workbench.propagation.enclosures import UNCHANGED, Ball, Enclosure, change_of
 from workbench.propagation.errors_of_sites import measured_floor, ratio, relative_error
 from workbench.propagation.perturbation import Perturbation
@@ -166,7 +165,7 @@ def trace(
     if not given:
         raise WorkbenchError("a trace needs at least one perturbation; got none")
     if not isinstance(x, Run):
-        require_deterministic(run)
+        pipeline.require_deterministic(run)
     changed = pipeline.perturbed(run, given, seed, trial)
     known = measured_floor(pipeline, run) if floor is None else floor
     sites = list(dict.fromkeys(each.site for each in given))
