@@ -264,7 +264,7 @@ def _site_error(
         cosine=cosine,
         guaranteed=None if most is None else float(np.max(most)),
         holds=None if enclosure is None else enclosure.holds(original, other),
-        badge=_badge(error, floor[site], lost, residual),
+        badge=_badge(error, floor[site], lost, residual, categorical or original.dtype.kind not in "fc"),
     )
 
 
@@ -286,7 +286,7 @@ def _against(
     return ratio(lengths[0], float(np.linalg.norm(size))), cosine, missed
 
 
-def _badge(error: float, floor: float, not_finite: int, missed: float | None) -> Badge:
+def _badge(error: float, floor: float, not_finite: int, missed: float | None, discrete: bool) -> Badge:
     if not_finite or not math.isfinite(error):
         return "NaN"
     if error == 0:
@@ -294,5 +294,5 @@ def _badge(error: float, floor: float, not_finite: int, missed: float | None) ->
     if error <= NEAR_THE_FLOOR * floor:
         return "round-off-limited"
     if missed is None:
-        return "discrete"
+        return "discrete" if discrete else "non-linear"
     return "linear" if missed <= LINEAR + NEAR_THE_FLOOR * floor / error else "non-linear"
