@@ -1,0 +1,78 @@
+"""Propagation: what an error does downstream, for bit flips and for compression within a bound.
+
+A pipeline is an analysis as named stages; a perturbation changes the array at one of its sites.
+
+>>> import numpy as np
+>>> pipeline = Pipeline([("contrast", lambda x: x / x.mean() - 1), ("variance", lambda d: (d * d).mean())])
+>>> run = pipeline.run(np.arange(1.0, 9.0))
+>>> flipped = pipeline.perturbed(run, BitFlip("contrast", bit="sign", index=0))
+>>> float(flipped["contrast"][0]), bool(flipped["variance"] == run["variance"])
+(0.7777777777777778, True)
+"""
+
+from workbench.propagation.bits import BitFlip, StuckAt
+from workbench.propagation.bounded import Bounded, Noise
+from workbench.propagation.budget import Budget, budget
+from workbench.propagation.campaign import Until, campaign, iter_campaign
+from workbench.propagation.campaign_result import Campaign, HeatMap
+from workbench.propagation.dose import Dose, DoseResponse, dose_response
+from workbench.propagation.from_function import from_function
+from workbench.propagation.from_torch import from_torch
+from workbench.propagation.perturbation import Perturbation
+from workbench.propagation.pipeline import Pipeline, Run
+from workbench.propagation.ready import (
+    derivatives,
+    halos,
+    histogram,
+    kmeans,
+    kuramoto_sivashinsky,
+    power_spectrum,
+    principal_components,
+    vorticity,
+)
+from workbench.propagation.stage import Detected, Stage, StageFailed
+from workbench.propagation.strata import strata
+from workbench.propagation.tolerance import Tolerance, each_within, poisson, shares_equal, within
+from workbench.propagation.trace import SiteError, Trace, trace
+
+__all__ = [
+    "BitFlip",
+    "Bounded",
+    "Budget",
+    "Campaign",
+    "Detected",
+    "Dose",
+    "DoseResponse",
+    "HeatMap",
+    "Noise",
+    "Perturbation",
+    "Pipeline",
+    "Run",
+    "SiteError",
+    "Stage",
+    "StageFailed",
+    "StuckAt",
+    "Tolerance",
+    "Trace",
+    "Until",
+    "budget",
+    "campaign",
+    "derivatives",
+    "dose_response",
+    "each_within",
+    "from_function",
+    "from_torch",
+    "halos",
+    "histogram",
+    "iter_campaign",
+    "kmeans",
+    "kuramoto_sivashinsky",
+    "poisson",
+    "power_spectrum",
+    "principal_components",
+    "shares_equal",
+    "strata",
+    "trace",
+    "vorticity",
+    "within",
+]
