@@ -41,6 +41,9 @@ def results() -> Iterator[tuple[str, Iterable[Any]]]:
     for bound in (wb.Absolute(0.01), wb.PointwiseRelative(0.01), wb.Absolute(0.0)):
         yield f"field, {bound!r}", contents(wb.compress(field, bound, "prequantised"))
     integers = wb.Field(np.random.default_rng(0).integers(-500, 500, (50, 40)).astype(np.int16))
+    for protect in (False, True):
+        found = wb.clusters.kmeans(web.positions, 50, max_iterations=5, protect=protect)
+        yield f"k-means, protected: {protect}", [found.labels, found.centres, np.float64(found.inertia)]
     yield "whole numbers", contents(wb.compress(integers, wb.Absolute(3.0)))
 
 
