@@ -14,6 +14,7 @@ from workbench.arguments import whole_number
 from workbench.clusters import Catalogue, Groups, absolute_linking_length
 from workbench.clusters.friends import Unit
 from workbench.data.chunked import ChunkedParticles
+from workbench.data.outline import Outline
 from workbench.distributed.clients import executor_of
 from workbench.distributed.decomposition import Decomposition, WithGhosts
 from workbench.distributed.executors import Executor
@@ -46,12 +47,20 @@ def friends_of_friends(
     with scratch_folder(scratch, executor, keep=True) as folder:
         particles = chunked(source, executor, folder)
         wanted = max(1, round(len(particles) / PART)) if parts is None else whole_number("parts", parts, least=1)
-        length = absolute_linking_length(outline_of(particles, executor), linking_length, unit)
+        length = absolute_linking_length(_outline(particles, unit, executor), linking_length, unit)
         decomposition = Decomposition.of(sample_of(particles, executor), wanted, particles.box)
         labels = Labels(particles, WithGhosts(decomposition, length), folder)
         shipped = find_groups(labels, executor)
     ghosts = sum(int(one.counts.sum() - one.owned.sum()) for one in shipped)
     return DistributedGroups(labels, executor, ghosts)
+
+
+def _outline(particles: ChunkedParticles, unit: Unit, executor: Executor) -> Outline:
+    """What a linking length depends on: the extent of the particles only in open space, in units of their spacing."""
+    if particles.box is None and unit == "spacing":
+        return outline_of(particles, executor)
+    nothing = np.zeros(particles.dimensions)
+    return Outline(len(particles), particles.dtype, nothing, nothing, particles.box)
 
 
 class DistributedGroups:
@@ -82,9 +91,8 @@ class DistributedGroups:
         start, end = self.source.starts[number], self.source.starts[number + 1]
         found = np.empty(end - start, np.int64)
         for part in range(self.parts):
-            index, label = self._labels.own(part)
-            first, last = np.searchsorted(index, [start, end])
-            found[index[first:last] - start] = label[first:last]
+            index, label = self._labels.own(part, start, end)
+            found[index - start] = label
         return found
 
     def chunks(self) -> Iterator[np.ndarray]:
