@@ -2,8 +2,8 @@
 
 The steps, each done once whatever the groups look like: particles are sent to their subdomains, with ghosts as wide as the
 linking length; each subdomain is searched by the kernels for one machine; the labels of ghosts are compared with those of
-their owners; the pairs that differ are merged; and each subdomain renames its labels. This is the scheme of ArborX's
-distributed DBSCAN. A label is the smallest index of its group in the whole set, as in one process.
+their owners; and the pairs that differ are merged into one renaming, which is applied where labels are read. This is the
+scheme of ArborX's distributed DBSCAN. A label is the smallest index of its group in the whole set, as in one process.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from workbench.distributed.decomposition import WithGhosts
 from workbench.distributed.exchange import Exchange, Shipped
 from workbench.distributed.executors import Executor
 from workbench.distributed.merging import Renaming, different
+from workbench.distributed.scratch_files import load, save
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,21 +42,22 @@ class Labels:
         return self.division.width
 
     def file(self, kind: str, part: int) -> Path:
-        """The file of a subdomain: rows of an index and a label."""
+        """The file of a subdomain: rows of an index and a label that is not final."""
         return self.folder / f"{kind}-{part}.npy"
 
-    def own(self, part: int) -> tuple[np.ndarray, np.ndarray]:
-        """The index and the final label of each particle that a subdomain owns, by rising index."""
-        index, label = np.load(self.file("final", part), mmap_mode="r")
-        return index, label
+    def own(self, part: int, begin: int = 0, end: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The indices (rising), from `begin` on and below `end`, of the particles of a subdomain; their final labels."""
+        index, label = load(self.file("own", part))
+        first = np.searchsorted(index, begin)
+        last = len(index) if end is None else np.searchsorted(index, end)
+        return index[first:last], self.renaming.applied(label[first:last])
 
     def between(self, start: int, end: int) -> np.ndarray:
         """The final labels of the particles with these indices in the whole set."""
         found = np.empty(end - start, np.int64)
         for part in range(self.division.parts):
-            index, label = self.own(part)
-            first, last = np.searchsorted(index, [start, end])
-            found[index[first:last] - start] = label[first:last]
+            index, label = self.own(part, start, end)
+            found[index - start] = label
         return found
 
     def groups_in(self, part: int) -> int:
@@ -65,7 +67,13 @@ class Labels:
 
     def shared(self, part: int) -> np.ndarray:
         """The final labels (rising) of the groups of this subdomain that other subdomains know, too."""
-        return np.load(self.file("shared", part))
+        known = load(self.file("lent", part)), load(self.file("ghosts", part))[1]
+        return np.unique(self.renaming.applied(np.concatenate(known)))
+
+    @property
+    def renaming(self) -> Renaming:
+        """What makes labels final."""
+        return Renaming(*load(self.folder / "renaming.npy"))
 
 
 def find_groups(labels: Labels, executor: Executor) -> list[Shipped]:
@@ -77,7 +85,7 @@ def find_groups(labels: Labels, executor: Executor) -> list[Shipped]:
     starts = np.cumsum([np.concatenate([[0], row]) for row in ghosts], axis=1)
     edges = executor.map("compare-labels", functools.partial(_compare, labels, starts), parts)
     renaming = Renaming.of(np.concatenate(edges))
-    executor.map("rename-groups", functools.partial(_rename, labels, renaming), parts)
+    save(labels.folder / "renaming.npy", np.stack([renaming.label, renaming.final]))
     return shipped
 
 
@@ -91,26 +99,18 @@ def _link(labels: Labels, part: int) -> np.ndarray:
     owner = labels.division.decomposition.owners(subdomain.positions[ghost])
     ghost = ghost[np.argsort(owner, kind="stable")]
     for kind, chosen in (("own", own), ("ghosts", ghost)):
-        np.save(labels.file(kind, part), np.stack([subdomain.index[chosen], label[chosen]]))
+        save(labels.file(kind, part), np.stack([subdomain.index[chosen], label[chosen]]))
     return np.bincount(owner, minlength=labels.division.parts)
 
 
 def _compare(labels: Labels, starts: np.ndarray, part: int) -> np.ndarray:
     """The pairs of different labels that other subdomains and this one give to particles of this one."""
-    index, label = np.load(labels.file("own", part))
+    index, label = load(labels.file("own", part))
     pairs, shared = [np.empty((0, 2), np.int64)], [np.empty(0, np.int64)]
     for other in np.flatnonzero(starts[:, part + 1] > starts[:, part]).tolist():
-        ghosts = np.load(labels.file("ghosts", other), mmap_mode="r")[:, starts[other, part] : starts[other, part + 1]]
+        ghosts = load(labels.file("ghosts", other))[:, starts[other, part] : starts[other, part + 1]]
         here = label[np.searchsorted(index, ghosts[0])]
         pairs.append(different(ghosts[1], here))
         shared.append(np.unique(here))
-    np.save(labels.file("lent", part), np.unique(np.concatenate(shared)))
+    save(labels.file("lent", part), np.unique(np.concatenate(shared)))
     return np.unique(np.concatenate(pairs), axis=0)
-
-
-def _rename(labels: Labels, renaming: Renaming, part: int) -> None:
-    """Write the final labels of the particles that this subdomain owns, and those of groups that others know, too."""
-    index, label = np.load(labels.file("own", part))
-    lent, borrowed = np.load(labels.file("lent", part)), np.load(labels.file("ghosts", part))[1]
-    np.save(labels.file("final", part), np.stack([index, renaming.applied(label)]))
-    np.save(labels.file("shared", part), np.unique(renaming.applied(np.concatenate([lent, borrowed]))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -14,6 +15,7 @@ from workbench.arguments import whole_number
 from workbench.clusters import Catalogue, Groups, absolute_linking_length
 from workbench.clusters.friends import Unit
 from workbench.data.chunked import ChunkedParticles
+from workbench.data.outline import Outline
 from workbench.distributed.clients import executor_of
 from workbench.distributed.decomposition import Decomposition, WithGhosts
 from workbench.distributed.executors import Executor
@@ -46,20 +48,27 @@ def friends_of_friends(
     with scratch_folder(scratch, executor, keep=True) as folder:
         particles = chunked(source, executor, folder)
         wanted = max(1, round(len(particles) / PART)) if parts is None else whole_number("parts", parts, least=1)
-        outline = outline_of(particles, executor)
-        length = absolute_linking_length(outline, linking_length, unit)
+        length = absolute_linking_length(_outline(particles, unit, executor), linking_length, unit)
         decomposition = Decomposition.of(sample_of(particles, executor), wanted, particles.box)
         labels = Labels(particles, WithGhosts(decomposition, length), folder)
         shipped = find_groups(labels, executor)
     ghosts = sum(int(one.counts.sum() - one.owned.sum()) for one in shipped)
-    return DistributedGroups(labels, executor, ghosts, outline.spacing)
+    return DistributedGroups(labels, executor, ghosts)
+
+
+def _outline(particles: ChunkedParticles, unit: Unit, executor: Executor) -> Outline:
+    """What a linking length depends on: the extent of the particles only in open space, in units of their spacing."""
+    if particles.box is None and unit == "spacing":
+        return outline_of(particles, executor)
+    nothing = np.zeros(particles.dimensions)
+    return Outline(len(particles), particles.dtype, nothing, nothing, particles.box)
 
 
 class DistributedGroups:
     """A partition of particles into groups; the labels are in files, which `close` or the end of a `with` block deletes."""
 
-    def __init__(self, labels: Labels, executor: Executor, ghosts: int, spacing: float) -> None:
-        self._labels, self._executor, self.ghosts, self.spacing = labels, executor, ghosts, spacing
+    def __init__(self, labels: Labels, executor: Executor, ghosts: int) -> None:
+        self._labels, self._executor, self.ghosts = labels, executor, ghosts
         self._catalogues: dict[int, Catalogue] = {}
         self.close = weakref.finalize(self, rmtree, labels.folder, ignore_errors=True)
 
@@ -77,6 +86,11 @@ class DistributedGroups:
     def linking_length(self) -> float:
         """The linking length in the unit of the positions."""
         return self._labels.length
+
+    @cached_property
+    def spacing(self) -> float:
+        """The mean distance of particles; in open space, all of them are read for it."""
+        return outline_of(self.source, self._executor).spacing
 
     def __len__(self) -> int:
         """The number of groups of any size."""
