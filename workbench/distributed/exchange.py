@@ -31,6 +31,17 @@ class Division(Protocol):
         """Rows of these positions, the subdomain that gets each, and whether it owns it."""
 
 
+class Cargo(Protocol):
+    """What travels with the positions: a row of bytes for each particle of a chunk."""
+
+    @property
+    def row_bytes(self) -> int:
+        """The length of a row."""
+
+    def rows(self, chunk: int) -> np.ndarray:
+        """The rows (uint8) of a chunk."""
+
+
 class Shipped(NamedTuple):
     """How many particles of one chunk each subdomain was sent, and how many of these it owns."""
 
@@ -45,6 +56,7 @@ class Subdomain:
     positions: np.ndarray
     index: np.ndarray   # int64
     owned: np.ndarray   # bool; the others are ghosts
+    cargo: np.ndarray   # uint8
 
     def __len__(self) -> int:
         return len(self.index)
@@ -61,15 +73,17 @@ class Exchange:
     source: ChunkedParticles
     division: Division
     folder: Path
+    cargo: Cargo | None = None
 
     @property
     def row_bytes(self) -> int:
-        """The bytes of one particle: its row in the chunk, whether it is owned, and its position."""
-        return 4 + 1 + self.source.dtype.itemsize * self.source.dimensions
+        """The bytes of one particle: its row in the chunk, whether it is owned, its position, and its cargo."""
+        return 4 + 1 + self._position_bytes + self._cargo_bytes
 
     def send(self, chunk: int) -> Shipped:
         """Write what the subdomains need of one chunk."""
         positions = self.source.chunk(chunk).positions
+        cargo = np.empty((len(positions), 0), np.uint8) if self.cargo is None else self.cargo.rows(chunk)
         rows, parts, owned = self.division.destinations(positions)
         counts, own = (np.bincount(of, minlength=self.division.parts) for of in (parts, parts[owned]))
         order = np.lexsort((rows, parts))
@@ -78,7 +92,8 @@ class Exchange:
         with staged.open("wb") as file:
             ends = np.cumsum(counts).tolist()
             for begin, end in zip([0, *ends], ends, strict=False):
-                for column in (rows[begin:end], owned[begin:end], positions[rows[begin:end]]):
+                chosen = rows[begin:end]
+                for column in (chosen, owned[begin:end], positions[chosen], cargo[chosen]):
                     column.tofile(file)
         staged.replace(self._file(chunk))   # a worker that dies leaves no file that looks complete
         return Shipped(counts, own)
@@ -95,11 +110,11 @@ class Exchange:
         pieces = [self._piece(chunk, int(begin[chunk]), int(end[chunk])) for chunk in np.flatnonzero(end > begin).tolist()]
         if not pieces:
             none = np.empty((0, self.source.dimensions), self.source.dtype)
-            return Subdomain(none, np.empty(0, np.int64), np.empty(0, bool))
-        index, owned, positions = (np.concatenate(column) for column in zip(*pieces, strict=True))
-        return Subdomain(positions, index, owned)
+            return Subdomain(none, np.empty(0, np.int64), np.empty(0, bool), np.empty((0, self._cargo_bytes), np.uint8))
+        index, owned, positions, cargo = (np.concatenate(column) for column in zip(*pieces, strict=True))
+        return Subdomain(positions, index, owned, cargo)
 
-    def _piece(self, chunk: int, begin: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _piece(self, chunk: int, begin: int, end: int) -> tuple[np.ndarray, ...]:
         count, path = end - begin, self._file(chunk)
         with path.open("rb") as file:
             file.seek(begin * self.row_bytes)
@@ -108,8 +123,18 @@ class Exchange:
             raise WorkbenchError(f"{path} must hold {count * self.row_bytes:,} more bytes; it ends after {len(data):,}")
         rows = np.frombuffer(data, np.int32, count)
         owned = np.frombuffer(data, bool, count, 4 * count)
-        positions = np.frombuffer(data[5 * count :], self.source.dtype)   # a copy, which is aligned
-        return rows.astype(np.int64) + self.source.starts[chunk], owned, positions.reshape(count, -1)
+        after = (5 + self._position_bytes) * count
+        positions = np.frombuffer(data[5 * count : after], self.source.dtype)   # a copy, which is aligned
+        cargo = np.frombuffer(data, np.uint8, offset=after).reshape(count, self._cargo_bytes)
+        return rows.astype(np.int64) + self.source.starts[chunk], owned, positions.reshape(count, -1), cargo
+
+    @property
+    def _position_bytes(self) -> int:
+        return self.source.dtype.itemsize * self.source.dimensions
+
+    @property
+    def _cargo_bytes(self) -> int:
+        return 0 if self.cargo is None else self.cargo.row_bytes
 
     @cached_property
     def _ends(self) -> np.ndarray:

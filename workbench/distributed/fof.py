@@ -19,7 +19,8 @@ from workbench.data.chunked import ChunkedParticles
 from workbench.distributed.decomposition import WithGhosts
 from workbench.distributed.exchange import Exchange, Shipped
 from workbench.distributed.executors import Executor
-from workbench.distributed.merging import Renaming, different
+from workbench.distributed.joint import Joined, JointLabels, starts_of
+from workbench.distributed.merging import Renaming
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,18 +41,23 @@ class Labels:
         """The linking length, in the unit of the positions."""
         return self.division.width
 
-    def file(self, kind: str, part: int) -> Path:
-        """The file of a subdomain: rows of an index and a label."""
-        return self.folder / f"{kind}-{part}.npy"
+    @property
+    def joint(self) -> JointLabels:
+        """The labels before they are final."""
+        return JointLabels(self.folder, "label")
+
+    def file(self, part: int) -> Path:
+        """The file of a subdomain with the final labels: rows of an index and a label."""
+        return self.folder / f"final-{part}.npy"
 
     def own(self, part: int) -> tuple[np.ndarray, np.ndarray]:
         """The index and the final label of each particle that a subdomain owns, by rising index."""
-        index, label = np.load(self.file("final", part), mmap_mode="r")
+        index, label = np.load(self.file(part), mmap_mode="r")
         return index, label
 
     def shared(self, part: int) -> np.ndarray:
         """The final labels (rising) of the groups of this subdomain that other subdomains know, too."""
-        return np.load(self.file("shared", part))
+        return np.load(self.folder / f"known-{part}.npy")
 
 
 def find_groups(labels: Labels, executor: Executor) -> list[Shipped]:
@@ -60,9 +66,8 @@ def find_groups(labels: Labels, executor: Executor) -> list[Shipped]:
     shipped = executor.map("send-particles", labels.exchange.send, range(len(labels.source.sizes)))
     labels.exchange.sent(shipped)
     ghosts = executor.map("find-groups", functools.partial(_link, labels), parts)
-    starts = np.cumsum([np.concatenate([[0], row]) for row in ghosts], axis=1)
-    edges = executor.map("compare-labels", functools.partial(_compare, labels, starts), parts)
-    renaming = Renaming.of(np.concatenate(edges))
+    step = functools.partial(labels.joint.compare, starts_of(ghosts))
+    renaming = Joined.of(executor.map("compare-labels", step, parts)).renaming
     executor.map("rename-groups", functools.partial(_rename, labels, renaming), parts)
     return shipped
 
@@ -73,30 +78,13 @@ def _link(labels: Labels, part: int) -> np.ndarray:
     if len(subdomain):
         found = friends_of_friends(subdomain.particles(labels.source.box), labels.length, unit="length")
         label = subdomain.index[found.labels]
-    own, ghost = np.flatnonzero(subdomain.owned), np.flatnonzero(~subdomain.owned)
-    owner = labels.division.decomposition.owners(subdomain.positions[ghost])
-    ghost = ghost[np.argsort(owner, kind="stable")]
-    for kind, chosen in (("own", own), ("ghosts", ghost)):
-        np.save(labels.file(kind, part), np.stack([subdomain.index[chosen], label[chosen]]))
+    owner = labels.division.decomposition.owners(subdomain.positions[~subdomain.owned])
+    labels.joint.write(part, subdomain.index, label, subdomain.owned, owner)
     return np.bincount(owner, minlength=labels.division.parts)
-
-
-def _compare(labels: Labels, starts: np.ndarray, part: int) -> np.ndarray:
-    """The pairs of different labels that other subdomains and this one give to particles of this one."""
-    index, label = np.load(labels.file("own", part))
-    pairs, shared = [np.empty((0, 2), np.int64)], [np.empty(0, np.int64)]
-    for other in np.flatnonzero(starts[:, part + 1] > starts[:, part]).tolist():
-        ghosts = np.load(labels.file("ghosts", other), mmap_mode="r")[:, starts[other, part] : starts[other, part + 1]]
-        here = label[np.searchsorted(index, ghosts[0])]
-        pairs.append(different(ghosts[1], here))
-        shared.append(np.unique(here))
-    np.save(labels.file("lent", part), np.unique(np.concatenate(shared)))
-    return np.unique(np.concatenate(pairs), axis=0)
 
 
 def _rename(labels: Labels, renaming: Renaming, part: int) -> None:
     """Write the final labels of the particles that this subdomain owns, and those of groups that others know, too."""
-    index, label = np.load(labels.file("own", part))
-    lent, borrowed = np.load(labels.file("lent", part)), np.load(labels.file("ghosts", part))[1]
-    np.save(labels.file("final", part), np.stack([index, renaming.applied(label)]))
-    np.save(labels.file("shared", part), np.unique(renaming.applied(np.concatenate([lent, borrowed]))))
+    index, label = np.load(labels.joint.file("own", part))
+    np.save(labels.file(part), np.stack([index, renaming.applied(label)]))
+    np.save(labels.folder / f"known-{part}.npy", np.unique(renaming.applied(labels.joint.shared(part))))
