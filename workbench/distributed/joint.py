@@ -40,7 +40,7 @@ class JointLabels:
             np.save(self.file(kind, part), np.stack([index[chosen], label[chosen]]))
 
     def compare(self, starts: np.ndarray, part: int) -> Compared:
-        """What other subdomains call the particles of this one; `starts[s, o]`: where those of `o` begin in the ghosts of `s`."""
+        """What others call the particles of this subdomain; those of `o` begin at `starts[s, o]` of the ghosts of `s`."""
         index, label = np.load(self.file("own", part))
         pairs, lent = [np.empty((0, 2), np.int64)], [np.empty(0, np.int64)]
         for other in np.flatnonzero(starts[:, part + 1] > starts[:, part]).tolist():
@@ -89,7 +89,7 @@ class Joined:
 
     def sizes(self, label: np.ndarray, owned: np.ndarray) -> np.ndarray:
         """The number of members, in the whole set, of the group of each particle of a subdomain; labels are final."""
-        name, place, = np.unique(label, return_inverse=True)
+        name, place = np.unique(label, return_inverse=True)
         found = np.bincount(place.ravel()[owned], minlength=len(name))
         at = np.minimum(np.searchsorted(self.shared, name), max(len(self.shared) - 1, 0))
         if len(self.shared):
