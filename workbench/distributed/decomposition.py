@@ -106,10 +106,9 @@ class Decomposition:
         wide = width * (1 + SLACK) + 8 * float(np.spacing(max(self.box or (0.0,))))
         pairs = [self._near(*image, wide) for image in self._images(np.asarray(positions), wide)]
         rows, parts = (np.concatenate(column) for column in zip(*pairs, strict=True))
-        code = np.unique(rows * self.parts + parts)
-        rows, parts = code // self.parts, (code % self.parts).astype(np.int32)
         foreign = parts != self.owners(positions)[rows]
-        return rows[foreign], parts[foreign]
+        code = np.unique(rows[foreign] * self.parts + parts[foreign])
+        return code // self.parts, (code % self.parts).astype(np.int32)
 
     def _images(self, positions: np.ndarray, width: float) -> list[tuple[np.ndarray, np.ndarray]]:
         """The rows and the coordinates of all positions, and of the images of those within `width` of a face of the box."""

@@ -87,11 +87,43 @@ class Joined:
         np.add.at(total, place.ravel(), members)
         return cls(renaming, shared, total)
 
-    def sizes(self, label: np.ndarray, owned: np.ndarray) -> np.ndarray:
-        """The number of members, in the whole set, of the group of each particle of a subdomain; labels are final."""
-        name, place = np.unique(label, return_inverse=True)
-        found = np.bincount(place.ravel()[owned], minlength=len(name))
-        at = np.minimum(np.searchsorted(self.shared, name), max(len(self.shared) - 1, 0))
-        if len(self.shared):
-            found = np.where(self.shared[at] == name, self.members[at], found)
-        return found[place.ravel()]
+    def named(self, head: np.ndarray, index: np.ndarray) -> Named:
+        """The final names of groups of a subdomain, of which `head` gives the first row of each particle's group there."""
+        heads = np.flatnonzero(head == np.arange(len(head)))
+        name = index[heads]
+        final = self.renaming.applied(name)
+        home, label = np.arange(len(head), dtype=np.int32), np.empty(len(head), np.int64)
+        label[heads] = final
+        changed = np.flatnonzero(final != name)
+        if len(changed):
+            place = np.minimum(np.searchsorted(name, final[changed]), len(name) - 1)
+            known = name[place] == final[changed]
+            home[heads[changed[known]]] = heads[place[known]]
+            _, first, where = np.unique(final[changed[~known]], return_index=True, return_inverse=True)
+            home[heads[changed[~known]]] = heads[changed[~known]][first][where.ravel()]
+        at = np.minimum(np.searchsorted(self.shared, final), max(len(self.shared) - 1, 0))
+        shared = self.shared[at] == final if len(self.shared) else np.zeros(len(final), bool)
+        members = np.zeros(len(head), np.int64)
+        members[heads[shared]] = self.members[at[shared]]
+        return Named(label[head], home[head], members)
+
+
+@dataclass(frozen=True, eq=False)
+class Named:
+    """The final label of each particle of a subdomain, and the first row there of its group."""
+
+    label: np.ndarray
+    head: np.ndarray
+    _members: np.ndarray   # at the first row of each piece of a group that other subdomains know, its members; else 0
+
+    @property
+    def shared(self) -> np.ndarray:
+        """Whether other subdomains know the group of each particle."""
+        found: np.ndarray = self._members[self.head] > 0
+        return found
+
+    def sizes(self, owned: np.ndarray) -> np.ndarray:
+        """The number of members, in the whole set, of the group of each particle; `owned` marks those that count here."""
+        here = np.bincount(self.head[owned], minlength=len(self.head))
+        found: np.ndarray = np.where(self._members > 0, self._members, here)[self.head]
+        return found

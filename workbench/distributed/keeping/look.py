@@ -20,11 +20,12 @@ from workbench.clusters.alike import Exempt, Parts, parts_of
 from workbench.clusters.broken import cheapest_links, spanning_links, squared_distances
 from workbench.clusters.keep.needs import CANNOT_LINK, MUST_LINK
 from workbench.clusters.keep.problem import UNASKED
+from workbench.clusters.keep.state import PINNED
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
 from workbench.distributed.executors import Executor
 from workbench.distributed.joint import Joined
-from workbench.distributed.keeping.members import Cast, Members, exact
+from workbench.distributed.keeping.members import Cast, Members
 from workbench.distributed.keeping.original import joined
 
 Pairs = np.ndarray   # (M, 2) indices in the archive, int64
@@ -60,20 +61,17 @@ class Violated:
     links: list[Pairs]     # the must-link constraints of groups that several subdomains know
 
 
-def look(
-    cast: Cast, starts: np.ndarray, groups: list[Joined], executor: Executor, exempt: bool = True
-) -> Violated:
+def look(cast: Cast, starts: np.ndarray, executor: Executor, exempt: bool = True) -> Violated:
     """Find all violated constraints; those of each subdomain are in its files."""
     if cast.terms.promise.min_members > 1:
         executor.map("find-loose-parts", functools.partial(_loose, cast, exempt), cast.parts)
         loose = joined(cast, "loose", starts, executor)
     else:
         loose = []
-    shared = [one.shared for one in groups]
-    seen = executor.map("find-parts", functools.partial(_parts, cast, shared, loose, exempt), cast.parts)
+    seen = executor.map("find-parts", functools.partial(_parts, cast, loose, exempt), cast.parts)
     parts = joined(cast, "part", starts, executor)
     torn = [_torn(joint, [one.torn[number] for one in seen]) for number, joint in enumerate(parts)]
-    lost = executor.map("find-lost-links", functools.partial(_lost, cast, shared, parts, torn), cast.parts)
+    lost = executor.map("find-lost-links", functools.partial(_lost, cast, parts, torn), cast.parts)
     links = [_forest(number, lost) for number in range(len(parts))]
     count = sum(one.conflicts for one in seen) + sum(one.decided for one in lost) + sum(map(len, links))
     return Violated(count, any(one.exempted for one in seen), sum(one.exact for one in seen), links)
@@ -112,16 +110,16 @@ def _split(cast: Cast, members: Members, number: int, group: np.ndarray, exempt:
     return parts_of(cells, group, length - terms.margin, length + terms.margin, spared, loose)
 
 
-def _parts(cast: Cast, shared: list[np.ndarray], loose: list[Joined], exempt: bool, part: int) -> Seen:
+def _parts(cast: Cast, loose: list[Joined], exempt: bool, part: int) -> Seen:
     """The parts of groups and the conflicts of one subdomain."""
     members, terms, torn, conflicts, exempted = cast.of(part), cast.terms, [], 0, False
-    owned = members["owned"]
+    owned, index = members["owned"], members["index"]
     for number in range(len(terms.lengths)):
-        group, label, near = members[f"group{number}"], np.empty(0, np.int32), np.empty((0, 2), np.int32)
+        asked = members[f"group{number}"]
+        group, label, near = asked, np.empty(0, np.int32), np.empty((0, 2), np.int32)
         if loose:
-            name = loose[number].renaming.applied(members[f"loose{number}"])
-            grown = (group == UNASKED) & (loose[number].sizes(name, owned) >= terms.promise.min_members)
-            group = np.where(grown, members[f"local{number}"], group)
+            grown = cast.named(part, "loose", number, loose[number]).sizes(owned) >= terms.promise.min_members
+            group = np.where((asked == UNASKED) & grown, members[f"head{number}"], asked)
         if len(members):
             found = _split(cast, members, number, group, exempt)
             label, near, exempted = found.part, found.unlike, exempted or found.exempted
@@ -129,10 +127,9 @@ def _parts(cast: Cast, shared: list[np.ndarray], loose: list[Joined], exempt: bo
         members.save(**{f"near{number}": near})
         conflicts += int(owned[near[:, 0]].sum())
         cast.name(part, "part", number, label)
-        original, split = members[f"label{number}"], members[f"part{number}"]
-        known = owned & (members[f"group{number}"] != UNASKED) & np.isin(original, shared[number])
-        torn.append(np.unique(np.column_stack([original[known], split[known]]), axis=0))
-    return Seen(torn, conflicts, exempted, int(exact(members["rank"])[owned].sum()))
+        known = np.flatnonzero(owned & members[f"shared{number}"] & (asked != UNASKED))
+        torn.append(np.unique(np.column_stack([members[f"label{number}"][known], index[label[known]]]), axis=0))
+    return Seen(torn, conflicts, exempted, int((members["rank"][owned] == PINNED).sum()))
 
 
 def _torn(joint: Joined, pairs: Sequence[np.ndarray]) -> np.ndarray:
@@ -143,28 +140,36 @@ def _torn(joint: Joined, pairs: Sequence[np.ndarray]) -> np.ndarray:
     return label[parts > 1]
 
 
-def _lost(cast: Cast, shared: list[np.ndarray], parts: list[Joined], torn: list[np.ndarray], part: int) -> Lost:
+def _lost(cast: Cast, parts: list[Joined], torn: list[np.ndarray], part: int) -> Lost:
     """The minimum spanning forest of the torn groups of one subdomain, from the lost links that it knows."""
     members, terms = cast.of(part), cast.terms
-    owned, index, result = members["owned"], members["index"], Lost(0, [], [], [])
-    decided = 0
+    owned, index, result, decided = members["owned"], members["index"], Lost(0, [], [], []), 0
     for number, joint in enumerate(parts):
-        label, asked = members[f"label{number}"], members[f"group{number}"] != UNASKED
-        split = joint.renaming.applied(members[f"part{number}"])
-        members.save(**{f"joined{number}": split})
-        here, count = np.unique(np.unique(np.column_stack([label[asked], split[asked]]), axis=0)[:, 0], return_counts=True)
-        alone = np.setdiff1d(here[count > 1], shared[number])
-        rows = np.flatnonzero(asked & (np.isin(label, alone) | np.isin(label, torn[number])))
-        pairs = _spanning(terms.box, terms.lengths[number], members, rows, split)
+        split = cast.named(part, "part", number, joint)
+        members.save(**{f"joined{number}": split.label})
+        known, asked = members[f"shared{number}"], members[f"group{number}"] != UNASKED
+        rows = np.flatnonzero(asked & (_is_torn(members[f"head{number}"], split.head) & ~known))
+        others = np.flatnonzero(asked & known)
+        others = others[np.isin(members[f"label{number}"][others], torn[number])]
+        pairs = _spanning(terms.box, terms.lengths[number], members, np.sort(np.concatenate([rows, others])), split.head)
         pairs = pairs[owned[pairs[:, 0]]]
-        mine = np.isin(label[pairs[:, 0]], alone)
-        members.save(**{f"links{number}": pairs[mine]})
-        decided += int(mine.sum())
-        offered = pairs[~mine]
+        offered = pairs[known[pairs[:, 0]]]
+        members.save(**{f"links{number}": pairs[~known[pairs[:, 0]]]})
+        decided += len(pairs) - len(offered)
         result.pairs.append(index[offered])
-        result.ends.append(split[offered])
+        result.ends.append(split.label[offered])
         result.squared.append(squared_distances(members["current"], offered, terms.box))
     return Lost(decided, result.pairs, result.ends, result.squared)
+
+
+def _is_torn(group: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Whether the group of each particle has several parts; both are given by a row."""
+    of_group = np.empty(len(group), part.dtype)
+    of_group[group] = part
+    torn = np.zeros(len(group), bool)
+    torn[group[part != of_group[group]]] = True
+    found: np.ndarray = torn[group]
+    return found
 
 
 def _spanning(

@@ -14,11 +14,10 @@ import numpy as np
 
 from workbench.clusters import friends_of_friends
 from workbench.clusters.keep.edits import Surmise
-from workbench.clusters.keep.state import PINNED
 from workbench.data import Particles
 from workbench.distributed.encoded import Encoded
 from workbench.distributed.exchange import Exchange, Subdomain
-from workbench.distributed.joint import JointLabels
+from workbench.distributed.joint import Joined, JointLabels, Named
 from workbench.distributed.keeping.terms import Terms
 
 
@@ -102,9 +101,8 @@ class Cast:
         decomposition = self.exchange.division.decomposition   # type: ignore[attr-defined]
         subdomain, terms, members = self.exchange.receive(part), self.terms, self.of(part)
         owner = decomposition.owners(subdomain.positions[~subdomain.owned])
-        near, _ = decomposition.ghosts(subdomain.positions, terms.depth)
-        deep = subdomain.owned.copy()
-        deep[near] = False
+        own, deep = np.flatnonzero(subdomain.owned), subdomain.owned.copy()
+        deep[own[decomposition.ghosts(subdomain.positions[own], terms.depth)[0]]] = False
         nothing = np.zeros(len(subdomain), np.int32)
         decoded, context, forward = _unloaded(subdomain, terms)
         members.save(
@@ -123,16 +121,16 @@ class Cast:
             self.name(part, kind, number, label)
 
     def name(self, part: int, kind: str, number: int, label: np.ndarray) -> None:
-        """Write labels of a subdomain, given as the number of a particle in it."""
+        """Write the labels of a subdomain: the first row there of the group of each particle."""
         members = self.of(part)
-        named = members["index"][label] if len(label) else np.empty(0, np.int64)
-        members.save(**{f"{kind}{number}": named})
-        self.labels(kind, number).write(part, members["index"], named, members["owned"], members["owner"])
+        index = members["index"]
+        members.save(**{f"{kind}{number}": label.astype(np.int32)})
+        self.labels(kind, number).write(part, index, index[label], members["owned"], members["owner"])
 
-
-def exact(rank: np.ndarray) -> np.ndarray:
-    """Which particles have their original coordinates."""
-    return rank == PINNED
+    def named(self, part: int, kind: str, number: int, joint: Joined) -> Named:
+        """The labels of a subdomain, with the names that all subdomains agree on."""
+        members = self.of(part)
+        return joint.named(members[f"{kind}{number}"], members["index"])
 
 
 def _unloaded(subdomain: Subdomain, terms: Terms) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

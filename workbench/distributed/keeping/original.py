@@ -52,16 +52,15 @@ def _name(cast: Cast, groups: list[Joined], part: int) -> list[Sizes]:
     members, found = cast.of(part), []
     owned, least = members["owned"], cast.terms.promise.min_members
     for number, joint in enumerate(groups):
-        label = joint.renaming.applied(members[f"original{number}"])
-        size = joint.sizes(label, owned)
-        local = np.unique(label, return_inverse=True)[1].ravel().astype(np.int32)
+        named = cast.named(part, "original", number, joint)
+        size = named.sizes(owned)
         members.save(**{
-            f"label{number}": label,
-            f"group{number}": np.where(size >= least, local, UNASKED).astype(np.int32),
-            f"local{number}": local,
+            f"label{number}": named.label,
+            f"group{number}": np.where(size >= least, named.head, UNASKED).astype(np.int32),
+            f"head{number}": named.head,
+            f"shared{number}": named.shared,
         })
-        alone = owned & ~np.isin(label, joint.shared)
-        sizes = np.bincount(local[alone])
+        sizes = np.bincount(named.head[owned & ~named.shared])
         found.append(Sizes(int((sizes[sizes > 0] >= least).sum()), int(sizes.max(initial=0))))
     return found
 
@@ -71,8 +70,8 @@ def same_groups(cast: Cast, groups: list[Joined], part: int) -> int:
     members, differ = cast.of(part), 0
     owned, least = members["owned"], cast.terms.promise.min_members
     for number, joint in enumerate(groups):
-        now = joint.renaming.applied(members[f"now{number}"])
-        now = np.where(joint.sizes(now, owned) >= least, now, -1)
+        named = cast.named(part, "now", number, joint)
+        now = np.where(named.sizes(owned) >= least, named.label, -1)
         before = np.where(members[f"group{number}"] != UNASKED, members[f"label{number}"], -1)
         differ += int((now != before)[owned].sum())
     return differ

@@ -89,10 +89,11 @@ class Patch(Problem):
         spared = Exempt(self.original.positions, self.lengths[number])
         cells = SortedCells.of(current, self.near(number))
         piece = parts_of(cells, self.group[number], self.near(number), self.far(number), spared).part
-        asked = np.flatnonzero(self.group[number] != UNASKED)
-        pairs = np.unique(np.column_stack([self.columns[f"joined{number}"][asked], piece[asked]]), axis=0)
-        same = pairs[1:, 0] == pairs[:-1, 0]
-        return np.column_stack([pairs[:-1, 1][same], pairs[1:, 1][same]]).astype(np.int32)
+        heads = np.flatnonzero((piece == np.arange(len(self))) & (self.group[number] != UNASKED))
+        joined = self.columns[f"joined{number}"][heads]
+        order = np.argsort(joined, kind="stable")
+        same = np.flatnonzero(joined[order][1:] == joined[order][:-1])
+        return np.column_stack([heads[order[same]], heads[order[same + 1]]]).astype(np.int32)
 
 
 class PatchRepair(Attempts):

@@ -24,7 +24,6 @@ from workbench.clusters.keep.attempts import Allowance, TooExpensive
 from workbench.clusters.keep.needs import Needs
 from workbench.data import Particles
 from workbench.distributed.executors import Executor
-from workbench.distributed.joint import Joined
 from workbench.distributed.keeping.look import Pairs, constraints
 from workbench.distributed.keeping.members import Cast
 from workbench.distributed.keeping.patch import Patch, PatchRepair, around, columns_of
@@ -76,11 +75,10 @@ class Ends:
 
 
 def repair(
-    cast: Cast, links: list[Pairs], groups: list[Joined], allowance: Allowance, number: int, executor: Executor
+    cast: Cast, links: list[Pairs], allowance: Allowance, number: int, executor: Executor
 ) -> tuple[list[Repaired], list[Left]]:
     """Repair all violated constraints once; what has moved is then known to every subdomain."""
-    step = functools.partial(_inside, cast, links, [one.shared for one in groups], allowance)
-    left = executor.map("repair-inside", step, cast.parts)
+    left = executor.map("repair-inside", functools.partial(_inside, cast, links, allowance), cast.parts)
     repaired = [one.repaired for one in left]
     ends = None if any(one.dear for one in repaired) else Ends.of(left, cast.terms.apart, cast.terms.box)
     lent: list[list[int]] = [[] for _ in cast.parts]
@@ -96,7 +94,7 @@ def repair(
     return repaired, left
 
 
-def _inside(cast: Cast, links: list[Pairs], shared: list[np.ndarray], allowance: Allowance, part: int) -> Left:
+def _inside(cast: Cast, links: list[Pairs], allowance: Allowance, part: int) -> Left:
     """Repair what lies inside a subdomain."""
     members, terms = cast.of(part), cast.terms
     pairs, kind = constraints(cast, links, part)
@@ -115,7 +113,7 @@ def _inside(cast: Cast, links: list[Pairs], shared: list[np.ndarray], allowance:
     mine = ~treated & owned[pairs[:, 0]]
     _save(cast.folder / f"left-{part}.npz", {"pairs": index[pairs[mine]], "kind": kind[mine]})
     rest = np.unique(pairs[mine])
-    opened, alone = _opened(cast, part, pairs[owned[pairs[:, 0]]], kind[owned[pairs[:, 0]]], shared)
+    opened, alone = _opened(cast, part, pairs[owned[pairs[:, 0]]], kind[owned[pairs[:, 0]]])
     return Left(work, index[rest], original[rest], opened, alone)
 
 
@@ -130,16 +128,14 @@ def _settled(
     return Repaired(work.evaluated, work.count, len(work.descent), dear), treated, work.changes()
 
 
-def _opened(
-    cast: Cast, part: int, pairs: np.ndarray, kind: np.ndarray, shared: list[np.ndarray]
-) -> tuple[list[np.ndarray], int]:
+def _opened(cast: Cast, part: int, pairs: np.ndarray, kind: np.ndarray) -> tuple[list[np.ndarray], int]:
     """The groups with constraints: those that other subdomains know, and the number of the others."""
-    known, alone = [], 0
+    members, known, alone = cast.of(part), [], 0
     for number in range(len(cast.terms.lengths)):
-        label = np.unique(cast.of(part)[f"label{number}"][pairs[kind >> 1 == number]])
-        there = np.isin(label, shared[number])
-        known.append(label[there])
-        alone += int((~there).sum())
+        ends = np.unique(pairs[kind >> 1 == number])
+        shared, label = members[f"shared{number}"][ends], members[f"label{number}"][ends]
+        known.append(np.unique(label[shared]))
+        alone += len(np.unique(label[~shared]))
     return known, alone
 
 

@@ -50,7 +50,7 @@ def settle(
     starts = enter(cast, executor)
     groups = joined(cast, "original", starts, executor)
     sizes = name_groups(cast, groups, executor)
-    found = look(cast, starts, groups, executor)
+    found = look(cast, starts, executor)
     needs, opened, works, rounds = found.count, 0, [], 0   # type: int, int, list[list[Repaired]], int
     while found.count:
         if rounds == MOST_ROUNDS:
@@ -58,18 +58,18 @@ def settle(
         if rounds >= EXACT_AFTER:
             executor.map("restore-particles", functools.partial(_restore, cast), cast.parts)
         else:
-            repaired, left = repair(cast, found.links, groups, allowance, rounds, executor)
+            repaired, left = repair(cast, found.links, allowance, rounds, executor)
             works.append(repaired)
             opened = opened or _opened(left)
             _require_affordable(allowance, works, 0)
         rounds += 1
-        found = look(cast, starts, groups, executor)
+        found = look(cast, starts, executor)
         _require_affordable(allowance, works, found.exact)
     _require_kept(cast, starts, executor)
     return Settled(
         cast, sizes, opened, needs, sum(max(one.attempts for one in work) for work in works),
         sum(max(one.descent for one in work) for work in works), found.exact,
-        _close_calls(cast, starts, groups, found, executor),
+        _close_calls(cast, starts, found, executor),
     )
 
 
@@ -109,6 +109,6 @@ def _find_again(cast: Cast, part: int) -> None:
     cast.find(part, "now", cast.of(part)["current"])
 
 
-def _close_calls(cast: Cast, starts: np.ndarray, groups: list[Joined], found: Violated, executor: Executor) -> int:
+def _close_calls(cast: Cast, starts: np.ndarray, found: Violated, executor: Executor) -> int:
     """The deciding pairs that remain within the margin of a linking length because they are so in the original."""
-    return look(cast, starts, groups, executor, exempt=False).count if found.exempted else 0
+    return look(cast, starts, executor, exempt=False).count if found.exempted else 0

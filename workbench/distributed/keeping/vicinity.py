@@ -25,22 +25,26 @@ def near(
         low, high = np.zeros(dimensions), np.array(box)
     size = high.astype(np.float64) - low
     along = np.clip(np.floor(size / (width * (1 + 1e-9))), 1, 2 ** (MOST_CELLS // dimensions)).astype(np.int64)
-    side = np.maximum(size / along, np.finfo(np.float64).tiny)
+    edge = np.maximum(size / along, np.finfo(np.float64).tiny)
     strides = np.concatenate([np.cumprod(along[:0:-1])[::-1], [1]])
-    cell, target = (np.clip(((points - low) / side).astype(np.int64), 0, along - 1) for points in (positions, places))
+    cell, target = (np.clip(((points - low) / edge).astype(np.int64), 0, along - 1) for points in (positions, places))
+    tag, target = tags, target @ strides
+    seen = np.unique((tag << MOST_CELLS) + target)
+    tag, target = seen >> MOST_CELLS, (seen & (2**MOST_CELLS - 1))[:, None] // strides % along
     around = []
     for step in np.ndindex(*[3] * dimensions):
         moved = target + np.array(step) - 1
-        inside = np.full(len(places), True) if box is not None else ((moved >= 0) & (moved < along)).all(axis=1)
-        around.append(np.column_stack([tags, (moved % along) @ strides])[inside])
-    tag, wanted = np.unique(np.concatenate(around), axis=0).T
+        inside = np.full(len(tag), True) if box is not None else ((moved >= 0) & (moved < along)).all(axis=1)
+        around.append(((tag << MOST_CELLS) + (moved % along) @ strides)[inside])
+    wanted = np.unique(np.concatenate(around))
+    tag, wanted = wanted >> MOST_CELLS, wanted & (2**MOST_CELLS - 1)
     code = cell @ strides
-    order = np.argsort(code, kind="stable")
-    sorted_code = code[order]
-    first, last = np.searchsorted(sorted_code, wanted, "left"), np.searchsorted(sorted_code, wanted, "right")
+    rows = np.flatnonzero(np.isin(code, wanted))
+    rows = rows[np.argsort(code[rows], kind="stable")]
+    first, last = (np.searchsorted(code[rows], wanted, side) for side in ("left", "right"))
     count = last - first
     owner = np.repeat(np.arange(len(wanted)), count)
     offset = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
-    rows, tags = order[first[owner] + offset], tag[owner]
-    by_tag = np.lexsort((rows, tags))
-    return rows[by_tag], tags[by_tag]
+    found, tags = rows[first[owner] + offset], tag[owner]
+    by_tag = np.lexsort((found, tags))
+    return found[by_tag], tags[by_tag]
