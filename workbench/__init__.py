@@ -18,6 +18,7 @@ from workbench.archive import Archive, compress
 from workbench.bounds import Sweep, iter_sweep, sweep
 from workbench.clusters import Groups, KeepClusters, friends_of_friends
 from workbench.data import Field, Particles, Partition, synthetic
+from workbench.data.readers import open_chunked, open_series
 from workbench.data.readers import open_file as open
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Absolute, PointwiseRelative, Relative, Safeguard
@@ -52,6 +53,8 @@ __all__ = [
     "limits",
     "metrics",
     "open",
+    "open_chunked",
+    "open_series",
     "rate_distortion",
     "sweep",
     "synthetic",

@@ -77,7 +77,7 @@ def test_positions_and_velocities_as_floats(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "header", "message"),
     [
-        ({"N": np.ones(3)}, HEADER, "no column rvint or pos; its columns are N"),
+        ({"N": np.ones(3)}, HEADER, "no column rvint, pack9 or pos; its columns are N"),
         ({"rvint": np.ones(3, np.int32)}, {}, "expected BoxSize in a header; got None"),
         ({"rvint": np.ones(4, np.int32)}, HEADER, "rvint must hold three int32 per particle"),
         ({"rvint": np.ones(3, np.float64)}, HEADER, "rvint must hold three int32 per particle; got float64"),

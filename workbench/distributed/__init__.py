@@ -1,5 +1,7 @@
 """Data that do not fit into one machine: friends of friends and archives on a Dask cluster.
 
+Particles are given as what `wb.open_chunked` takes or returns, as `wb.Particles`, or in a Dask array (`from_dask`).
+
 >>> import workbench as wb
 >>> with wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=16, seed=1), parts=3) as groups:
 ...     groups.catalogue(min_members=100).members.max() > 100
@@ -7,6 +9,7 @@ np.True_
 """
 
 from workbench.distributed.compress import compress
+from workbench.distributed.dask_arrays import from_dask
 from workbench.distributed.groups import DistributedGroups, friends_of_friends
 
-__all__ = ["DistributedGroups", "compress", "friends_of_friends"]
+__all__ = ["DistributedGroups", "compress", "friends_of_friends", "from_dask"]
