@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from workbench import backend
-from workbench.data.chunked import CHUNK, ChunkedParticles, holds_positions
+from workbench.data.chunked import ChunkedParticles, holds_positions
 from workbench.data.particles import Box
 from workbench.data.readers.numpy_files import NpyTable
 from workbench.data.readers.options import checked_box
-from workbench.data.readers.snapshots import Snapshot
+from workbench.data.readers.snapshots import Snapshot, placed
 from workbench.errors import WorkbenchError
 
 RETRIES = 3   # of a block whose worker died
@@ -93,7 +93,7 @@ class ParticlesInDask(ChunkedParticles):
 
     def read(self, number: int) -> np.ndarray:
         """The positions in a block."""
-        return _host(self.arrays["positions"].blocks[number].compute())
+        return placed(_host(self.arrays["positions"].blocks[number].compute()), self.box, len(self))
 
     def column(self, number: int, name: str) -> np.ndarray:
         """The velocities or ids in a block."""
@@ -112,7 +112,7 @@ class ParticlesInDask(ChunkedParticles):
         except Exception as error:
             raise WorkbenchError(f"a block of {self.name} cannot be computed: {type(error).__name__}: {error}") from error
         tables = [NpyTable.of(one) for one in paths]
-        return Snapshot.of(self.name, tables, None, {}).in_chunks(self.box, chunk=max(CHUNK, max(self.sizes)))
+        return Snapshot.of(self.name, tables, None, {}).in_chunks(self.box)
 
 
 def _host(block: Any) -> np.ndarray:

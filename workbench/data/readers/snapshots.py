@@ -95,13 +95,7 @@ class ParticlesInFiles(ChunkedParticles):
 
     def read(self, number: int) -> np.ndarray:
         """The positions in a chunk, inside the box."""
-        positions = self._rows(number, POSITIONS)
-        if self.box is None or positions.shape[1:] != (self.dimensions,):
-            return positions
-        if not require_placed(positions, self.box, self.images, self.wrap, len(self)):
-            return backend.read_only(np.ascontiguousarray(positions))
-        wrapped: np.ndarray = Particles.wrapped(backend.read_only(positions), self.box).positions
-        return wrapped
+        return placed(self._rows(number, POSITIONS), self.box, len(self), self.images, self.wrap)
 
     def column(self, number: int, name: str) -> np.ndarray:
         """The velocities, ids or masses of the particles in a chunk."""
@@ -110,3 +104,18 @@ class ParticlesInFiles(ChunkedParticles):
     def _rows(self, number: int, column: str) -> np.ndarray:
         table, start = self.places[number]
         return self.tables[table].read(column, start, start + self.sizes[number])
+
+
+def placed(
+    positions: np.ndarray, box: tuple[float, ...] | None, count: int, images: Images = Images.CORNER, wrap: bool = False
+) -> np.ndarray:
+    """Positions of a chunk inside the box, by the rule for all `count` particles together; read-only.
+
+    >>> placed(np.array([[0.5, 1.0]]), (1.0, 1.0), count=2).tolist()
+    [[0.5, 0.0]]
+    """
+    positions = backend.read_only(np.ascontiguousarray(positions))
+    if box is None or not require_placed(positions, box, images, wrap, count):
+        return positions
+    wrapped: np.ndarray = Particles.wrapped(positions, box).positions
+    return wrapped
