@@ -103,5 +103,5 @@ def test_a_block_whose_pieces_do_not_fit(tmp_path):
     at = content.index(b"\xd3BLK") + 6 + 48   # the first piece, after the block's header
     content[at : at + 4] = struct.pack("!I", 17)
     path.write_bytes(content)
-    with pytest.raises(WorkbenchError, match="asdf cannot read"):
+    with pytest.raises(WorkbenchError, match="does not have its stated size"):
         open_file(path)

@@ -1,5 +1,6 @@
 """The packed particles of Abacus, against a decoder that reads the published layout bit by bit; and their ids."""
 
+import blosc
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -147,3 +148,52 @@ def test_two_redshifts_are_two_snapshots(tmp_path):
     write(tmp_path / "L0_pack9" / "slab0001.L0.pack9.asdf", {"pack9": slab([5])}, other)
     with pytest.raises(WorkbenchError, match=r"one time: slab0000\..* has 0\.5, slab0001\..* has 1\.1"):
         open_file([*sorted((tmp_path / "L0_pack9").iterdir())])
+
+
+@settings(max_examples=15)
+@given(
+    st.lists(st.integers(0, 6), min_size=1, max_size=30), st.sampled_from([1, 7, 40]), st.integers(1, 60),
+    st.sampled_from(["blsc", None, "zlib"]),
+)
+def test_any_division_into_chunks(tmp_path_factory, cells, span, chunk, compression):
+    """Chunks begin with cells, and Blosc's pieces of 256 bytes end anywhere."""
+    if sum(cells) == 0:
+        cells = [*cells, 1]
+    rows = slab(cells)
+    folder = tmp_path_factory.mktemp("slab")
+    ids = np.arange(sum(cells), dtype=np.uint64)
+    path = write(folder / "a.asdf", {"pack9": rows, "packedpid": ids}, SLAB, compression=compression)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("workbench.data.readers.abacus.SPAN", span)
+        source = wb.open_chunked(path, chunk=chunk)
+        joined = source.joined()
+        positions, velocities = decoded_slowly(rows, LENGTH, SPEED)
+        np.testing.assert_allclose(joined.positions, positions % LENGTH, atol=3e-4)
+        np.testing.assert_allclose(joined.velocities, velocities, rtol=1e-6, atol=1e-12)
+        np.testing.assert_array_equal(joined.ids, ids)
+        assert max(source.sizes) <= max(chunk, span + 6)
+
+
+@pytest.mark.parametrize("name", ["pack9", "rvint", "pos"])
+def test_other_pieces_are_not_decompressed(tmp_path, name, monkeypatch):
+    monkeypatch.setattr("workbench.data.readers.abacus.SPAN", 50)
+    rows = slab([5] * 100)
+    generator = np.random.default_rng(3)
+    column = {
+        "pack9": rows,
+        "rvint": generator.integers(-(2**30), 2**30, (500, 3)).astype(np.int32),
+        "pos": (generator.random((500, 3)) * LENGTH).astype(np.float32),
+    }[name]
+    path = write(tmp_path / "a.asdf", {name: column}, SLAB)
+    whole = open_file(path).positions
+    source = wb.open_chunked(path, chunk=100)
+    decompressed = []
+    original = blosc.decompress
+    monkeypatch.setattr(blosc, "decompress", lambda piece: decompressed.append(len(piece)) or original(piece))
+    for number, count in enumerate(source.sizes):
+        decompressed.clear()
+        chunk = source.chunk(number).positions
+        np.testing.assert_array_equal(chunk, whole[source.starts[number] :][:count])
+        rows = count + 50 if name == "pack9" else count
+        assert 0 < len(decompressed) <= rows * column.strides[0] / 256 + 2
+    assert len(source.sizes) > 4

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from workbench.data.particles import Particles
-from workbench.data.readers.abacus_files import column_of, opened
+from workbench.data.readers.abacus_files import Column, opened
 from workbench.data.readers.format import Format
 from workbench.data.readers.images import Images
 from workbench.data.readers.leaving import named, noted
@@ -32,6 +32,7 @@ from workbench.errors import WorkbenchError
 VELOCITY_BITS = 12
 BOX_STEPS = 1_000_000
 FASTEST = 6000.0   # km/s
+SPAN = 2**20       # rows of pack9 that are looked at, or decoded, together
 PACKED_IDS = ("pid", "packedpid")
 ID_BITS = np.uint64(0x7FFF_7FFF_7FFF)   # the place of a particle in the initial grid, 15 bits for each axis
 SPEED = "VelZSpace_to_kms"
@@ -45,37 +46,56 @@ NAMES = {   # in the metadata: in the header
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class SlabTable(Table):
-    """The particles of one file, which is a slab of the box: its columns are compressed as a whole."""
+    """The particles of one file, which is a slab of the box."""
 
     length: float
-    packing: str                  # "rvint", "pack9" or "pos"
-    speed: float | None = None    # the unit of velocities in pack9
-    has_velocities: bool = True
-    ids: tuple[Path, str] | None = None   # the file and the column of ids
+    packed: Column                       # rvint, pack9 or pos
+    speed: float | None = None           # the unit of velocities in pack9
+    velocities: Column | None = None     # where they are apart from the positions
+    ids: Column | None = None
+    cells: np.ndarray | None = None      # of pack9, (K, 2): rows that begin cells, and the particles before them
 
     @property
     def stored(self) -> tuple[str, ...]:
         """The columns in the file or beside it, without positions."""
-        return (*((VELOCITIES,) if self.has_velocities else ()), *((IDS,) if self.ids else ()))
+        has_velocities = self.packed.name != "pos" or self.velocities is not None
+        return (*((VELOCITIES,) if has_velocities else ()), *((IDS,) if self.ids is not None else ()))
 
     def rows(self, column: str, start: int, stop: int) -> np.ndarray:
         """The rows from `start` to `stop`."""
-        if column == IDS:
-            assert self.ids is not None
-            return unpacked_ids(column_of(*self.ids)[start:stop])
-        if self.packing == "pos":
-            return column_of(self.path, "pos" if column == POSITIONS else "vel")[start:stop]
-        packed = column_of(self.path, self.packing)
-        if self.packing == "pack9":
-            return unpack_pack9(packed, self.length, self.speed or np.nan, (column,))[column][start:stop]
-        positions, velocities = unpack_rvint(packed.reshape(-1, 3)[start:stop].astype(np.int32), self.length)
+        if column == IDS and self.ids is not None:
+            return unpacked_ids(self.ids.rows(start, stop))
+        if column == VELOCITIES and self.velocities is not None:
+            return self.velocities.rows(start, stop)
+        if self.cells is not None:
+            return self._from_cells(self.cells, column, start, stop)
+        packed = self.packed.rows(start, stop)
+        if self.packed.name == "pos":
+            return packed
+        positions, velocities = unpack_rvint(packed.astype(np.int32), self.length)
         return positions if column == POSITIONS else velocities
 
     def sizes(self, most: int) -> tuple[int, ...]:
-        """One chunk: a part of a compressed column cannot be decoded alone."""
-        return (self.count,)
+        """Chunks of pack9 begin with a cell."""
+        if self.cells is None:
+            return super().sizes(most)
+        sizes: list[int] = []
+        for count in np.diff(self.cells[:, 1], append=self.count).tolist():
+            if sizes and sizes[-1] + count <= most:
+                sizes[-1] += count
+            elif count:
+                sizes.append(count)
+        return tuple(sizes)
+
+    def _from_cells(self, cells: np.ndarray, column: str, start: int, stop: int) -> np.ndarray:
+        """Rows of pack9, decoded from the last marked cell before them."""
+        first, last = int(np.searchsorted(cells[:, 1], start, side="right")) - 1, int(np.searchsorted(cells[:, 1], stop))
+        row, before = cells[first].tolist()
+        end = int(cells[last, 0]) if last < len(cells) else len(self.packed)
+        found = unpack_pack9(self.packed.rows(row, end), self.length, self.speed or np.nan, (column,))[column]
+        return found[start - before : stop - before]
 
 
 def read(source: Source, *, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
@@ -100,65 +120,73 @@ def snapshot(sources: Sequence[Source]) -> Snapshot:
 
 
 def _examined(source: Source) -> tuple[SlabTable, dict[str, Any], set[str]]:
-    """The table of a file, its header, and the columns that are not read. Cells of pack9 are counted, which decodes it."""
-    with opened(source) as (data, header):
-        length = _box_length(source, header)
-        names = list(data) if hasattr(data, "keys") else []
-        packing = next((name for name in ("rvint", "pack9", "pos") if name in names), None)
-        if packing is None:
-            listed = ", ".join(map(str, names)) or "none"
-            raise WorkbenchError(f"{source.name} has no column rvint, pack9 or pos; its columns are {listed}")
-        count = {"rvint": _count_rvint, "pack9": _count_pack9, "pos": _count_floats}[packing](source, data[packing])
-        own = next((name for name in PACKED_IDS if name in names), None)
-        dtype = np.dtype(np.float32) if packing != "pos" else data["pos"].dtype.newbyteorder("=")
-        has_velocities = packing != "pos" or "vel" in names
-        used = {packing, *(("vel",) if packing == "pos" else ()), own}
-        ids = _ids_beside(source, count) if own is None else (source.path, own)
-    speed, mass = header.get(SPEED), header.get("ParticleMassHMsun")
-    if packing == "pack9" and not isinstance(speed, int | float):
+    """The table of a file, its header, and the columns that are not read."""
+    columns, header = opened(source)
+    length = _box_length(source, header)
+    packed = next((found for name in ("rvint", "pack9", "pos") if (found := columns.get(name)) is not None), None)
+    if packed is None:
+        listed = ", ".join(columns) or "none"
+        raise WorkbenchError(f"{source.name} has no column rvint, pack9 or pos; its columns are {listed}")
+    speed, mass, time = header.get(SPEED), header.get("ParticleMassHMsun"), header.get("Redshift")
+    if packed.name == "pack9" and not isinstance(speed, int | float):
         raise WorkbenchError(f"{source.name} has velocities in pack9, which need {SPEED} in the header; got {speed!r}")
-    light_cone, time = _is_light_cone(source, header), header.get("Redshift")
+    cells: np.ndarray | None = None
+    if packed.name == "rvint" and len(packed.shape) == 1 and len(packed) % 3 == 0:
+        packed = replace(packed, shape=(len(packed) // 3, 3))
+    _require_shape(source, packed)
+    count = len(packed)
+    if packed.name == "pack9":
+        count, cells = _cells(source, packed)
+    own = next((columns[name] for name in PACKED_IDS if columns.get(name) is not None), None)
+    velocities = columns.get("vel") if packed.name == "pos" else None
     table = SlabTable(
-        path=source.path, count=count, dtype=dtype, length=length, packing=packing, speed=speed,
-        has_velocities=has_velocities, ids=ids, box=(length,) * 3, mass=mass if isinstance(mass, float) else None,
-        time=time if isinstance(time, int | float) and not light_cone else None,
+        path=source.path, count=count, dtype=packed.dtype.newbyteorder("=") if packed.name == "pos" else np.dtype("f4"),
+        length=length, packed=packed, speed=speed, velocities=velocities, cells=cells,
+        ids=_ids_beside(source, count) if own is None else own, box=(length,) * 3,
+        mass=float(mass) if isinstance(mass, int | float) else None,
+        time=time if isinstance(time, int | float) and not _is_light_cone(source, header) else None,
     )
-    return table, header, set(names) - used
+    used = {one.name for one in (packed, velocities, own) if one is not None}
+    return table, header, columns.keys() - used
 
 
-def _count_rvint(source: Source, packed: Any) -> int:
-    if packed.dtype.kind != "i" or packed.dtype.itemsize != 4 or packed.size % 3:
-        raise source.damaged(f"rvint must hold three int32 per particle; got {packed.dtype} of shape {packed.shape}")
-    return int(packed.size) // 3
+def _require_shape(source: Source, packed: Column) -> None:
+    """Refuse columns of positions that are not as Abacus has them."""
+    dtype, shape = packed.dtype, packed.shape
+    kind, wanted, what = {
+        "rvint": (dtype.kind == "i" and dtype.itemsize == 4, 3, "three int32 per particle"),
+        "pack9": (dtype == np.uint8, ROW, "nine bytes per row"),
+        "pos": (dtype.kind == "f", 3, "three numbers per particle"),
+    }[packed.name]
+    if not kind or len(shape) != 2 or shape[1] != wanted:
+        raise source.damaged(f"{packed.name} must hold {what}; got {dtype} of shape {shape}")
 
 
-def _count_pack9(source: Source, packed: Any) -> int:
-    if packed.dtype != np.uint8 or len(packed.shape) != 2 or packed.shape[1] != ROW:
-        raise source.damaged(f"pack9 must hold nine bytes per row; got {packed.dtype} of shape {packed.shape}")
-    marks = is_header(np.asarray(packed))
-    if len(marks) and not marks[0]:
-        raise source.damaged("pack9 must begin with the header of a cell")
-    return int(len(marks) - marks.sum())
+def _cells(source: Source, packed: Column) -> tuple[int, np.ndarray]:
+    """The number of particles in pack9, and cells that divide its rows; all rows are looked at, a part at a time."""
+    marked, headers = [(0, 0)], 0
+    for start, rows in packed.in_parts(SPAN):
+        places = np.flatnonzero(is_header(rows)) + start
+        if start == 0 and not (len(places) and places[0] == 0):
+            raise source.damaged("pack9 must begin with the header of a cell")
+        chosen = int(np.searchsorted(places, marked[-1][0] + SPAN))
+        if chosen < len(places):
+            marked.append((int(places[chosen]), int(places[chosen]) - headers - chosen))
+        headers += len(places)
+    return len(packed) - headers, np.array(marked)
 
 
-def _count_floats(source: Source, positions: Any) -> int:
-    if len(positions.shape) != 2 or positions.shape[1] != 3:
-        raise source.damaged(f"pos must hold three numbers per particle; got {positions.dtype} of shape {positions.shape}")
-    return len(positions)
-
-
-def _ids_beside(source: Source, count: int) -> tuple[Path, str] | None:
-    """The file of ids that belongs to this one, if it is there: `halo_pid_A` beside `halo_rv_A`, `L0_pack9_pid`."""
-    path = source.path.absolute()
-    for place in _places_of_ids(path):
+def _ids_beside(source: Source, count: int) -> Column | None:
+    """The ids in the file that belongs to this one, if it is there: `halo_pid_A` beside `halo_rv_A`, `L0_pack9_pid`."""
+    for place in _places_of_ids(source.path.absolute()):
         if place.is_file():
-            with opened(Source.at(place)) as (data, _):
-                column = next((name for name in PACKED_IDS if hasattr(data, "keys") and name in data), None)
-                if column is None or data[column].shape != (count,):
-                    got = "no ids" if column is None else f"{data[column].shape} ids"
-                    wanted = f"the ids of the {count:,} particles of {source.name}"
-                    raise WorkbenchError(f"{place.name} must hold {wanted}; got {got}")
-            return place, column
+            columns, _ = opened(Source.at(place))
+            found = next((columns[name] for name in PACKED_IDS if columns.get(name) is not None), None)
+            if found is None or found.shape != (count,):
+                got = "no ids" if found is None else f"{found.shape} ids"
+                wanted = f"the ids of the {count:,} particles of {source.name}"
+                raise WorkbenchError(f"{place.name} must hold {wanted}; got {got}")
+            return found
     return None
 
 
