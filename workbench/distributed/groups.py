@@ -15,7 +15,6 @@ from workbench.arguments import whole_number
 from workbench.clusters import Catalogue, Groups, absolute_linking_length
 from workbench.clusters.friends import Unit
 from workbench.data.chunked import ChunkedParticles
-from workbench.data.outline import Outline
 from workbench.distributed.clients import executor_of
 from workbench.distributed.decomposition import Decomposition, WithGhosts
 from workbench.distributed.executors import Executor
@@ -48,20 +47,12 @@ def friends_of_friends(
     with scratch_folder(scratch, executor, keep=True) as folder:
         particles = chunked(source, executor, folder)
         wanted = max(1, round(len(particles) / PART)) if parts is None else whole_number("parts", parts, least=1)
-        length = absolute_linking_length(_outline(particles, unit, executor), linking_length, unit)
+        length = absolute_linking_length(outline_of(particles, executor), linking_length, unit)
         decomposition = Decomposition.of(sample_of(particles, executor), wanted, particles.box)
         labels = Labels(particles, WithGhosts(decomposition, length), folder)
         shipped = find_groups(labels, executor)
     ghosts = sum(int(one.counts.sum() - one.owned.sum()) for one in shipped)
     return DistributedGroups(labels, executor, ghosts)
-
-
-def _outline(particles: ChunkedParticles, unit: Unit, executor: Executor) -> Outline:
-    """What a linking length depends on: the extent of the particles only in open space, in units of their spacing."""
-    if particles.box is None and unit == "spacing":
-        return outline_of(particles, executor)
-    nothing = np.zeros(particles.dimensions)
-    return Outline(len(particles), particles.dtype, nothing, nothing, particles.box)
 
 
 class DistributedGroups:
