@@ -24,6 +24,7 @@ from workbench.backend import Array
 from workbench.clusters import friends_of_friends
 from workbench.clusters.keep import Allowance, Correction, KeepClusters, keep_clusters
 from workbench.clusters.keep.correction import corrected
+from workbench.clusters.keep.edits import Surmise
 from workbench.clusters.keep.partition import PREDICATE, fingerprint, kept_labels
 from workbench.data import Particles
 from workbench.data.extent import extent
@@ -61,7 +62,7 @@ def with_clusters(
     for index, chunk, reach in zip(layout.chunk_indices(), positions.chunks, positions.ends, strict=True):
         rows = layout.chunk_slices(index)[0]
         sections = correction.sections(rows)
-        _require_decodable(sections, decoded[rows], correction.positions[rows])
+        _require_decodable(sections, decoded[rows], correction.positions[rows], correction.surmise.part(rows))
         chunks.append(_with_sections(chunk, sections, correction.positions[rows], layout.chunk_key(index)))
         ends.append(extent(correction.positions[rows]) if sections else reach)
         added += len(chunks[-1].data) - len(chunk.data)
@@ -125,9 +126,9 @@ def _largest_error(original: Particles, corrected: Array, limit: Limit) -> float
     return found.largest_error
 
 
-def _require_decodable(sections: Mapping[str, bytes], decoded: Array, wanted: Array) -> None:
+def _require_decodable(sections: Mapping[str, bytes], decoded: Array, wanted: Array, surmise: Surmise) -> None:
     """Require that a reader will get the checked positions, bit for bit."""
-    if sections and bool((bits_of(corrected(decoded, sections)) != bits_of(wanted)).any()):
+    if sections and bool((bits_of(corrected(decoded, sections, surmise)) != bits_of(wanted)).any()):
         raise GuaranteeBroken("a chunk corrected for its clusters does not decode to the same bits: please report this")
 
 
