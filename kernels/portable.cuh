@@ -55,6 +55,7 @@ DEVICE i32 load_shared(const i32* p) { return *(const volatile i32*)p; }
 DEVICE void store_shared(i32* p, i32 value) { *(volatile i32*)p = value; }
 DEVICE i32 compare_and_swap(i32* p, i32 expected, i32 desired) { return atomicCAS(p, expected, desired); }
 DEVICE void add_shared(i64* p, i64 value) { atomicAdd((u64*)p, (u64)value); }
+DEVICE void min_shared(u64* p, u64 value) { atomicMin(p, value); }
 DEVICE i32 count_bits(u64 bits) { return __popcll(bits); }
 DEVICE i32 lowest_bit(u64 bits) { return __ffsll((i64)bits) - 1; }
 DEVICE i32 leading_zeros(u64 bits) { return __clzll((i64)bits); }
@@ -109,6 +110,11 @@ DEVICE i32 compare_and_swap(i32* p, i32 expected, i32 desired)
     return expected;
 }
 DEVICE void add_shared(i64* p, i64 value) { __atomic_fetch_add(p, value, __ATOMIC_RELAXED); }
+DEVICE void min_shared(u64* p, u64 value)
+{
+    u64 before = __atomic_load_n(p, __ATOMIC_RELAXED);
+    while (value < before && !__atomic_compare_exchange_n(p, &before, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+}
 DEVICE i32 count_bits(u64 bits) { return __builtin_popcountll(bits); }
 DEVICE i32 lowest_bit(u64 bits) { return __builtin_ctzll(bits); }
 DEVICE i32 leading_zeros(u64 bits) { return __builtin_clzll(bits); }   // not of zero

@@ -25,6 +25,7 @@ from workbench.backend import Array
 from workbench.clusters import friends_of_friends
 from workbench.clusters.keep import Allowance, Correction, KeepClusters, keep_clusters
 from workbench.clusters.keep.correction import corrected
+from workbench.clusters.keep.edits import Surmise
 from workbench.clusters.keep.partition import PREDICATE, fingerprint, kept_labels
 from workbench.data import Particles
 from workbench.data.extent import extent
@@ -83,7 +84,8 @@ def with_clusters(
     for index, chunk, reach in zip(layout.chunk_indices(), positions.chunks, positions.ends, strict=True):
         rows = layout.chunk_slices(index)[0]
         sections = correction.sections(rows)
-        chunks.append(corrected_chunk(chunk, sections, decoded[rows], correction.positions[rows], layout.chunk_key(index)))
+        known, key = correction.surmise.part(rows), layout.chunk_key(index)
+        chunks.append(corrected_chunk(chunk, sections, decoded[rows], correction.positions[rows], key, known))
         ends.append(extent(correction.positions[rows]) if sections else reach)
         added += len(chunks[-1].data) - len(chunk.data)
     assert positions.promise is not None
@@ -101,12 +103,13 @@ def with_clusters(
 
 
 def corrected_chunk(
-    chunk: EncodedChunk, sections: Mapping[str, bytes], decoded: Array, wanted: Array, where: str
+    chunk: EncodedChunk, sections: Mapping[str, bytes], decoded: Array, wanted: Array, where: str,
+    known: Surmise | None = None,
 ) -> EncodedChunk:
     """A chunk with the sections of its correction, of which a reader gets the wanted positions, bit for bit."""
     if not sections:
         return chunk
-    if bool((bits_of(corrected(decoded, sections)) != bits_of(wanted)).any()):
+    if bool((bits_of(corrected(decoded, sections, known)) != bits_of(wanted)).any()):
         raise GuaranteeBroken("a chunk corrected for its clusters does not decode to the same bits: please report this")
     opened = frame.unpack(chunk.data, where)
     checksum = zlib.crc32(np.ascontiguousarray(backend.to_host(wanted)).data).to_bytes(4, "little")

@@ -81,14 +81,16 @@ def sections_of(
     return {tag: data for tag, data in found.items() if data}
 
 
-def corrected(decoded: Array, sections: Mapping[str, bytes]) -> Array:
+def corrected(decoded: Array, sections: Mapping[str, bytes], known: Surmise | None = None) -> Array:
     """The decoded positions of a chunk with the correction in these sections applied, as in every reader.
+
+    A reader computes the side information; the writer knows it.
 
     >>> decoded = np.zeros((2, 3))
     >>> corrected(decoded, {}) is decoded
     True
     """
-    return apply_correction(apply_edits(decoded, sections.get(EDIT, b"")), sections.get(PIN, b""))
+    return apply_correction(apply_edits(decoded, sections.get(EDIT, b""), known), sections.get(PIN, b""))
 
 
 def _pins(index: np.ndarray, wanted: Array, decoded: Array) -> bytes:

@@ -21,6 +21,9 @@ class View:
 
     problem: Problem
 
+    def __len__(self) -> int:
+        return len(self.problem)
+
     def of(self, values: Array) -> Array:
         """The entries of the view's particles."""
         return values
@@ -64,6 +67,9 @@ class Region(View):
     index: Array
     whole: Array
 
+    def __len__(self) -> int:
+        return len(self.index)
+
     def of(self, values: Array) -> Array:
         """The entries of the view's particles."""
         return values[self.index]
@@ -73,8 +79,12 @@ class Region(View):
         return self.index[index].astype(np.int32)
 
     def wanted(self, number: int) -> Groups:
-        """The groups, numbered within the view."""
-        return Groups.from_labels(self.of(self.problem.wanted[number].labels), self.problem.lengths[number])
+        """The groups that the view holds whole, numbered within the view; other particles are by themselves."""
+        xp = self.problem.xp
+        own, place = xp.arange(len(self.index)), xp.empty(len(self.problem), np.int64)
+        place[self.index] = own
+        labels = xp.where(self.whole[number], self.of(self.problem.wanted[number].labels), self.index)
+        return Groups(place[labels], self.problem.lengths[number])
 
     def _here(self, pairs: Array) -> Array:
         xp = self.problem.xp

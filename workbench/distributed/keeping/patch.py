@@ -21,7 +21,7 @@ from workbench.clusters.keep.attempts import Allowance, Attempts
 from workbench.clusters.keep.edits import Surmise
 from workbench.clusters.keep.needs import Needs
 from workbench.clusters.keep.problem import UNASKED, Problem
-from workbench.clusters.keep.region import MOST_LISTED, region_around
+from workbench.clusters.keep.region import farthest, region_around
 from workbench.clusters.keep.state import State
 from workbench.clusters.keep.surroundings import neighbours_of, places_in
 from workbench.clusters.sorted_cells import SortedCells
@@ -29,6 +29,7 @@ from workbench.data import Particles
 from workbench.distributed.keeping.terms import Terms
 
 MOST_ATTEMPTS = 24   # in one patch, before all are compared again
+MOST_LISTED = 2048   # particles around the end of a constraint that may move for it
 COLUMNS = ("index", "original", "decoded", "current", "rank", "tries", "context", "forward")
 OF_LENGTH = ("label", "group", "joined")   # columns for each linking length
 
@@ -60,7 +61,7 @@ class Patch(Problem):
     @property
     def surmise(self) -> Surmise:
         """The side information, from the chunks of the file."""
-        return Surmise(self.columns["context"], self.columns["forward"])
+        return Surmise(self.columns["context"], self.columns["forward"], (self.bound, self.lengths, self.original.box))
 
     @functools.cached_property
     def wanted(self) -> list[Groups]:
@@ -112,15 +113,14 @@ class PatchRepair(Attempts):
         self.movable = movable
         treated = self._treatable(needs)
         needs = needs.chosen(np.flatnonzero(treated))
+        earlier = farthest(self.state, np.flatnonzero(self.state.rank))
         while len(needs) and self.count < MOST_ATTEMPTS:
-            disturbed = self._attempt(needs)
-            if self.count > 1:
-                disturbed = np.unique(np.concatenate([disturbed, needs.ends(self.state)]))
-            region = region_around(self.state, disturbed) if len(disturbed) else None
-            if region is None:
-                break
-            needs = self._look(region)
+            moved = self._attempt(needs)
+            if self._patch.promise.min_members > 1:
+                break   # small groups may have merged outside
+            needs = self._look(region_around(self.state, moved, earlier))
             needs = needs.chosen(np.flatnonzero(self._treatable(needs)))
+            earlier = max(earlier, farthest(self.state, moved))
         return treated
 
     def changes(self) -> dict[str, np.ndarray]:
