@@ -7,6 +7,7 @@ np.True_
 """
 
 from workbench.distributed.compress import compress
+from workbench.distributed.gpu_workers import local_gpus
 from workbench.distributed.groups import DistributedGroups, friends_of_friends
 
-__all__ = ["DistributedGroups", "compress", "friends_of_friends"]
+__all__ = ["DistributedGroups", "compress", "friends_of_friends", "local_gpus"]

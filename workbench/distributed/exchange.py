@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
+from workbench import backend
 from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles
 from workbench.distributed.scratch_files import complete, load, save
@@ -55,7 +56,7 @@ class Subdomain:
 
     def particles(self, box: tuple[float, ...] | None) -> Particles:
         """As particles in the box of the whole set."""
-        return Particles(self.positions, box)
+        return Particles(backend.read_only(self.positions), box)
 
 
 @dataclass(frozen=True)

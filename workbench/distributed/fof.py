@@ -14,11 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
+from workbench import backend
 from workbench.clusters import friends_of_friends
+from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles
 from workbench.distributed.decomposition import WithGhosts
 from workbench.distributed.exchange import Exchange, Shipped
 from workbench.distributed.executors import Executor
+from workbench.distributed.gpu_workers import on_card
 from workbench.distributed.merging import Renaming, different
 from workbench.distributed.scratch_files import load, save
 
@@ -66,11 +69,11 @@ class Labels:
 def find_groups(labels: Labels, executor: Executor) -> list[Shipped]:
     """Find the labels of all particles; returns what was sent."""
     parts = range(labels.division.parts)
-    shipped = executor.map("send-particles", labels.exchange.send, range(len(labels.source.sizes)))
+    shipped = executor.map("send-particles", labels.exchange.send, range(len(labels.source.sizes)), "chunk")
     labels.exchange.sent(shipped)
-    ghosts = executor.map("find-groups", functools.partial(_link, labels), parts)
+    ghosts = executor.map("find-groups", functools.partial(_link, labels), parts, "subdomain", on_gpu=True)
     starts = np.cumsum([np.concatenate([[0], row]) for row in ghosts], axis=1)
-    edges = executor.map("compare-labels", functools.partial(_compare, labels, starts), parts)
+    edges = executor.map("compare-labels", functools.partial(_compare, labels, starts), parts, "subdomain")
     renaming = Renaming.of(np.concatenate(edges))
     save(labels.folder / "renaming.npy", np.stack([renaming.label, renaming.final]))
     return shipped
@@ -80,8 +83,9 @@ def _link(labels: Labels, part: int) -> np.ndarray:
     """Search one subdomain; returns how many of its ghosts each other subdomain owns."""
     subdomain, label = labels.exchange.receive(part), np.empty(0, np.int64)
     if len(subdomain):
-        found = friends_of_friends(subdomain.particles(labels.source.box), labels.length, unit="length")
-        label = subdomain.index[found.labels]
+        particles = Particles(on_card(backend.read_only(subdomain.positions)), labels.source.box)
+        found = friends_of_friends(particles, labels.length, unit="length")
+        label = subdomain.index[backend.to_host(found.labels)]
     own, ghost = np.flatnonzero(subdomain.owned), np.flatnonzero(~subdomain.owned)
     owner = labels.division.decomposition.owners(subdomain.positions[ghost])
     ghost = ghost[np.argsort(owner, kind="stable")]

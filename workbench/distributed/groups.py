@@ -17,7 +17,7 @@ from workbench.data.chunked import ChunkedParticles
 from workbench.data.outline import Outline
 from workbench.distributed.clients import executor_of
 from workbench.distributed.decomposition import Decomposition, WithGhosts
-from workbench.distributed.executors import Executor
+from workbench.distributed.executors import Executor, Progress
 from workbench.distributed.fof import Labels, find_groups
 from workbench.distributed.halos import catalogue_of
 from workbench.distributed.sources import PART, Given, chunked, outline_of, sample_of, scratch_folder
@@ -31,19 +31,22 @@ def friends_of_friends(
     *,
     parts: int | None = None,
     scratch: str | Path | None = None,
+    progress: Progress | None = None,
 ) -> DistributedGroups:
     """The friends-of-friends groups of particles in chunks, searched on a Dask cluster.
 
-    `client` is a Dask client or the address of a scheduler; without one, the search runs in this process. `parts` is the
-    number of subdomains (by default, about a million particles each). `scratch` is a folder that all workers see, for
-    about 1.2 times the size of the positions; by default, a temporary folder of this machine.
+    `client` is a Dask client, the address of a scheduler or a scheduler file; without one, the search runs in this process.
+    `parts` is the number of subdomains (by default, about a million particles each). `scratch` is a folder that all workers
+    see, with room for about three times the size of the positions (`wb.distributed.plan` says how much); by default, a
+    temporary folder of this machine. `progress` is called with the completed share of each step and the name of the step,
+    such as `wb.ProgressBar()`.
 
     >>> from workbench.data.synthetic import cosmic_web
     >>> with friends_of_friends(cosmic_web(n=16, seed=1), parts=4) as groups:
     ...     groups.parts, groups.count(min_members=20)
     (4, 13)
     """
-    executor = executor_of(client)
+    executor = executor_of(client, progress)
     with scratch_folder(scratch, executor, keep=True) as folder:
         particles = chunked(source, executor, folder)
         wanted = max(1, round(len(particles) / PART)) if parts is None else whole_number("parts", parts, least=1)
