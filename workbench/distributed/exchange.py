@@ -36,6 +36,17 @@ class Division(Protocol):
         """Rows of these positions, the subdomain that gets each, and whether it owns it."""
 
 
+class Cargo(Protocol):
+    """What travels with the positions: a row of bytes for each particle of a chunk."""
+
+    @property
+    def row_bytes(self) -> int:
+        """The length of a row."""
+
+    def rows(self, chunk: int) -> np.ndarray:
+        """The rows (uint8) of a chunk."""
+
+
 class Shipped(NamedTuple):
     """How many particles of one chunk each subdomain was sent, and how many of these it owns."""
 
@@ -50,6 +61,7 @@ class Subdomain:
     positions: np.ndarray
     index: np.ndarray   # int64
     owned: np.ndarray   # bool; the others are ghosts
+    cargo: np.ndarray   # uint8
 
     def __len__(self) -> int:
         return len(self.index)
@@ -66,11 +78,12 @@ class Exchange:
     source: ChunkedParticles
     division: Division
     folder: Path
+    cargo: Cargo | None = None
 
     @property
     def row_bytes(self) -> int:
-        """The bytes of one particle: its row in the chunk (-1 - row of a ghost), and its position."""
-        return ROW.itemsize + self.source.dtype.itemsize * self.source.dimensions
+        """The bytes of one particle: its row in the chunk (-1 - row of a ghost), its position, and its cargo."""
+        return ROW.itemsize + self.source.dtype.itemsize * self.source.dimensions + self._cargo_bytes
 
     def send(self, chunk: int) -> Shipped:
         """Write what the subdomains need of one chunk."""
@@ -78,7 +91,9 @@ class Exchange:
         rows, parts, owned = self.division.destinations(positions)
         counts, own = (np.bincount(of, minlength=self.division.parts) for of in (parts, parts[owned]))
         rows, owned = _by_part(rows.astype(ROW), parts, owned, counts)
-        sent = np.where(owned, rows, -1 - rows), gather_rows(positions, rows)
+        sent = [np.where(owned, rows, -1 - rows), gather_rows(positions, rows)]
+        if self.cargo is not None:
+            sent.append(self.cargo.rows(chunk)[rows])
         ends = np.cumsum(counts).tolist()
         with complete(self._file(chunk)) as file:
             for begin, end in zip([0, *ends], ends, strict=False):
@@ -99,26 +114,32 @@ class Exchange:
         count = int(places[-1])
         index, owned = np.empty(count, np.int64), np.empty(count, bool)
         positions = np.empty((count, self.source.dimensions), self.source.dtype)
+        cargo = np.empty((count, self._cargo_bytes), np.uint8)
         for chunk in np.flatnonzero(end > begin).tolist():
             here = slice(int(places[chunk]), int(places[chunk + 1]))
-            rows = self._read(chunk, int(begin[chunk]), positions[here])
+            rows = self._read(chunk, int(begin[chunk]), positions[here], cargo[here])
             owned[here] = rows >= 0
             index[here] = np.where(rows < 0, -1 - rows, rows)
             index[here] += self.source.starts[chunk]
-        return Subdomain(positions, index, owned)
+        return Subdomain(positions, index, owned, cargo)
 
-    def _read(self, chunk: int, begin: int, positions: np.ndarray) -> np.ndarray:
-        """Read a piece of a chunk's file into `positions`; returns the rows."""
+    def _read(self, chunk: int, begin: int, positions: np.ndarray, cargo: np.ndarray) -> np.ndarray:
+        """Read a piece of a chunk's file into `positions` and `cargo`; returns the rows."""
         rows, path = np.empty(len(positions), ROW), self._file(chunk)
+        columns = [column for column in (rows, positions, cargo) if column.size]
         try:
             with path.open("rb") as file:
                 file.seek(begin * self.row_bytes)
-                got = sum(file.readinto(column.data.cast("B")) for column in (rows, positions))
+                got = sum(file.readinto(column.data.cast("B")) for column in columns)
         except OSError as error:
             raise WorkbenchError(f"{path} cannot be read: {error}") from error
         if got != len(rows) * self.row_bytes:
             raise WorkbenchError(f"{path} must hold {len(rows) * self.row_bytes:,} more bytes; it ends after {got:,}")
         return rows
+
+    @property
+    def _cargo_bytes(self) -> int:
+        return 0 if self.cargo is None else self.cargo.row_bytes
 
     @cached_property
     def _ends(self) -> np.ndarray:

@@ -22,7 +22,8 @@ from workbench.distributed.decomposition import WithGhosts
 from workbench.distributed.exchange import Exchange, Shipped
 from workbench.distributed.executors import Executor
 from workbench.distributed.gpu_workers import on_card
-from workbench.distributed.merging import Renaming, different
+from workbench.distributed.joint import Joined, JointLabels, starts_of
+from workbench.distributed.merging import Renaming
 from workbench.distributed.scratch_files import load, save
 
 
@@ -44,21 +45,21 @@ class Labels:
         """The linking length, in the unit of the positions."""
         return self.division.width
 
-    def file(self, kind: str, part: int) -> Path:
-        """The file of a subdomain: rows of an index and a label that is not final."""
-        return self.folder / f"{kind}-{part}.npy"
+    @property
+    def joint(self) -> JointLabels:
+        """The labels before they are final."""
+        return JointLabels(self.folder, "label")
 
     def own(self, part: int, begin: int = 0, end: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The indices (rising), from `begin` on and below `end`, of the particles of a subdomain; their final labels."""
-        index, label = load(self.file("own", part))
+        index, label = load(self.joint.file("own", part))
         first = np.searchsorted(index, begin)
         last = len(index) if end is None else np.searchsorted(index, end)
         return index[first:last], self.renaming.applied(label[first:last])
 
     def shared(self, part: int) -> np.ndarray:
         """The final labels (rising) of the groups of this subdomain that other subdomains know, too."""
-        known = load(self.file("lent", part)), load(self.file("ghosts", part))[1]
-        return np.unique(self.renaming.applied(np.concatenate(known)))
+        return np.unique(self.renaming.applied(self.joint.shared(part)))
 
     @property
     def renaming(self) -> Renaming:
@@ -72,9 +73,8 @@ def find_groups(labels: Labels, executor: Executor) -> list[Shipped]:
     shipped = executor.map("send-particles", labels.exchange.send, range(len(labels.source.sizes)), "chunk")
     labels.exchange.sent(shipped)
     ghosts = executor.map("find-groups", functools.partial(_link, labels), parts, "subdomain", on_gpu=True)
-    starts = np.cumsum([np.concatenate([[0], row]) for row in ghosts], axis=1)
-    edges = executor.map("compare-labels", functools.partial(_compare, labels, starts), parts, "subdomain")
-    renaming = Renaming.of(np.concatenate(edges))
+    step = functools.partial(labels.joint.compare, starts_of(ghosts), counted=False)
+    renaming = Joined.of(executor.map("compare-labels", step, parts, "subdomain")).renaming
     save(labels.folder / "renaming.npy", np.stack([renaming.label, renaming.final]))
     return shipped
 
@@ -86,22 +86,6 @@ def _link(labels: Labels, part: int) -> np.ndarray:
         particles = Particles(on_card(backend.read_only(subdomain.positions)), labels.source.box)
         found = friends_of_friends(particles, labels.length, unit="length")
         label = subdomain.index[backend.to_host(found.labels)]
-    own, ghost = np.flatnonzero(subdomain.owned), np.flatnonzero(~subdomain.owned)
-    owner = labels.division.decomposition.owners(subdomain.positions[ghost])
-    ghost = ghost[np.argsort(owner, kind="stable")]
-    for kind, chosen in (("own", own), ("ghosts", ghost)):
-        save(labels.file(kind, part), np.stack([subdomain.index[chosen], label[chosen]]))
+    owner = labels.division.decomposition.owners(subdomain.positions[~subdomain.owned])
+    labels.joint.write(part, subdomain.index, label, subdomain.owned, owner)
     return np.bincount(owner, minlength=labels.division.parts)
-
-
-def _compare(labels: Labels, starts: np.ndarray, part: int) -> np.ndarray:
-    """The pairs of different labels that other subdomains and this one give to particles of this one."""
-    index, label = load(labels.file("own", part))
-    pairs, shared = [np.empty((0, 2), np.int64)], [np.empty(0, np.int64)]
-    for other in np.flatnonzero(starts[:, part + 1] > starts[:, part]).tolist():
-        ghosts = load(labels.file("ghosts", other))[:, starts[other, part] : starts[other, part + 1]]
-        here = label[np.searchsorted(index, ghosts[0])]
-        pairs.append(different(ghosts[1], here))
-        shared.append(np.unique(here))
-    save(labels.file("lent", part), np.unique(np.concatenate(shared)))
-    return np.unique(np.concatenate(pairs), axis=0)
