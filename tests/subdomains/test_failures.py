@@ -89,7 +89,7 @@ def test_an_error_that_repeats_names_the_place(script, tmp_path):
 
 def test_a_full_disk_names_the_file(script, tmp_path):
     (script.folder / "compare-labels-1").write_text("disk always")
-    with pytest.raises(WorkbenchError, match=r"lent-1.npy cannot be written \(No space left on device\): give scratch="):
+    with pytest.raises(WorkbenchError, match=r"label-shared-1\.npy cannot be written \(No space left on device\): give"):
         search(tmp_path)
     assert not list((tmp_path / "scratch").iterdir())
 
@@ -129,8 +129,8 @@ def test_a_file_that_ends_early_is_named(client, tmp_path):
 
 def test_a_scratch_file_that_is_gone_is_named(client, tmp_path):
     with wb.distributed.friends_of_friends(SOURCE, client=client, parts=4, scratch=tmp_path) as found:
-        next(tmp_path.rglob("own-2.npy")).unlink()
-        with pytest.raises(WorkbenchError, match=r"own-2.npy cannot be read .*was the scratch folder deleted\?"):
+        next(tmp_path.rglob("label-own-2.npy")).unlink()
+        with pytest.raises(WorkbenchError, match=r"label-own-2\.npy cannot be read .*was the scratch folder deleted\?"):
             found.gathered()
         next(tmp_path.rglob("chunk-5")).write_bytes(b"short")
         with pytest.raises(WorkbenchError, match=r"chunk-5 must hold [\d,]+ more bytes; it ends after"):

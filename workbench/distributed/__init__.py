@@ -9,5 +9,6 @@ np.True_
 from workbench.distributed.compress import compress
 from workbench.distributed.gpu_workers import local_gpus
 from workbench.distributed.groups import DistributedGroups, friends_of_friends
+from workbench.distributed.plan import Plan, Rates, plan
 
-__all__ = ["DistributedGroups", "compress", "friends_of_friends", "local_gpus"]
+__all__ = ["DistributedGroups", "Plan", "Rates", "compress", "friends_of_friends", "local_gpus", "plan"]

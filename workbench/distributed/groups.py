@@ -20,7 +20,8 @@ from workbench.distributed.decomposition import Decomposition, WithGhosts
 from workbench.distributed.executors import Executor, Progress
 from workbench.distributed.fof import Labels, find_groups
 from workbench.distributed.halos import catalogue_of
-from workbench.distributed.sources import PART, Given, chunked, outline_of, sample_of, scratch_folder
+from workbench.distributed.plan import default_parts, require_room
+from workbench.distributed.sources import Given, chunked, outline_of, sample_of, scratch_folder
 
 
 def friends_of_friends(
@@ -46,10 +47,22 @@ def friends_of_friends(
     ...     groups.parts, groups.count(min_members=20)
     (4, 13)
     """
-    executor = executor_of(client, progress)
+    return search(executor_of(client, progress), source, linking_length, unit, parts, scratch)
+
+
+def search(
+    executor: Executor,
+    source: Given,
+    linking_length: float = 0.2,
+    unit: Unit = "spacing",
+    parts: int | None = None,
+    scratch: str | Path | None = None,
+) -> DistributedGroups:
+    """The same by an executor."""
     with scratch_folder(scratch, executor, keep=True) as folder:
         particles = chunked(source, executor, folder)
-        wanted = max(1, round(len(particles) / PART)) if parts is None else whole_number("parts", parts, least=1)
+        wanted = default_parts(len(particles)) if parts is None else whole_number("parts", parts, least=1)
+        require_room(folder, len(particles), particles.dtype.itemsize * particles.dimensions)
         length = absolute_linking_length(_outline(particles, unit, executor), linking_length, unit)
         decomposition = Decomposition.of(sample_of(particles, executor), wanted, particles.box)
         labels = Labels(particles, WithGhosts(decomposition, length), folder)

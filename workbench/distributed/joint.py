@@ -15,6 +15,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from workbench.distributed.merging import Renaming, different
+from workbench.distributed.scratch_files import load, save
 
 
 class Compared(NamedTuple):
@@ -37,26 +38,31 @@ class JointLabels:
         own, ghost = np.flatnonzero(owned), np.flatnonzero(~owned)
         ghost = ghost[np.argsort(owner, kind="stable")]
         for kind, chosen in (("own", own), ("ghosts", ghost)):
-            np.save(self.file(kind, part), np.stack([index[chosen], label[chosen]]))
+            save(self.file(kind, part), np.stack([index[chosen], label[chosen]]))
 
-    def compare(self, starts: np.ndarray, part: int) -> Compared:
-        """What others call the particles of this subdomain; those of `o` begin at `starts[s, o]` of the ghosts of `s`."""
-        index, label = np.load(self.file("own", part))
+    def compare(self, starts: np.ndarray, part: int, counted: bool = True) -> Compared:
+        """What others call the particles of this subdomain; those of `o` begin at `starts[s, o]` of the ghosts of `s`.
+
+        Members are zero unless they are counted, which looks at every particle.
+        """
+        index, label = load(self.file("own", part))
         pairs, lent = [np.empty((0, 2), np.int64)], [np.empty(0, np.int64)]
         for other in np.flatnonzero(starts[:, part + 1] > starts[:, part]).tolist():
-            ghosts = np.load(self.file("ghosts", other), mmap_mode="r")[:, starts[other, part] : starts[other, part + 1]]
+            ghosts = load(self.file("ghosts", other))[:, starts[other, part] : starts[other, part + 1]]
             here = label[np.searchsorted(index, ghosts[0])]
             pairs.append(different(ghosts[1], here))
             lent.append(np.unique(here))
-        shared = np.unique(np.concatenate([*lent, np.load(self.file("ghosts", part))[1]]))
-        np.save(self.file("shared", part), shared)
+        shared = np.unique(np.concatenate([*lent, load(self.file("ghosts", part))[1]]))
+        save(self.file("shared", part), shared)
+        if not counted:
+            return Compared(np.unique(np.concatenate(pairs), axis=0), shared, np.zeros(len(shared), np.int64))
         place = np.minimum(np.searchsorted(shared, label), max(len(shared) - 1, 0))
         known = place[shared[place] == label] if len(shared) else place[:0]
         return Compared(np.unique(np.concatenate(pairs), axis=0), shared, np.bincount(known, minlength=len(shared)))
 
     def shared(self, part: int) -> np.ndarray:
         """The labels (rising), as the subdomain wrote them, that other subdomains know too."""
-        return np.load(self.file("shared", part))
+        return load(self.file("shared", part))
 
     def file(self, kind: str, part: int) -> Path:
         """The file of a subdomain."""
