@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
+from workbench import backend
 from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles
 from workbench.distributed.scratch_files import complete, load, save
@@ -67,7 +68,7 @@ class Subdomain:
 
     def particles(self, box: tuple[float, ...] | None) -> Particles:
         """As particles in the box of the whole set."""
-        return Particles(self.positions, box)
+        return Particles(backend.read_only(self.positions), box)
 
 
 @dataclass(frozen=True)
@@ -83,10 +84,6 @@ class Exchange:
     def row_bytes(self) -> int:
         """The bytes of one particle: its row in the chunk (-1 - row of a ghost), its position, and its cargo."""
         return ROW.itemsize + self.source.dtype.itemsize * self.source.dimensions + self._cargo_bytes
-
-    @property
-    def _cargo_bytes(self) -> int:
-        return 0 if self.cargo is None else self.cargo.row_bytes
 
     def send(self, chunk: int) -> Shipped:
         """Write what the subdomains need of one chunk."""
@@ -129,16 +126,20 @@ class Exchange:
     def _read(self, chunk: int, begin: int, positions: np.ndarray, cargo: np.ndarray) -> np.ndarray:
         """Read a piece of a chunk's file into `positions` and `cargo`; returns the rows."""
         rows, path = np.empty(len(positions), ROW), self._file(chunk)
+        columns = [column for column in (rows, positions, cargo) if column.size]
         try:
             with path.open("rb") as file:
                 file.seek(begin * self.row_bytes)
-                columns = (column.reshape(-1).view(np.uint8) for column in (rows, positions, cargo))
-                got = sum(file.readinto(column.data) for column in columns)
+                got = sum(file.readinto(column.data.cast("B")) for column in columns)
         except OSError as error:
             raise WorkbenchError(f"{path} cannot be read: {error}") from error
         if got != len(rows) * self.row_bytes:
             raise WorkbenchError(f"{path} must hold {len(rows) * self.row_bytes:,} more bytes; it ends after {got:,}")
         return rows
+
+    @property
+    def _cargo_bytes(self) -> int:
+        return 0 if self.cargo is None else self.cargo.row_bytes
 
     @cached_property
     def _ends(self) -> np.ndarray:

@@ -2,9 +2,8 @@
 
 The steps, each done once whatever the groups look like: particles are sent to their subdomains, with ghosts as wide as the
 linking length; each subdomain is searched by the kernels for one machine; the labels of ghosts are compared with those of
-their owners (`joint.py`); and the pairs that differ are merged into one renaming, which is applied where labels are read.
-This is the scheme of ArborX's distributed DBSCAN. A label is the smallest index of its group in the whole set, as in one
-process.
+their owners; and the pairs that differ are merged into one renaming, which is applied where labels are read. This is the
+scheme of ArborX's distributed DBSCAN. A label is the smallest index of its group in the whole set, as in one process.
 """
 
 from __future__ import annotations
@@ -15,11 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
+from workbench import backend
 from workbench.clusters import friends_of_friends
+from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles
 from workbench.distributed.decomposition import WithGhosts
 from workbench.distributed.exchange import Exchange, Shipped
 from workbench.distributed.executors import Executor
+from workbench.distributed.gpu_workers import on_card
 from workbench.distributed.joint import Joined, JointLabels, starts_of
 from workbench.distributed.merging import Renaming
 from workbench.distributed.scratch_files import load, save
@@ -50,7 +52,7 @@ class Labels:
 
     def own(self, part: int, begin: int = 0, end: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The indices (rising), from `begin` on and below `end`, of the particles of a subdomain; their final labels."""
-        index, label = self.joint.own(part)
+        index, label = load(self.joint.file("own", part))
         first = np.searchsorted(index, begin)
         last = len(index) if end is None else np.searchsorted(index, end)
         return index[first:last], self.renaming.applied(label[first:last])
@@ -81,11 +83,11 @@ class Labels:
 def find_groups(labels: Labels, executor: Executor) -> list[Shipped]:
     """Find the labels of all particles; returns what was sent."""
     parts = range(labels.division.parts)
-    shipped = executor.map("send-particles", labels.exchange.send, range(len(labels.source.sizes)))
+    shipped = executor.map("send-particles", labels.exchange.send, range(len(labels.source.sizes)), "chunk")
     labels.exchange.sent(shipped)
-    ghosts = executor.map("find-groups", functools.partial(_link, labels), parts)
-    step = functools.partial(labels.joint.compare, starts_of(ghosts))
-    renaming = Joined.of(executor.map("compare-labels", step, parts)).renaming
+    ghosts = executor.map("find-groups", functools.partial(_link, labels), parts, "subdomain", on_gpu=True)
+    step = functools.partial(labels.joint.compare, starts_of(ghosts), counted=False)
+    renaming = Joined.of(executor.map("compare-labels", step, parts, "subdomain")).renaming
     save(labels.folder / "renaming.npy", np.stack([renaming.label, renaming.final]))
     return shipped
 
@@ -94,8 +96,9 @@ def _link(labels: Labels, part: int) -> np.ndarray:
     """Search one subdomain; returns how many of its ghosts each other subdomain owns."""
     subdomain, label = labels.exchange.receive(part), np.empty(0, np.int64)
     if len(subdomain):
-        found = friends_of_friends(subdomain.particles(labels.source.box), labels.length, unit="length")
-        label = subdomain.index[found.labels]
+        particles = Particles(on_card(backend.read_only(subdomain.positions)), labels.source.box)
+        found = friends_of_friends(particles, labels.length, unit="length")
+        label = subdomain.index[backend.to_host(found.labels)]
     owner = labels.division.decomposition.owners(subdomain.positions[~subdomain.owned])
     labels.joint.write(part, subdomain.index, label, subdomain.owned, owner)
     return np.bincount(owner, minlength=labels.division.parts)

@@ -40,9 +40,12 @@ class JointLabels:
         for kind, chosen in (("own", own), ("ghosts", ghost)):
             save(self.file(kind, part), np.stack([index[chosen], label[chosen]]))
 
-    def compare(self, starts: np.ndarray, part: int) -> Compared:
-        """What others call the particles of this subdomain; those of `o` begin at `starts[s, o]` of the ghosts of `s`."""
-        index, label = self.own(part)
+    def compare(self, starts: np.ndarray, part: int, counted: bool = True) -> Compared:
+        """What others call the particles of this subdomain; those of `o` begin at `starts[s, o]` of the ghosts of `s`.
+
+        Members are zero unless they are counted, which looks at every particle.
+        """
+        index, label = load(self.file("own", part))
         pairs, lent = [np.empty((0, 2), np.int64)], [np.empty(0, np.int64)]
         for other in np.flatnonzero(starts[:, part + 1] > starts[:, part]).tolist():
             ghosts = load(self.file("ghosts", other))[:, starts[other, part] : starts[other, part + 1]]
@@ -51,14 +54,11 @@ class JointLabels:
             lent.append(np.unique(here))
         shared = np.unique(np.concatenate([*lent, load(self.file("ghosts", part))[1]]))
         save(self.file("shared", part), shared)
+        if not counted:
+            return Compared(np.unique(np.concatenate(pairs), axis=0), shared, np.zeros(len(shared), np.int64))
         place = np.minimum(np.searchsorted(shared, label), max(len(shared) - 1, 0))
         known = place[shared[place] == label] if len(shared) else place[:0]
         return Compared(np.unique(np.concatenate(pairs), axis=0), shared, np.bincount(known, minlength=len(shared)))
-
-    def own(self, part: int) -> tuple[np.ndarray, np.ndarray]:
-        """The index and the label of each particle that a subdomain owns, by rising index."""
-        index, label = load(self.file("own", part))
-        return index, label
 
     def shared(self, part: int) -> np.ndarray:
         """The labels (rising), as the subdomain wrote them, that other subdomains know too."""
