@@ -38,7 +38,10 @@ class JointLabels:
         own, ghost = np.flatnonzero(owned), np.flatnonzero(~owned)
         ghost = ghost[np.argsort(owner, kind="stable")]
         for kind, chosen in (("own", own), ("ghosts", ghost)):
-            save(self.file(kind, part), np.stack([index[chosen], label[chosen]]))
+            rows = np.empty((2, len(chosen)), np.int64)
+            for column, out in zip((index, label), rows, strict=True):
+                np.take(column, chosen, out=out, mode="clip")   # the mode that writes without a copy
+            save(self.file(kind, part), rows)
 
     def compare(self, starts: np.ndarray, part: int, counted: bool = True) -> Compared:
         """What others call the particles of this subdomain; those of `o` begin at `starts[s, o]` of the ghosts of `s`.
