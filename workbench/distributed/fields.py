@@ -61,11 +61,12 @@ class InHdf5:
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype
+    chunks: tuple[int, ...] | None
 
     @classmethod
     def of(cls, data_set: Any) -> Self:
         """From an open h5py data set."""
-        return cls(Path(data_set.file.filename).absolute(), data_set.name, data_set.shape, data_set.dtype)
+        return cls(Path(data_set.file.filename).absolute(), data_set.name, data_set.shape, data_set.dtype, data_set.chunks)
 
     def __getitem__(self, place: Any) -> np.ndarray:
         import h5py
