@@ -211,3 +211,10 @@ def test_ids_of_a_real_file_that_name_several_particles_are_refused(shared_data)
     groups = wb.friends_of_friends(particles)
     with pytest.raises(WorkbenchError, match="ids must name each particle once; the first set has id 0 twice"):
         wb.compare_groups(groups, groups, ids=(particles, particles))
+
+
+def test_labels_and_ids_on_a_gpu_are_compared_here(stand_in):
+    labels, ids = np.array([0, 0, 0, 1, 1, 2]), np.array([5, 3, 9, 7, 4, 8])
+    expected = wb.compare_groups(wb.Groups.from_labels(labels, 0.2), GROUPS, (ids, [3, 9, 7]), 2)
+    there = wb.Groups.from_labels(stand_in.asarray(labels), 0.2)
+    assert rows_of(wb.compare_groups(there, GROUPS, (stand_in.asarray(ids), [3, 9, 7]), 2)) == rows_of(expected)
