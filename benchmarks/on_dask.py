@@ -156,7 +156,7 @@ def two_workers() -> Iterator[Client]:
     with (
         dask.config.set(NO_SPILLING),
         LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, memory_limit=MEMORY
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", memory_limit=MEMORY
         ) as cluster,
         Client(cluster) as client,
     ):

@@ -24,6 +24,7 @@ from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Absolute, PointwiseRelative, Relative, Safeguard
 from workbench.limits import rate_distortion
 from workbench.metrics import compare
+from workbench.progress import ProgressBar
 
 if typing.TYPE_CHECKING:
     from workbench import lab as lab
@@ -38,6 +39,7 @@ __all__ = [
     "KeepClusters",
     "Particles",
     "PointwiseRelative",
+    "ProgressBar",
     "Relative",
     "Safeguard",
     "Sweep",

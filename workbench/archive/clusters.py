@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 import sys
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,27 @@ HOLDS = (
 NOT_IMPLIED = "most bound or densest particles, spherical overdensities, profiles, velocity dispersions"
 
 
+@dataclass(frozen=True)
+class Figures:
+    """What a certificate says about kept clusters, in its words and order."""
+
+    lengths: Sequence[float]
+    precision: str
+    margin: float
+    partition: list[str]
+    groups: list[int]
+    largest: list[int]
+    groups_opened: int
+    pairs_set_right: int
+    edited: int
+    exact: int
+    bytes: int
+    attempts: int
+    descent_steps: int
+    violations: int
+    close_calls: int
+
+
 def with_clusters(
     positions: EncodedArray,
     particles: Particles,
@@ -61,8 +83,7 @@ def with_clusters(
     for index, chunk, reach in zip(layout.chunk_indices(), positions.chunks, positions.ends, strict=True):
         rows = layout.chunk_slices(index)[0]
         sections = correction.sections(rows)
-        _require_decodable(sections, decoded[rows], correction.positions[rows])
-        chunks.append(_with_sections(chunk, sections, correction.positions[rows], layout.chunk_key(index)))
+        chunks.append(corrected_chunk(chunk, sections, decoded[rows], correction.positions[rows], layout.chunk_key(index)))
         ends.append(extent(correction.positions[rows]) if sections else reach)
         added += len(chunks[-1].data) - len(chunk.data)
     assert positions.promise is not None
@@ -77,6 +98,20 @@ def with_clusters(
         promise=dataclasses.replace(positions.promise, keep=kept, figures=figures),
         decoded=(),
     )
+
+
+def corrected_chunk(
+    chunk: EncodedChunk, sections: Mapping[str, bytes], decoded: Array, wanted: Array, where: str
+) -> EncodedChunk:
+    """A chunk with the sections of its correction, of which a reader gets the wanted positions, bit for bit."""
+    if not sections:
+        return chunk
+    if bool((bits_of(corrected(decoded, sections)) != bits_of(wanted)).any()):
+        raise GuaranteeBroken("a chunk corrected for its clusters does not decode to the same bits: please report this")
+    opened = frame.unpack(chunk.data, where)
+    checksum = zlib.crc32(np.ascontiguousarray(backend.to_host(wanted)).data).to_bytes(4, "little")
+    kept = {tag: bytes(part) for tag, part in opened.sections.items() if tag != CHECKSUM}
+    return framed(opened.shape, {**kept, **sections}, checksum)
 
 
 def promised(promise: Promise) -> list[Mapping[str, Any]]:
@@ -125,47 +160,36 @@ def _largest_error(original: Particles, corrected: Array, limit: Limit) -> float
     return found.largest_error
 
 
-def _require_decodable(sections: Mapping[str, bytes], decoded: Array, wanted: Array) -> None:
-    """Require that a reader will get the checked positions, bit for bit."""
-    if sections and bool((bits_of(corrected(decoded, sections)) != bits_of(wanted)).any()):
-        raise GuaranteeBroken("a chunk corrected for its clusters does not decode to the same bits: please report this")
-
-
-def _with_sections(
-    chunk: EncodedChunk, sections: Mapping[str, bytes], corrected: Array, where: str
-) -> EncodedChunk:
-    """A chunk with the sections of its correction."""
-    if not sections:
-        return chunk
-    opened = frame.unpack(chunk.data, where)
-    checksum = zlib.crc32(np.ascontiguousarray(backend.to_host(corrected)).data).to_bytes(4, "little")
-    kept = {tag: bytes(part) for tag, part in opened.sections.items() if tag != CHECKSUM}
-    return framed(opened.shape, {**kept, **sections}, checksum)
-
-
-def _details(correction: Correction, added: int) -> dict[str, Any]:
+def details(found: Figures) -> dict[str, Any]:
     """The details of a certificate beside the promise: its exact meaning, and the figures."""
-    members = correction.promise.min_members
     return {
-        "lengths": list(correction.lengths),
+        "lengths": list(found.lengths),
         "predicate": PREDICATE,
-        "precision": correction.positions.dtype.name,
-        "margin": correction.margin,
-        "partition": [fingerprint(kept_labels(groups, members)) for groups in correction.groups],
-        "groups": [groups.count(members) for groups in correction.groups],
-        "largest": [int(groups.sizes.max()) for groups in correction.groups],
-        "groups_opened": correction.opened,
-        "pairs_set_right": correction.needs,
-        "edited": correction.edited,
-        "exact": len(correction.pinned),
-        "bytes": added,
-        "attempts": correction.attempts,
-        "descent_steps": len(correction.descent),
-        "violations": correction.violations,
-        "close_calls": correction.close_calls,
+        **{name: value for name, value in dataclasses.asdict(found).items() if name != "lengths"},
         "holds": HOLDS,
         "not_implied": NOT_IMPLIED,
     }
+
+
+def _details(correction: Correction, added: int) -> dict[str, Any]:
+    members = correction.promise.min_members
+    return details(Figures(
+        lengths=correction.lengths,
+        precision=correction.positions.dtype.name,
+        margin=correction.margin,
+        partition=[fingerprint(kept_labels(groups, members)) for groups in correction.groups],
+        groups=[groups.count(members) for groups in correction.groups],
+        largest=[int(groups.sizes.max()) for groups in correction.groups],
+        groups_opened=correction.opened,
+        pairs_set_right=correction.needs,
+        edited=correction.edited,
+        exact=len(correction.pinned),
+        bytes=added,
+        attempts=correction.attempts,
+        descent_steps=len(correction.descent),
+        violations=correction.violations,
+        close_calls=correction.close_calls,
+    ))
 
 
 def _stated(kept: Mapping[str, Any]) -> tuple[tuple[float, ...], list[str], int]:

@@ -118,7 +118,7 @@ class Sorted:
 
 def _sorted_positions(particles: Particles, request: Request) -> Sorted:
     """The positions within the requested bound; within a finer one where keeping clusters takes fewer bytes there."""
-    promise, limit = _promise_about_clusters(request), request.bound.limit(particles.positions)
+    promise, limit = promise_about_clusters(request), request.bound.limit(particles.positions)
     requested = _within(particles, request, limit)
     if promise is None:
         return requested
@@ -154,7 +154,7 @@ def _within(particles: Particles, request: Request, limit: Limit) -> Sorted:
     return Sorted(positions, _final_order(places, positions, len(particles)), plan)
 
 
-def _promise_about_clusters(request: Request) -> KeepClusters | None:
+def promise_about_clusters(request: Request) -> KeepClusters | None:
     """The promise to keep clusters, if one is requested."""
     if strangers := [kept for kept in request.keep if not isinstance(kept, KeepClusters)]:
         raise WorkbenchError(f"keep of particles takes wb.KeepClusters(...); got {strangers[0]!r}")

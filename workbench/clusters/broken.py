@@ -24,7 +24,7 @@ from workbench.errors import WorkbenchError
 
 @dataclass(frozen=True, eq=False)
 class BrokenLinks:
-    """Pairs (M, 2) of particles (int32), the smaller index first, in spatial order; none where groups agree.
+    """Pairs (M, 2) of particles (int32), the smaller index first; none where groups agree.
 
     `missing` are friends of the original that are no longer friends: the fewest that would rejoin every split group, and of
     these the shortest. `false` are friends in the copy whose groups in the original differ. An overdense region has
@@ -61,10 +61,10 @@ def broken_links(original: Particles, decoded: Particles, groups: Groups) -> Bro
 
 
 def _each_once(pairs: Array) -> Array:
-    """The pairs in their order, without repeats: in a box of few cells, two are neighbours through several faces."""
+    """The pairs, sorted, without repeats: in a box of few cells, two are neighbours through several faces."""
     xp = backend.namespace(pairs)
     _, first = xp.unique(pairs[:, 0].astype(xp.int64) * 2**32 + pairs[:, 1], return_index=True)
-    return pairs[xp.sort(first)]
+    return pairs[first]
 
 
 def spanning_links(
@@ -72,9 +72,10 @@ def spanning_links(
 ) -> Array:
     """The minimum spanning forest of the parts of torn groups: pairs (M, 2) of particles at most `length` apart.
 
-    `torn` labels the particles with their parts, or UNLABELLED. The shortest pairs are those in `positions`. Where too many
-    pairs join two cells to list them all, only the first round of Boruvka's algorithm is right: it needs the shortest pair
-    of each part. Then the pairs between the parts that remain are listed again.
+    `torn` labels the particles with their parts, or UNLABELLED. The shortest pairs are those in `positions`; of equally
+    short ones the first by index, so that the forest does not depend on the order of cells. Where too many pairs join two
+    cells to list them all, only the first round of Boruvka's algorithm is right: it needs the shortest pair of each part.
+    Then the pairs between the parts that remain are listed again.
     """
     xp, chosen, complete = backend.namespace(cells.positions, torn, positions), [], False
     while not complete:
@@ -82,11 +83,11 @@ def spanning_links(
         pairs = _each_once(pairs)
         squared = squared_distances(positions, pairs, box)
         chosen.append(pairs[cheapest_links(pairs, torn, squared, None if complete else 1)])
-        torn = torn if complete else _joined(torn, chosen[-1])
+        torn = torn if complete else linked_labels(torn, chosen[-1])
     return xp.concatenate(chosen)
 
 
-def _joined(label: Array, pairs: Array) -> Array:
+def linked_labels(label: Array, pairs: Array) -> Array:
     """The labels after a link between the ends of each pair: the smallest label of all that are linked."""
     xp = backend.namespace(label, pairs)
     parent = xp.arange(len(label), dtype=label.dtype)

@@ -11,15 +11,21 @@ from workbench.distributed.compress import compress
 from workbench.distributed.fields import ChunkedField
 from workbench.distributed.fields_compare import compare
 from workbench.distributed.fields_sweep import sweep
+from workbench.distributed.gpu_workers import local_gpus
 from workbench.distributed.groups import DistributedGroups, friends_of_friends
+from workbench.distributed.plan import Plan, Rates, plan
 
 __all__ = [
     "ChunkedField",
     "DistributedGroups",
     "GroupComparison",
+    "Plan",
+    "Rates",
     "compare",
     "compare_groups",
     "compress",
     "friends_of_friends",
+    "local_gpus",
+    "plan",
     "sweep",
 ]

@@ -14,12 +14,14 @@ from workbench.arguments import whole_number
 from workbench.clusters import Catalogue, Groups, absolute_linking_length
 from workbench.clusters.friends import Unit
 from workbench.data.chunked import ChunkedParticles
+from workbench.data.outline import Outline
 from workbench.distributed.clients import executor_of
 from workbench.distributed.decomposition import Decomposition, WithGhosts
-from workbench.distributed.executors import Executor
+from workbench.distributed.executors import Executor, Progress
 from workbench.distributed.fof import Labels, find_groups
 from workbench.distributed.halos import catalogue_of
-from workbench.distributed.sources import PART, Given, chunked, outline_of, sample_of, scratch_folder
+from workbench.distributed.plan import default_parts, require_room
+from workbench.distributed.sources import Given, chunked, outline_of, sample_of, scratch_folder
 
 
 def friends_of_friends(
@@ -30,29 +32,52 @@ def friends_of_friends(
     *,
     parts: int | None = None,
     scratch: str | Path | None = None,
+    progress: Progress | None = None,
 ) -> DistributedGroups:
     """The friends-of-friends groups of particles in chunks, searched on a Dask cluster.
 
-    `client` is a Dask client or the address of a scheduler; without one, the search runs in this process. `parts` is the
-    number of subdomains (by default, about a million particles each). `scratch` is a folder that all workers see, for
-    about 1.2 times the size of the positions; by default, a temporary folder of this machine.
+    `client` is a Dask client, the address of a scheduler or a scheduler file; without one, the search runs in this process.
+    `parts` is the number of subdomains (by default, about a million particles each). `scratch` is a folder that all workers
+    see, with room for about three times the size of the positions (`wb.distributed.plan` says how much); by default, a
+    temporary folder of this machine. `progress` is called with the completed share of each step and the name of the step,
+    such as `wb.ProgressBar()`.
 
     >>> from workbench.data.synthetic import cosmic_web
     >>> with friends_of_friends(cosmic_web(n=16, seed=1), parts=4) as groups:
     ...     groups.parts, groups.count(min_members=20)
     (4, 13)
     """
-    executor = executor_of(client)
+    return search(executor_of(client, progress), source, linking_length, unit, parts, scratch)
+
+
+def search(
+    executor: Executor,
+    source: Given,
+    linking_length: float = 0.2,
+    unit: Unit = "spacing",
+    parts: int | None = None,
+    scratch: str | Path | None = None,
+) -> DistributedGroups:
+    """The same by an executor."""
     with scratch_folder(scratch, executor, keep=True) as folder:
         particles = chunked(source, executor, folder)
-        wanted = max(1, round(len(particles) / PART)) if parts is None else whole_number("parts", parts, least=1)
-        outline = outline_of(particles, executor)
+        wanted = default_parts(len(particles)) if parts is None else whole_number("parts", parts, least=1)
+        require_room(folder, len(particles), particles.dtype.itemsize * particles.dimensions)
+        outline = _outline(particles, unit, executor)
         length = absolute_linking_length(outline, linking_length, unit)
         decomposition = Decomposition.of(sample_of(particles, executor), wanted, particles.box)
         labels = Labels(particles, WithGhosts(decomposition, length), folder)
         shipped = find_groups(labels, executor)
     ghosts = sum(int(one.counts.sum() - one.owned.sum()) for one in shipped)
     return DistributedGroups(labels, executor, ghosts, outline.spacing)
+
+
+def _outline(particles: ChunkedParticles, unit: Unit, executor: Executor) -> Outline:
+    """What a linking length depends on: the extent of the particles only in open space, in units of their spacing."""
+    if particles.box is None and unit == "spacing":
+        return outline_of(particles, executor)
+    nothing = np.zeros(particles.dimensions)
+    return Outline(len(particles), particles.dtype, nothing, nothing, particles.box)
 
 
 class DistributedGroups:

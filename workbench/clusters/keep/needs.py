@@ -100,7 +100,8 @@ def _needs_at(state: State, view: View, number: int, exempt: bool) -> Needs:
     problem, xp = state.problem, state.problem.xp
     spared = Exempt(view.of(problem.original.positions), problem.lengths[number]) if exempt else None
     parts = _parts(state, view, number, spared)
-    links, false = view.back(_lost_links(state, view, number, parts.part)), view.back(parts.unlike)
+    links = view.back(_lost_links(state, view, number, view.joined(number, parts.part)))
+    false = view.back(parts.unlike)
     pairs = xp.concatenate([links, false]).astype(xp.int32)
     kinds = [xp.full(len(links), 2 * number + MUST_LINK), xp.full(len(false), 2 * number + CANNOT_LINK)]
     return Needs(pairs, xp.concatenate(kinds).astype(xp.int32), parts.exempted)
