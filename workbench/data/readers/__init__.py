@@ -37,7 +37,7 @@ def open_file(path: Files, *, format: str | None = None, **options: Any) -> Any:
 
     - `box`: for particles, None (an open space) or the lengths to use instead of the file's own
     - `wrap`: True replaces positions outside the box by their periodic images; otherwise only rounding at faces is accepted
-    - `particle_type`: in snapshots, 0 to 5, or "all"; dark matter (1) unless told otherwise
+    - `particle_type`: in snapshots, 0 to 5, "gas", "dark_matter", "stars", "black_holes", "all"; dark matter unless given
     - `positions`, `velocities`, `ids`, `masses`: names of data sets in HDF5 and Zarr files of any layout; of positions and
       velocities one for all axes, or a list of one for each
     - `frame`: in trajectories, counted from 0
