@@ -93,6 +93,7 @@ class ParticlesInFiles(ChunkedParticles):
     places: tuple[tuple[int, int], ...]   # of each chunk: its table, and the first row there
     images: Images = Images.CORNER
     wrap: bool = False
+    extent: tuple[np.ndarray, np.ndarray] | None = None
 
     def read(self, number: int) -> np.ndarray:
         """The positions in a chunk, inside the box."""
