@@ -452,6 +452,18 @@ def test_a_truncated_file_is_named(tmp_path):
                 opener(f"{folder}/*", **options)
 
 
+def test_a_file_of_zero_bytes(tmp_path):
+    """One of the set is refused; a marker beside it is left out, and listed."""
+    npy_set(tmp_path, [20, 20])
+    (tmp_path / "done").touch()
+    (tmp_path / "checksums.txt").write_text("0")
+    assert wb.open_chunked(tmp_path).metadata["left_out"] == ["files checksums.txt, done"]
+    (tmp_path / "part.1.npy").write_bytes(b"")
+    for given_as in (tmp_path, f"{tmp_path}/*.npy"):
+        with pytest.raises(WorkbenchError, match=r"part\.1\.npy is empty \(0 bytes\)"):
+            wb.open(given_as)
+
+
 def test_a_file_that_shrinks_after_it_was_opened(tmp_path):
     npy_set(tmp_path, [20, 20])
     source = wb.open_chunked(tmp_path)
@@ -525,6 +537,19 @@ def test_a_zarr_array_with_chunks_that_were_never_written(tmp_path):
     assert wb.open_chunked(tmp_path / "b.zarr", chunk=1).sizes == (10,) * 4
     source = wb.open_chunked(tmp_path / "a.zarr", chunk=10)
     np.testing.assert_array_equal(source.joined().positions, POSITIONS)
+
+
+def test_the_box_of_zarr_groups(tmp_path):
+    """In the attribute `box`; two of them must agree."""
+    zarr_set(tmp_path, [15, 25])
+    stores = sorted(tmp_path.iterdir())
+    for store in stores:
+        zarr.open_group(store, mode="a").attrs["box"] = [10.0, 11.0, 12.0]
+    assert wb.open_chunked(stores).box == wb.open(stores, positions="positions").box == (10.0, 11.0, 12.0)
+    assert wb.open(stores[0], positions="positions", box=None).box is None
+    zarr.open_group(stores[1], mode="a").attrs["box"] = 10.0
+    with pytest.raises(WorkbenchError, match=r"one box: mine-0\.zarr has \(10.*mine-1\.zarr has \(10"):
+        wb.open_chunked(stores)
 
 
 def test_positions_outside_the_box_follow_the_rule_for_whole_snapshots(tmp_path):

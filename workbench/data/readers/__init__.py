@@ -17,8 +17,7 @@ from workbench.data.readers.leaving import left_out
 from workbench.data.readers.opening import is_set, snapshot_of
 from workbench.data.readers.options import FROM_FILE
 from workbench.data.readers.registry import FORMATS, check_options, format_of, register
-from workbench.data.readers.series import SnapshotSeries
-from workbench.data.readers.series import open_series as series
+from workbench.data.readers.series import SnapshotSeries, series_of
 from workbench.data.readers.source import Source
 
 __all__ = ["FORMATS", "Format", "left_out", "open_chunked", "open_file", "open_series", "register"]
@@ -114,4 +113,4 @@ def open_series(path: Files | Sequence[Files], *, chunk: int = CHUNK, **options:
     (SnapshotSeries(2 snapshots: step_9.npy to step_10.npy), [9, 10])
     >>> folder.cleanup()
     """
-    return series(path, chunk=chunk, **options)
+    return series_of(path, chunk=chunk, **options)

@@ -9,7 +9,7 @@ from typing import Any
 from workbench.data.readers.format import Format
 from workbench.data.readers.leaving import named
 from workbench.data.readers.named_columns import NAMED
-from workbench.data.readers.paths import in_folder, is_several, listed, require_distinct, require_no_gap
+from workbench.data.readers.paths import alike, in_folder, is_several, listed, require_distinct, require_no_gap
 from workbench.data.readers.registry import FORMATS, check_options, format_of
 from workbench.data.readers.snapshots import Snapshot
 from workbench.data.readers.source import Source
@@ -62,6 +62,9 @@ def _sources(given: Any, wanted: str | None, options: Mapping[str, Any]) -> tupl
             f"the folder {Path(given).name} has no known format, and none of its {len(paths)} files is a part of a "
             "snapshot: open one of them"
         )
+    for path in paths:
+        if path not in sources and alike(path, chosen[0].path):
+            Source.at(path)   # an error: the file of a set is empty, unlike a marker of zero bytes beside it
     require_distinct(source.path for source in chosen)
     require_no_gap([source.path for source in chosen])
     taken = {source.path for source in chosen}

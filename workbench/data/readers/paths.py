@@ -55,6 +55,15 @@ def in_order(path: Path) -> list[Any]:
     return [(int(piece), piece) if number % 2 else (0, piece) for number, piece in enumerate(pieces)]
 
 
+def alike(one: Path, other: Path) -> bool:
+    """Whether two names differ in numbers only.
+
+    >>> alike(Path("snap.10.hdf5"), Path("snap.9.hdf5")), alike(Path("snap.10.hdf5"), Path("done"))
+    (True, False)
+    """
+    return NUMBER.sub("0", one.name) == NUMBER.sub("0", other.name)
+
+
 def require_no_gap(paths: Sequence[Path]) -> None:
     """Refuse a set of files that lacks a number between those of the others: it was not copied completely.
 

@@ -68,7 +68,7 @@ class SnapshotSeries(Sequence[ChunkedParticles]):
         return f"SnapshotSeries({len(self)} snapshots{ends})"
 
 
-def open_series(path: Any, *, chunk: int, **options: Any) -> SnapshotSeries:
+def series_of(path: Any, *, chunk: int, **options: Any) -> SnapshotSeries:
     """The snapshots in files of a pattern, in a folder, or in a list, of which each entry is a snapshot."""
     if isinstance(path, list | tuple):
         places: list[Any] = list(path)
