@@ -18,6 +18,7 @@ from workbench.archive import Archive, compress
 from workbench.bounds import Sweep, iter_sweep, sweep
 from workbench.clusters import Groups, KeepClusters, friends_of_friends
 from workbench.data import Field, Particles, synthetic
+from workbench.data.readers import open_chunked, open_series
 from workbench.data.readers import open_file as open
 from workbench.distributed import compare_groups
 from workbench.errors import GuaranteeBroken, WorkbenchError
@@ -55,6 +56,8 @@ __all__ = [
     "limits",
     "metrics",
     "open",
+    "open_chunked",
+    "open_series",
     "rate_distortion",
     "sweep",
     "synthetic",

@@ -1,5 +1,7 @@
 """Data that do not fit into one machine: friends of friends and archives on a Dask cluster.
 
+Particles are given as what `wb.open_chunked` takes or returns, as `wb.Particles`, or in a Dask array (`from_dask`).
+
 >>> import workbench as wb
 >>> with wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=16, seed=1), parts=3) as groups:
 ...     groups.catalogue(min_members=100).members.max() > 100
@@ -8,6 +10,7 @@ np.True_
 
 from workbench.distributed.comparison import GroupComparison, compare_groups
 from workbench.distributed.compress import compress
+from workbench.distributed.dask_arrays import from_dask
 from workbench.distributed.fields import ChunkedField
 from workbench.distributed.fields_compare import compare
 from workbench.distributed.fields_sweep import sweep
@@ -25,6 +28,7 @@ __all__ = [
     "compare_groups",
     "compress",
     "friends_of_friends",
+    "from_dask",
     "local_gpus",
     "plan",
     "sweep",

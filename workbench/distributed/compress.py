@@ -98,7 +98,8 @@ def compress(
     executor = executor_of(client)
     with scratch_folder(scratch, executor) as folder:
         particles = chunked(source, executor, folder)
-        outline = outline_of(particles, executor)
+        known = outline_of(particles, executor)
+        outline = Outline(len(known), particles.dtype, known.lower, known.upper, known.box)
         draft = Draft(out, overwrite, _token(request, outline, parts))
         run = _Run(particles, outline, request, draft, executor, folder, parts or max(1, round(len(outline) / PART)))
         try:

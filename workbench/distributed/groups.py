@@ -14,7 +14,7 @@ from workbench.arguments import whole_number
 from workbench.clusters import Catalogue, Groups, absolute_linking_length
 from workbench.clusters.friends import Unit
 from workbench.data.chunked import ChunkedParticles
-from workbench.data.outline import Outline
+from workbench.data.outline import Outlined
 from workbench.distributed.clients import executor_of
 from workbench.distributed.decomposition import Decomposition, WithGhosts
 from workbench.distributed.executors import Executor, Progress
@@ -63,28 +63,20 @@ def search(
         particles = chunked(source, executor, folder)
         wanted = default_parts(len(particles)) if parts is None else whole_number("parts", parts, least=1)
         require_room(folder, len(particles), particles.dtype.itemsize * particles.dimensions)
-        outline = _outline(particles, unit, executor)
+        outline = outline_of(particles, executor)
         length = absolute_linking_length(outline, linking_length, unit)
         decomposition = Decomposition.of(sample_of(particles, executor), wanted, particles.box)
         labels = Labels(particles, WithGhosts(decomposition, length), folder)
         shipped = find_groups(labels, executor)
     ghosts = sum(int(one.counts.sum() - one.owned.sum()) for one in shipped)
-    return DistributedGroups(labels, executor, ghosts, outline.spacing)
-
-
-def _outline(particles: ChunkedParticles, unit: Unit, executor: Executor) -> Outline:
-    """What a linking length depends on: the extent of the particles only in open space, in units of their spacing."""
-    if particles.box is None and unit == "spacing":
-        return outline_of(particles, executor)
-    nothing = np.zeros(particles.dimensions)
-    return Outline(len(particles), particles.dtype, nothing, nothing, particles.box)
+    return DistributedGroups(labels, executor, ghosts, outline)
 
 
 class DistributedGroups:
     """A partition of particles into groups; the labels are in files, which `close` or the end of a `with` block deletes."""
 
-    def __init__(self, labels: Labels, executor: Executor, ghosts: int, spacing: float) -> None:
-        self._labels, self._executor, self.ghosts, self.spacing = labels, executor, ghosts, spacing
+    def __init__(self, labels: Labels, executor: Executor, ghosts: int, outline: Outlined) -> None:
+        self._labels, self._executor, self.ghosts, self._outline = labels, executor, ghosts, outline
         self._catalogues: dict[int, Catalogue] = {}
         self.close = weakref.finalize(self, rmtree, labels.folder, ignore_errors=True)
 
@@ -102,6 +94,11 @@ class DistributedGroups:
     def linking_length(self) -> float:
         """The linking length in the unit of the positions."""
         return self._labels.length
+
+    @property
+    def spacing(self) -> float:
+        """The mean spacing of the particles; without a box, it needs their extent."""
+        return self._outline.spacing
 
     def __len__(self) -> int:
         """The number of groups of any size."""
