@@ -97,7 +97,7 @@ $(INTERPRETER):
 	touch $@
 
 $(MADE)/core: EXTRAS :=
-$(MADE)/lab: EXTRAS := [lab,io,codecs]
+$(MADE)/lab: EXTRAS := [lab,io,codecs,dask]
 $(MADE)/test: EXTRAS := [test]
 $(MADE)/docs: EXTRAS := [docs]
 $(MADE)/bench: EXTRAS := [test,peers]

@@ -68,4 +68,4 @@ def test_errors_name_options(run, catalogue):
     refused = run("compress", catalogue, out, "--abs", 1, "--positions", "x,y,z", "--velocities-abs", 1)
     assert (refused.status, "--velocities-abs bounds the velocities" in refused.err) == (2, True)
     refused = run("info", catalogue, "--particle-type", "dark")
-    assert (refused.status, "expected a number from 0 to 5, or all" in refused.err) == (2, True)
+    assert (refused.status, "expected a number from 0 to 5, or one of gas, dark_matter" in refused.err) == (2, True)

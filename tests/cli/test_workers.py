@@ -48,6 +48,15 @@ def test_workers_find_the_groups_of_one_process(run: Run, positions: Path, tmp_p
     assert names(tmp_path) == {"positions.npy", "alone.npz", "found.npz"}
 
 
+def test_a_pattern_of_files_is_one_snapshot(run: Run, tmp_path: Path, scheduler: str) -> None:
+    for number, part in enumerate(np.array_split(particles().positions, 3)):
+        np.save(tmp_path / f"part.{number}.npy", part)
+    found = run("fof", tmp_path / "part.*.npy", "--box", 16, "--scheduler", scheduler, "--json", "-q")
+    assert found.status == 0
+    alone = wb.friends_of_friends(wb.Particles(particles().positions, 16.0))
+    assert (found.json["groups"], found.json["largest"][0]) == (len(alone), alone.sizes.max())
+
+
 def test_workers_write_the_archive_of_one_process(run: Run, positions: Path, tmp_path: Path, scheduler: str) -> None:
     expected, found = tmp_path / "alone.zip", tmp_path / "found.zip"
     assert run("compress", positions, expected, "--abs", 0.01, "--order", "free", "--box", 16, "-q").status == 0
@@ -72,7 +81,7 @@ def test_workers_compress_a_field(run: Run, field: Path, tmp_path: Path, schedul
     (("--workers", 0), "workers must be a whole number"),
     (("--workers", "two"), "invalid int value"),
     (("--scratch", "."), "--scratch needs --workers N or --scheduler ADDRESS"),
-    (("--workers", 1, "--frame", 2), "--frame is for input in one process"),
+    (("--workers", 1, "--frame", 2), "--frame makes no sense for positions.npy"),
     (("--workers", 1, "--velocities-abs", 2), "--velocities-abs is for one process"),
     (("--workers", 1, "--kind", "field", "--box", 2), "--box is for input in one process"),
     (("--scheduler", "nonsense://1"), "no scheduler answers at nonsense://1"),

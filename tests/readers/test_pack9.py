@@ -112,6 +112,13 @@ def test_slabs_without_ids(tmp_path):
     assert open_file(tmp_path / "L0_pack9").ids is None
 
 
+def test_ids_that_one_slab_lacks(tmp_path):
+    summit(tmp_path)
+    (tmp_path / "L0_pack9_pid" / "slab0001.L0.pack9.pid.asdf").unlink()
+    with pytest.raises(WorkbenchError, match=r"slab0000\.L0\.pack9\.asdf has ids, slab0001\.L0\.pack9\.asdf has none"):
+        open_file(tmp_path / "L0_pack9")
+
+
 def test_ids_of_another_slab_are_refused(tmp_path):
     summit(tmp_path)
     write(tmp_path / "L0_pack9_pid" / "slab0001.L0.pack9.pid.asdf", {"packedpid": np.zeros(4, np.uint64)}, SLAB)

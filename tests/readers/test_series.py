@@ -3,6 +3,7 @@
 import pickle
 import shutil
 
+import h5py
 import numpy as np
 import pytest
 
@@ -72,6 +73,24 @@ def test_partitions_of_generic_io(tmp_path):
     (tmp_path / "m000.full.mpicosmo.50").write_bytes(written.genericio([ranks]))
     series = wb.open_series(f"{tmp_path}/m000.full.mpicosmo.*")
     assert [len(one) for one in series] == [11, 101, 201]
+
+
+def test_a_file_that_refers_to_its_parts(tmp_path):
+    """SWIFT writes such a file beside the parts; the snapshot is there once."""
+    for part, rows in enumerate((slice(0, 5), slice(5, 12))):
+        gadget(tmp_path / f"snap_0004.{part}.hdf5", POINTS[rows], number=part, files=2, totals=[0, 12, 0, 0, 0, 0])
+    layout = h5py.VirtualLayout((12, 3), "f4")
+    for part, rows in enumerate((slice(0, 5), slice(5, 12))):
+        source = h5py.VirtualSource(f"snap_0004.{part}.hdf5", "PartType1/Coordinates", (rows.stop - rows.start, 3), "f4")
+        layout[rows] = source
+    path = gadget(tmp_path / "snap_0004.hdf5", np.empty((0, 3)))
+    with h5py.File(path, "a") as file:
+        file.create_virtual_dataset("PartType1/Coordinates", layout)
+    series = wb.open_series(tmp_path, chunk=5)
+    assert series.names == ("snap_0004.hdf5",)
+    np.testing.assert_array_equal(series[0].joined().positions, POINTS)
+    with pytest.raises(WorkbenchError, match=r"snap_0004\.hdf5 says that it is a whole snapshot"):
+        wb.open_chunked(tmp_path)
 
 
 def test_a_list_is_a_snapshot_for_each_entry(tmp_path):

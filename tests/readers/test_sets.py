@@ -3,6 +3,7 @@
 import itertools
 import pickle
 import shutil
+import tracemalloc
 from pathlib import Path
 
 import h5py
@@ -281,6 +282,32 @@ def test_archives_are_decoded_chunk_by_chunk(tmp_path, form, monkeypatch):
         np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))
 
 
+@pytest.mark.parametrize("kind", ["hdf5", "gadget", "npy", "abacus", "archive"])
+def test_a_chunk_takes_the_memory_of_a_chunk(tmp_path, kind):
+    """Of 24 chunks, one is read; files, and copies for checks, take a few times its size."""
+    count, chunk = 480_000, 20_000
+    points = (np.random.default_rng(0).random((count, 3)) * written.BOX * 0.999).astype(np.float32)
+    path = tmp_path / "snap.npy"
+    if kind == "hdf5":
+        write_hdf5(path, points)
+    elif kind == "gadget":
+        path.write_bytes(written.gadget(points, points, np.arange(count, dtype=np.uint64), (0, count, 0, 0, 0, 0)))
+    elif kind == "npy":
+        np.save(path, points)
+    elif kind == "abacus":
+        write_abacus(path, {"pos": points}, {"BoxSize": written.BOX}, compression=None)
+    else:
+        archive = wb.compress(wb.Particles(points, written.BOX), wb.Absolute(0.01), chunk_values=3 * chunk)
+        path = archive.save(tmp_path / "a.zip")
+    source = wb.open_chunked(path, chunk=chunk)
+    source.chunk(3)
+    tracemalloc.start()
+    source.chunk(7)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * 12 * chunk < 12 * count / 2
+
+
 def test_an_archive_of_a_field(tmp_path):
     wb.compress(wb.Field(np.ones((4, 4), np.float32)), wb.Absolute(0.1)).save(tmp_path / "a.zip")
     with pytest.raises(WorkbenchError, match="holds a field, and only particles are read in chunks"):
@@ -295,11 +322,13 @@ def test_types_and_masses(tmp_path):
     source = wb.open_chunked(tmp_path, chunk=10)
     assert source.metadata["particle_counts"] == {0: 2, 1: N, 2: 0, 3: 0, 4: 0, 5: 0}
     assert source.column(0, "masses").tolist() == [0.5] * source.sizes[0]
-    gas = wb.open_chunked(tmp_path, particle_type=0)
+    gas = wb.open_chunked(tmp_path, particle_type="gas")
+    assert gas.metadata["particle_type"] == 0
     assert (gas.columns, gas.column(0, "masses").tolist()) == (("masses",), [1.5, 2.5])
     everything = wb.open_chunked(tmp_path, particle_type="all", chunk=100)
     assert (everything.sizes, everything.columns) == ((2, 12, 28), ("masses",))
     assert everything.metadata["particle_type"] == [0, 1]
+    assert [everything.particle_type(number) for number in range(3)] == [0, 1, 1]
     assert [everything.column(number, "masses").sum() for number in range(3)] == [4, 6, 14]
     np.testing.assert_array_equal(everything.joined().positions, np.concatenate([POSITIONS[:2], POSITIONS]))
     np.testing.assert_array_equal(wb.open(tmp_path, particle_type="all").positions, everything.joined().positions)
@@ -374,6 +403,16 @@ def test_headers_that_disagree(tmp_path, change, message):
             opener(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["Velocities", "ParticleIDs"])
+def test_a_column_that_one_file_lacks(tmp_path, name):
+    """Nothing is dropped in silence."""
+    hdf5_set(tmp_path, [10, 0, 30])
+    with h5py.File(tmp_path / "snap_099.2.hdf5", "a") as file:
+        del file[f"PartType1/{name}"]
+    with pytest.raises(WorkbenchError, match=r"same columns: snap_099\.0\.hdf5 has \w+, snap_099\.2\.hdf5 has none"):
+        wb.open(tmp_path)
+
+
 def test_types_of_numbers_that_disagree(tmp_path):
     np.save(tmp_path / "part.0.npy", POSITIONS)
     np.save(tmp_path / "part.1.npy", POSITIONS.astype(np.float64))
@@ -390,6 +429,8 @@ def test_a_file_given_twice(tmp_path):
     for twice in ("part.0.npy", "link.npy"):
         with pytest.raises(WorkbenchError, match=r"each file must be given once"):
             wb.open_chunked([tmp_path / "part.0.npy", tmp_path / twice])
+    with pytest.raises(WorkbenchError, match=r"each file must be given once"):
+        wb.open(tmp_path)
 
 
 def test_formats_that_do_not_go_together(tmp_path):
@@ -409,6 +450,18 @@ def test_a_truncated_file_is_named(tmp_path):
         for opener in (lambda *a, **b: wb.open_chunked(*a, **b).joined(), wb.open):
             with pytest.raises(WorkbenchError, match=cut.name):
                 opener(f"{folder}/*", **options)
+
+
+def test_a_file_of_zero_bytes(tmp_path):
+    """One of the set is refused; a marker beside it is left out, and listed."""
+    npy_set(tmp_path, [20, 20])
+    (tmp_path / "done").touch()
+    (tmp_path / "checksums.txt").write_text("0")
+    assert wb.open_chunked(tmp_path).metadata["left_out"] == ["files checksums.txt, done"]
+    (tmp_path / "part.1.npy").write_bytes(b"")
+    for given_as in (tmp_path, f"{tmp_path}/*.npy"):
+        with pytest.raises(WorkbenchError, match=r"part\.1\.npy is empty \(0 bytes\)"):
+            wb.open(given_as)
 
 
 def test_a_file_that_shrinks_after_it_was_opened(tmp_path):
@@ -436,6 +489,9 @@ def test_formats_without_chunks(tmp_path):
     (tmp_path / "a.xyz").write_text(written.xyz([POSITIONS]))
     with pytest.raises(WorkbenchError, match=r"a\.xyz is read as .* as a whole and alone: open it by wb\.open"):
         wb.open_chunked(tmp_path / "a.xyz")
+    named_set(tmp_path, [N])
+    with pytest.raises(WorkbenchError, match=r"HDF5 grid .* or name the data set of its positions by positions=\.\.\."):
+        wb.open_chunked(tmp_path / "mine-0.h5")
 
 
 @pytest.mark.parametrize(
@@ -473,8 +529,27 @@ def test_a_zarr_array_with_chunks_that_were_never_written(tmp_path):
     with pytest.raises(WorkbenchError, match="2 of 4 chunks; the others were never written"):
         wb.open_chunked(tmp_path / "a.zarr")
     array[:] = POSITIONS
+    sharded = zarr.create_array(tmp_path / "b.zarr", shape=(N, 3), chunks=(5, 3), shards=(10, 3), dtype="f4")
+    sharded[:30] = POSITIONS[:30]
+    with pytest.raises(WorkbenchError, match="the others were never written"):
+        wb.open_chunked(tmp_path / "b.zarr")
+    sharded[30:] = POSITIONS[30:]
+    assert wb.open_chunked(tmp_path / "b.zarr", chunk=1).sizes == (10,) * 4
     source = wb.open_chunked(tmp_path / "a.zarr", chunk=10)
     np.testing.assert_array_equal(source.joined().positions, POSITIONS)
+
+
+def test_the_box_of_zarr_groups(tmp_path):
+    """In the attribute `box`; two of them must agree."""
+    zarr_set(tmp_path, [15, 25])
+    stores = sorted(tmp_path.iterdir())
+    for store in stores:
+        zarr.open_group(store, mode="a").attrs["box"] = [10.0, 11.0, 12.0]
+    assert wb.open_chunked(stores).box == wb.open(stores, positions="positions").box == (10.0, 11.0, 12.0)
+    assert wb.open(stores[0], positions="positions", box=None).box is None
+    zarr.open_group(stores[1], mode="a").attrs["box"] = 10.0
+    with pytest.raises(WorkbenchError, match=r"one box: mine-0\.zarr has \(10.*mine-1\.zarr has \(10"):
+        wb.open_chunked(stores)
 
 
 def test_positions_outside_the_box_follow_the_rule_for_whole_snapshots(tmp_path):

@@ -190,3 +190,31 @@ def test_sets_without_a_common_particle_have_only_lost_and_new_halos():
     found = wb.compare_groups(GROUPS, GROUPS, ids=([1, 2, 3], [4, 5, 6]), min_members=2)
     assert found.counts == {"identical": 0, "split": 1, "merged": 0, "lost": 1, "new": 1}
     assert rows_of(found) == [(-1, 0, 0, 2, 0, 2, 2, "new", False), (0, 2, -1, 0, 0, 2, 2, "split", False)]
+
+
+def test_another_finder_has_the_same_groups_of_galaxies(shared_data):
+    galaxies = wb.open(shared_data / "corrfunc_mr19" / "gals_Mr19.ff")
+    label = np.load(shared_data / "corrfunc_mr19" / "mr19_kdcount_fof_b0.2_min20.npz")["label"]
+    grouped = np.random.default_rng(1).permutation(np.flatnonzero(label >= 0))   # it has no others, here in any order
+    theirs, ours = wb.Groups.from_labels(label[grouped], 0.2), wb.friends_of_friends(galaxies)
+    found = wb.compare_groups(ours, theirs, ids=(np.arange(len(galaxies)), grouped))
+    assert found.equal
+    assert found.counts == {"identical": 2601, "split": 0, "merged": 0, "lost": 0, "new": 0}
+    fewer = grouped[1000:]
+    without = wb.compare_groups(ours, wb.Groups.from_labels(label[fewer], 0.2), (np.arange(len(galaxies)), fewer))
+    assert without.match.absent.sum() == without.match.different.sum() == 1000
+    assert without.counts["split"] > 100
+
+
+def test_ids_of_a_real_file_that_name_several_particles_are_refused(shared_data):
+    particles = wb.open(shared_data / "disperse_32" / "disperse_simu_32_id.gad")
+    groups = wb.friends_of_friends(particles)
+    with pytest.raises(WorkbenchError, match="ids must name each particle once; the first set has id 0 twice"):
+        wb.compare_groups(groups, groups, ids=(particles, particles))
+
+
+def test_labels_and_ids_on_a_gpu_are_compared_here(stand_in):
+    labels, ids = np.array([0, 0, 0, 1, 1, 2]), np.array([5, 3, 9, 7, 4, 8])
+    expected = wb.compare_groups(wb.Groups.from_labels(labels, 0.2), GROUPS, (ids, [3, 9, 7]), 2)
+    there = wb.Groups.from_labels(stand_in.asarray(labels), 0.2)
+    assert rows_of(wb.compare_groups(there, GROUPS, (stand_in.asarray(ids), [3, 9, 7]), 2)) == rows_of(expected)

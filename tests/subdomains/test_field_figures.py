@@ -94,3 +94,16 @@ def test_what_cannot_be_compared_is_refused():
         wb.distributed.compare(field, field, bound=-1)
     with pytest.raises(WorkbenchError, match="codecs must name at least one"):
         wb.distributed.sweep(field, [], wb.Absolute(1))
+
+
+def test_errors_of_published_archives_are_found(shared_data):
+    h5py = pytest.importorskip("h5py", reason="needs the io extra")
+    cesm = shared_data / "cesm"
+    with h5py.File(cesm / "cam-fv.T.3months.nc") as one, h5py.File(cesm / "c.fpzip.cam-fv.T.3months.nc") as other:
+        report = wb.distributed.compare(ChunkedField(one["T"]), ChunkedField(other["T"]), bound=0.125)
+    assert (report.max_error, report.differing, report.passed) == (0.124969482421875, 4_975_373, True)
+    with h5py.File(cesm / "ihesp14.TS.12mon.nc") as one, h5py.File(cesm / "d.sz1e-1.ihesp14.TS.12mon.nc") as other:
+        fields = da.from_array(one["TS"], (1, 9999))[:11], other["TS"]
+        within, beyond = (wb.distributed.compare(*map(ChunkedField, fields), bound=bound) for bound in (0.1, 0.0999))
+    assert within.passed is True
+    assert (beyond.passed, beyond.exceeding) == (False, 494)

@@ -162,3 +162,13 @@ def test_what_cannot_be_compressed_is_refused_before_any_work(tmp_path, argument
 def test_fields_that_cannot_be_are_refused(arguments, told):
     with pytest.raises(WorkbenchError, match=told):
         ChunkedField(**arguments)
+
+
+def test_a_field_of_a_climate_model_gives_the_same_bytes(tmp_path, shared_data):
+    with h5py.File(shared_data / "cesm" / "cam-fv.T.3months.nc") as file:
+        field, stored = wb.Field(file["T"][...]), ChunkedField(file["T"])
+        lazy = ChunkedField(da.from_array(file["T"], (1, 10, 96, 100)))
+        for source in (stored, lazy):
+            archive = assert_same_bytes(tmp_path, field, source, wb.Relative(1e-4))
+    assert archive.verify(field).passed
+    assert wb.distributed.compare(field, archive, bound=1e-4 * (306.125 - 180.749)).passed

@@ -21,6 +21,7 @@ class Counting(ParticlesInMemory):
     """Counts how often each chunk is read."""
 
     reads: list[int]
+    extent = None
 
     def read(self, number):
         self.reads.append(number)
@@ -187,3 +188,5 @@ def test_particles_of_this_process_take_their_columns_along(client, tmp_path):
     for column in ("positions", "velocities", "ids"):
         np.testing.assert_array_equal(getattr(source.joined(), column), getattr(SNAPSHOT, column))
     assert source.box == SNAPSHOT.box
+    (tmp_path / "positions.npy").unlink()   # what is known of them needs no reading
+    assert (outline_of(source, OnDask(client)).upper == SNAPSHOT.upper).all()

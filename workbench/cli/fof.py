@@ -71,7 +71,7 @@ def _found_by_workers(options: argparse.Namespace, progress: Progress) -> dict[s
         progress(None, "finding groups")
         start = time.perf_counter()
         with distributed.friends_of_friends(
-            source, options.linking_length, options.unit, client, scratch=options.scratch
+            source, options.linking_length, options.unit, client, scratch=options.scratch, progress=progress
         ) as groups:
             found = summary_of_chunks(groups, options.min_members)
             elapsed = time.perf_counter() - start

@@ -13,7 +13,7 @@ from workbench.cli.damaged import damage_told_apart
 from workbench.cli.visible import visible
 from workbench.data import Field, Particles
 from workbench.data.readers import open_file
-from workbench.data.readers.particle_types import ALL
+from workbench.data.readers.particle_types import ALL, NAMES
 from workbench.data.readers.paths import is_several
 from workbench.data.readers.source import Source
 from workbench.errors import WorkbenchError
@@ -30,7 +30,7 @@ OPTIONS = {
     "shape": "shape of a raw file, comma-separated",
     "dtype": "number type of a raw file: float32 or float64",
     "frame": "which frame of a trajectory, from 0",
-    "particle_type": "which particle type of a snapshot, 0 to 5, or `all`",
+    "particle_type": "which particle type of a snapshot: 0 to 5, gas, dark_matter, stars, black_holes, or all",
     "positions": "data set of the positions in an HDF5 or Zarr file of any layout, or one for each axis: x,y,z",
     "velocities": "data set of the velocities there, or one for each axis",
     "ids": "data set of the ids there",
@@ -182,12 +182,13 @@ def _count(text: str) -> int:
 
 
 def _particle_type(text: str) -> int | str:
-    if text == ALL:
+    if text in (ALL, *NAMES):
         return text
     try:
         return int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a number from 0 to 5, or {ALL}; got {text!r}") from None
+        listed = ", ".join((*NAMES, ALL))
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to 5, or one of {listed}; got {text!r}") from None
 
 
 def _shape(text: str) -> tuple[int, ...]:

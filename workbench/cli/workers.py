@@ -9,8 +9,9 @@ from typing import Any
 
 from workbench.arguments import whole_number
 from workbench.cli.progress import Progress
-from workbench.cli.source import OPEN, flag, given_options
-from workbench.data.chunked import ParticlesInNpy
+from workbench.cli.source import OPEN, given_options
+from workbench.data.chunked import ChunkedParticles
+from workbench.data.readers import open_chunked
 from workbench.distributed.local import connected
 from workbench.errors import WorkbenchError
 
@@ -20,7 +21,7 @@ WORKERS = "workers"
 def add_workers(parser: argparse.ArgumentParser, metavar: str) -> None:
     """Add the choice of workers."""
     group = parser.add_argument_group("data that do not fit into memory, on a Dask cluster")
-    text = f"read {metavar} in chunks, on N worker processes of this machine; with --scheduler, wait for N workers"
+    text = f"read {metavar}, a file or a pattern in quotes, in chunks, on N new processes; with --scheduler, wait for N"
     group.add_argument("--workers", type=int, metavar="N", help=text)
     group.add_argument("--scheduler", metavar="ADDRESS", help="use the workers of the Dask scheduler at this address")
     text = "folder for temporary files, about as large as the data, that all workers see (default: one of this machine)"
@@ -48,11 +49,9 @@ def workers_of(options: argparse.Namespace, progress: Progress) -> Iterator[Any]
         yield client
 
 
-def in_chunks(options: argparse.Namespace) -> Any:
-    """The particles of the input, which nobody has read yet."""
-    given = given_options(options)
-    if others := [option for option in given if option != "box"]:
-        raise WorkbenchError(f"{flag(others[0])} is for input in one process: leave out --workers and --scheduler")
-    if not given:
-        return options.file
-    return ParticlesInNpy.open(options.file, None if options.box == OPEN else options.box)
+def in_chunks(options: argparse.Namespace) -> ChunkedParticles:
+    """The particles of the input, a file or a pattern, which nobody has read yet."""
+    given = {option: getattr(options, option) for option in given_options(options)}
+    if given.get("box") == OPEN:
+        given["box"] = None
+    return open_chunked(options.file, **given)

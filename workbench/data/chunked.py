@@ -29,7 +29,8 @@ IN_PARTICLES = ("velocities", "ids")   # the columns that `Particles` has a plac
 class ChunkedParticles(ABC):
     """Particles in chunks of `sizes`; positions have the type `dtype`, and lie in `box` if there is one.
 
-    `columns` names what else is known of each particle: "velocities", "ids", "masses".
+    `columns` names what else is known of each particle: "velocities", "ids", "masses". `extent` is the smallest and the
+    largest coordinate along each axis, where both are known exactly without reading.
     """
 
     name: str
@@ -39,6 +40,7 @@ class ChunkedParticles(ABC):
     box: tuple[float, ...] | None
     columns: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = MappingProxyType({})
+    extent: tuple[np.ndarray, np.ndarray] | None = None
 
     @abstractmethod
     def read(self, number: int) -> np.ndarray:
@@ -156,6 +158,11 @@ class ParticlesInMemory(ChunkedParticles):
     def metadata(self) -> Mapping[str, Any]:   # type: ignore[override]
         """Those of the whole."""
         return self.whole.metadata
+
+    @property
+    def extent(self) -> tuple[np.ndarray, np.ndarray]:   # type: ignore[override]
+        """That of the whole."""
+        return self.whole.lower, self.whole.upper
 
     def read(self, number: int) -> np.ndarray:
         """The positions in a chunk."""

@@ -174,7 +174,8 @@ def _compared(first: Groups, second: Groups, ids: Sequence[Any] | None, min_memb
 
 
 def _sizes_of(groups: Groups) -> Any:
-    return lambda labels: backend.to_host(groups.sizes_of(labels))
+    ids, sizes = backend.to_host(groups.ids), backend.to_host(groups.sizes)
+    return lambda labels: sizes[np.searchsorted(ids, labels)]
 
 
 def _put_together(halos: tuple[Halos, Halos], pairs: Pairs, sizes: Sequence[Any], min_members: int) -> GroupComparison:

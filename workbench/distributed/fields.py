@@ -61,11 +61,12 @@ class InHdf5:
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype
+    chunks: tuple[int, ...] | None
 
     @classmethod
     def of(cls, data_set: Any) -> Self:
         """From an open h5py data set."""
-        return cls(Path(data_set.file.filename).absolute(), data_set.name, data_set.shape, data_set.dtype)
+        return cls(Path(data_set.file.filename).absolute(), data_set.name, data_set.shape, data_set.dtype, data_set.chunks)
 
     def __getitem__(self, place: Any) -> np.ndarray:
         import h5py
@@ -99,9 +100,9 @@ class InArchive:
 class ChunkedField:
     """A field whose values stay where they are: in a Dask or Zarr array, an h5py data set, or a file or folder of these.
 
-    Paths are those of .npy files and of Zarr arrays.
-    `spacing`, `name`, `mask` and `metadata` are those of `wb.Field`; the mask is an array of the same kinds. Masked Dask
-    arrays keep their masks. NumPy arrays are accepted, too.
+    Paths are those of .npy files and of Zarr arrays. NumPy arrays are accepted, too. `spacing`, `name`, `mask` and
+    `metadata` are those of `wb.Field`; the mask is an array of the same kinds. Masked Dask arrays keep their masks. Fill
+    values of files are values like any other, unless a mask covers them.
 
     >>> ChunkedField(np.zeros((64, 32), np.float32), spacing=0.5, name="temperature")
     ChunkedField('temperature', 64 x 32, float32)
@@ -204,16 +205,16 @@ def map_parts(
     """The results of `step(number, *parts)` for each chunk of this shape, with the parts of all fields there, in order."""
     places = grid(fields[0].shape, chunk_shape)
     if not any(field.on_dask for field in fields):
-        return executor.map(name, functools.partial(_on_read, step, fields, places), range(len(places)))
+        return executor.map(name, functools.partial(_on_read, step, fields), list(enumerate(places)))
     parts = zip(*(_parts(field, chunk_shape, places) for field in fields), strict=True)
     items = [(number, *of_fields) for number, of_fields in enumerate(parts)]
     return in_one_graph(executor, name, functools.partial(_on_computed, step), items)
 
 
-def _on_read(
-    step: Callable[..., Result], fields: Sequence[ChunkedField], places: Sequence[Slices], number: int
-) -> Result:
-    return step(number, *(field.part(places[number]) for field in fields))
+def _on_read(step: Callable[..., Result], fields: Sequence[ChunkedField], item: tuple[int, Slices]) -> Result:
+    """One step on parts that are read here."""
+    number, place = item
+    return step(number, *(field.part(place) for field in fields))
 
 
 def _on_computed(step: Callable[..., Result], number: int, *parts: Any) -> Result:

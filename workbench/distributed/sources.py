@@ -8,7 +8,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -47,7 +47,8 @@ def chunked(given: Given, executor: Executor, folder: Path) -> ChunkedParticles:
         return given.saved(executor.client, folder) if isinstance(executor, OnDask) else given
     if isinstance(given, ChunkedParticles):
         return given
-    if isinstance(given, str | os.PathLike | list | tuple):
+    names = given if isinstance(given, list | tuple) else [given]
+    if names and all(isinstance(name, str | os.PathLike) for name in names):
         return open_chunked(given)
     raise WorkbenchError(
         "source must be wb.Particles, particles in chunks, or what wb.open_chunked takes: a file, a list of files, a "
@@ -62,14 +63,15 @@ def _saved(given: Particles, folder: Path) -> ChunkedParticles:
         if (array := getattr(given, name)) is not None:
             paths[name] = folder / f"{name}.npy"
             np.save(paths[name], backend.to_host(array))
-    return Snapshot.of("particles in memory", [NpyTable.of(paths)], None, given.metadata).in_chunks(given.box)
+    found = Snapshot.of("particles in memory", [NpyTable.of(paths)], None, given.metadata).in_chunks(given.box)
+    return replace(found, extent=(given.lower, given.upper))
 
 
 @dataclass(frozen=True, eq=False)
 class LazyOutline(Outlined):
-    """The outline of a source. Only the extent needs the particles: all of them are read when it is first asked for.
+    """The outline of a source; all particles are read when the extent is first asked for, unless the source knows it.
 
-    Lengths in units of the mean spacing do not need it where there is a box.
+    Lengths in units of the mean spacing do not need the extent where there is a box.
     """
 
     source: ChunkedParticles
@@ -107,6 +109,8 @@ class LazyOutline(Outlined):
     def known(self) -> Outline:
         """The outline with its extent."""
         source = self.source
+        if source.extent is not None:
+            return Outline(len(source), source.dtype, *source.extent, source.box)
         ends = self.executor.map("find-extent", functools.partial(_extent, source), range(len(source.sizes)))
         return Outline.around(ends, len(source), source.dtype, source.box)
 

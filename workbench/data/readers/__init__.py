@@ -17,8 +17,7 @@ from workbench.data.readers.leaving import left_out
 from workbench.data.readers.opening import is_set, snapshot_of
 from workbench.data.readers.options import FROM_FILE
 from workbench.data.readers.registry import FORMATS, check_options, format_of, register
-from workbench.data.readers.series import SnapshotSeries
-from workbench.data.readers.series import open_series as series
+from workbench.data.readers.series import SnapshotSeries, series_of
 from workbench.data.readers.source import Source
 
 __all__ = ["FORMATS", "Format", "left_out", "open_chunked", "open_file", "open_series", "register"]
@@ -37,7 +36,7 @@ def open_file(path: Files, *, format: str | None = None, **options: Any) -> Any:
 
     - `box`: for particles, None (an open space) or the lengths to use instead of the file's own
     - `wrap`: True replaces positions outside the box by their periodic images; otherwise only rounding at faces is accepted
-    - `particle_type`: in snapshots, 0 to 5, or "all"; dark matter (1) unless told otherwise
+    - `particle_type`: in snapshots, 0 to 5, "gas", "dark_matter", "stars", "black_holes", "all"; dark matter unless given
     - `positions`, `velocities`, `ids`, `masses`: names of data sets in HDF5 and Zarr files of any layout; of positions and
       velocities one for all axes, or a list of one for each
     - `frame`: in trajectories, counted from 0
@@ -114,4 +113,4 @@ def open_series(path: Files | Sequence[Files], *, chunk: int = CHUNK, **options:
     (SnapshotSeries(2 snapshots: step_9.npy to step_10.npy), [9, 10])
     >>> folder.cleanup()
     """
-    return series(path, chunk=chunk, **options)
+    return series_of(path, chunk=chunk, **options)

@@ -99,6 +99,7 @@ class GadgetFile:
         return BlockTable(
             path=self.source.path, count=counts[kind], dtype=blocks[POSITIONS].dtype.newbyteorder("="), blocks=blocks,
             mass=mass or None, box=(length,) * 3, time=time if np.isfinite(time) else None,
+            particle_type=kind,
         )
 
     def _block(self, label: str, letter: str, width: int, particles: int, before: int) -> Block:

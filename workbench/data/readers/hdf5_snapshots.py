@@ -110,7 +110,7 @@ def _part(source: Source, kind: int) -> Part:
         others = tuple(str(name) for name in group if name not in found.values() or name == found[MASSES])
         mass = None if MASSES in sets else _common_mass(header, kind)
         box = None if _says_open(file) else _lengths(header, source)
-        table = Hdf5Table.of(file, source.path, sets, mass=mass, box=box, time=_time(header))
+        table = Hdf5Table.of(file, source.path, sets, mass=mass, box=box, time=_time(header), particle_type=kind)
     return Part(table, others)
 
 

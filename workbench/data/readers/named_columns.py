@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from workbench.data.chunked import even_sizes, holds_positions
-from workbench.data.particles import Box, Particles
+from workbench.data.particles import Particles
 from workbench.data.readers import hdf5, zarr_files
 from workbench.data.readers.format import Format
-from workbench.data.readers.options import Cell, checked_box
+from workbench.data.readers.options import FROM_FILE, Cell, FileBox, checked_box
 from workbench.data.readers.snapshots import Snapshot
 from workbench.data.readers.source import Source
 from workbench.data.readers.tables import (
@@ -61,10 +61,10 @@ def read(
     velocities: Names | None = None,
     ids: str | None = None,
     masses: str | None = None,
-    box: Box = None,
+    box: FileBox = FROM_FILE,
     wrap: bool = False,
 ) -> Particles:
-    """The particles in data sets that the caller names; without a box, they are in an open space."""
+    """The particles in data sets that the caller names; without a box, also of the store, they are in an open space."""
     found = snapshot([source], positions=positions, velocities=velocities, ids=ids, masses=masses)
     return found.particles(box, wrap)
 
@@ -85,7 +85,8 @@ def snapshot(
     tables = [_table(source, sets) for source in sources]
     kind = "HDF5" if isinstance(tables[0], Hdf5Table) else "Zarr"
     metadata = {"format": f"{kind}, data sets named", "data_sets": {column: list(names) for column, names in sets.items()}}
-    return Snapshot.of(sources[0].name, tables, None, metadata)
+    cell = next((Cell(table.box) for table in tables if table.count and table.box), None)
+    return Snapshot.of(sources[0].name, tables, cell, metadata)
 
 
 def zarr_snapshot(sources: Sequence[Source], *, positions: Names | None = None) -> Snapshot:
@@ -93,15 +94,10 @@ def zarr_snapshot(sources: Sequence[Source], *, positions: Names | None = None) 
     with zarr_files.opened(sources[0]) as (zarr, node):
         alone = isinstance(node, zarr.Array)
         others = {} if alone else {name: name for name in (VELOCITIES, IDS, MASSES) if name in node}
-        box = dict(node.attrs).get("box")
         fits = not alone or holds_positions(node)
     if alone and not fits:
         raise WorkbenchError(f"{sources[0].name} must be positions (N, 2) or (N, 3); got {node.dtype} {node.shape}")
-    found = snapshot(sources, positions=positions or ("" if alone else POSITIONS), **others)
-    if box is None:
-        return found
-    lengths = checked_box(box, found.tables[0].dimensions)
-    return Snapshot(found.name, found.tables, Cell(lengths), found.metadata)
+    return snapshot(sources, positions=positions or ("" if alone else POSITIONS), **others)
 
 
 def _names(column: str, given: Names) -> tuple[str, ...]:
@@ -132,7 +128,9 @@ def _table(source: Source, sets: Mapping[str, tuple[str, ...]]) -> Table:
             _require_written([_array(node, name, source.name) for name in names], source)
         unit = (found[0].shards or found[0].chunks)[0]
         dtype = found[0].dtype.newbyteorder("=")
-        return ZarrTable(path=source.path, count=count, dtype=dtype, dimensions=axes, sets=dict(sets), unit=unit)
+        stated = dict(node.attrs).get("box")
+        box = None if stated is None else checked_box(stated, axes)
+        return ZarrTable(path=source.path, count=count, dtype=dtype, dimensions=axes, sets=dict(sets), unit=unit, box=box)
 
 
 def _require_written(arrays: Sequence[Any], source: Source) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from workbench.data.readers.format import Format
 from workbench.data.readers.leaving import named
 from workbench.data.readers.named_columns import NAMED
-from workbench.data.readers.paths import in_folder, is_several, listed, require_no_gap
+from workbench.data.readers.paths import alike, in_folder, is_several, listed, require_distinct, require_no_gap
 from workbench.data.readers.registry import FORMATS, check_options, format_of
 from workbench.data.readers.snapshots import Snapshot
 from workbench.data.readers.source import Source
@@ -29,10 +29,9 @@ def snapshot_of(given: Any, wanted: str | None, options: Mapping[str, Any]) -> S
     sources, others = _sources(given, wanted, options)
     found = format_of(sources[0], wanted, options)
     if found.snapshot is None:
-        able = "; ".join(known.title for known in FORMATS if known.snapshot is not None)
+        advice = ", or name the data set of its positions by positions=..." if NAMED.recognises(sources[0]) else ""
         raise WorkbenchError(
-            f"{sources[0].name} is read as {found.title}, as a whole and alone: open it by wb.open(...). "
-            f"Particles in several files or in chunks are read from {able}"
+            f"{sources[0].name} is read as {found.title}, as a whole and alone: open it by wb.open(...){advice}"
         )
     for other in sources[1:]:
         if wanted is None and not found.recognises(other):
@@ -49,6 +48,7 @@ def _sources(given: Any, wanted: str | None, options: Mapping[str, Any]) -> tupl
     """The files, and the names of those beside them that are no particles."""
     if is_several(given):
         paths = listed(given)
+        require_distinct(paths)
         if not isinstance(given, list | tuple):
             require_no_gap(paths)
         return [Source.at(path.absolute()) for path in paths], []
@@ -62,6 +62,10 @@ def _sources(given: Any, wanted: str | None, options: Mapping[str, Any]) -> tupl
             f"the folder {Path(given).name} has no known format, and none of its {len(paths)} files is a part of a "
             "snapshot: open one of them"
         )
+    for path in paths:
+        if path not in sources and alike(path, chosen[0].path):
+            Source.at(path)   # an error: the file of a set is empty, unlike a marker of zero bytes beside it
+    require_distinct(source.path for source in chosen)
     require_no_gap([source.path for source in chosen])
     taken = {source.path for source in chosen}
     return chosen, [path.name for path in paths if path not in taken]

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from workbench.errors import WorkbenchError
 
 DARK_MATTER = 1
 ALL = "all"
-TypeWanted = int | Literal["all"] | None
+NAMES = {   # as readers of SWIFT and IllustrisTNG call them
+    "gas": 0, "dark_matter": 1, "dm": 1, "stars": 4, "black_holes": 5, "bh": 5,
+}
+TypeWanted = int | str | None
 
 
 def chosen_types(wanted: Any, counts: Mapping[int, int], name: str) -> tuple[int, ...]:
-    """The type asked for, or "all"; or else dark matter where there is any, or else the only type there is.
+    """The type asked for by number or name, or "all"; or else dark matter where there is any, or the only type there is.
 
     >>> chosen_types(None, {0: 10, 1: 20, 4: 0}, "snap"), chosen_types("all", {0: 10, 1: 20, 4: 0}, "snap")
     ((1,), (0, 1))
+    >>> chosen_types("gas", {0: 10, 1: 20}, "snap")
+    (0,)
     >>> chosen_types(4, {0: 10, 1: 20, 4: 0}, "snap")
     Traceback (most recent call last):
     workbench.errors.WorkbenchError: snap has no particles of particle_type 4; it has 10 of type 0, 20 of type 1
@@ -26,8 +31,10 @@ def chosen_types(wanted: Any, counts: Mapping[int, int], name: str) -> tuple[int
     listed = ", ".join(f"{count:,} of type {kind}" for kind, count in sorted(present.items()))
     if not present:
         raise WorkbenchError(f"{name} holds no particles of any type")
-    if wanted == ALL:
-        return tuple(sorted(present))
+    if isinstance(wanted, str):
+        if wanted == ALL:
+            return tuple(sorted(present))
+        wanted = NAMES.get(wanted, wanted)
     if wanted is None:
         if DARK_MATTER in present:
             return (DARK_MATTER,)

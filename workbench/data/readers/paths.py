@@ -27,7 +27,7 @@ def is_several(given: Any) -> bool:
 
 
 def listed(given: Any) -> list[Path]:
-    """The files: those of a list in its order, those of a pattern in the order of their numbers. Each may occur once.
+    """The files: those of a list in its order, those of a pattern in the order of their numbers.
 
     >>> listed(["snap.10.hdf5", "snap.9.hdf5"])
     [PosixPath('snap.10.hdf5'), PosixPath('snap.9.hdf5')]
@@ -42,9 +42,7 @@ def listed(given: Any) -> list[Path]:
         return found
     if not given or not all(isinstance(one, str | os.PathLike) for one in given):
         raise WorkbenchError(f"expected a list of paths, at least one; got {given!r:.100}")
-    found = [Path(one).expanduser() for one in given]
-    _require_distinct(found)
-    return found
+    return [Path(one).expanduser() for one in given]
 
 
 def in_order(path: Path) -> list[Any]:
@@ -55,6 +53,15 @@ def in_order(path: Path) -> list[Any]:
     """
     pieces = NUMBER.split(str(path))
     return [(int(piece), piece) if number % 2 else (0, piece) for number, piece in enumerate(pieces)]
+
+
+def alike(one: Path, other: Path) -> bool:
+    """Whether two names differ in numbers only.
+
+    >>> alike(Path("snap.10.hdf5"), Path("snap.9.hdf5")), alike(Path("snap.10.hdf5"), Path("done"))
+    (True, False)
+    """
+    return NUMBER.sub("0", one.name) == NUMBER.sub("0", other.name)
 
 
 def require_no_gap(paths: Sequence[Path]) -> None:
@@ -88,7 +95,8 @@ def in_folder(folder: Path) -> list[Path]:
     return found
 
 
-def _require_distinct(paths: Iterable[Path]) -> None:
+def require_distinct(paths: Iterable[Path]) -> None:
+    """Refuse a file that is given twice, also under another name."""
     seen: dict[Path, Path] = {}
     for path in paths:
         place = path.resolve()

@@ -68,7 +68,7 @@ class SnapshotSeries(Sequence[ChunkedParticles]):
         return f"SnapshotSeries({len(self)} snapshots{ends})"
 
 
-def open_series(path: Any, *, chunk: int, **options: Any) -> SnapshotSeries:
+def series_of(path: Any, *, chunk: int, **options: Any) -> SnapshotSeries:
     """The snapshots in files of a pattern, in a folder, or in a list, of which each entry is a snapshot."""
     if isinstance(path, list | tuple):
         places: list[Any] = list(path)
@@ -104,10 +104,21 @@ def _snapshots(paths: Sequence[Path], options: Mapping[str, Any]) -> list[Any]:
     for path in whole:
         groups.setdefault(path if path.is_dir() else stem_of(path), []).append(path)
     places: list[Any] = [*partitions.values()]
-    for group in groups.values():
+    for stem, group in groups.items():
+        if not isinstance(stem, Path) and _joint_file(*stem) in whole and _states_several(group[0], options):
+            continue   # the parts of a file that refers to them, as SWIFT writes it beside them
         several = len(group) > 1 and _states_several(group[0], options)
         places += group[:1] if several else group
     return sorted(places, key=lambda place: in_order(place[0] if isinstance(place, list) else place))
+
+
+def _joint_file(folder: Path, before: str, after: str) -> Path | None:
+    """The name of one file for the whole set.
+
+    >>> _joint_file(Path("out"), "snap_0004.", ".hdf5")
+    PosixPath('out/snap_0004.hdf5')
+    """
+    return folder / f"{before[:-1]}{after}" if before.endswith(".") else None
 
 
 def _states_several(path: Path, options: Mapping[str, Any]) -> bool:

@@ -38,6 +38,7 @@ class Snapshot:
         if not filled:
             raise WorkbenchError(f"{name} holds no particles")
         require_equal(filled)
+        _require_same_columns(filled)
         return cls(name, filled, cell, metadata, **more)
 
     def noting(self, others: list[str]) -> Snapshot:
@@ -92,6 +93,7 @@ class ParticlesInFiles(ChunkedParticles):
     places: tuple[tuple[int, int], ...]   # of each chunk: its table, and the first row there
     images: Images = Images.CORNER
     wrap: bool = False
+    extent: tuple[np.ndarray, np.ndarray] | None = None
 
     def read(self, number: int) -> np.ndarray:
         """The positions in a chunk, inside the box."""
@@ -101,9 +103,24 @@ class ParticlesInFiles(ChunkedParticles):
         """The velocities, ids or masses of the particles in a chunk."""
         return self._rows(number, name) if name in self.columns else super().column(number, name)
 
+    def particle_type(self, number: int) -> int | None:
+        """The type of the particles in a chunk, where the format has types."""
+        return self.tables[self.places[number][0]].particle_type
+
     def _rows(self, number: int, column: str) -> np.ndarray:
         table, start = self.places[number]
         return self.tables[table].read(column, start, start + self.sizes[number])
+
+
+def _require_same_columns(tables: Sequence[Table]) -> None:
+    """Refuse a file that lacks a column which others have for particles of its type."""
+    first: dict[int | None, Table] = {}
+    for table in tables:
+        other = first.setdefault(table.particle_type, table)
+        if lacking := sorted(set(other.columns) ^ set(table.columns)):
+            having, without = (table, other) if lacking[0] in table.columns else (other, table)
+            told = f"{having.name} has {lacking[0]}, {without.name} has none"
+            raise WorkbenchError(f"all files of a snapshot must have the same columns: {told}")
 
 
 def placed(

@@ -33,6 +33,7 @@ class Table(ABC):
     box: tuple[float, ...] | None = None
     time: float | None = None
     mass: float | None = None   # of each particle, where all have the same
+    particle_type: int | None = None
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""Fields on the workers of a real cluster."""
+"""Fields, and comparisons of groups, on the workers of a real cluster."""
 
 import os
 
@@ -50,6 +50,34 @@ def test_workers_write_the_bytes_of_one_process(client, tmp_path):
     assert_same_bytes(
         tmp_path, field, sources[1], wb.Absolute(0.1), client=client, keep=[wb.Safeguard("sign")], chunk_values=2500
     )
+
+
+def test_figures_are_those_of_one_process(client, tmp_path):
+    field = sample((40, 31), "f8", masked=True)
+    archive = wb.compress(field, wb.Absolute(0.01), chunk_values=300)
+    archive.save(tmp_path / "field.zarr")
+    lazy = ChunkedField(da.from_array(field.values, 13), mask=field.mask)
+    for decoded in (archive, wb.open(tmp_path / "field.zarr")):
+        for source in (field, lazy):
+            assert wb.distributed.compare(source, decoded, bound=0.01, client=client).passed is True
+    (run,) = wb.distributed.sweep(lazy, "prequantised", wb.Absolute(0.1), client=client)
+    (expected,) = wb.distributed.sweep(lazy, "prequantised", wb.Absolute(0.1))
+    assert (run["nbytes"], run["max_error"]) == (expected["nbytes"], expected["max_error"])
+
+
+def test_workers_compare_the_groups_whose_labels_they_have(client):
+    snapshot = wb.synthetic.cosmic_web(n=16, seed=1)
+    noise = np.random.default_rng(1).normal(0, 0.05, snapshot.positions.shape).astype("f4")
+    moved = wb.Particles.wrapped(snapshot.positions + noise, snapshot.box)
+    with (
+        wb.distributed.friends_of_friends(snapshot, client=client, parts=3) as first,
+        wb.distributed.friends_of_friends(moved, client=client, parts=5) as second,
+    ):
+        found = wb.compare_groups(first, second, min_members=5)
+        expected = wb.compare_groups(first.gathered(), second.gathered(), min_members=5)
+    assert found.counts == expected.counts
+    assert found.counts["split"] > 5
+    assert found.most_different() == expected.most_different()
 
 
 def test_what_blocks_share_is_computed_once(client, tmp_path):
