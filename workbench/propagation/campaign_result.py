@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -161,8 +161,3 @@ class Campaign:
     @staticmethod
     def _interval(row: dict[str, Any]) -> str:
         return f"{row['silent_low']:.3f} to {row['silent_high']:.3f}" if row["trials"] else ""
-
-
-def most_vulnerable(campaign: Campaign, least: float = 0.0) -> Sequence[str]:
-    """The sites with a silent share above `least`, the most vulnerable first."""
-    return [site for site, rate in campaign.ranking() if rate.estimate > least]

@@ -20,10 +20,10 @@ from workbench.errors import WorkbenchError
 from workbench.propagation.containers import array_of, protected, with_array
 from workbench.propagation.determinism import require_deterministic
 from workbench.propagation.draws import draws_of
-from workbench.propagation.names import require_known
+from workbench.propagation.names import listed, require_known
 from workbench.propagation.perturbation import Changed, Perturbation
 from workbench.propagation.prediction import first_order
-from workbench.propagation.stage import Detected, Stage, StageFailed, Where, _names
+from workbench.propagation.stage import Detected, Stage, StageFailed, Where
 
 if TYPE_CHECKING:
     from workbench.propagation.tolerance import Tolerance
@@ -89,12 +89,12 @@ class Pipeline:
         name: str = "pipeline",
     ) -> None:
         self.name, self.tolerance = name, tolerance
-        self.inputs = _names("the inputs of a pipeline", inputs)
+        self.inputs = listed("the inputs of a pipeline", inputs)
         self.stages = _in_order(_connected([_stage(each) for each in stages], self.inputs), self.inputs)
         self.sites = [*self.inputs, *(site for stage in self.stages for site in stage.outputs)]
         read = {site for stage in self.stages for site in stage.inputs or ()}
         last = [site for site in self.sites if site not in read]
-        self.outputs = tuple(last) if outputs is None else _names("the outputs of a pipeline", outputs)
+        self.outputs = tuple(last) if outputs is None else listed("the outputs of a pipeline", outputs)
         self.boxes = dict(boxes or {})
         for site in (*self.outputs, *self.boxes):
             require_known("site", site, self.sites)
