@@ -11,14 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from workbench.arguments import whole_number
 from workbench.bounds.table import data_frame
 from workbench.errors import WorkbenchError
 from workbench.json_values import json_value
 from workbench.propagation.intervals import Rate, weighted, wilson
 from workbench.propagation.names import require_known
+from workbench.propagation.pipeline import Run
 from workbench.propagation.report import table
 from workbench.propagation.strata import name_of
-from workbench.propagation.trials import MEANING, OUTCOMES, Outcome, Stratum, Trial
+from workbench.propagation.trials import MEANING, OUTCOMES, Outcome, Stratum, Trial, drawn
 
 HARMFUL: tuple[Outcome, ...] = ("silent", "detected", "crash")
 
@@ -90,6 +92,10 @@ class Campaign:
                 raise WorkbenchError(f"stratum must be between 0 and {len(self.strata) - 1}; got {stratum}")
             return wilson(self.counts[stratum][outcome], sum(self.counts[stratum].values()))
         return weighted([self.rate(outcome, each) for each in range(len(self.strata))], self.populations)
+
+    def drawn(self, run: Run, trial: int) -> Stratum:
+        """The perturbations of a trial with all choices made, given the unperturbed run: to follow it by `trace`."""
+        return drawn(self.strata, run, self.seed, whole_number("trial", trial, 0))
 
     def heat_map(self, outcome: str = "silent") -> HeatMap:
         """The share of an outcome by site and bits."""

@@ -296,7 +296,9 @@ def _checked_input(name: str, given: Any) -> Any:
     array = array_of(given)
     if array.dtype.kind not in "fciub" or array.size == 0:
         raise WorkbenchError(f"{name} must be a non-empty array of numbers; got {array.dtype} of shape {array.shape}")
-    return protected(given if hasattr(given, "dims") else array)
+    if hasattr(given, "dims"):
+        return protected(given)
+    return protected(array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")))
 
 
 def _applied(found: Sequence[tuple[Perturbation, np.random.Generator]], box: Any) -> Intervention:

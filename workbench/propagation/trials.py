@@ -72,13 +72,6 @@ class Experiment:
         with np.errstate(all="ignore"):   # faults overflow by design
             return [self.outcome(trial) for trial in trials]
 
-    def drawn(self, trial: int) -> Stratum:
-        """The perturbations of a trial with all choices made, as far as their sites are not changed by others."""
-        found: list[Perturbation] = []
-        for number, each in enumerate(self.strata[trial % len(self.strata)]):
-            found += each.drawn(self.run[each.site], draws_of(self.seed, trial, number))
-        return tuple(found)
-
     def outcome(self, trial: int) -> Trial:
         """What became of the result."""
         try:
@@ -106,6 +99,14 @@ class Experiment:
         if math.isnan(damage):
             return Trial(trial, "detected", error, None, "the damage is not a number")
         return Trial(trial, "benign" if damage <= 1 else "silent", error, damage)
+
+
+def drawn(strata: Sequence[Stratum], run: Run, seed: int, trial: int) -> Stratum:
+    """The perturbations of a trial with all choices made."""
+    found: list[Perturbation] = []
+    for number, each in enumerate(strata[trial % len(strata)]):
+        found += each.drawn(run[each.site], draws_of(seed, trial, number))
+    return tuple(found)
 
 
 def _lost(original: np.ndarray, changed: np.ndarray) -> bool:
