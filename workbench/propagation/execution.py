@@ -21,6 +21,7 @@ Intervention = Callable[[Array], Any]   # the array at a site -> another one, or
 Interventions = Mapping[str, Any]       # site -> array or intervention
 
 NOWHERE = np.empty(0, np.int64)
+FIRST = 64   # values that are compared before all of them
 
 
 def checked_input(name: str, given: Any) -> Any:
@@ -119,4 +120,7 @@ def same(old: Array, new: Array, where: Where) -> bool:
     xp = backend.namespace(old, new)
     old, new = xp.ascontiguousarray(old).reshape(-1), xp.ascontiguousarray(new).reshape(-1)
     word = f"u{min(old.dtype.itemsize, 8)}"
-    return bool((old.view(word) == new.view(word)).all())
+    old, new = old.view(word), new.view(word)
+    if not bool((old[:FIRST] == new[:FIRST]).all()):   # most arrays that differ do so everywhere
+        return False
+    return bool((old == new).all())
