@@ -8,6 +8,7 @@ Particles are given as what `wb.open_chunked` takes or returns, as `wb.Particles
 np.True_
 """
 
+from workbench.distributed.campaign import campaign
 from workbench.distributed.comparison import GroupComparison, compare_groups
 from workbench.distributed.compress import compress
 from workbench.distributed.dask_arrays import from_dask
@@ -24,6 +25,7 @@ __all__ = [
     "GroupComparison",
     "Plan",
     "Rates",
+    "campaign",
     "compare",
     "compare_groups",
     "compress",

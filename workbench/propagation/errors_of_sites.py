@@ -18,7 +18,8 @@ from workbench.propagation.draws import draws_of
 from workbench.propagation.number_format import components
 
 if TYPE_CHECKING:
-    from workbench.propagation.pipeline import Intervention, Pipeline, Run
+    from workbench.propagation.execution import Intervention
+    from workbench.propagation.pipeline import Pipeline, Run
 
 FLOOR_RUNS = 3
 _SEED = 2**63   # not one that anybody chooses for a trial
@@ -80,7 +81,7 @@ def rounding_everywhere(pipeline: Pipeline, run: Run, number: int) -> Mapping[st
     def moved(place: int) -> Intervention:
         def intervene(values: Array) -> Array:
             xp = backend.namespace(values)
-            copy = xp.array(values, order="C", copy=True)
+            copy = values.copy()
             numbers = components(copy)
             step = draws_of(_SEED, number, place).integers(4, size=numbers.shape)
             towards = xp.asarray(np.array([-np.inf, np.inf, np.nan, np.nan])[step]).astype(numbers.dtype)

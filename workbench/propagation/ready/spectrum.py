@@ -34,6 +34,7 @@ def power_spectrum(field: Field | Array, share: float = 0.01) -> Pipeline:
     if len(given.shape) > 3:
         raise WorkbenchError(f"a power spectrum needs a field of 1 to 3 dimensions; got {given!r}")
     mesh = _Mesh(given.shape, tuple(n * step for n, step in zip(given.shape, given.spacing, strict=True)))
+    limits_of(mesh.shape, mesh.lengths)   # refuses fields without waves
     stages = [
         Stage("contrast", mesh.contrast, enclose=mesh.contrast_enclosure, derivative=mesh.contrast_change),
         Stage("waves", mesh.waves, linear=True, enclose=mesh.waves_enclosure),
@@ -79,8 +80,10 @@ class _Mesh:
         return np.split(order, np.searchsorted(shell[order], np.arange(1, len(self._shells[2]) + 2)))[1:-1]
 
     def contrast(self, density: Array) -> Array:
-        wide = density.astype(np.float64)
-        return wide / wide.mean() - 1
+        wide = density.astype(np.float64, copy=False)
+        contrast = wide / wide.mean()
+        contrast -= 1
+        return contrast
 
     def contrast_change(self, inputs: Sequence[Any], changes: Sequence[Any]) -> Array:
         density, change = inputs[0].astype(np.float64), changes[0]
@@ -103,7 +106,12 @@ class _Mesh:
         return Ball(WIDER * radius, WIDER * float(norm))
 
     def waves(self, contrast: Array) -> Array:
-        return backend.namespace(contrast).fft.rfftn(contrast)
+        if backend.on_device(contrast):
+            return backend.namespace(contrast).fft.rfftn(contrast)
+        waves = np.fft.rfft(contrast, axis=-1)
+        for axis in reversed(range(contrast.ndim - 1)):
+            np.fft.fft(waves, axis=axis, out=waves)   # in place: half the time of `rfftn`
+        return waves
 
     def waves_enclosure(self, inputs: Sequence[Any], enclosures: Sequence[Any], outputs: Sequence[Any]) -> Ball | None:
         if not isinstance(enclosures[0], Ball):
