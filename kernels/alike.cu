@@ -1,8 +1,9 @@
 // Friends of friends among particles of equal label, and label conflicts: pairs of neighbours of unequal label.
 //
-// A single neighbour search of a decoded snapshot finds the connected parts of each original group and the pairs of particles
-// of different original groups that are too near. Most cells have one label and are treated as in fof.cu. The particles of a
-// mixed cell are sorted by label; each run of equal labels is treated as a cell, and its entry follows those of all cells.
+// A single neighbour search of a decoded snapshot finds the connected parts of each original group and the pairs of
+// particles of different original groups that are too near. Most cells have one label and are treated as in fof.cu. The
+// particles of a mixed cell are sorted by label; each run of equal labels is treated as a cell, and its entry follows those
+// of all cells.
 #include "portable.cuh"
 #include "space.cuh"
 #include "cells.cuh"
@@ -120,9 +121,9 @@ struct LinkingAlike {
 };
 }
 
-// Unites linked particles of equal label. Counts the conflicts of each block within it and with later blocks, and of each chunk
-// (`listed`), and lists them as far as there is room for a chunk. With trees, only pairs of open cells are still undecided, and
-// all conflicts have been counted.
+// Unites linked particles of equal label. Counts the conflicts of each block within it and with later blocks, and of each
+// chunk (`listed`), and lists them as far as there is room for a chunk. With trees, only pairs of open cells are still
+// undecided, and all conflicts have been counted.
 KERNEL(link_alike)(i64 chunks, i64 count, const u64* block_key SIZE(count), const u64* occupied SIZE(count),
                    const i32* first_cell SIZE(count + 1), const i32* first SIZE(label), const real* sorted SIZE(order * D),
                    const double* periods SIZE(D), const i64* blocks_along SIZE(D), const i64* block_bits SIZE(D),
@@ -137,14 +138,15 @@ KERNEL(link_alike)(i64 chunks, i64 count, const u64* block_key SIZE(count), cons
         const Cells cells = {occupied, first_cell, first, sorted, rank, parent, open, with_trees ? box : 0};
         const Labels labels = {label, runs};
         const Space space = space_of(periods, far_squared);
-        const Margin margin = {near_squared, length_squared, far_squared, exempting ? original : 0, space, loose != 0, used};
+        const real* exempt = exempting ? original : 0;
+        const Margin margin = {near_squared, length_squared, far_squared, exempt, space, loose != 0, used};
         const Pairs pairs = {sorted, order, margin, space};
         const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
         const i64 begin = chunk_begin(c, chunks, count), end = chunk_begin(c + 1, chunks, count);
         for (i64 k = begin; k < end && !with_trees; ++k) found[k] = 0;
         const i64 start = room_begin(c, chunks, count), room = room_begin(c + 1, chunks, count) - start;
-        Unlike<Pairs> unlike = {occupied, occupied, first_cell, first, sorted, order, sorted_label, label, pairs, pair + 2 * start,
-                                room, 0, 0};
+        Unlike<Pairs> unlike = {occupied, occupied, first_cell, first, sorted, order, sorted_label, label, pairs,
+                                pair + 2 * start, room, 0, 0};
         LinkingAlike linking = {cells, labels, pairs, unlike, with_trees ? 0 : found};
         walk(blocks, begin, end, reach, linking);
         if (!with_trees) listed[c] = unlike.found;
@@ -159,7 +161,8 @@ KERNEL(place_unlike)(i64 hits, const i64* hit SIZE(hits), const i64* start SIZE(
                      const i64* block_bits SIZE(D), const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed,
                      double near_squared, double length_squared, double far_squared, i64 exempting,
                      const real* original SIZE(order * D if exempting else 0), const i32* label SIZE(>= count),
-                     const i32* order SIZE(>= count), const i32* sorted_label SIZE(order), i32* pair SIZE(>= 2 * LAST(start)))
+                     const i32* order SIZE(>= count), const i32* sorted_label SIZE(order),
+                     i32* pair SIZE(>= 2 * LAST(start)))
 {
     FOR_EACH(h, hits) {
         const Space space = space_of(periods, far_squared);

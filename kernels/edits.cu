@@ -17,16 +17,17 @@ KERNEL(move_particles)(i64 n, const i32* index SIZE(n), const u16* rank SIZE(n),
     }
 }
 
-// Side information that a decoder has, without a neighbour search, on whether and where a particle was moved: whether one of
-// the particles beside it in the file is about a linking length away, and how near the nearest of them is.
+// Side information that a decoder has, without a neighbour search, on whether and where a particle was moved: whether one
+// of the particles beside it in the file is about a linking length away, and how near the nearest of them is.
 static const i32 BESIDE = 8;
 static const double NOBODY = 1e300;   // the distance to particles that do not exist
 static const i32 STEPS = 5;   // of the difference of distance and linking length, in bounds, and of their ratio
-static const i32 TILE = 32;   // successive particles that are treated together: loops over them use a processor's wide registers
+static const i32 TILE = 32;   // successive particles that are treated together, in loops for a processor's wide registers
 static const i32 PAIRED = TILE + BESIDE, SEEN = PAIRED + BESIDE;   // with the particles before them, and those behind
 
 namespace {
-// A tile of particles, and the pairs of particles beside each other in its chunk of the file. Slot s is particle begin - BESIDE + s.
+// A tile of particles, and the pairs of particles beside each other in its chunk of the file. Slot s is particle begin -
+// BESIDE + s.
 struct Tile {
     double at[DIMENSIONS][SEEN];
     double squared[BESIDE][PAIRED];   // the distance from slot s to slot s + 1 + o
@@ -127,8 +128,8 @@ DEVICE i32 steps_up_to(double value, const double* thresholds)
 }
 
 // Nearness is the least squared distance, in squares of the largest linking length. The miss is the least difference of
-// squared distance and squared linking length b, over 2 b times the bound. Both lists of thresholds increase. Only particles
-// of the same chunk of the file are compared.
+// squared distance and squared linking length b, over 2 b times the bound. Both lists of thresholds increase. Only
+// particles of the same chunk of the file are compared.
 KERNEL(surmise)(i64 runs, i64 n, i64 chunk, const real* position SIZE(n * D), const double* periods SIZE(D), i64 lengths,
                 const double* length SIZE(lengths), double bound, const double* misses SIZE(5),
                 const double* shares SIZE(5), u8* context SIZE(n), u8* forward SIZE(n))

@@ -125,4 +125,7 @@ DEVICE i32 leading_zeros(u64 bits) { return __builtin_clzll(bits); }   // not of
 DEVICE i32 bit_length(u64 value) { return value ? 64 - leading_zeros(value) : 0; }
 
 // The slice of `n` items that chunk `c` of `chunks` works through in order.
-DEVICE i64 chunk_begin(i64 c, i64 chunks, i64 n) { return (i64)((u64)n / (u64)chunks * (u64)c + (u64)n % (u64)chunks * (u64)c / (u64)chunks); }
+DEVICE i64 chunk_begin(i64 c, i64 chunks, i64 n)
+{
+    return (i64)((u64)n / (u64)chunks * (u64)c + (u64)n % (u64)chunks * (u64)c / (u64)chunks);
+}

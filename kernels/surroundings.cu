@@ -107,8 +107,8 @@ struct BlocksAround {
 }
 
 namespace {
-// The neighbours of a candidate that its move may affect: all within a range in the decoded positions, of its own group within a
-// shorter one. A list ends at `most` particles.
+// The neighbours of a candidate that its move may affect: all within a range in the decoded positions, of its own group
+// within a shorter one. A list ends at `most` particles.
 struct Around {
     const i32* first;
     const real* sorted;
@@ -163,9 +163,9 @@ KERNEL(list_around)(i64 chunks, i64 n, const i32* candidate SIZE(n), const i32* 
                     const i32* first_cell SIZE(count + 1), const i32* first SIZE(cells + 1),
                     const real* sorted SIZE(particles * D), const double* periods SIZE(D), const i64* blocks_along SIZE(D),
                     const i64* block_bits SIZE(D), const u64* reach SIZE(64 * 3 ** D), i64 closed,
-                    const double* range_squared SIZE(n), const double* own_squared SIZE(n), const i32* order SIZE(particles),
-                    const i32* group SIZE(lengths * particles), i64 lengths, i64 particles, i64 most,
-                    const i64* start SIZE(n), const i64* room SIZE(n), i64* found SIZE(n),
+                    const double* range_squared SIZE(n), const double* own_squared SIZE(n),
+                    const i32* order SIZE(particles), const i32* group SIZE(lengths * particles), i64 lengths,
+                    i64 particles, i64 most, const i64* start SIZE(n), const i64* room SIZE(n), i64* found SIZE(n),
                     i32* list SIZE(>= LAST(start) + LAST(room)))
 {
     const Space space = space_of(periods, 0);
@@ -190,9 +190,10 @@ KERNEL(list_around)(i64 chunks, i64 n, const i32* candidate SIZE(n), const i32* 
 // Marks all cells within range of the cells of some particles, which are given by their places, rising.
 // Race: all threads that write to the same place write the same value.
 KERNEL(mark_around)(i64 chunks, i64 n, const i32* place SIZE(n), i64 cells, i64 count, const u64* block_key SIZE(count),
-                    const u64* occupied SIZE(count), const i32* first_cell SIZE(count + 1), const i32* first SIZE(cells + 1),
-                    const double* periods SIZE(D), const i64* blocks_along SIZE(D), const i64* block_bits SIZE(D),
-                    const u64* reach SIZE(64 * 3 ** D), i64 closed, u8* marked SIZE(cells))
+                    const u64* occupied SIZE(count), const i32* first_cell SIZE(count + 1),
+                    const i32* first SIZE(cells + 1), const double* periods SIZE(D),
+                    const i64* blocks_along SIZE(D), const i64* block_bits SIZE(D), const u64* reach SIZE(64 * 3 ** D),
+                    i64 closed, u8* marked SIZE(cells))
 {
     const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
     FOR_EACH_UNEVEN(p, chunks) {
@@ -207,8 +208,8 @@ KERNEL(mark_around)(i64 chunks, i64 n, const i32* place SIZE(n), i64 cells, i64 
 }
 
 // Chooses the particles of marked cells, and those of touched groups (`whole`, for each linking length).
-KERNEL(choose_marked)(i64 cells, const i32* first SIZE(cells + 1), const i32* order SIZE(particles), const u8* marked SIZE(cells),
-                      const i32* group SIZE(lengths * particles), i64 lengths, i64 particles,
+KERNEL(choose_marked)(i64 cells, const i32* first SIZE(cells + 1), const i32* order SIZE(particles),
+                      const u8* marked SIZE(cells), const i32* group SIZE(lengths * particles), i64 lengths, i64 particles,
                       const u8* touched SIZE(lengths * particles), u8* whole SIZE(lengths * particles),
                       u8* chosen SIZE(particles))
 {

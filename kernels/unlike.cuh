@@ -1,7 +1,8 @@
 // Pairs of neighbours whose labels differ, cell by cell.
 //
-// Two cells may have quadratically many of them. Up to so many (`all_listed`) are all listed; of more, for each particle of either cell the
-// closest one in the other cell: a list that is linear in the particles, depends on no order, and leaves no particle out.
+// Two cells may have quadratically many of them. Up to so many (`all_listed`) are all listed; of more, for each particle of
+// either cell the closest one in the other cell: a list that is linear in the particles, depends on no order, and leaves no
+// particle out.
 #pragma once
 
 static const i32 MIXED = -2;        // in place of a cell's label: the cell has several labels
@@ -13,9 +14,8 @@ static const i64 SPARE = 16;        // room for pairs of each chunk of blocks, b
 DEVICE i64 room_begin(i64 c, i64 chunks, i64 count) { return chunk_begin(c, chunks, count) + SPARE * c; }
 
 namespace {
-// `Pairs` says which pairs are listed (`holds`), how far apart they count (`cost`), whether a label takes part (`counts`), and how
-// many pairs of two cells are all listed.
-// The first `room` of them are written, and all are counted.
+// `Pairs` says which pairs are listed (`holds`), how far apart they count (`cost`), whether a label takes part (`counts`),
+// and how many pairs of two cells are all listed. The first `room` of them are written, and all are counted.
 template <class Pairs> struct Unlike {
     const u64* occupied;
     const u64* labelled;      // of each block, the cells with labels that take part
@@ -119,7 +119,8 @@ template <class Pairs> struct Unlike {
     template <bool images> DEVICE_METHOD void cells(i32 a, i32 b)
     {
         if (cell_label[a] == cell_label[b] && cell_label[a] != MIXED) return;
-        if (cell_label[a] != MIXED) {   // the outer loop takes the mixed cell: most of its particles agree with the other cell
+        // The outer loop takes the mixed cell: most of its particles agree with the other cell.
+        if (cell_label[a] != MIXED) {
             const i32 swapped = a;
             a = b;
             b = swapped;

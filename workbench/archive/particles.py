@@ -123,15 +123,16 @@ def _sorted_positions(particles: Particles, request: Request) -> Sorted:
     if promise is None:
         return requested
 
+    told = iter([request.progress])   # the steps of the first repair are told, and of no other
+
     def encode(finer: Limit, allowance: Allowance) -> Sorted:
-        found, progress = requested, request.progress
-        if finer != limit:   # the steps of a repair are told at the requested bound alone
-            progress = None if request.progress is None else partial(_tell_of_trial, request.progress)
-            found = _within(particles, dataclasses.replace(request, progress=progress), finer)
+        trial = None if request.progress is None else partial(_tell_of_trial, request.progress)
+        progress = next(told, trial)
+        found = requested if finer == limit else _within(particles, dataclasses.replace(request, progress=progress), finer)
         kept = with_clusters(found.positions, particles, found.order, finer, promise, progress, allowance)
         return dataclasses.replace(found, positions=kept)
 
-    found = smallest(encode, limit, particles.positions)
+    found = smallest(encode, limit, particles.positions, min(promise.lengths(particles)))
     assert found.positions.promise is not None
     kept = tuple({**kept, "bytes": found.nbytes - requested.nbytes} for kept in found.positions.promise.keep)
     stated = dataclasses.replace(found.positions.promise, limit=limit, keep=kept)

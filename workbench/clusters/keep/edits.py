@@ -64,11 +64,14 @@ class Surmise:
         """The prediction for each particle from its neighbours in the same chunk of the file."""
         xp = backend.namespace(decoded)
         context, forward = xp.empty(len(decoded), xp.uint8), xp.empty(len(decoded), xp.uint8)
-        tables = [xp.asarray(np.array(numbers, np.float64)) for numbers in (lengths, _MISSES, np.square(_SHARES))]
-        given = xp.ascontiguousarray(decoded), _periods(decoded, box), len(lengths), tables[0], bound, *tables[1:]
-        runs, count = backend.chunks(len(decoded), decoded), len(decoded)
+        tables = {"length": lengths, "misses": _MISSES, "shares": np.square(_SHARES)}
+        given = {name: xp.asarray(np.array(numbers, np.float64)) for name, numbers in tables.items()}
         kernel = backend.kernel("edits", "surmise", decoded.dtype, decoded.shape[1])
-        kernel(runs, count, chunk or count, *given, context, forward)
+        kernel(
+            backend.chunks(len(decoded), decoded), given, n=len(decoded), chunk=chunk or len(decoded),
+            position=xp.ascontiguousarray(decoded), periods=_periods(decoded, box), lengths=len(lengths), bound=bound,
+            context=context, forward=forward,
+        )
         return cls(context, forward, (bound, lengths, box))
 
     def part(self, rows: slice) -> Surmise:
