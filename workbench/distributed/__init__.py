@@ -8,5 +8,6 @@ np.True_
 
 from workbench.distributed.compress import compress
 from workbench.distributed.groups import DistributedGroups, friends_of_friends
+from workbench.distributed.verify import verify
 
-__all__ = ["DistributedGroups", "compress", "friends_of_friends"]
+__all__ = ["DistributedGroups", "compress", "friends_of_friends", "verify"]

@@ -162,8 +162,9 @@ def around(patch: Patch, ends: np.ndarray) -> np.ndarray:
     candidates = ends[np.argsort(place[ends], kind="stable")].astype(np.int32)
     reach = np.full(len(candidates), min(patch.terms.reach, cells.grid.widest_reach))
     start, end, neighbours = neighbours_of(patch, cells, candidates, place, reach, reach, MOST_LISTED)
-    for first, last in zip(start.tolist(), end.tolist(), strict=True):
-        may[neighbours[first:last]] = True
+    count = end - start
+    owner = np.repeat(np.arange(len(start)), count)
+    may[neighbours[start[owner] + np.arange(len(owner)) - (np.cumsum(count) - count)[owner]]] = True
     may[ends] = True
     return may
 

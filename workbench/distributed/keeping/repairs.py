@@ -100,7 +100,7 @@ def _inside(cast: Cast, links: list[Pairs], allowance: Allowance, part: int) -> 
     pairs, kind = constraints(cast, links, part)
     index, owned, original = members["index"], members["owned"], members["original"]
     ends = np.unique(pairs)
-    rows = np.unique(near(original, original[ends], np.zeros(len(ends), np.int64), terms.context, terms.box)[0])
+    rows = near(original, original[ends], np.zeros(len(ends), np.int64), terms.context, terms.box)[0]
     work, treated = Repaired(), np.zeros(len(pairs), bool)
     changes = {name: members[name][:0] for name in ("index", "current", "rank", "tries")}
     if len(pairs):

@@ -29,17 +29,18 @@ def near(
     strides = np.concatenate([np.cumprod(along[:0:-1])[::-1], [1]])
     cell, target = (np.clip(((points - low) / edge).astype(np.int64), 0, along - 1) for points in (positions, places))
     tag, target = tags, target @ strides
-    seen = np.unique((tag << MOST_CELLS) + target)
+    seen = _distinct((tag << MOST_CELLS) + target)
     tag, target = seen >> MOST_CELLS, (seen & (2**MOST_CELLS - 1))[:, None] // strides % along
     around = []
     for step in np.ndindex(*[3] * dimensions):
         moved = target + np.array(step) - 1
         inside = np.full(len(tag), True) if box is not None else ((moved >= 0) & (moved < along)).all(axis=1)
         around.append(((tag << MOST_CELLS) + (moved % along) @ strides)[inside])
-    wanted = np.unique(np.concatenate(around))
+    wanted = _distinct(np.concatenate(around))
     tag, wanted = wanted >> MOST_CELLS, wanted & (2**MOST_CELLS - 1)
     code = cell @ strides
-    rows = np.flatnonzero(np.isin(code, wanted))
+    cells = _distinct(wanted)
+    rows = np.flatnonzero(cells[np.minimum(np.searchsorted(cells, code), len(cells) - 1)] == code)
     rows = rows[np.argsort(code[rows], kind="stable")]
     first, last = (np.searchsorted(code[rows], wanted, side) for side in ("left", "right"))
     count = last - first
@@ -48,3 +49,10 @@ def near(
     found, tags = rows[first[owner] + offset], tag[owner]
     by_tag = np.lexsort((found, tags))
     return found[by_tag], tags[by_tag]
+
+
+def _distinct(values: np.ndarray) -> np.ndarray:
+    """The distinct values, rising: by sorting, which for so many is faster than NumPy's hash table."""
+    ordered = np.sort(values)
+    found: np.ndarray = ordered[np.diff(ordered, prepend=ordered[:1] - 1) > 0]
+    return found
