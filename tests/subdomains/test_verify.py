@@ -23,9 +23,8 @@ def test_the_report_is_that_of_one_process(tmp_path, order, keep):
     archive = wb.compress(WEB, wb.Absolute(0.05), keep=keep, order=order, chunk_values=3000)
     path = archive.save(tmp_path / "web.zarr")
     for source, expected in ((None, archive.verify()), (in_chunks(WEB), archive.verify(WEB))):
-        for parts in (1, 5):
-            found = wb.distributed.verify(path, source, parts=parts)
-            assert (found.figures, found.checks, found.notes) == (expected.figures, expected.checks, expected.notes)
+        found = wb.distributed.verify(path, source, parts=3)
+        assert (found.figures, found.checks, found.notes) == (expected.figures, expected.checks, expected.notes)
 
 
 def test_velocities_are_checked_against_their_checksums(tmp_path):
