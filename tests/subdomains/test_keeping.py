@@ -156,7 +156,7 @@ def test_the_guarantee_holds_for_any_particles(tmp_path_factory, data):
 
 
 @pytest.mark.long
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=60)
 @given(st.data())
 def test_the_guarantee_holds_for_many_more_particles(tmp_path_factory, data):
     assert_guaranteed(data, tmp_path_factory.mktemp("any"), 16)

@@ -107,16 +107,24 @@ class PatchRepair(Attempts):
         super().__init__(state, None, allowance)
         self.movable = np.zeros(len(patch), bool)
 
-    def settle(self, needs: Needs, movable: np.ndarray) -> np.ndarray:
-        """Repair until no constraint near the disturbed particles is left; returns which of these were treated."""
-        self.movable = movable
+    def settle(self, needs: Needs, free: np.ndarray) -> np.ndarray:
+        """Repair until no constraint near the disturbed particles is left; returns which of these were treated.
+
+        Of the particles near the ends, those may move that are `free`; the others belong to somebody else.
+        """
+        ends = needs.ends(self.state)
+        self.movable[ends] = free[ends]
         treated = self._treatable(needs)
         needs = needs.chosen(np.flatnonzero(treated))
         while len(needs) and self.count < MOST_ATTEMPTS:
             disturbed = self._attempt(needs)
-            if self.count > 1:
+            if not len(disturbed):
+                break
+            if self.count == 1:
+                self.movable = free & around(self._patch, ends)
+            else:
                 disturbed = np.unique(np.concatenate([disturbed, needs.ends(self.state)]))
-            region = region_around(self.state, disturbed) if len(disturbed) else None
+            region = region_around(self.state, disturbed)
             if region is None:
                 break
             needs = self._look(region)
@@ -153,7 +161,7 @@ class PatchRepair(Attempts):
 
 
 def around(patch: Patch, ends: np.ndarray) -> np.ndarray:
-    """Which particles of a patch may move for constraints with these ends, unless they belong to somebody else."""
+    """The particles of a patch near these ends: all others that they interact with are in the patch, too."""
     may = np.zeros(len(patch), bool)
     if not len(ends):
         return may
