@@ -124,3 +124,20 @@ def test_a_worker_that_joins_with_other_code_runs_nothing():
     with pytest.raises(WorkbenchError, match="joined later runs other code"):
         executors._checked("c0ffee", len, [1])
     assert executors._checked(own_code(), len, [1]) == 1
+
+
+def test_workers_keep_clusters_and_verify_them(client, tmp_path):
+    snapshot = wb.Particles(SNAPSHOT.positions, SNAPSHOT.box)
+    request = {"bound": wb.Absolute(0.02), "keep": wb.KeepClusters(0.2), "order": "free", "chunk_values": 12_000}
+    wb.compress(snapshot, **request).save(tmp_path / "one.zarr")
+    wb.distributed.compress(snapshot, **request, out=tmp_path / "many.zarr", client=client, parts=3)
+    parts = [path for path in (tmp_path / "one.zarr").rglob("*") if path.is_file()]
+    assert len(parts) > 5
+    for path in parts:
+        assert (tmp_path / "many.zarr" / path.relative_to(tmp_path / "one.zarr")).read_bytes() == path.read_bytes()
+    assert wb.distributed.verify(tmp_path / "many.zarr", snapshot, client, parts=2).passed
+
+
+def test_an_archive_in_memory_is_refused(client):
+    with pytest.raises(WorkbenchError, match="save it first"):
+        wb.distributed.verify(wb.compress(SNAPSHOT, wb.Absolute(0.02)), client=client)

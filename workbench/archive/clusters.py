@@ -29,6 +29,7 @@ from workbench.clusters.keep.edits import Surmise
 from workbench.clusters.keep.partition import PREDICATE, fingerprint, kept_labels
 from workbench.data import Particles
 from workbench.data.extent import extent
+from workbench.data.outline import Outlined
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Limit, check
 from workbench.guarantees.check import bits_of
@@ -124,35 +125,49 @@ def promised(promise: Promise) -> list[Mapping[str, Any]]:
 
 def require_fingerprint(kept: Mapping[str, Any], decoded: Particles) -> dict[str, Any]:
     """Figures of the groups of decoded particles; an error if the fingerprints differ from the certificate's."""
-    lengths, fingerprints, members = _stated(kept)
+    lengths, fingerprints, members = stated(kept)
     figures: dict[str, Any] = {}
     for length, expected in zip(lengths, fingerprints, strict=True):
         groups = friends_of_friends(decoded, length, unit="length")
-        if fingerprint(kept_labels(groups, members)) != expected:
-            raise GuaranteeBroken(
-                f"the groups of the decoded particles at linking length {length:g} differ from those in the certificate: "
-                "was the archive made by another program, or changed?"
-            )
+        require_certified(fingerprint(kept_labels(groups, members)), expected, length)
         figures[f"groups_at_{length!r}"] = groups.count(members)
     return figures
 
 
 def require_same_groups(kept: Mapping[str, Any], original: Particles, decoded: Particles) -> None:
     """An error unless both have the same groups; their particles are in the same order."""
-    promise = KeepClusters.from_dict(kept)
-    lengths, fingerprints, members = _stated(kept)
-    if promise.lengths(original) != lengths:
-        here = promise.lengths(original)
-        raise GuaranteeBroken(f"the linking lengths are {here} for this original, but {lengths} in the archive")
+    require_same_lengths(kept, original)
+    lengths, fingerprints, members = stated(kept)
     for length, expected in zip(lengths, fingerprints, strict=True):
         wanted, found = (kept_labels(friends_of_friends(p, length, unit="length"), members) for p in (original, decoded))
-        if fingerprint(wanted) != expected:
-            raise GuaranteeBroken("the groups of this original differ from those in the certificate: it is another one")
+        require_same_original(fingerprint(wanted), expected)
         if differs := int((wanted != found).sum()):
             raise GuaranteeBroken(
                 f"{differs:,} of {len(wanted):,} particles are in another group at linking length {length:g} than in the "
                 "original: please report this"
             )
+
+
+def require_same_lengths(kept: Mapping[str, Any], original: Outlined) -> None:
+    """An error unless the linking lengths are those of the certificate for this original."""
+    here, lengths = KeepClusters.from_dict(kept).lengths(original), stated(kept)[0]
+    if here != lengths:
+        raise GuaranteeBroken(f"the linking lengths are {here} for this original, but {lengths} in the archive")
+
+
+def require_certified(found: str, expected: str, length: float) -> None:
+    """An error unless the fingerprint of the decoded groups is the one in the certificate."""
+    if found != expected:
+        raise GuaranteeBroken(
+            f"the groups of the decoded particles at linking length {length:g} differ from those in the certificate: "
+            "was the archive made by another program, or changed?"
+        )
+
+
+def require_same_original(found: str, expected: str) -> None:
+    """An error unless the fingerprint of the original groups is the one in the certificate."""
+    if found != expected:
+        raise GuaranteeBroken("the groups of this original differ from those in the certificate: it is another one")
 
 
 def _largest_error(original: Particles, corrected: Array, limit: Limit) -> float:
@@ -195,7 +210,7 @@ def _details(correction: Correction, added: int) -> dict[str, Any]:
     ))
 
 
-def _stated(kept: Mapping[str, Any]) -> tuple[tuple[float, ...], list[str], int]:
+def stated(kept: Mapping[str, Any]) -> tuple[tuple[float, ...], list[str], int]:
     """The linking lengths, fingerprints and smallest group size that a certificate states; else an error."""
     match kept:
         case {"lengths": [*lengths], "partition": [*found], "min_members": int(members)} if len(lengths) == len(found) > 0:

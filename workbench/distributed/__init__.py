@@ -18,6 +18,7 @@ from workbench.distributed.fields_sweep import sweep
 from workbench.distributed.gpu_workers import local_gpus
 from workbench.distributed.groups import DistributedGroups, friends_of_friends
 from workbench.distributed.plan import Plan, Rates, plan
+from workbench.distributed.verify import verify
 
 __all__ = [
     "ChunkedField",
@@ -34,4 +35,5 @@ __all__ = [
     "local_gpus",
     "plan",
     "sweep",
+    "verify",
 ]

@@ -108,9 +108,13 @@ class PatchRepair(Attempts):
         super().__init__(state, None, allowance)
         self.movable = np.zeros(len(patch), bool)
 
-    def settle(self, needs: Needs, movable: np.ndarray) -> np.ndarray:
-        """Repair until no constraint near the disturbed particles is left; returns which of these were treated."""
-        self.movable = movable
+    def settle(self, needs: Needs, free: np.ndarray) -> np.ndarray:
+        """Repair until no constraint near the disturbed particles is left; returns which of these were treated.
+
+        Of the particles near the ends, those may move that are `free`; the others belong to somebody else.
+        """
+        ends = needs.ends(self.state)
+        self.movable[ends] = free[ends]
         treated = self._treatable(needs)
         needs = needs.chosen(np.flatnonzero(treated))
         earlier = farthest(self.state, np.flatnonzero(self.state.rank))
@@ -119,6 +123,8 @@ class PatchRepair(Attempts):
             if self._patch.promise.min_members > 1:
                 break   # small groups may have merged outside
             needs = self._look(region_around(self.state, moved, earlier))
+            if self.count == 1 and len(needs):
+                self.movable = free & around(self._patch, ends)
             needs = needs.chosen(np.flatnonzero(self._treatable(needs)))
             earlier = max(earlier, farthest(self.state, moved))
         return treated
@@ -153,7 +159,7 @@ class PatchRepair(Attempts):
 
 
 def around(patch: Patch, ends: np.ndarray) -> np.ndarray:
-    """Which particles of a patch may move for constraints with these ends, unless they belong to somebody else."""
+    """The particles of a patch near these ends: all others that they interact with are in the patch, too."""
     may = np.zeros(len(patch), bool)
     if not len(ends):
         return may
@@ -162,8 +168,9 @@ def around(patch: Patch, ends: np.ndarray) -> np.ndarray:
     candidates = ends[np.argsort(place[ends], kind="stable")].astype(np.int32)
     reach = np.full(len(candidates), min(patch.terms.reach, cells.grid.widest_reach))
     start, end, neighbours = neighbours_of(patch, cells, candidates, place, reach, reach, MOST_LISTED)
-    for first, last in zip(start.tolist(), end.tolist(), strict=True):
-        may[neighbours[first:last]] = True
+    count = end - start
+    owner = np.repeat(np.arange(len(start)), count)
+    may[neighbours[start[owner] + np.arange(len(owner)) - (np.cumsum(count) - count)[owner]]] = True
     may[ends] = True
     return may
 

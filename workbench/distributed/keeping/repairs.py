@@ -26,7 +26,7 @@ from workbench.data import Particles
 from workbench.distributed.executors import Executor
 from workbench.distributed.keeping.look import Pairs, constraints
 from workbench.distributed.keeping.members import Cast
-from workbench.distributed.keeping.patch import Patch, PatchRepair, around, columns_of
+from workbench.distributed.keeping.patch import Patch, PatchRepair, columns_of
 from workbench.distributed.keeping.vicinity import near
 
 ENDS = 2**14   # the ends of constraints that one worker repairs at a time; a cluster is not divided
@@ -100,14 +100,13 @@ def _inside(cast: Cast, links: list[Pairs], allowance: Allowance, part: int) -> 
     pairs, kind = constraints(cast, links, part)
     index, owned, original = members["index"], members["owned"], members["original"]
     ends = np.unique(pairs)
-    rows = np.unique(near(original, original[ends], np.zeros(len(ends), np.int64), terms.context, terms.box)[0])
+    rows = near(original, original[ends], np.zeros(len(ends), np.int64), terms.context, terms.box)[0]
     work, treated = Repaired(), np.zeros(len(pairs), bool)
     changes = {name: members[name][:0] for name in ("index", "current", "rank", "tries")}
     if len(pairs):
         patch = Patch.of(terms, {name: members[name][rows] for name in columns_of(terms)})
         here = np.searchsorted(rows, pairs).astype(np.int32)
-        movable = around(patch, np.unique(here)) & members["deep"][rows]
-        work, treated, changes = _settled(patch, Needs(here, kind), movable, allowance)
+        work, treated, changes = _settled(patch, Needs(here, kind), members["deep"][rows], allowance)
     _update(cast, part, changes)
     _save(cast.folder / f"changes-{part}.npz", changes)
     mine = ~treated & owned[pairs[:, 0]]
@@ -118,11 +117,11 @@ def _inside(cast: Cast, links: list[Pairs], allowance: Allowance, part: int) -> 
 
 
 def _settled(
-    patch: Patch, needs: Needs, movable: np.ndarray, allowance: Allowance
+    patch: Patch, needs: Needs, free: np.ndarray, allowance: Allowance
 ) -> tuple[Repaired, np.ndarray, dict[str, np.ndarray]]:
     work = PatchRepair(patch, allowance)
     try:
-        treated, dear = work.settle(needs, movable), False
+        treated, dear = work.settle(needs, free), False
     except TooExpensive:
         treated, dear = np.ones(len(needs), bool), True
     return Repaired(work.evaluated, work.count, len(work.descent), dear), treated, work.changes()
@@ -164,7 +163,7 @@ def _across(cast: Cast, allowance: Allowance, number: int, lenders: list[list[in
     pairs = np.searchsorted(patch.columns["index"], given)
     sort = np.lexsort((kind, pairs[:, 1], pairs[:, 0]))
     needs = Needs(pairs[sort].astype(np.int32), kind[sort])
-    work, _, changes = _settled(patch, needs, around(patch, np.unique(pairs)), allowance)
+    work, _, changes = _settled(patch, needs, np.ones(len(patch), bool), allowance)
     _save(_moved(cast, number, batch), changes)
     return work
 
