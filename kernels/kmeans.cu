@@ -1,17 +1,18 @@
 // The assignment step of k-means: the nearest centre of every point, from products of points and centres.
 //
-// With p = x · c, the nearest centre has the least score |c|² / 2 - p. The products take nearly all of the time. Points come in
-// blocks of ROWS, centres in tiles of LANES, and the products of one block with one tile stay in the first-level cache until the
-// scores have been compared. A tile is stored axis by axis, so that one vector holds products of one point with many centres;
-// each product is summed in the order of the axes, so that it is the same number for any length of vectors.
+// With p = x · c, the nearest centre has the least score |c|² / 2 - p. The products take nearly all of the time. Points
+// come in blocks of ROWS, centres in tiles of LANES, and the products of one block with one tile stay in the first-level
+// cache until the scores have been compared. A tile is stored axis by axis, so that one vector holds products of one point
+// with many centres; each product is summed in the order of the axes, so that it is the same number for any length of
+// vectors.
 //
 // Scores are rounded. Where the two best are closer than rounding may have moved them, squared distances decide
 // (kmeans.cuh). So labels are those of the plain definition.
 //
-// The checked variant adds checksums, as algorithm-based fault tolerance does (FT K-means, Wu et al. 2024): the products of one
-// block with one centre must add up to the product of the block's sum with that centre. Where they do not, the products of that
-// block and centre are computed again, before scores are compared. Faults too small to be seen in a sum can change a label only
-// if the two best scores are close, so squared distances decide there, too.
+// The checked variant adds checksums, as algorithm-based fault tolerance does (FT K-means, Wu et al. 2024): the products of
+// one block with one centre must add up to the product of the block's sum with that centre. Where they do not, the products
+// of that block and centre are computed again, before scores are compared. Faults too small to be seen in a sum can change
+// a label only if the two best scores are close, so squared distances decide there, too.
 //
 // The struck variants are for tests and campaigns. They flip bits of chosen sums; the others contain no trace of it.
 #include "portable.cuh"
@@ -29,7 +30,8 @@ static const i32 ROWS = ROWS_ON_CPU, LANES = LANES_ON_CPU;
 
 namespace {
 
-// What all blocks share. Tiles are (tiles, axes, LANES); centres beyond the last are far away, with an infinite half square.
+// What all blocks share. Tiles are (tiles, axes, LANES); centres beyond the last are far away, with an infinite half
+// square.
 struct Problem {
     i64 n, axes, clusters;
     const real* point;
@@ -132,8 +134,8 @@ DEVICE ALWAYS_INLINE void multiply(const real* const* point, const real* tile, i
 }
 
 // The same, with the flips that meet these points and this tile.
-DEVICE void multiply_struck(const real* const* point, const real* tile, i64 axes, i64 first_point, i64 first_centre, Flips flips,
-                            real (*product)[LANES])
+DEVICE void multiply_struck(const real* const* point, const real* tile, i64 axes, i64 first_point, i64 first_centre,
+                            Flips flips, real (*product)[LANES])
 {
     clear(product);
     for (i64 axis = 0; axis < axes; ++axis) {
@@ -177,8 +179,9 @@ DEVICE i32 repair(const Problem& problem, i64 first, i32 rows, i64 tile, i32 lan
     return corrected;
 }
 
-// Compares the sums of the products over a block with what they must be, and repairs where they differ. The threshold depends
-// on checksums alone: with the products in it, a wrong one would raise its own threshold. Returns the largest threshold.
+// Compares the sums of the products over a block with what they must be, and repairs where they differ. The threshold
+// depends on checksums alone: with the products in it, a wrong one would raise its own threshold. Returns the largest
+// threshold.
 DEVICE ALWAYS_INLINE double check(const Problem& problem, const Checksums& known, i64 block, i32 rows, i64 tile,
                                   real (*product)[LANES], Counts* counts)
 {
@@ -283,10 +286,11 @@ DEVICE ALWAYS_INLINE void assign_block(const Problem& problem, const Checksums& 
         real margin;
         i32 nearest = fold(best, r, &margin);
         const double reach = (double)problem.size[first + r] + problem.largest;
-        // A fault that escapes a check is at most two thresholds: one that is allowed, and round-off that hid as much. It may
-        // have made the best score worse and another one better.
+        // A fault that escapes a check is at most two thresholds: one that is allowed, and round-off that hid as much. It
+        // may have made the best score worse and another one better.
         if (!(margin > 2 * (problem.rounding * reach * reach + problem.smallest) + 4 * threshold)) {
-            nearest = nearest_centre(problem.point + (first + r) * problem.axes, problem.centre, problem.clusters, problem.axes);
+            const real* x = problem.point + (first + r) * problem.axes;
+            nearest = nearest_centre(x, problem.centre, problem.clusters, problem.axes);
             ++counts.decided;
         }
         counts.changed += label[first + r] != nearest;

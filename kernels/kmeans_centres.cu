@@ -1,14 +1,14 @@
 // The centre update of k-means, and the distances to centres.
 //
-// Coordinates are added as whole numbers, multiples of a power of two. So the sums do not depend on the order in which threads
-// add, points that stay in their cluster need not be added again, and a checksum of the sums holds exactly.
+// Coordinates are added as whole numbers, multiples of a power of two. So the sums do not depend on the order in which
+// threads add, points that stay in their cluster need not be added again, and a checksum of the sums holds exactly.
 #include "portable.cuh"
 #include "kmeans.cuh"
 
 DEVICE i64 whole(double scaled) { return (i64)(scaled < 0 ? scaled - 0.5 : scaled + 0.5); }
 
-// Moves points whose label changed from one cluster's sum to another's; `old_label` is -1 where a point was in none. With as
-// many `copies` of the sums as chunks, each chunk has its own; otherwise all share one.
+// Moves points whose label changed from one cluster's sum to another's; `old_label` is -1 where a point was in none. With
+// as many `copies` of the sums as chunks, each chunk has its own; otherwise all share one.
 KERNEL(move_points)(i64 chunks, i64 n, i64 axes, i64 clusters, i64 copies, const real* point SIZE(n * axes), double scale,
                     const i32* old_label SIZE(n), const i32* label SIZE(n), i64* sum SIZE(copies * clusters * axes),
                     i64* count SIZE(copies * clusters))
@@ -43,19 +43,19 @@ KERNEL(move_points)(i64 chunks, i64 n, i64 axes, i64 clusters, i64 copies, const
 }
 
 // The squared distance of each point from its centre.
-KERNEL(own_distances)(i64 n, i64 axes, i64 clusters, const real* point SIZE(n * axes), const real* centre SIZE(clusters * axes),
-                      const i32* label SIZE(n), double* distance SIZE(n))
+KERNEL(own_distances)(i64 n, i64 axes, i64 clusters, const real* point SIZE(n * axes),
+                      const real* centre SIZE(clusters * axes), const i32* label SIZE(n), double* distance SIZE(n))
 {
     FOR_EACH(i, n) distance[i] = squared_distance(point + i * axes, centre + label[i] * axes, axes);
 }
 
-// For seeding: the distance of each point to the nearest centre so far, now that centre `added` exists. `apart` holds the squared
-// distances of the earlier centres from the new one. A point whose centre is twice as far from the new one as the point is from
-// its centre cannot be nearer to the new one (triangle inequality), and is not looked at; `slack`, a little above 1, covers
-// rounding.
+// For seeding: the distance of each point to the nearest centre so far, now that centre `added` exists. `apart` holds the
+// squared distances of the earlier centres from the new one. A point whose centre is twice as far from the new one as the
+// point is from its centre cannot be nearer to the new one (triangle inequality), and is not looked at; `slack`, a little
+// above 1, covers rounding.
 KERNEL(approach)(i64 chunks, i64 n, i64 axes, i64 added, const real* point SIZE(n * axes),
-                 const real* centre SIZE(>= (added + 1) * axes), const double* apart SIZE(>= added), double slack, double* distance SIZE(n), i32* owner SIZE(n),
-                 double* largest SIZE(chunks))
+                 const real* centre SIZE(>= (added + 1) * axes), const double* apart SIZE(>= added), double slack,
+                 double* distance SIZE(n), i32* owner SIZE(n), double* largest SIZE(chunks))
 {
     FOR_EACH(c, chunks) {
         double most = 0;
@@ -88,7 +88,8 @@ KERNEL(weigh)(i64 chunks, i64 n, const double* distance SIZE(n), double scale, i
 }
 
 // The point of one chunk at which the running sum of the weights exceeds `target`.
-KERNEL(pick)(i64 one, i64 begin, i64 end, i64 n, const double* distance SIZE(n), double scale, i64 target, i64* picked SIZE(one))
+KERNEL(pick)(i64 one, i64 begin, i64 end, i64 n, const double* distance SIZE(n), double scale, i64 target,
+             i64* picked SIZE(one))
 {
     FOR_EACH_LIGHT(once, one) {
         i64 sum = 0, i = begin;

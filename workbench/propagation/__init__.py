@@ -1,0 +1,1 @@
+"""What an error does downstream, and how to protect an analysis against it."""
