@@ -1,17 +1,18 @@
 // The assignment step of k-means: the nearest centre of every point, from products of points and centres.
 //
-// With p = x · c, the nearest centre has the least score |c|² / 2 - p. The products take nearly all of the time. Points come in
-// blocks of ROWS, centres in tiles of LANES, and the products of one block with one tile stay in the first-level cache until the
-// scores have been compared. A tile is stored axis by axis, so that one vector holds products of one point with many centres;
-// each product is summed in the order of the axes, so that it is the same number for any length of vectors.
+// With p = x · c, the nearest centre has the least score |c|² / 2 - p. The products take nearly all of the time. Points
+// come in blocks of ROWS, centres in tiles of LANES, and the products of one block with one tile stay in the first-level
+// cache until the scores have been compared. A tile is stored axis by axis, so that one vector holds products of one point
+// with many centres; each product is summed in the order of the axes, so that it is the same number for any length of
+// vectors.
 //
 // Scores are rounded. Where the two best are closer than rounding may have moved them, squared distances decide
 // (kmeans.cuh). So labels are those of the plain definition.
 //
-// The checked variant adds checksums, as algorithm-based fault tolerance does (FT K-means, Wu et al. 2024): the products of one
-// block with one centre must add up to the product of the block's sum with that centre. Where they do not, the products of that
-// block and centre are computed again, before scores are compared. Faults too small to be seen in a sum can change a label only
-// if the two best scores are close, so squared distances decide there, too.
+// The checked variant adds checksums, as algorithm-based fault tolerance does (FT K-means, Wu et al. 2024): the products of
+// one block with one centre must add up to the product of the block's sum with that centre. Where they do not, the products
+// of that block and centre are computed again, before scores are compared. Faults too small to be seen in a sum can change
+// a label only if the two best scores are close, so squared distances decide there, too.
 //
 // The struck variants are for tests and campaigns. They flip bits of chosen sums; the others contain no trace of it.
 #include "portable.cuh"
@@ -29,7 +30,8 @@ static const i32 ROWS = ROWS_ON_CPU, LANES = LANES_ON_CPU;
 
 namespace {
 
-// What all blocks share. Tiles are (tiles, axes, LANES); centres beyond the last are far away, with an infinite half square.
+// What all blocks share. Tiles are (tiles, axes, LANES); centres beyond the last are far away, with an infinite half
+// square.
 struct Problem {
     i64 n, axes, clusters;
     const real* point;
@@ -132,8 +134,8 @@ DEVICE ALWAYS_INLINE void multiply(const real* const* point, const real* tile, i
 }
 
 // The same, with the flips that meet these points and this tile.
-DEVICE void multiply_struck(const real* const* point, const real* tile, i64 axes, i64 first_point, i64 first_centre, Flips flips,
-                            real (*product)[LANES])
+DEVICE void multiply_struck(const real* const* point, const real* tile, i64 axes, i64 first_point, i64 first_centre,
+                            Flips flips, real (*product)[LANES])
 {
     clear(product);
     for (i64 axis = 0; axis < axes; ++axis) {
@@ -151,6 +153,7 @@ DEVICE ALWAYS_INLINE void multiply_block(const Problem& problem, i64 first, i32 
                                          real (*product)[LANES])
 {
     const real* centres = problem.tile + tile * problem.axes * LANES;
+    KEEP_LOOP
     for (i32 r = 0; r < rows; r += TOGETHER) {
         const real* point[TOGETHER];
         for (i32 t = 0; t < TOGETHER; ++t)   // beyond the last point, the last one again
@@ -167,9 +170,11 @@ DEVICE i32 repair(const Problem& problem, i64 first, i32 rows, i64 tile, i32 lan
 {
     const real* centres = problem.tile + tile * problem.axes * LANES + lane;
     i32 corrected = 0;
+    KEEP_LOOP
     for (i32 r = 0; r < rows; ++r) {
         const real* x = problem.point + (first + r) * problem.axes;
         real sum = 0;
+        KEEP_LOOP
         for (i64 axis = 0; axis < problem.axes; ++axis) sum += x[axis] * centres[axis * LANES];
         corrected += !(sum == product[r][lane]);
         product[r][lane] = sum;
@@ -177,20 +182,24 @@ DEVICE i32 repair(const Problem& problem, i64 first, i32 rows, i64 tile, i32 lan
     return corrected;
 }
 
-// Compares the sums of the products over a block with what they must be, and repairs where they differ. The threshold depends
-// on checksums alone: with the products in it, a wrong one would raise its own threshold. Returns the largest threshold.
+// Compares the sums of the products over a block with what they must be, and repairs where they differ. The threshold
+// depends on checksums alone: with the products in it, a wrong one would raise its own threshold. Returns the largest
+// threshold.
 DEVICE ALWAYS_INLINE double check(const Problem& problem, const Checksums& known, i64 block, i32 rows, i64 tile,
                                   real (*product)[LANES], Counts* counts)
 {
     double actual[LANES], expected[LANES], largest = 0;
     for (i32 l = 0; l < LANES; ++l) actual[l] = expected[l] = 0;
     i32 r = 0;
+    KEEP_LOOP
     for (; r + TOGETHER <= rows; r += TOGETHER)
         for (i32 l = 0; l < LANES; ++l)
             actual[l] += (product[r][l] + product[r + 1][l]) + (product[r + 2][l] + product[r + 3][l]);
+    KEEP_LOOP
     for (; r < rows; ++r)
         for (i32 l = 0; l < LANES; ++l) actual[l] += product[r][l];
     const real* centres = problem.tile + tile * problem.axes * LANES;
+    KEEP_LOOP
     for (i64 axis = 0; axis < problem.axes; ++axis) {
         const double sum = known.sum[block * problem.axes + axis];
         for (i32 l = 0; l < LANES; ++l) expected[l] += sum * centres[axis * LANES + l];
@@ -216,6 +225,7 @@ DEVICE ALWAYS_INLINE double check(const Problem& problem, const Checksums& known
 DEVICE ALWAYS_INLINE void start(i32 rows, Best* best)
 {
     const real far = infinity();
+    KEEP_LOOP
     for (i32 r = 0; r < rows; ++r)
         for (i32 l = 0; l < LANES; ++l) {
             best->score[r][l] = best->runner_up[r][l] = far;
@@ -227,6 +237,7 @@ DEVICE ALWAYS_INLINE void start(i32 rows, Best* best)
 DEVICE ALWAYS_INLINE void compare(const real* half_square, i64 tile, i32 rows, const real (*product)[LANES], Best* best)
 {
     const real number = (real)tile;
+    KEEP_LOOP
     for (i32 r = 0; r < rows; ++r)
         for (i32 l = 0; l < LANES; ++l) {   // all is loaded before anything is chosen, or there are no vectors
             const real score = half_square[tile * LANES + l] - product[r][l];
@@ -263,9 +274,9 @@ DEVICE ALWAYS_INLINE i32 fold(const Best& best, i32 r, real* margin)
     return (i32)centre[0];
 }
 
-template <bool CHECKED, bool STRUCK>
-DEVICE ALWAYS_INLINE void assign_block(const Problem& problem, const Checksums& known, Flips flips, i64 block, i32* label,
-                                       i32* counted)
+template <bool STRUCK>
+DEVICE ALWAYS_INLINE void assign_block(const Problem& problem, const Checksums& known, Flips flips, bool checked, i64 block,
+                                       i32* label, i32* counted)
 {
     real product[ROWS][LANES];
     Best best;
@@ -276,17 +287,19 @@ DEVICE ALWAYS_INLINE void assign_block(const Problem& problem, const Checksums& 
     start(rows, &best);
     for (i64 tile = 0; tile * LANES < problem.clusters; ++tile) {
         multiply_block<STRUCK>(problem, first, rows, tile, flips, product);
-        if (CHECKED) threshold = largest_of(threshold, check(problem, known, block, rows, tile, product, &counts));
+        if (checked) threshold = largest_of(threshold, check(problem, known, block, rows, tile, product, &counts));
         compare(problem.half_square, tile, rows, product, &best);
     }
+    KEEP_LOOP
     for (i32 r = 0; r < rows; ++r) {
         real margin;
         i32 nearest = fold(best, r, &margin);
         const double reach = (double)problem.size[first + r] + problem.largest;
-        // A fault that escapes a check is at most two thresholds: one that is allowed, and round-off that hid as much. It may
-        // have made the best score worse and another one better.
+        // A fault that escapes a check is at most two thresholds: one that is allowed, and round-off that hid as much. It
+        // may have made the best score worse and another one better.
         if (!(margin > 2 * (problem.rounding * reach * reach + problem.smallest) + 4 * threshold)) {
-            nearest = nearest_centre(problem.point + (first + r) * problem.axes, problem.centre, problem.clusters, problem.axes);
+            const real* x = problem.point + (first + r) * problem.axes;
+            nearest = nearest_centre(x, problem.centre, problem.clusters, problem.axes);
             ++counts.decided;
         }
         counts.changed += label[first + r] != nearest;
@@ -300,12 +313,12 @@ DEVICE ALWAYS_INLINE void assign_block(const Problem& problem, const Checksums& 
 
 WIDE DEVICE void assign_plainly(const Problem& problem, i64 block, i32* label, i32* counted)
 {
-    assign_block<false, false>(problem, Checksums(), Flips(), block, label, counted);
+    assign_block<false>(problem, Checksums(), Flips(), false, block, label, counted);
 }
 
 WIDE DEVICE void assign_checked(const Problem& problem, const Checksums& known, i64 block, i32* label, i32* counted)
 {
-    assign_block<true, false>(problem, known, Flips(), block, label, counted);
+    assign_block<false>(problem, known, Flips(), true, block, label, counted);
 }
 
 KERNEL(assign)(i64 blocks, i64 n, i64 axes, i64 clusters, i64 padded, const real* point SIZE(n * axes),
@@ -350,10 +363,7 @@ KERNEL(assign_struck)(i64 blocks, i64 n, i64 axes, i64 clusters, i64 padded, con
     const Checksums known = {block_sum, block_spread, centre_size, sensitivity};
     FOR_EACH(block, blocks) {
         const Flips here = {flip_first[block], flip_first[block + 1], flip_point, flip_centre, flip_axis, flip_bit};
-        if (checked)
-            assign_block<true, true>(problem, known, here, block, label, counted);
-        else
-            assign_block<false, true>(problem, known, here, block, label, counted);
+        assign_block<true>(problem, known, here, checked, block, label, counted);
     }
 }
 

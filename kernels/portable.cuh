@@ -15,6 +15,7 @@
 //   FOR_EACH(i, n)             the loop over work items: a grid-stride loop on a GPU, OpenMP slices on a CPU
 //   FOR_EACH_UNEVEN(i, n)      the same for items of very different cost: the CPU hands them out one by one
 //   FOR_EACH_LIGHT(i, n)       the same for work so small that waking another CPU thread would take longer
+//   KEEP_LOOP                  before a loop whose body is long: a GPU's compiler does not write it out several times
 //   real, DIMENSIONS           float or double, 2 or 3: each file is compiled once for each
 //
 // The loops need no block cooperation and no launch shape: one statement, any number of threads, the same answer.
@@ -46,6 +47,7 @@ typedef unsigned long long u64;
 #define DEVICE_METHOD __device__ __forceinline__
 #define ALWAYS_INLINE
 #define WIDE
+#define KEEP_LOOP _Pragma("unroll 1")
 #define FOR_EACH(i, n) \
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < (n); i += (i64)gridDim.x * blockDim.x)
 #define FOR_EACH_UNEVEN(i, n) FOR_EACH(i, n)
@@ -70,6 +72,7 @@ extern "C" int host_threads();   // backend.py decides; the result never depends
 #define DEVICE static inline
 #define DEVICE_METHOD inline
 #define ALWAYS_INLINE __attribute__((always_inline))
+#define KEEP_LOOP
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
 #define WIDE __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
 #else

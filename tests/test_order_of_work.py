@@ -20,6 +20,8 @@ import workbench as wb
 from workbench import backend, host_library
 from workbench.data.synthetic import adversarial
 from workbench.distributed.decomposition import Decomposition
+from workbench.propagation.protection import protected_convolve
+from workbench.propagation.protection.matrices import column_sums
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -46,6 +48,8 @@ def results() -> Iterator[tuple[str, Iterable[Any]]]:
     for protect in (False, True):
         found = wb.clusters.kmeans(web.positions, 50, max_iterations=5, protect=protect)
         yield f"k-means, protected: {protect}", [found.labels, found.centres, np.float64(found.inertia)]
+    yield "convolution", [protected_convolve(field.values, np.ones((5, 3)))[0]]
+    yield "column sums", column_sums(field.values)
     yield "whole numbers", contents(wb.compress(integers, wb.Absolute(3.0)))
 
 

@@ -34,8 +34,8 @@ class Integrity:
     """What the checks of a protected run found.
 
     `checks` is the number of checksums that were compared, `detected` how many differed, `corrected` how many products a
-    second computation changed, and `recomputed` how often the sums of the centre update were computed again. `decided` counts
-    the labels that squared distances decided, because rounding or a fault below the threshold might have changed them.
+    second computation changed, and `recomputed` how often the sums of the centre update were computed again. `decided`
+    counts the labels that squared distances decided, because rounding or a small fault might have changed them.
     """
 
     checks: int
@@ -76,10 +76,10 @@ def kmeans(
     """Group points (N, D) around `k` centres such that the sum of squared distances is small.
 
     Starts from `initial` centres (k, D), by default from k-means++ with this seed, and repeats two steps: every point gets
-    the number of its nearest centre (the first of equals), and every centre moves to the mean of its points. It ends when no
-    label changes, when no centre moves by more than `tolerance`, or after `max_iterations`. An empty cluster starts again at
-    the point that is farthest from its centre. Coordinates are added as multiples of 2^-61 of the largest one times the number
-    of points.
+    the number of its nearest centre (the first of equals), and every centre moves to the mean of its points. It ends when
+    no label changes, when no centre moves by more than `tolerance`, or after `max_iterations`. An empty cluster starts
+    again at the point that is farthest from its centre. Coordinates are added as multiples of 2^-60 of the largest one
+    times the number of points.
 
     `protect` finds and corrects faults in both steps. `faults` is for tests: a function of the iteration (0 is the first
     assignment) that returns the bits to flip.
