@@ -1,4 +1,4 @@
-"""The bar of a notebook: one place that is updated, safe for any text. Terminals and logs are in tests/cli/test_output.py."""
+"""The bar of a notebook: one place that is updated, safe for any text. For terminals see tests/cli/test_output.py."""
 
 import sys
 from types import SimpleNamespace

@@ -1,6 +1,5 @@
 """What the distributed functions accept as particles: how often it is read, and on which machine."""
 
-import os
 
 import numpy as np
 import pytest
@@ -127,22 +126,6 @@ def test_arrays_that_cannot_be_particles(positions, more, message):
 
 
 # On the workers of a cluster.
-
-
-@pytest.fixture(scope="module")
-def client():
-    """A cluster that exists, named by LOSSBENCH_SCHEDULER, or two workers of this machine."""
-    if address := os.environ.get("LOSSBENCH_SCHEDULER"):
-        with distributed.Client(address) as found:
-            yield found
-        return
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, memory_limit="1GiB"
-        ) as cluster,
-        distributed.Client(cluster) as found,
-    ):
-        yield found
 
 
 def test_files_are_read_by_workers(client, tmp_path, monkeypatch):
