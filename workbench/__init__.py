@@ -13,7 +13,7 @@ Particles(4,096 in 3-D, float32, box 16 x 16 x 16, velocities, ids)
 import importlib
 import typing
 
-from workbench import clusters, codecs, distributed, limits, metrics
+from workbench import clusters, codecs, distributed, limits, metrics, propagation
 from workbench.archive import Archive, compress
 from workbench.bounds import Sweep, iter_sweep, sweep
 from workbench.clusters import Groups, KeepClusters, friends_of_friends
@@ -52,6 +52,7 @@ __all__ = [
     "limits",
     "metrics",
     "open",
+    "propagation",
     "rate_distortion",
     "sweep",
     "synthetic",

@@ -1,0 +1,30 @@
+"""Propagation: what an error does downstream, for bit flips and for compression within a bound.
+
+A pipeline is an analysis as named stages; a perturbation changes the array at one of its sites.
+
+>>> import numpy as np
+>>> pipeline = Pipeline([("contrast", lambda x: x / x.mean() - 1), ("variance", lambda d: (d * d).mean())])
+>>> run = pipeline.run(np.arange(1.0, 9.0))
+>>> flipped = pipeline.perturbed(run, BitFlip("contrast", bit="sign", index=0))
+>>> float(flipped["contrast"][0]), bool(flipped["variance"] == run["variance"])
+(0.7777777777777778, True)
+"""
+
+from workbench.propagation.bits import BitFlip, StuckAt
+from workbench.propagation.bounded import Bounded, Noise
+from workbench.propagation.perturbation import Perturbation
+from workbench.propagation.pipeline import Pipeline, Run
+from workbench.propagation.stage import Detected, Stage, StageFailed
+
+__all__ = [
+    "BitFlip",
+    "Bounded",
+    "Detected",
+    "Noise",
+    "Perturbation",
+    "Pipeline",
+    "Run",
+    "Stage",
+    "StageFailed",
+    "StuckAt",
+]

@@ -1,0 +1,26 @@
+"""Names that are not known, and the known ones that look most like them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+
+from workbench.errors import WorkbenchError
+
+SHOWN = 8
+
+
+def require_known(what: str, name: object, known: Collection[str]) -> str:
+    """The name, if it is a known one.
+
+    >>> require_known("site", "densty", ["input", "density", "waves"])
+    Traceback (most recent call last):
+    workbench.errors.WorkbenchError: there is no site 'densty'; the nearest names are: density
+    """
+    if isinstance(name, str) and name in known:
+        return name
+    near = difflib.get_close_matches(str(name), list(known), n=3, cutoff=0.5)
+    if near:
+        raise WorkbenchError(f"there is no {what} {name!r}; the nearest names are: {', '.join(near)}")
+    rest = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
+    raise WorkbenchError(f"there is no {what} {name!r}; there are: {', '.join(list(known)[:SHOWN])}{rest}")
