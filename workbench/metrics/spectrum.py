@@ -112,14 +112,14 @@ def shell_averages(
 
     `noise` is another factor per axis, whose mean in each shell becomes the shot noise.
     """
-    shape, sides = _three_axes(contrast.shape, 1), _three_axes(lengths, 1.0)
-    gain, noise = (None if given is None else _three_axes(given, np.ones(1)) for given in (gain, noise))
-    waves = _transform(contrast.reshape(shape))
+    shape, sides = three_axes(contrast.shape, 1), three_axes(lengths, 1.0)
+    gain, noise = (None if given is None else three_axes(given, np.ones(1)) for given in (gain, noise))
+    waves = transform(contrast.reshape(shape))
     scale = math.prod(lengths) / contrast.size**2
-    fundamental, nyquist = _limits(contrast.shape, lengths)
+    fundamental, nyquist = limits_of(contrast.shape, lengths)
     shells = math.floor(nyquist / fundamental * (1 + 1e-9))
     sums = np.zeros((4, shells + 2))   # of waves, k, power, noise; shell 0 is the mean, the last one everything beyond
-    for part, k, count in _layers(shape, sides):
+    for part, k, count in layers(shape, sides):
         shell = np.minimum(np.rint(k / fundamental), shells + 1).astype(np.int64).ravel()
         power = scale * (waves[part].real ** 2 + waves[part].imag ** 2) * _product(gain, part)
         for row, values in zip(sums, (np.ones(()), k, power, _product(noise, part)), strict=True):
@@ -129,7 +129,7 @@ def shell_averages(
     return Spectrum(k_sum / modes, power_sum / modes, modes.astype(np.int64), nyquist, shot_noise)
 
 
-def _transform(values: np.ndarray) -> np.ndarray:
+def transform(values: np.ndarray) -> np.ndarray:
     """The real transform over three axes, slab by slab on all threads: three times as fast as in one piece."""
     planes, rows, points = values.shape
     waves = np.empty((planes, rows, points // 2 + 1), np.complex128)
@@ -146,12 +146,12 @@ def _transform(values: np.ndarray) -> np.ndarray:
     return waves
 
 
-def _three_axes(given: Sequence[Any], filler: Any) -> tuple[Any, ...]:
+def three_axes(given: Sequence[Any], filler: Any) -> tuple[Any, ...]:
     """One entry for each of three axes: a line or a plane becomes a grid of three axes, the last one kept last."""
     return (*given[:-1], *[filler] * (3 - len(given)), given[-1])
 
 
-def _limits(shape: Sequence[int], lengths: Sequence[float]) -> tuple[float, float]:
+def limits_of(shape: Sequence[int], lengths: Sequence[float]) -> tuple[float, float]:
     """The wave number of the longest side, and the Nyquist wave number of the coarsest axis; single points have none."""
     axes = [(points, length) for points, length in zip(shape, lengths, strict=True) if points > 1]
     if not axes:
@@ -159,7 +159,7 @@ def _limits(shape: Sequence[int], lengths: Sequence[float]) -> tuple[float, floa
     return 2 * math.pi / max(length for _, length in axes), math.pi * min(points / length for points, length in axes)
 
 
-def _layers(shape: Sequence[int], lengths: Sequence[float]) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+def layers(shape: Sequence[int], lengths: Sequence[float]) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
     """Layers of the transform of a real array: the wave number of each coefficient, and the waves that it represents."""
     last = shape[-1] // 2 + 1
     count = np.full(last, 2.0)   # a wave and its mirror image, of which a real transform keeps one

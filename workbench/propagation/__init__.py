@@ -14,7 +14,18 @@ from workbench.propagation.bits import BitFlip, StuckAt
 from workbench.propagation.bounded import Bounded, Noise
 from workbench.propagation.perturbation import Perturbation
 from workbench.propagation.pipeline import Pipeline, Run
+from workbench.propagation.ready import (
+    derivatives,
+    halos,
+    histogram,
+    kmeans,
+    kuramoto_sivashinsky,
+    power_spectrum,
+    principal_components,
+    vorticity,
+)
 from workbench.propagation.stage import Detected, Stage, StageFailed
+from workbench.propagation.trace import SiteError, Trace, trace
 
 __all__ = [
     "BitFlip",
@@ -24,7 +35,18 @@ __all__ = [
     "Perturbation",
     "Pipeline",
     "Run",
+    "SiteError",
     "Stage",
     "StageFailed",
     "StuckAt",
+    "Trace",
+    "derivatives",
+    "halos",
+    "histogram",
+    "kmeans",
+    "kuramoto_sivashinsky",
+    "power_spectrum",
+    "principal_components",
+    "trace",
+    "vorticity",
 ]

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from workbench import backend
-from workbench.archive import compress
+from workbench.archive.compress import compress
 from workbench.arguments import positive
 from workbench.backend import Array
 from workbench.codecs import Codec

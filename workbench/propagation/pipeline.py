@@ -21,6 +21,7 @@ from workbench.propagation.containers import array_of, protected, with_array
 from workbench.propagation.draws import draws_of
 from workbench.propagation.names import require_known
 from workbench.propagation.perturbation import Changed, Perturbation
+from workbench.propagation.prediction import first_order
 from workbench.propagation.stage import Detected, Stage, StageFailed, Where, _names
 
 if TYPE_CHECKING:
@@ -102,6 +103,11 @@ class Pipeline:
         require_known("site", site, self.sites)
         return next((stage for stage in self.stages if site in stage.outputs), None)
 
+    def categorical(self, site: str) -> bool:
+        """Whether a site holds labels, whose values are names rather than sizes."""
+        stage = self.stage_of(site)
+        return stage is not None and stage.categorical
+
     def edges(self) -> list[tuple[str, str, str]]:
         """The graph: (site that is read, stage that reads it, site that this writes)."""
         return [
@@ -156,6 +162,10 @@ class Pipeline:
         """
         given = [perturbations] if isinstance(perturbations, Perturbation) else list(perturbations)
         return self.resume(run, self.interventions(given, seed, trial))
+
+    def first_order(self, run: Run, changes: Mapping[str, Array]) -> dict[str, Array | None]:
+        """The change of every site that depends on the changed ones, to first order; None where there is no derivative."""
+        return first_order(self.stages, run, changes)
 
     def interventions(self, perturbations: Sequence[Perturbation], seed: int, trial: int) -> dict[str, Intervention]:
         """What these perturbations do, site by site."""
@@ -317,8 +327,8 @@ def _outputs(
     inputs = [values[site] for site in stage.inputs or ()]
     if before is not None and stage.update is not None:
         where = [changed.get(site, _NOWHERE) for site in stage.inputs or ()]
-        old = [before.raw[site] for site in stage.outputs]
-        updated = _guarded(stage, lambda: stage.update(inputs, old, where) if stage.update else None)
+        update, read, old = stage.update, *([before.raw[s] for s in sites or ()] for sites in (stage.inputs, stage.outputs))
+        updated = _guarded(stage, lambda: update(inputs, read, old, where))
         if updated is not None:
             return list(updated)
     found = _guarded(stage, lambda: stage.function(*inputs))

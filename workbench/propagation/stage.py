@@ -33,10 +33,11 @@ class Stage:
 
     `linear` promises f(x + d) = f(x) + L d for a fixed linear L. `derivative(inputs, changes)` returns the change of each
     output to first order. `enclose(inputs, enclosures, outputs)` returns an enclosure of each output when each input is
-    anywhere in its enclosure (`workbench.propagation.enclosures`). `update(inputs, outputs, where)` returns, for each
-    output, its new value and the flat indices that may have changed, given the old outputs and the indices that have
-    changed in each input (None: any); it returns None where it cannot, and its values must be those of the function, bit
-    for bit.
+    anywhere in its enclosure (`workbench.propagation.enclosures`). `update(inputs, before, outputs, where)` returns, for
+    each output, its new value and the flat indices that may have changed, given the inputs and outputs before and the
+    indices that have changed in each input (None: any); it returns None where it cannot, and its values must be those of
+    the function, bit for bit. `categorical` outputs are labels: their error is the share that differs, and they have no
+    derivative.
 
     >>> Stage("double", lambda x: 2 * x, linear=True)
     Stage('double')
@@ -49,7 +50,8 @@ class Stage:
     linear: bool = False
     derivative: Callable[[Sequence[Any], Sequence[Any]], Any] | None = None
     enclose: Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Any] | None = None
-    update: Callable[[Sequence[Any], Sequence[Any], Sequence[Where]], Any] | None = None
+    update: Callable[[Sequence[Any], Sequence[Any], Sequence[Any], Sequence[Where]], Any] | None = None
+    categorical: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:

@@ -43,3 +43,68 @@ def within(share: float = 0.01) -> Tolerance:
     """Each output differs by at most this share of its size, in the root-mean-square sense."""
     share = positive("share", share)
     return Tolerance(f"every output within {share:.3g} of its size", _LargestRelative(share))
+
+
+@dataclass(frozen=True)
+class _EachRelative:
+    share: float
+
+    def __call__(self, right: Results, other: Results) -> float:
+        return max(self._of(to_host(right[name]), to_host(other[name])) for name in right)
+
+    def _of(self, right: np.ndarray, other: np.ndarray) -> float:
+        wide = np.complex128 if right.dtype.kind == "c" else np.float64
+        with np.errstate(all="ignore"):
+            change: np.ndarray = abs(other.astype(wide) - right.astype(wide))
+            shares = np.where(change == 0, 0.0, change / abs(right.astype(wide)))
+        return float(shares.max()) / self.share
+
+
+def each_within(share: float = 0.01) -> Tolerance:
+    """Each value of the outputs differs by at most this share of itself: P(k) within 1%, for instance.
+
+    >>> each_within(0.01).damage({"P": np.array([1.0, 4.0])}, {"P": np.array([1.01, 4.0])}) <= 1.000001
+    True
+    """
+    share = positive("share", share)
+    return Tolerance(f"every value within {share:.3g} of itself", _EachRelative(share))
+
+
+@dataclass(frozen=True)
+class _Poisson:
+    sigmas: float
+
+    def __call__(self, right: Results, other: Results) -> float:
+        return max(self._of(to_host(right[name]), to_host(other[name])) for name in right)
+
+    def _of(self, right: np.ndarray, other: np.ndarray) -> float:
+        error = np.sqrt(np.maximum(right.astype(np.float64), 1.0))
+        return float((abs(other.astype(np.float64) - right) / error).max()) / self.sigmas
+
+
+def poisson(sigmas: float = 1.0) -> Tolerance:
+    """Each count differs by at most its Poisson error, the root of the count, and at least 1.
+
+    >>> poisson().damage({"n": np.array([100, 0])}, {"n": np.array([105, 1])})
+    1.0
+    """
+    sigmas = positive("sigmas", sigmas)
+    return Tolerance(f"every count within {sigmas:.3g} Poisson errors", _Poisson(sigmas))
+
+
+@dataclass(frozen=True)
+class _Shares:
+    share: float
+
+    def __call__(self, right: Results, other: Results) -> float:
+        return max(float(np.mean(to_host(right[name]) != to_host(other[name]))) for name in right) / self.share
+
+
+def shares_equal(share: float) -> Tolerance:
+    """At most this share of the values differs: for labels.
+
+    >>> shares_equal(0.5).damage({"labels": np.array([1, 2])}, {"labels": np.array([1, 3])})
+    1.0
+    """
+    share = positive("share", share)
+    return Tolerance(f"at most {share:.3g} of the values changed", _Shares(share))

@@ -1,0 +1,152 @@
+"""Where the values of a site can be when an error has a known size: guaranteed, with the round-off of both runs included.
+
+A stage turns enclosures of its inputs into enclosures of its outputs. Each says whether a changed array lies in it, and
+how much a value can change at most. Bounds are computed in float64 and widened by more than their own rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from workbench.backend import Array, to_host
+
+WIDER = 1 + 1e-9   # more than the rounding of the bounds themselves
+
+
+class Enclosure(Protocol):
+    """A set of arrays, given the unperturbed one."""
+
+    def holds(self, original: Array, changed: Array) -> bool:
+        """Whether the changed array is in the set."""
+
+    def most(self, original: Array) -> Any:
+        """The largest possible change of a value: one number, or one for each value; None where changes have no size."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ball:
+    """No value is further than `radius` (a number, or one for each) from the original; the whole is within `norm` of it.
+
+    >>> Ball(0.5).holds(np.zeros(3), np.array([0.5, -0.5, 0.0])), Ball(0.5, norm=0.6).holds(np.zeros(2), np.full(2, 0.5))
+    (True, False)
+    """
+
+    radius: Any
+    norm: float = math.inf
+
+    @classmethod
+    def around(cls, values: Array, radius: Any) -> Ball:
+        """All arrays with changes up to the radius."""
+        full = np.broadcast_to(np.asarray(to_host(radius), np.float64), values.shape)
+        return cls(radius, WIDER * float(np.sqrt(np.sum(full**2))))
+
+    def holds(self, original: Array, changed: Array) -> bool:
+        """Whether every change is small enough."""
+        change = change_of(original, changed)
+        return bool(np.all(change <= self.radius)) and float(np.sqrt(np.sum(change**2))) <= self.norm * WIDER
+
+    def most(self, original: Array) -> Any:
+        """The radius, or the norm where it is smaller."""
+        return np.minimum(self.radius, self.norm)
+
+
+UNCHANGED = Ball(0.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Squares:
+    """Squared amplitudes: the amplitudes are within `radius` of the original ones, the whole of them within `norm`.
+
+    >>> Squares(0.5, 1.0).holds(np.array([4.0]), np.array([6.25]))
+    True
+    """
+
+    radius: Any
+    norm: float
+
+    def holds(self, original: Array, changed: Array) -> bool:
+        """Whether the change of every amplitude is small enough."""
+        one, other = (np.sqrt(to_host(values).astype(np.float64)) for values in (original, changed))
+        return Ball(self.radius, self.norm).holds(one, other)
+
+    def most(self, original: Array) -> Any:
+        """The largest change of a square."""
+        radius = np.minimum(self.radius, self.norm)
+        return WIDER * radius * (2 * np.sqrt(to_host(original)) + radius)
+
+
+@dataclass(frozen=True, eq=False)
+class Range:
+    """Every value lies between `low` and `high`.
+
+    >>> Range(np.array([1, 0]), np.array([2, 0])).holds(np.array([1, 0]), np.array([2, 0]))
+    True
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+
+    def holds(self, original: Array, changed: Array) -> bool:
+        """Whether every value is between its ends."""
+        values = to_host(changed)
+        return bool(np.all((values >= self.low) & (values <= self.high)))
+
+    def most(self, original: Array) -> Any:
+        """The distance to the further end."""
+        values = to_host(original).astype(np.float64)
+        return np.maximum(self.high - values, values - self.low)
+
+
+@dataclass(frozen=True, eq=False)
+class Partitions:
+    """Labels of groups: what is together in `fine` stays together, what is apart in `coarse` stays apart.
+
+    >>> Partitions(np.array([0, 0, 2]), np.array([0, 0, 0])).holds(np.array([0, 0, 2]), np.array([0, 0, 0]))
+    True
+    """
+
+    fine: np.ndarray
+    coarse: np.ndarray
+
+    def holds(self, original: Array, changed: Array) -> bool:
+        """Whether the labels are coarser than `fine` and finer than `coarse`."""
+        labels = to_host(changed)
+        return refines(self.fine, labels) and refines(labels, self.coarse)
+
+    def most(self, original: Array) -> Any:
+        """Labels have no size."""
+        return None
+
+
+def refines(fine: np.ndarray, coarse: np.ndarray) -> bool:
+    """Whether all members of a group of `fine` are in one group of `coarse`.
+
+    >>> refines(np.array([0, 0, 2]), np.array([5, 5, 5])), refines(np.array([5, 5, 5]), np.array([0, 0, 2]))
+    (True, False)
+    """
+    _, first, group = np.unique(fine, return_index=True, return_inverse=True)
+    return bool((coarse == coarse[first][group]).all())
+
+
+def change_of(original: Array, changed: Array) -> np.ndarray:
+    """The size of every change, in float64; infinite where a value is finite in one array only.
+
+    >>> change_of(np.array([1.0, np.inf, np.nan]), np.array([1.5, 3.0, np.nan])).tolist()
+    [0.5, inf, 0.0]
+    """
+    one, other = to_host(original), to_host(changed)
+    wide = np.complex128 if one.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        change: np.ndarray = abs(other.astype(wide) - one.astype(wide))
+    equal = (one == other) | ((one != one) & (other != other))
+    return np.where(equal, 0.0, np.where(np.isfinite(change), change, np.inf))
+
+
+def rounding(operations: float, dtype: Any) -> float:
+    """The relative error of so many rounded operations in a row (Higham's gamma)."""
+    unit = float(np.finfo(dtype).eps) / 2
+    return operations * unit / (1 - operations * unit) if operations * unit < 1 else math.inf

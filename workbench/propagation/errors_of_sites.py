@@ -1,0 +1,93 @@
+"""The size of an error at a site, and the floor below which it is rounding.
+
+The floor is measured: the pipeline runs several times with the values at every site moved by one unit in the last place, up
+or down, at random. An error below what this makes of the results says nothing about the perturbation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from workbench import backend
+from workbench.backend import Array, to_host
+from workbench.propagation.draws import draws_of
+from workbench.propagation.number_format import components
+
+if TYPE_CHECKING:
+    from workbench.propagation.pipeline import Intervention, Pipeline, Run
+
+FLOOR_RUNS = 3
+_SEED = 2**63   # not one that anybody chooses for a trial
+
+
+def relative_error(original: Array, changed: Array, categorical: bool = False) -> float:
+    """The root mean square of the change over that of the values, where both are finite; for labels, the share changed.
+
+    >>> relative_error(np.array([3.0, 4.0]), np.array([3.0, 4.5]))
+    0.1
+    >>> relative_error(np.arange(4), np.array([0, 1, 2, 9]), categorical=True)
+    0.25
+    """
+    one, other = to_host(original), to_host(changed)
+    if categorical:
+        return float(np.mean(one != other))
+    wide = np.complex128 if one.dtype.kind == "c" else np.float64
+    one, other = one.astype(wide).ravel(), other.astype(wide).ravel()
+    finite = np.isfinite(one) & np.isfinite(other)
+    if not finite.all():
+        one, other = one[finite], other[finite]
+    return ratio(_norm(other - one), _norm(one))
+
+
+def ratio(error: float, size: float) -> float:
+    """Error over size; where the size is zero, any error is infinite."""
+    return error / size if size > 0 else (0.0 if error == 0 else math.inf)
+
+
+def _norm(values: np.ndarray) -> float:
+    """The root of the sum of squares, without overflow."""
+    largest = float(abs(values).max()) if values.size else 0.0
+    if largest == 0 or not math.isfinite(largest):
+        return largest
+    if 1e-140 < largest < 1e140:
+        return float(np.sqrt(np.vdot(values, values).real))
+    return largest * float(np.sqrt(np.sum(abs(values / largest) ** 2)))
+
+
+def measured_floor(pipeline: Pipeline, run: Run, runs: int = FLOOR_RUNS) -> dict[str, float]:
+    """The relative error that rounding alone makes at every site: the largest of several runs.
+
+    >>> from workbench.propagation import Pipeline
+    >>> pipeline = Pipeline([("halved", lambda x: x / 2)])
+    >>> 0 < measured_floor(pipeline, pipeline.run(np.arange(1.0, 9.0)))["halved"] < 4e-16
+    True
+    """
+    floor = dict.fromkeys(pipeline.sites, 0.0)
+    for number in range(runs):
+        moved = pipeline.resume(run, rounding_everywhere(pipeline, run, number))
+        for site in pipeline.sites:
+            floor[site] = max(floor[site], relative_error(run[site], moved[site], pipeline.categorical(site)))
+    return floor
+
+
+def rounding_everywhere(pipeline: Pipeline, run: Run, number: int) -> Mapping[str, Intervention]:
+    """Interventions that move every floating-point value by at most one unit in the last place."""
+
+    def moved(place: int) -> Intervention:
+        def intervene(values: Array) -> Array:
+            xp = backend.namespace(values)
+            copy = xp.array(values, order="C", copy=True)
+            numbers = components(copy)
+            step = draws_of(_SEED, number, place).integers(4, size=numbers.shape)
+            towards = xp.asarray(np.array([-np.inf, np.inf, np.nan, np.nan])[step]).astype(numbers.dtype)
+            numbers[...] = xp.where(xp.isnan(towards), numbers, xp.nextafter(numbers, towards))
+            return copy
+
+        return intervene
+
+    floats = [(place, site) for place, site in enumerate(pipeline.sites) if run[site].dtype.kind in "fc"]
+    return {site: moved(place) for place, site in floats}

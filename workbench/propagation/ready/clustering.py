@@ -1,0 +1,79 @@
+"""Points to the clusters of k-means: a few rounds of Lloyd's algorithm, in which faults die out or move a centre."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workbench import backend
+from workbench.arguments import whole_number
+from workbench.backend import Array, to_host
+from workbench.data import Particles
+from workbench.errors import WorkbenchError
+from workbench.propagation.containers import array_of
+from workbench.propagation.pipeline import Pipeline
+from workbench.propagation.stage import Stage
+from workbench.propagation.tolerance import shares_equal
+
+
+def kmeans(points: Particles | Array, clusters: int = 8, rounds: int = 5, seed: int = 0, share: float = 0.001) -> Pipeline:
+    """Lloyd's algorithm from fixed first centres: sites `labels 1`, `centres 1`, ..., and `labels` at the end.
+
+    The first centres are points of the given data, far from each other (k-means++). Up to this share of the labels may
+    change.
+
+    >>> points = np.random.default_rng(0).normal(size=(100, 2)) + 10 * np.arange(2).repeat(50)[:, None]
+    >>> np.bincount(kmeans(points, clusters=2)(points)).tolist()
+    [50, 50]
+    """
+    values = to_host(array_of(points)).astype(np.float64)
+    if values.ndim != 2:
+        raise WorkbenchError(f"k-means needs points of shape (N, D); got {values.shape}")
+    clusters = whole_number("clusters", clusters, 1, len(values))
+    lloyd = _Lloyd(_spread(values, clusters, np.random.default_rng(whole_number("seed", seed, 0))))
+    stages, before = [], ""
+    for number in range(1, whole_number("rounds", rounds, 1, 1000) + 1):
+        read = ("input", before) if before else ("input",)
+        stages.append(Stage(f"labels {number}", lloyd.labels, read, categorical=True))
+        stages.append(Stage(f"centres {number}", lloyd.centres, ("input", f"labels {number}", *read[1:])))
+        before = f"centres {number}"
+    stages.append(Stage("labels", lloyd.labels, ("input", before), categorical=True))
+    return Pipeline(stages, outputs="labels", tolerance=shares_equal(share), name="k-means")
+
+
+@dataclass(frozen=True, eq=False)
+class _Lloyd:
+    """Lloyd's algorithm, with its first centres."""
+
+    first: np.ndarray
+
+    def labels(self, points: Array, centres: Array | None = None) -> Array:
+        xp = backend.namespace(points)
+        known = xp.asarray(self.first, points.dtype) if centres is None else centres
+        product = points @ known.T
+        return xp.argmin((known * known).sum(axis=1) - 2 * product, axis=1)
+
+    def centres(self, points: Array, labels: Array, before: Array | None = None) -> Array:
+        """The mean of the points with each label; a cluster without points keeps its centre."""
+        xp, count = backend.namespace(points), len(self.first)
+        known = xp.asarray(self.first, points.dtype) if before is None else before
+        if bool((labels < 0).any()) or bool((labels >= count).any()):
+            raise ValueError(f"labels must be less than {count}; got {int(labels.min())} to {int(labels.max())}")
+        members = xp.bincount(labels, minlength=count)
+        sums = xp.stack([xp.bincount(labels, column, count) for column in points.T.astype(np.float64)], axis=1)
+        return xp.where(members[:, None] > 0, sums / xp.maximum(members, 1)[:, None], known).astype(points.dtype)
+
+
+def _spread(points: np.ndarray, clusters: int, random: np.random.Generator) -> np.ndarray:
+    """Some of the points, each drawn by its squared distance from those before."""
+    chosen = [int(random.integers(len(points)))]
+    nearest = np.full(len(points), np.inf)
+    while len(chosen) < clusters:
+        nearest = np.minimum(nearest, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
+        total: Any = nearest.sum()
+        weights: Sequence[float] | None = nearest / total if total > 0 else None
+        chosen.append(int(random.choice(len(points), p=weights)))
+    return points[chosen]
