@@ -12,6 +12,8 @@ A pipeline is an analysis as named stages; a perturbation changes the array at o
 
 from workbench.propagation.bits import BitFlip, StuckAt
 from workbench.propagation.bounded import Bounded, Noise
+from workbench.propagation.campaign import Until, campaign, iter_campaign
+from workbench.propagation.campaign_result import Campaign, HeatMap
 from workbench.propagation.perturbation import Perturbation
 from workbench.propagation.pipeline import Pipeline, Run
 from workbench.propagation.ready import (
@@ -25,12 +27,16 @@ from workbench.propagation.ready import (
     vorticity,
 )
 from workbench.propagation.stage import Detected, Stage, StageFailed
+from workbench.propagation.strata import strata
+from workbench.propagation.tolerance import Tolerance, each_within, poisson, shares_equal, within
 from workbench.propagation.trace import SiteError, Trace, trace
 
 __all__ = [
     "BitFlip",
     "Bounded",
+    "Campaign",
     "Detected",
+    "HeatMap",
     "Noise",
     "Perturbation",
     "Pipeline",
@@ -39,14 +45,23 @@ __all__ = [
     "Stage",
     "StageFailed",
     "StuckAt",
+    "Tolerance",
     "Trace",
+    "Until",
+    "campaign",
     "derivatives",
+    "each_within",
     "halos",
     "histogram",
+    "iter_campaign",
     "kmeans",
     "kuramoto_sivashinsky",
+    "poisson",
     "power_spectrum",
     "principal_components",
+    "shares_equal",
+    "strata",
     "trace",
     "vorticity",
+    "within",
 ]

@@ -1,0 +1,168 @@
+"""The result of a campaign: shares of outcomes with intervals, as a table, a heat map, and a list of sites to protect."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from workbench.bounds.table import data_frame
+from workbench.errors import WorkbenchError
+from workbench.json_values import json_value
+from workbench.propagation.intervals import Rate, weighted, wilson
+from workbench.propagation.names import require_known
+from workbench.propagation.report import table
+from workbench.propagation.strata import name_of
+from workbench.propagation.trials import MEANING, OUTCOMES, Outcome, Stratum, Trial
+
+HARMFUL: tuple[Outcome, ...] = ("silent", "detected", "crash")
+
+
+def counted(trials: Iterable[Trial], strata: int) -> list[dict[Any, int]]:
+    """The number of each outcome in each stratum."""
+    counts: list[dict[Any, int]] = [dict.fromkeys(OUTCOMES, 0) for _ in range(strata)]
+    for trial in trials:
+        counts[trial.trial % strata][trial.outcome] += 1
+    return counts
+
+
+@dataclass(frozen=True, eq=False)
+class HeatMap:
+    """Shares of an outcome by site (rows) and bits (columns); NaN where nothing was tried."""
+
+    outcome: str
+    sites: tuple[str, ...]
+    bits: tuple[str, ...]
+    share: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    trials: np.ndarray
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(bit)}</th>" for bit in ("", *self.bits))
+        rows = "".join(
+            f"<tr><th style='text-align: left'>{html.escape(site)}</th>{''.join(map(self._cell, *self._row(place)))}</tr>"
+            for place, site in enumerate(self.sites)
+        )
+        told = html.escape(f"share of trials that end {self.outcome}")
+        return f"<div><strong>{told}</strong><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+
+    def _row(self, place: int) -> tuple[Any, ...]:
+        return self.share[place], self.low[place], self.high[place], self.trials[place]
+
+    def _cell(self, share: float, low: float, high: float, trials: int) -> str:
+        if not trials:
+            return "<td></td>"
+        told = html.escape(f"{share:.3f}, between {low:.3f} and {high:.3f}, {trials:,} trials")
+        return f'<td title="{told}" style="background: rgba(208, 96, 15, {0.9 * share:.2f})">{share:.2f}</td>'
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Campaign:
+    """All trials of a campaign. `populations` counts the different faults that each stratum stands for.
+
+    `floor` is the measured round-off floor of every site; an error up to two floors counts as masked.
+    """
+
+    strata: tuple[Stratum, ...]
+    populations: tuple[int, ...]
+    trials: tuple[Trial, ...]
+    seed: int
+    tolerance: str
+    floor: dict[str, float]
+    complete: bool = True
+
+    @cached_property
+    def counts(self) -> list[dict[Any, int]]:
+        """The number of each outcome in each stratum."""
+        return counted(self.trials, len(self.strata))
+
+    def rate(self, outcome: str, stratum: int | None = None) -> Rate:
+        """The share of an outcome in one stratum; without one, that of a fault drawn evenly from all that were possible."""
+        require_known("outcome", outcome, OUTCOMES)
+        if stratum is not None:
+            if not 0 <= stratum < len(self.strata):
+                raise WorkbenchError(f"stratum must be between 0 and {len(self.strata) - 1}; got {stratum}")
+            return wilson(self.counts[stratum][outcome], sum(self.counts[stratum].values()))
+        return weighted([self.rate(outcome, each) for each in range(len(self.strata))], self.populations)
+
+    def heat_map(self, outcome: str = "silent") -> HeatMap:
+        """The share of an outcome by site and bits."""
+        sites = tuple(dict.fromkeys(stratum[0].site for stratum in self.strata))
+        bits = tuple(dict.fromkeys(name_of(stratum[0]) for stratum in self.strata))
+        share, low, high = (np.full((len(sites), len(bits)), np.nan) for _ in range(3))
+        trials = np.zeros(share.shape, np.int64)
+        for number, stratum in enumerate(self.strata):
+            place = sites.index(stratum[0].site), bits.index(name_of(stratum[0]))
+            rate = self.rate(outcome, number)
+            share[place], low[place], high[place], trials[place] = rate.estimate, rate.low, rate.high, rate.trials
+        return HeatMap(outcome, sites, bits, share, low, high, trials)
+
+    def ranking(self, outcome: str = "silent") -> list[tuple[str, Rate]]:
+        """The sites by their share of an outcome, the most vulnerable first: those to protect."""
+        sites = dict.fromkeys(stratum[0].site for stratum in self.strata)
+        found = []
+        for site in sites:
+            own = [number for number, stratum in enumerate(self.strata) if stratum[0].site == site]
+            rates = [self.rate(outcome, number) for number in own]
+            found.append((site, weighted(rates, [self.populations[number] for number in own])))
+        return sorted(found, key=lambda entry: -entry[1].estimate)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each stratum: what was tried, the counts, and the shares with their intervals."""
+        rows = []
+        for number, stratum in enumerate(self.strata):
+            row: dict[str, Any] = {
+                "site": stratum[0].site, "bits": name_of(stratum[0]), "perturbation": ", ".join(map(repr, stratum)),
+                "trials": sum(self.counts[number].values()), **self.counts[number],
+            }
+            for outcome in HARMFUL:
+                rate = self.rate(outcome, number)
+                row |= {f"{outcome}_rate": rate.estimate, f"{outcome}_low": rate.low, f"{outcome}_high": rate.high}
+            rows.append(row)
+        return rows
+
+    def to_dataframe(self) -> Any:
+        """The rows as a pandas DataFrame."""
+        return data_frame(self.rows())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything except the single trials, as JSON types."""
+        overall = {outcome: asdict(self.rate(outcome)) for outcome in OUTCOMES}
+        return json_value({
+            "complete": self.complete, "trials": len(self.trials), "seed": self.seed, "tolerance": self.tolerance,
+            "overall": overall, "strata": self.rows(), "floor": self.floor,
+        })
+
+    def to_json(self) -> str:
+        """`to_dict` as text."""
+        return json.dumps(self.to_dict(), indent=1, allow_nan=False)
+
+    def __repr__(self) -> str:
+        counts = [f"{sum(each[outcome] for each in self.counts):,} {outcome}" for outcome in OUTCOMES]
+        state = "" if self.complete else ", not complete"
+        return f"Campaign({len(self.trials):,} trials in {len(self.strata):,} strata{state}: {', '.join(counts)})"
+
+    def _repr_html_(self) -> str:
+        heads = ["site", "bits", "trials", *OUTCOMES, "silent, 95%"]
+        rows = [
+            [row["site"], row["bits"], f"{row['trials']:,}", *(f"{row[name]:,}" for name in OUTCOMES), self._interval(row)]
+            for row in self.rows()
+        ]
+        told = "; ".join(f"{name}: {meaning}" for name, meaning in MEANING.items())
+        note = html.escape(f"Tolerance: {self.tolerance}. {told}.")
+        return f"{table(repr(self), heads, rows, texts=(0, 1))}<p>{note}</p>"
+
+    @staticmethod
+    def _interval(row: dict[str, Any]) -> str:
+        return f"{row['silent_low']:.3f} to {row['silent_high']:.3f}" if row["trials"] else ""
+
+
+def most_vulnerable(campaign: Campaign, least: float = 0.0) -> Sequence[str]:
+    """The sites with a silent share above `least`, the most vulnerable first."""
+    return [site for site, rate in campaign.ranking() if rate.estimate > least]

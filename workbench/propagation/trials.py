@@ -1,0 +1,116 @@
+"""One trial of a campaign: a perturbation with its own random numbers, and what became of the result.
+
+A trial is a pure function of the seed and its number, so it has the same outcome on any worker. The unperturbed run is
+computed once for each process and batch; a trial computes only what depends on its site.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from workbench.backend import to_host
+from workbench.errors import WorkbenchError
+from workbench.propagation.draws import draws_of
+from workbench.propagation.errors_of_sites import relative_error
+from workbench.propagation.perturbation import Perturbation
+from workbench.propagation.pipeline import Pipeline, Run
+from workbench.propagation.stage import Detected, StageFailed
+from workbench.propagation.tolerance import Tolerance
+from workbench.propagation.trace import NEAR_THE_FLOOR
+
+Outcome = Literal["masked", "benign", "silent", "detected", "crash"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+MEANING: Mapping[Outcome, str] = {
+    "masked": "no more than round-off reaches the result",
+    "benign": "the result differs, within the tolerance",
+    "silent": "the result is wrong and looks right (silent data corruption)",
+    "detected": "the result is not finite, or a stage refused its input",
+    "crash": "a stage raised an exception",
+}
+
+Stratum = tuple[Perturbation, ...]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The outcome of one trial. `damage` is that of the tolerance, `error` the largest relative error of an output."""
+
+    trial: int
+    outcome: Outcome
+    error: float | None
+    damage: float | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """Everything that decides the outcome of a trial, given its number."""
+
+    pipeline: Pipeline
+    x: Any
+    strata: tuple[Stratum, ...]
+    seed: int
+    tolerance: Tolerance
+    floor: Mapping[str, float]
+
+    @cached_property
+    def run(self) -> Run:
+        """The unperturbed run, which every trial resumes."""
+        return self.pipeline.run(self.x)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "run"}   # computed again where it is needed
+
+    def outcomes(self, trials: Sequence[int]) -> list[Trial]:
+        """The outcomes of these trials."""
+        with np.errstate(all="ignore"):   # faults overflow by design
+            return [self.outcome(trial) for trial in trials]
+
+    def drawn(self, trial: int) -> Stratum:
+        """The perturbations of a trial with all choices made, as far as their sites are not changed by others."""
+        found: list[Perturbation] = []
+        for number, each in enumerate(self.strata[trial % len(self.strata)]):
+            found += each.drawn(self.run[each.site], draws_of(self.seed, trial, number))
+        return tuple(found)
+
+    def outcome(self, trial: int) -> Trial:
+        """What became of the result."""
+        try:
+            changed = self.pipeline.perturbed(self.run, self.strata[trial % len(self.strata)], self.seed, trial)
+        except Detected as error:
+            return Trial(trial, "detected", None, None, str(error))
+        except StageFailed as error:
+            refused = isinstance(error.__cause__, WorkbenchError)
+            return Trial(trial, "detected" if refused else "crash", None, None, str(error))
+        return self._judged(trial, changed)
+
+    def _judged(self, trial: int, changed: Run) -> Trial:
+        outputs = [site for site in self.pipeline.outputs if changed.raw[site] is not self.run.raw[site]]
+        if not outputs:
+            return Trial(trial, "masked", 0.0, 0.0)
+        if any(_lost(to_host(self.run[site]), to_host(changed[site])) for site in outputs):
+            return Trial(trial, "detected", None, None, "the result is not finite")
+        errors = {
+            site: relative_error(self.run[site], changed[site], self.pipeline.categorical(site)) for site in outputs
+        }
+        error = max(errors.values())
+        damage = float(self.tolerance.damage(self.run.results, changed.results))
+        if all(errors[site] <= NEAR_THE_FLOOR * self.floor[site] for site in outputs):
+            return Trial(trial, "masked", error, damage)
+        if math.isnan(damage):
+            return Trial(trial, "detected", error, None, "the damage is not a number")
+        return Trial(trial, "benign" if damage <= 1 else "silent", error, damage)
+
+
+def _lost(original: np.ndarray, changed: np.ndarray) -> bool:
+    """Whether values that were finite no longer are."""
+    if changed.dtype.kind not in "fc":
+        return False
+    finite = np.isfinite(changed)
+    return not bool(finite.all()) and bool((~finite & np.isfinite(original)).any())
