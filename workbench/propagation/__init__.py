@@ -12,8 +12,12 @@ A pipeline is an analysis as named stages; a perturbation changes the array at o
 
 from workbench.propagation.bits import BitFlip, StuckAt
 from workbench.propagation.bounded import Bounded, Noise
+from workbench.propagation.budget import Budget, budget
 from workbench.propagation.campaign import Until, campaign, iter_campaign
 from workbench.propagation.campaign_result import Campaign, HeatMap
+from workbench.propagation.dose import Dose, DoseResponse, dose_response
+from workbench.propagation.from_function import from_function
+from workbench.propagation.from_torch import from_torch
 from workbench.propagation.perturbation import Perturbation
 from workbench.propagation.pipeline import Pipeline, Run
 from workbench.propagation.ready import (
@@ -34,8 +38,11 @@ from workbench.propagation.trace import SiteError, Trace, trace
 __all__ = [
     "BitFlip",
     "Bounded",
+    "Budget",
     "Campaign",
     "Detected",
+    "Dose",
+    "DoseResponse",
     "HeatMap",
     "Noise",
     "Perturbation",
@@ -48,9 +55,13 @@ __all__ = [
     "Tolerance",
     "Trace",
     "Until",
+    "budget",
     "campaign",
     "derivatives",
+    "dose_response",
     "each_within",
+    "from_function",
+    "from_torch",
     "halos",
     "histogram",
     "iter_campaign",

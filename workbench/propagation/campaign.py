@@ -20,7 +20,6 @@ from workbench.bounds.sweep import Progress, Stoppable
 from workbench.errors import WorkbenchError
 from workbench.propagation.campaign_file import CampaignFile, fingerprint
 from workbench.propagation.campaign_result import Campaign, counted
-from workbench.propagation.determinism import require_deterministic
 from workbench.propagation.errors_of_sites import measured_floor
 from workbench.propagation.executor import Executor, Threads
 from workbench.propagation.intervals import wilson
@@ -133,7 +132,7 @@ def _experiment(
     run = x if isinstance(x, Run) else pipeline.run(x)
     given = {site: run.raw[site] for site in pipeline.inputs}
     strata = _strata(perturbations, run)
-    require_deterministic(run)
+    pipeline.require_deterministic(run)
     limit = tolerance or pipeline.tolerance or within()
     own = limit.damage(run.results, run.results)
     if not own <= 1:

@@ -18,6 +18,7 @@ from workbench import backend
 from workbench.backend import Array
 from workbench.errors import WorkbenchError
 from workbench.propagation.containers import array_of, protected, with_array
+from workbench.propagation.determinism import require_deterministic
 from workbench.propagation.draws import draws_of
 from workbench.propagation.names import require_known
 from workbench.propagation.perturbation import Changed, Perturbation
@@ -163,6 +164,10 @@ class Pipeline:
         given = [perturbations] if isinstance(perturbations, Perturbation) else list(perturbations)
         return self.resume(run, self.interventions(given, seed, trial))
 
+    def require_deterministic(self, run: Run) -> None:
+        """Refuse a pipeline that does not return the same bits again for the input of this run."""
+        require_deterministic(run)
+
     def first_order(self, run: Run, changes: Mapping[str, Array]) -> dict[str, Array | None]:
         """The change of every site that depends on the changed ones, to first order; None where there is no derivative."""
         return first_order(self.stages, run, changes)
@@ -202,7 +207,7 @@ class Pipeline:
         def place(site: str, value: Any, where: Where) -> None:
             """Put a value at a site, after the intervention there, and see whether it is new."""
             if site in at:
-                done = _intervened(site, value, at[site])
+                done = changed_by(site, value, at[site])
                 value, where, notes[site] = with_array(value, done.values), _joined(where, done.where), done.notes
             if before is not None and _same(array_of(before.raw[site]), array_of(value), where):
                 return
@@ -307,7 +312,7 @@ def _applied(found: Sequence[tuple[Perturbation, np.random.Generator]], box: Any
     return intervene
 
 
-def _intervened(site: str, value: Any, how: Any) -> Changed:
+def changed_by(site: str, value: Any, how: Any) -> Changed:
     """The array at a site after an intervention, which must not change its shape or type."""
     array = array_of(value)
     result = how(array) if callable(how) else how

@@ -19,7 +19,7 @@ from workbench.propagation.stage import Stage
 if TYPE_CHECKING:
     from workbench.propagation.pipeline import Run
 
-Changes = Mapping[str, Array | None]   # site -> change; None where there is no derivative
+TRIES, SHORTER = 3, 1e-3   # of the step, where the stage is not defined at its end
 
 
 def first_order(stages: Sequence[Stage], run: Run, changes: Mapping[str, Array]) -> dict[str, Array | None]:
@@ -66,9 +66,15 @@ def _outputs(stage: Stage, inputs: Sequence[Any], changes: Sequence[Any]) -> lis
     step = _step(arrays, full)
     if step == 0:
         return [np.zeros_like(array_of(value)) for value in _listed(stage, stage.function(*inputs))]
-    above = [array + step * d for array, d in zip(arrays, full, strict=True)]
-    below = [array - step * d for array, d in zip(arrays, full, strict=True)]
-    return _difference(stage, inputs, above, below, 2 * step)
+    found = None
+    for _ in range(TRIES):
+        above = [array + step * d for array, d in zip(arrays, full, strict=True)]
+        below = [array - step * d for array, d in zip(arrays, full, strict=True)]
+        found = _difference(stage, inputs, above, below, 2 * step)
+        if found is None or all(change is None or bool(np.all(np.isfinite(change))) for change in found):
+            break
+        step *= SHORTER   # the stage has no value there, such as the logarithm of a negative number
+    return found
 
 
 def _difference(

@@ -14,7 +14,6 @@ from workbench.backend import Array, to_host
 from workbench.bounds.chart import Chart, Point, chart
 from workbench.errors import WorkbenchError
 from workbench.json_values import json_value
-from workbench.propagation.determinism import require_deterministic
 from workbench.propagation.enclosures import UNCHANGED, Ball, Enclosure, change_of
 from workbench.propagation.errors_of_sites import measured_floor, ratio, relative_error
 from workbench.propagation.perturbation import Perturbation
@@ -166,7 +165,7 @@ def trace(
     if not given:
         raise WorkbenchError("a trace needs at least one perturbation; got none")
     if not isinstance(x, Run):
-        require_deterministic(run)
+        pipeline.require_deterministic(run)
     changed = pipeline.perturbed(run, given, seed, trial)
     known = measured_floor(pipeline, run) if floor is None else floor
     sites = list(dict.fromkeys(each.site for each in given))
@@ -265,7 +264,7 @@ def _site_error(
         cosine=cosine,
         guaranteed=None if most is None else float(np.max(most)),
         holds=None if enclosure is None else enclosure.holds(original, other),
-        badge=_badge(error, floor[site], lost, residual),
+        badge=_badge(error, floor[site], lost, residual, categorical or original.dtype.kind not in "fc"),
     )
 
 
@@ -287,7 +286,7 @@ def _against(
     return ratio(lengths[0], float(np.linalg.norm(size))), cosine, missed
 
 
-def _badge(error: float, floor: float, not_finite: int, missed: float | None) -> Badge:
+def _badge(error: float, floor: float, not_finite: int, missed: float | None, discrete: bool) -> Badge:
     if not_finite or not math.isfinite(error):
         return "NaN"
     if error == 0:
@@ -295,5 +294,5 @@ def _badge(error: float, floor: float, not_finite: int, missed: float | None) ->
     if error <= NEAR_THE_FLOOR * floor:
         return "round-off-limited"
     if missed is None:
-        return "discrete"
+        return "discrete" if discrete else "non-linear"
     return "linear" if missed <= LINEAR + NEAR_THE_FLOOR * floor / error else "non-linear"

@@ -1,0 +1,221 @@
+"""`wb.propagation.budget`: how much error each site may have, so that the end stays within its tolerance.
+
+The damage of each site alone is measured at rising bounds. From the smallest ones on, the bound is raised that saves
+the most bytes for the damage that it adds, as long as the damages add up to no more than the tolerance. Whether they do add
+up is measured with all bounds together, and corrected for. The result is verified on the full data.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.codecs import Codec
+from workbench.errors import WorkbenchError
+from workbench.guarantees import Absolute
+from workbench.json_values import json_value
+from workbench.propagation.bounded import Bounded
+from workbench.propagation.dose import Dose, dose, rms
+from workbench.propagation.names import require_known
+from workbench.propagation.pipeline import Pipeline, Run
+from workbench.propagation.report import figure, table
+from workbench.propagation.tolerance import Tolerance, within
+
+SMALLEST, LARGEST = 1e-7, 10.0   # bounds on a curve, in units of the root mean square
+FACTOR = 2.0      # from one bound to the next
+ATTEMPTS = 8      # at a sum of damages whose joint damage uses up the tolerance
+ENOUGH = 0.7      # of the tolerance that should be used
+STRETCHES = 4     # halvings of the last step between two bounds
+RETREATS = 24     # halvings of all bounds if the full data needs smaller ones than the sample
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Budget:
+    """A bound for each site that `wb.compress` takes, and the damage of all of them together, measured on the full data.
+
+    `ratio` is that of all sites together. `single` is the damage of each site alone, and `additivity` that of all together
+    over the sum of these: 1 where damages add, less where they partly cancel.
+    """
+
+    bounds: Mapping[str, Absolute]
+    ratio: float
+    ratios: Mapping[str, float]
+    damage: float
+    additivity: float
+    single: Mapping[str, float]
+    curves: Mapping[str, tuple[Dose, ...]]
+    tolerance: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The budget as JSON types."""
+        sites = {
+            site: {"bound": bound.to_dict(), "ratio": self.ratios[site], "damage_alone": self.single[site]}
+            for site, bound in self.bounds.items()
+        }
+        return json_value({
+            "tolerance": self.tolerance, "damage": self.damage, "ratio": self.ratio, "additivity": self.additivity,
+            "sites": sites,
+        })
+
+    def __repr__(self) -> str:
+        bounds = ", ".join(f"{site}: {bound.eb:.3g}" for site, bound in self.bounds.items())
+        return f"Budget({bounds}; ratio {self.ratio:.2f}, damage {self.damage:.2f} of 1: {self.tolerance})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [site, f"{bound.eb:.6g}", figure(self.ratios[site]), figure(self.single[site])]
+            for site, bound in self.bounds.items()
+        ]
+        rows.append(["all", "", figure(self.ratio), figure(self.damage)])
+        return table(repr(self), ["site", "absolute bound", "ratio", "damage"], rows)
+
+
+def budget(
+    pipeline: Pipeline,
+    x: Any,
+    tolerance: Tolerance | None = None,
+    sites: Iterable[str] | None = None,
+    codec: str | Codec = "auto",
+    *,
+    sample: Any = None,
+) -> Budget:
+    """The largest bounds that a tolerance at the end allows, for the inputs or the given sites.
+
+    `tolerance` is that of the pipeline by default: see `within`, `each_within`, `poisson`, and `Tolerance` for functions of
+    your own. With `sample`, smaller data of the same kind, bounds are searched on the sample, and verified on `x`.
+
+    >>> import numpy as np
+    >>> values = np.sin(np.arange(4096.0)) + 2
+    >>> found = budget(Pipeline([("mean", lambda x: x.mean())]), values, within(1e-4), codec="prequantised")
+    >>> found.damage <= 1, found.ratio > 4
+    (True, True)
+    """
+    run = x if isinstance(x, Run) else pipeline.run(x)
+    pipeline.require_deterministic(run)
+    limit = tolerance or pipeline.tolerance or within()
+    small = run if sample is None else pipeline.run(sample)
+    named = _sites(run, sites)
+    curves = {site: _curve(small, site, codec, limit) for site in named}
+    chosen = _allocated(small, curves, codec, limit)
+    bounds = _verified(run, chosen, codec, limit)
+    together = dose(run, [Bounded(site, bound, codec) for site, bound in bounds.items()], limit)
+    single = {site: dose(run, [Bounded(site, bound, codec)], limit)[0].damage for site, bound in bounds.items()}
+    total = sum(single.values())
+    return Budget(
+        bounds=bounds,
+        ratio=sum(run[site].nbytes for site in named) / sum(each.nbytes for each in together),
+        ratios={each.site: each.ratio for each in together},
+        damage=together[0].damage,
+        additivity=together[0].damage / total if total > 0 else math.nan,
+        single=single,
+        curves=curves,
+        tolerance=limit.name,
+    )
+
+
+def _sites(run: Run, sites: Iterable[str] | None) -> list[str]:
+    if sites is not None:
+        found = [require_known("site", site, run.pipeline.sites) for site in ([sites] if isinstance(sites, str) else sites)]
+    else:
+        found = [site for site in run.pipeline.inputs if run[site].dtype.kind in "fc"]
+    if not found:
+        raise WorkbenchError("a budget needs at least one site of floating-point values: name sites")
+    return found
+
+
+def _curve(run: Run, site: str, codec: str | Codec, tolerance: Tolerance) -> tuple[Dose, ...]:
+    """The damage of one site alone at rising bounds, up to the first that is too much."""
+    found: list[Dose] = []
+    share, size = SMALLEST, rms(run, site)
+    while share <= LARGEST:
+        found += dose(run, [Bounded(site, Absolute(share * size), codec)], tolerance)
+        if not found[-1].damage <= 1:
+            break
+        share *= FACTOR
+    if not found[0].damage <= 1:
+        raise WorkbenchError(
+            f"the tolerance ({tolerance.name}) must allow the bound {found[0].bound.eb:.3g} at {site!r}, a ten-millionth "
+            f"of its root mean square; the damage there is {found[0].damage:.3g}: allow more, or keep this site exactly"
+        )
+    return tuple(found)
+
+
+def _allocated(
+    run: Run, curves: Mapping[str, Sequence[Dose]], codec: str | Codec, tolerance: Tolerance
+) -> dict[str, Absolute]:
+    """The bounds with the best ratio whose joint damage is tolerated: greedy, with a sum that follows the joint damage."""
+    sum_allowed, best, best_bytes = 1.0, _bounds(curves, dict.fromkeys(curves, 0)), math.inf
+    seen: set[tuple[int, ...]] = set()
+    for _ in range(ATTEMPTS):
+        places = _greedy(curves, sum_allowed)
+        if tuple(places.values()) in seen:
+            break
+        seen.add(tuple(places.values()))
+        bounds = _bounds(curves, places)
+        together = dose(run, [Bounded(site, bound, codec) for site, bound in bounds.items()], tolerance)
+        joint, nbytes = together[0].damage, sum(each.nbytes for each in together)
+        if joint <= 1 and nbytes < best_bytes:
+            best, best_bytes = bounds, nbytes
+        if ENOUGH <= joint <= 1:
+            break
+        sum_allowed *= min(max(0.95 / joint, 0.1), 10.0) if joint > 0 else 10.0
+    return _stretched(run, best, codec, tolerance)
+
+
+def _greedy(curves: Mapping[str, Sequence[Dose]], allowed: float) -> dict[str, int]:
+    """The place of each site on its curve: steps that save the most bytes for their damage, while the sum allows them."""
+    places = dict.fromkeys(curves, 0)
+    worst = {site: list(itertools.accumulate((each.damage for each in curve), max)) for site, curve in curves.items()}
+    while True:
+        steps = []
+        for site, place in places.items():
+            if place + 1 >= len(curves[site]) or not worst[site][place + 1] <= 1:
+                continue
+            total = sum(worst[other][at] for other, at in places.items() if other != site) + worst[site][place + 1]
+            if total <= allowed:
+                saved = curves[site][place].nbytes - curves[site][place + 1].nbytes
+                steps.append((saved / max(worst[site][place + 1] - worst[site][place], 1e-9), site))
+        if not steps:
+            return places
+        places[max(steps)[1]] += 1
+
+
+def _bounds(curves: Mapping[str, Sequence[Dose]], places: Mapping[str, int]) -> dict[str, Absolute]:
+    return {site: Absolute(curves[site][place].bound.eb) for site, place in places.items()}
+
+
+def _stretched(
+    run: Run, bounds: Mapping[str, Absolute], codec: str | Codec, tolerance: Tolerance
+) -> dict[str, Absolute]:
+    """All bounds times the largest common factor, less than a step, that is still tolerated."""
+    low, high = 1.0, FACTOR
+    for _ in range(STRETCHES):
+        middle = math.sqrt(low * high)
+        if _joint(run, _scaled(bounds, middle), codec, tolerance) <= 1:
+            low = middle
+        else:
+            high = middle
+    return _scaled(bounds, low)
+
+
+def _verified(
+    run: Run, bounds: Mapping[str, Absolute], codec: str | Codec, tolerance: Tolerance
+) -> dict[str, Absolute]:
+    """The bounds if the full data tolerates them, else the largest half, quarter, ... that it does."""
+    scale = 1.0
+    for _ in range(RETREATS):
+        if _joint(run, _scaled(bounds, scale), codec, tolerance) <= 1:
+            return _scaled(bounds, scale)
+        scale /= 2
+    raise WorkbenchError("the bounds from the sample must be tolerated on the full data; not even small parts of them are")
+
+
+def _scaled(bounds: Mapping[str, Absolute], factor: float) -> dict[str, Absolute]:
+    return {site: Absolute(bound.eb * factor) for site, bound in bounds.items()}
+
+
+def _joint(run: Run, bounds: Mapping[str, Absolute], codec: str | Codec, tolerance: Tolerance) -> float:
+    return dose(run, [Bounded(site, bound, codec) for site, bound in bounds.items()], tolerance)[0].damage
