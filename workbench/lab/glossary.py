@@ -151,7 +151,7 @@ GLOSSARY: Mapping[str, str] = {
         "masked: rounding only; benign: tolerated; silent: wrong but plausible; detected: not finite or refused; "
         "crash: a stage raised"
     ),
-    "place": "the number of the hit value in the array, counted from 0 in the order of memory",
+    "place": "the index of the hit value in the array, from 0 along each axis",
     "point size": "the size of each particle, relative to what suits their number",
     "pointwise bound": "the error bound holds for every single value, not only on average",
     "pointwise relative": "an error bound that is a share of each value's own size; zeros stay zeros",

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from workbench.lab.description import Charts, Fact, Severity, Shown, Table
 from workbench.lab.glossary import meaning
 from workbench.lab.propagation_panel.arrays import arrangement, field_shape, shown_index
@@ -99,7 +101,7 @@ def _of_what_is_put_in(base: Baseline, state: PropagationState, travel: Travel |
     note = next(iter(travel.changed.notes.get(state.site, ())), {}) if travel is not None else {}
     if state.kind in IN_BITS:
         before, after = (_value(note.get(name)) for name in ("before", "after"))
-        place = f"{note['index']:,}" if "index" in note else COMING
+        place = place_text(base, state.site, note["index"]) if "index" in note else COMING
         return [
             Fact("value before", before, "", meaning("value before"), "", PUT_IN),
             Fact("value after", after, "", meaning("value after"), "", PUT_IN),
@@ -150,6 +152,21 @@ def _at_the_end(travel: Travel | None, floor: Floor | None) -> list[Fact]:
         Fact("damage", damage, "", meaning("damage") + told, "", END),
         Fact("outcome", outcome, verdict, meaning("outcome"), "", END),
     ]
+
+
+def place_text(base: Baseline, site: str, index: int) -> str:
+    """The index of a number in the array at a site; complex values are two numbers each.
+
+    >>> import numpy as np
+    >>> from workbench.propagation import Pipeline
+    >>> base = Baseline(Pipeline([("waves", np.fft.fft)]).run(np.ones((2, 3))))
+    >>> place_text(base, "input", 4), place_text(base, "waves", 3)
+    ('[1, 1]', '[0, 1] imaginary')
+    """
+    array, part = base.run[site], ""
+    if array.dtype.kind == "c":
+        index, part = index // 2, " imaginary" if index % 2 else " real"
+    return f"[{', '.join(str(int(each)) for each in np.unravel_index(index, array.shape))}]{part}"
 
 
 def _value(value: Any) -> str:

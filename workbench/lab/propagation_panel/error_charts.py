@@ -43,7 +43,10 @@ def error_chart(travel: Travel, floor: Floor | None, traced: Traced | None, look
         * hv.Curve(lines[ROUNDING], *AXES, label=ROUNDING).opts(color=GREY, line_dash="dotted", line_width=1.8)
         * hv.Curve(lines[PREDICTED], *AXES, label=PREDICTED).opts(color=ORANGE, line_dash="dashed", line_width=1.8)
         * hv.Curve(lines[MEASURED], *AXES, label=MEASURED).opts(color=BLUE, line_width=1.8)
-        * foreseen.opts(color=ORANGE, marker="diamond", size=10, tools=["hover"], hover_tooltips=told)
+        * foreseen.opts(
+            color=ORANGE, fill_alpha=0.0, line_width=1.8, marker="diamond", size=15, tools=["hover"],
+            hover_tooltips=told,
+        )
         * points.opts(color=BLUE, marker="circle", size=7, tools=["hover"], hover_tooltips=told)
     )
     looks = {

@@ -1,6 +1,6 @@
 // The graph of a pipeline: sites as buttons, arrows between them, and an error that travels from site to site.
 
-const WIDE = 138, HIGH = 66; // of a site, in pixels
+const WIDE = 150, HIGH = 66; // of a site, in pixels
 const BESIDE = 30, BELOW = 14; // between columns and rows
 const ARC = 9; // the height of an arrow over other sites, for each column that it passes
 const STEP = 1000; // ms for each site while the error travels
@@ -100,7 +100,6 @@ class GraphView {
     this.showArrows(nodes, new Set(path), ahead, wide, high);
     for (const node of nodes) this.showSite(node, ahead.has(node.site));
     this.play.textContent = travelling ? "❚❚ pause" : "▶ play";
-    this.play.setAttribute("aria-label", travelling ? "pause" : "play: see the error travel");
     this.play.disabled = !path.length;
     this.showKey();
   }
@@ -165,11 +164,12 @@ class GraphView {
     button.classList.toggle("wb-site-chosen", node.chosen);
     button.classList.toggle("wb-site-ahead", ahead);
     button.setAttribute("aria-pressed", String(node.chosen));
-    const told = node.kind === "reached" || node.kind === "waiting" ? "" : node.kind;
+    const told = ["reached", "waiting"].includes(node.kind) ? "" : node.kind;
+    const short = node.kind === "round-off-limited" ? "round-off" : told;
     button.title = `${node.site}: ${node.about}${node.error ? `; relative error ${node.error}` : ""}${told ? `, ${told}` : ""}`;
     const [name, error, bar] = button.children;
     name.textContent = `${node.hit ? "⚡ " : ""}${node.site}`;
-    error.textContent = ahead ? "" : [node.error, [node.sign, told].filter(Boolean).join(" ")].filter(Boolean).join(" · ");
+    error.textContent = ahead ? "" : [node.error, [node.sign, short].filter(Boolean).join(" ")].filter(Boolean).join(" · ");
     button.setAttribute("aria-label", button.title + (node.hit ? "; the error is put in here" : ""));
     const [fill, floor, predicted] = bar.children;
     fill.style.width = `${100 * (ahead ? 0 : node.bar ?? 0)}%`;

@@ -12,6 +12,7 @@ from workbench.bounds.chart import GREY
 from workbench.lab.charts import styled
 from workbench.lab.legend import Entry
 from workbench.lab.propagation_panel.counting import Counted
+from workbench.lab.propagation_panel.error_charts import HEIGHT
 from workbench.propagation.campaign_result import HeatMap
 
 HARMLESS, HARMFUL = "#f4efe4", "#d8660f"   # black numbers can be read on both, and on all between
@@ -68,7 +69,7 @@ def heat_map_chart(counted: Counted, outcome: str) -> Any:
         layers, f"Share of trials that end {outcome}", [Entry("0%", HARMLESS), Entry("100%", HARMFUL)],
         _in_words(tried, outcome), xlim=(0, len(columns)), ylim=(0, rows), xlabel="bit", ylabel="", show_grid=False,
         xticks=[(column + 0.5, bit) for column, bit in enumerate(columns) if column % every == 0],
-        yticks=[(rows - row - 0.5, site) for row, site in enumerate(found.sites)], height=FRAME + ROW * max(rows, 3),
+        yticks=[(rows - row - 0.5, site) for row, site in enumerate(found.sites)], height=max(FRAME + ROW * rows, HEIGHT),
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from workbench.data import Field
 from workbench.guarantees import Limit
 from workbench.lab import levels, projection, slices
-from workbench.lab.description import Marks, Picture
+from workbench.lab.description import Axes, Marks, Picture, Window
 from workbench.lab.projection import Projection
 from workbench.lab.propagation_panel.arrays import (
     arrangement,
@@ -32,8 +32,9 @@ from workbench.lab.remembered import remembered
 from workbench.lab.slices import Cut
 from workbench.lab.units import density_unit
 
-WIDE = 1e3            # the ratio of the largest value to the median above which colours follow the logarithm
-DECADES = 16          # of changes that are shown
+WIDE = 20.0           # the ratio of the largest value to the median above which colours follow the logarithm
+DECADES = 16          # of changes that are shown, at most
+BELOW = 6             # decades below the largest change, where unchanged values are shown
 MOST_MARKS = 20_000
 MARK = "#ff3df0"      # of hit values and moved particles: no colour of the maps
 RING = 9.0
@@ -115,21 +116,22 @@ def _difference(travel: Travel, site: str, cut: Cut, scale: str) -> Picture:
         return Picture(
             "difference", pixels, raster.window, "difference", -most, most, empty=True, axes=axes, quantity="change",
         )
-    return _sizes("difference", abs(raster.values), raster.window, largest, typical_size(travel.base, site), axes)
+    return _sizes(abs(raster.values), raster.window, largest, typical_size(travel.base, site), axes)
 
 
-def _sizes(title: str, sizes: np.ndarray, window: tuple[float, ...], largest: float, unit: float, axes: object) -> Picture:
-    """Sizes of changes, in units of the typical value, on a logarithmic scale; what is unchanged is empty."""
+def _sizes(sizes: np.ndarray, window: Window, largest: float, unit: float, axes: Axes) -> Picture:
+    """Sizes of changes, in units of the typical value, on a logarithmic scale; unchanged values are at its lower end."""
     with np.errstate(all="ignore"):
-        shares = np.where(sizes > 0, sizes / unit, np.nan)
-        known = shares[np.isfinite(shares)]
+        shares = sizes / unit
+        changed = shares[np.isfinite(shares) & (shares > 0)]
         high = 10.0 ** math.ceil(math.log10(_within(largest / unit)))
-        least = float(np.quantile(known, 0.02)) if known.size else high / 10
+        least = float(np.quantile(changed, 0.02)) if changed.size else high
         low = 10.0 ** math.floor(math.log10(_within(max(least, high * 10.0**-DECADES))))
-    pixels = levels.bytes_of(np.minimum(shares, high), min(low, high / 10), high, logarithmic=True)
+        low = min(low, high * 10.0**-BELOW if bool((shares == 0).any()) else high / 10)
+    pixels = levels.bytes_of(np.minimum(shares, high), low, high, logarithmic=True)
     return Picture(
-        title, pixels, window, "density", min(low, high / 10), high, logarithmic=True, empty=True,   # type: ignore[arg-type]
-        axes=axes, quantity="change / rms of the values",                                              # type: ignore[arg-type]
+        "difference", pixels, window, "density", low, high, logarithmic=True, empty=True, axes=axes,
+        quantity="change / rms of the values",
     )
 
 
