@@ -50,7 +50,7 @@ def arrangement(base: Baseline, site: str) -> Arrangement:
 
 def _holds_positions(base: Baseline, site: str) -> bool:
     array = base.run[site]
-    if array.ndim != 2 or array.shape[1] not in (2, 3) or array.dtype.kind != "f":
+    if array.ndim != 2 or array.shape[1] not in (2, 3) or array.dtype not in (np.float32, np.float64):
         return False
     return site in base.run.pipeline.boxes or (len(array) >= FEWEST_POINTS and len(array) > array.shape[1])
 

@@ -12,6 +12,7 @@ from workbench.lab.description import Charts, Fact, Severity, Shown, Table
 from workbench.lab.glossary import meaning
 from workbench.lab.propagation_panel.arrays import arrangement, field_shape, shown_index
 from workbench.lab.propagation_panel.counting import Counted
+from workbench.lab.propagation_panel.dosing import Doses, dose_chart
 from workbench.lab.propagation_panel.error_charts import error_chart, guarantee_chart, has_guarantees
 from workbench.lab.propagation_panel.heat_map import heat_map_chart
 from workbench.lab.propagation_panel.nodes import error_text
@@ -41,7 +42,7 @@ def draw(base: Baseline, state: PropagationState, results: Mapping[str, Any]) ->
     counted: Counted | None = results.get("campaign")
     return Shown(
         pictures=pictures(base, travel, state),
-        charts=charts(base, state, travel, floor, traced, counted),
+        charts=charts(base, state, travel, floor, traced, counted, results.get("doses")),
         facts=facts(base, state, travel, floor, traced),
         tables={SITES: site_table(state, travel, floor, traced), **campaign_table(counted)},
         note=note(base, state, travel, counted),
@@ -51,7 +52,7 @@ def draw(base: Baseline, state: PropagationState, results: Mapping[str, Any]) ->
 
 def charts(
     base: Baseline, state: PropagationState, travel: Travel | None, floor: Floor | None, traced: Traced | None,
-    counted: Counted | None,
+    counted: Counted | None, doses: Doses | None,
 ) -> Charts:
     """All charts by name. Unchanged charts are the same objects as before."""
     makers: dict[str, Callable[[], Any]] = {}
@@ -79,6 +80,8 @@ def charts(
         makers["campaign"] = lambda: kept(
             "campaign", counted, (), state.outcome, lambda: heat_map_chart(counted, state.outcome)
         )
+    if doses is not None:
+        makers["doses"] = lambda: kept("doses", doses, (), state.bound, lambda: dose_chart(doses, state.bound))
     return Charts(makers, coming)
 
 

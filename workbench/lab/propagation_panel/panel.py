@@ -13,7 +13,7 @@ from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Results, Stage
 from workbench.lab.jobs import Job
 from workbench.lab.panel import Panel
-from workbench.lab.propagation_panel import drawing
+from workbench.lab.propagation_panel import dosing, drawing
 from workbench.lab.propagation_panel.arrays import arrangement, field_shape, shown_index
 from workbench.lab.propagation_panel.bit_slider import BitSlider
 from workbench.lab.propagation_panel.code import code
@@ -72,7 +72,7 @@ def propagation(pipeline: Pipeline, x: Any, **choices: Any) -> PropagationPanel:
 
 
 class PropagationPanel(Panel[PropagationState]):
-    """The panel of `wb.lab.propagation`; its results are "travel", "floor", "trace" and, on demand, "campaign"."""
+    """The panel of `wb.lab.propagation`; its results are "travel", "floor", "trace" and, on demand, "doses", "campaign"."""
 
     title = "Propagation"
 
@@ -84,6 +84,7 @@ class PropagationPanel(Panel[PropagationState]):
             Stage("travel", _error, self._put_in),
             Stage("floor", lambda state: None, self._measure),
             Stage("trace", _error, self._predict),
+            Stage("doses", dosing.asked_of, self._dose, on_demand=True, text="sweeping the bound"),
             Stage("campaign", asked_of, self._count_outcomes, on_demand=True, text="counting outcomes"),
         ]
         subject = f"{run.pipeline.name}: {', '.join(run.pipeline.sites)}"
@@ -111,9 +112,13 @@ class PropagationPanel(Panel[PropagationState]):
         self.graph = StageGraph(self.show_site, arrows(self.run.pipeline))
         campaign = button("run campaign", lambda: self.ask("campaign"), "try faults at every site, and count the outcomes")
         campaign.button_style = "primary"
+        self._sweep = button(
+            "sweep the bound", lambda: self.ask("doses"), "compress this site within many bounds, and measure the damage"
+        )
         error = [
             Choice("kind", "error", KINDS, about="kind of error"), Choice("site", "at", sites, about="site of the error"),
             self._bit, self._bound, self._codec, self._trial,
+            self._sweep,
         ]
         view = [
             Choice("look", "show", sites, about="site shown"), self._index, self._axis, self._component, campaign,
@@ -225,6 +230,7 @@ class PropagationPanel(Panel[PropagationState]):
             self._index: grid and len(shape) >= 3, self._axis: (grid and len(shape) >= 3) or solid,
             self._component: grid and len(shape) == 4,
         }
+        self._sweep.layout.display = None if state.kind == "compression" else "none"
         for control, shown in wanted.items():
             display = None if shown else "none"
             if control.widget.layout.display != display:
@@ -282,6 +288,9 @@ class PropagationPanel(Panel[PropagationState]):
 
         self.counted = count(self.run, state, job, tell)
         return self.counted
+
+    def _dose(self, state: PropagationState, results: Results, job: Job) -> dosing.Doses:
+        return dosing.dose(self.run, state, job, lambda doses: job.show({"doses": doses}))
 
 
 def _error(state: PropagationState) -> Hashable:
