@@ -120,11 +120,11 @@ def _executed(script: Path) -> dict[str, Any]:
 
 def _print(found: Campaign) -> None:
     """The table, one line for each stratum."""
-    rows = [["site", "bits", "trials", *OUTCOMES, "silent, 95%"]]
-    for row in found.rows():
-        interval = f"{row['silent_low']:.3f} to {row['silent_high']:.3f}"
-        counts = [f"{row[name]:,}" for name in ("trials", *OUTCOMES)]
-        rows.append([row["site"], row["bits"], *counts, interval])
+    rows: list[list[str]] = [["site", "bits", "trials", *OUTCOMES, "silent, 95%"]]
+    for each in found.rows():
+        interval = f"{each['silent_low']:.3f} to {each['silent_high']:.3f}"
+        counts = [f"{each[name]:,}" for name in ("trials", *OUTCOMES)]
+        rows.append([each["site"], each["bits"], *counts, interval])
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         names = [text.ljust(width) for text, width in zip(row[:2], widths[:2], strict=True)]

@@ -6,7 +6,8 @@
 np.True_
 """
 
+from workbench.distributed.campaign import campaign
 from workbench.distributed.compress import compress
 from workbench.distributed.groups import DistributedGroups, friends_of_friends
 
-__all__ = ["DistributedGroups", "compress", "friends_of_friends"]
+__all__ = ["DistributedGroups", "campaign", "compress", "friends_of_friends"]

@@ -79,8 +79,10 @@ class _Mesh:
         return np.split(order, np.searchsorted(shell[order], np.arange(1, len(self._shells[2]) + 2)))[1:-1]
 
     def contrast(self, density: Array) -> Array:
-        wide = density.astype(np.float64)
-        return wide / wide.mean() - 1
+        wide = density.astype(np.float64, copy=False)
+        contrast = wide / wide.mean()
+        contrast -= 1
+        return contrast
 
     def contrast_change(self, inputs: Sequence[Any], changes: Sequence[Any]) -> Array:
         density, change = inputs[0].astype(np.float64), changes[0]
@@ -103,7 +105,12 @@ class _Mesh:
         return Ball(WIDER * radius, WIDER * float(norm))
 
     def waves(self, contrast: Array) -> Array:
-        return backend.namespace(contrast).fft.rfftn(contrast)
+        if backend.on_device(contrast):
+            return backend.namespace(contrast).fft.rfftn(contrast)
+        waves = np.fft.rfft(contrast, axis=-1)
+        for axis in reversed(range(contrast.ndim - 1)):
+            np.fft.fft(waves, axis=axis, out=waves)   # in place: half the time of `rfftn`
+        return waves
 
     def waves_enclosure(self, inputs: Sequence[Any], enclosures: Sequence[Any], outputs: Sequence[Any]) -> Ball | None:
         if not isinstance(enclosures[0], Ball):

@@ -1,0 +1,16 @@
+"""The lines of the page about propagation run as they stand there."""
+
+import re
+from typing import Any
+
+from conftest import ROOT
+
+
+def test_the_lines_of_the_page_run() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/propagation.md").read_text(encoding="utf-8"), re.DOTALL)
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(compile(block, "propagation.md", "exec"), names)
+    assert len(blocks) == 2
+    assert names["found"].complete
+    assert names["budget"].damage <= 1

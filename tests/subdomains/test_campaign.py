@@ -1,0 +1,45 @@
+"""A campaign on the workers of a real cluster: the outcomes of this process."""
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.errors import WorkbenchError
+
+distributed = pytest.importorskip("distributed")
+
+
+def brightness(field, floor=0.0):
+    contrast = field - field.mean()
+    squared = contrast**2 + floor
+    return squared.sum(axis=0)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, memory_limit="1GiB"
+        ) as cluster,
+        distributed.Client(cluster) as found,
+    ):
+        yield found
+
+
+@pytest.mark.parametrize("make", [
+    wb.propagation.power_spectrum, lambda field: wb.propagation.from_function(brightness, field.values),
+])
+def test_workers_count_the_outcomes_of_one_process(client, make):
+    field = wb.Field(np.exp(wb.synthetic.gaussian_field((12, 12, 12), seed=2).values.astype(float)))
+    pipeline = make(field)
+    perturbations = wb.propagation.strata(pipeline, field)
+    expected = wb.propagation.campaign(pipeline, field, perturbations, seed=5, until=150, workers=1)
+    found = wb.distributed.campaign(pipeline, field, perturbations, seed=5, until=150, client=client)
+    assert found.trials == expected.trials
+
+
+def test_something_else_than_a_client_is_refused():
+    field = wb.synthetic.gaussian_field((8, 8), seed=1)
+    pipeline = wb.propagation.derivatives(field)
+    with pytest.raises(WorkbenchError, match=r"client must be a dask\.distributed\.Client"):
+        wb.distributed.campaign(pipeline, field, [wb.propagation.BitFlip("input")], client=3)
