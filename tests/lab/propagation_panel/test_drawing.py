@@ -85,6 +85,16 @@ def test_a_slice_can_be_chosen_and_the_error_is_elsewhere() -> None:
     assert not shown.pictures[2].marks
 
 
+def test_the_component_with_the_error_is_shown() -> None:
+    state = state_of("flow", bit=62, look="vorticity")   # the first velocity is in the other two components of the curl
+    found = results("flow", state)
+    (index,) = hit_indices(found["travel"], "input")
+    assert index < 6**3
+    difference = draw(sample("flow"), state, found).pictures[2]
+    assert "component = 1 of 3" in difference.axes.depth or "component = 2 of 3" in difference.axes.depth
+    assert len(np.unique(difference.pixels)) > 1
+
+
 def test_the_reading_has_all_digits() -> None:
     state = state_of("plane", bit=30)
     found = results("plane", state)

@@ -59,7 +59,7 @@ def test_another_site_shows_its_whole_array_and_keeps_what_fits() -> None:
         panel.change(bit=63, window=(0, 2, 0, 2), component=2, index=1, axis=1)
         panel.change(look="vorticity")
         state = panel.state
-        assert (state.window, state.component, state.index, state.axis) == (None, 0, None, 0)
+        assert (state.window, state.component, state.index, state.axis) == (None, None, None, 0)
         assert not panel.change(index=6)
         assert "the slice must be from 0 to 5" in panel.status.error
         assert not panel.change(component=3)
@@ -106,6 +106,8 @@ def test_controls_that_do_not_apply_are_not_there(panel: PropagationPanel) -> No
     assert not {"bit", "trial"} & visible()
     panel.change(kind="noise", look="gradient")   # two components of a plane are two slices
     assert {"bound", "trial", "index", "axis"} <= visible()
+    panel.change(look="input")
+    assert "index" not in visible()
 
 
 def test_a_campaign_is_told_while_it_runs_and_gives_its_worst_error(

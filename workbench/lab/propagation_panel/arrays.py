@@ -114,16 +114,24 @@ def typical_size(base: Baseline, site: str) -> float:
     return remembered(base, "propagation: size", site, found)
 
 
-def shown_index(base: Baseline, travel: Travel | None, state: PropagationState) -> int:
-    """The slice that is shown: the chosen one, or the one with the largest error."""
-    if state.index is not None:
-        return state.index
-    shape = field_shape(base, state.look)
-    if len(shape) < 3:
-        return 0
-    if travel is None or state.look not in travel.reached:
-        return shape[-3:][state.axis] // 2
-    return largest_slice(travel, state.look, state.axis, state.component)
+def shown_slice(base: Baseline, travel: Travel | None, state: PropagationState) -> tuple[int, int]:
+    """The component and the slice that are shown: the chosen ones, or those with the largest error."""
+    shape, component, index = field_shape(base, state.look), state.component, state.index
+    known = travel is not None and state.look in travel.reached
+    if component is None:
+        component = largest_component(travel, state.look) if len(shape) == 4 and known and travel is not None else 0
+    if index is None:
+        index = 0 if len(shape) < 3 else shape[-3:][state.axis] // 2
+        if len(shape) >= 3 and known and travel is not None:
+            index = largest_slice(travel, state.look, state.axis, component)
+    return component, index
+
+
+def largest_component(travel: Travel, site: str) -> int:
+    """The component that has the largest error; the first where there is none."""
+    return remembered(
+        travel, "propagation: largest component", site, lambda: int(np.argmax(_change(travel, site).max(axis=(1, 2, 3))))
+    )
 
 
 def largest_slice(travel: Travel, site: str, axis: int, component: int) -> int:

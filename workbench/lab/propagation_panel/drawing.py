@@ -10,7 +10,7 @@ import numpy as np
 
 from workbench.lab.description import Charts, Fact, Severity, Shown, Table
 from workbench.lab.glossary import meaning
-from workbench.lab.propagation_panel.arrays import arrangement, field_shape, shown_index
+from workbench.lab.propagation_panel.arrays import arrangement, field_shape, shown_slice
 from workbench.lab.propagation_panel.counting import Counted
 from workbench.lab.propagation_panel.dosing import Doses, dose_chart
 from workbench.lab.propagation_panel.error_charts import error_chart, guarantee_chart, has_guarantees
@@ -224,7 +224,7 @@ def note(base: Baseline, state: PropagationState, travel: Travel | None, counted
     parts = [block_note(base, travel, state)]
     shape = field_shape(base, state.look)
     if arrangement(base, state.look).form == "field" and len(shape) >= 3 and state.index is None:
-        parts.append(f"slice {shown_index(base, travel, state)}, which has the largest error")
+        parts.append(f"slice {shown_slice(base, travel, state)[1]}, which has the largest error")
     if travel is not None:
         parts += [f"the analysis stops: {said}" for said in dict.fromkeys(travel.stopped.values())]
         lost = travel.lost.get(state.look, 0)

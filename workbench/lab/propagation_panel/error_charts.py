@@ -61,7 +61,7 @@ def guarantee_chart(travel: Travel, traced: Traced) -> Any:
     """The largest change of a value beside what it is guaranteed not to exceed, both in units of the typical value."""
     sites = list(travel.errors)
     units = {site: typical_size(travel.base, site) for site in sites}
-    stages = [each for each in traced.trace.stages if each.site not in travel.stopped]
+    stages = [each for each in traced.trace.stages if each.site in travel.reached and has_size(travel, each.site)]
     lines = {
         MEASURED: _line(sites, {each.site: each.largest / units[each.site] for each in stages}),
         GUARANTEED: _line(
@@ -78,6 +78,11 @@ def guarantee_chart(travel: Travel, traced: Traced) -> Any:
     )
     key = [Entry(MEASURED, BLUE, "circle", "solid"), Entry(GUARANTEED, GREEN, "inverted_triangle", "dashdot")]
     return styled(layers, "Largest change, and its guarantee", key, **_axes(sites, y, "largest change / rms of the values"))
+
+
+def has_size(travel: Travel, site: str) -> bool:
+    """Whether changes at a site have a size; those of labels have none."""
+    return not travel.original.pipeline.categorical(site)
 
 
 def has_guarantees(traced: Traced | None) -> bool:

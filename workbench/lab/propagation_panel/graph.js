@@ -1,6 +1,6 @@
 // The graph of a pipeline: sites as buttons, arrows between them, and an error that travels from site to site.
 
-const WIDE = 150, HIGH = 66; // of a site, in pixels
+const WIDE = 158, HIGH = 66; // of a site, in pixels
 const BESIDE = 30, BELOW = 14; // between columns and rows
 const ARC = 9; // the height of an arrow over other sites, for each column that it passes
 const STEP = 1000; // ms for each site while the error travels

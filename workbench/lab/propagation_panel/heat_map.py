@@ -19,6 +19,7 @@ HARMLESS, HARMFUL = "#f4efe4", "#d8660f"   # black numbers can be read on both, 
 READABLE = 14            # columns, up to which cells have room for a number
 MOST_TICKS = 16
 ROW, FRAME = 34, 90      # pixels for each row, and for what is around them
+TALLEST, LOW = 420, 15   # pixels; lower rows have no room for a number
 ON_CELLS = {"text_color": "#000000", "text_font_size": "11.5px", "text_align": "center", "text_baseline": "middle"}
 AXES = ["bit", "site"]
 
@@ -51,6 +52,9 @@ def heat_map_chart(counted: Counted, outcome: str) -> Any:
         (*cell.box, shade(cell.share), cell.site, cell.bit, cell.share, f"{cell.low:.1%} to {cell.high:.1%}", cell.trials)
         for cell in tried
     ]
+    rows = len(found.sites)
+    height = max(min(FRAME + ROW * rows, TALLEST), HEIGHT)
+    readable = len(columns) <= READABLE and (height - FRAME) / rows >= LOW
     numbers = [(cell.column + 0.5, cell.row + 0.5, f"{cell.share:.0%}") for cell in tried]
     told = [("site", "@where"), ("bit", "@which"), (outcome, "@share{0.0%}"), ("95% interval", "@interval"),
             ("trials", "@trials{0,0}")]
@@ -62,14 +66,14 @@ def heat_map_chart(counted: Counted, outcome: str) -> Any:
         * hv.Rectangles(boxes, [*AXES, "to bit", "to site"], fields).opts(
             color="colour", line_color=GREY, line_width=0.5, tools=["hover"], hover_tooltips=told
         )
-        * hv.Labels(numbers if len(columns) <= READABLE else [], AXES, "size").opts(**ON_CELLS)
+        * hv.Labels(numbers if readable else [], AXES, "size").opts(**ON_CELLS)
     )
-    every, rows = max(1, -(-len(columns) // MOST_TICKS)), len(found.sites)
+    every = max(1, -(-len(columns) // MOST_TICKS))
     return styled(
         layers, f"Share of trials that end {outcome}", [Entry("0%", HARMLESS), Entry("100%", HARMFUL)],
         _in_words(tried, outcome), xlim=(0, len(columns)), ylim=(0, rows), xlabel="bit", ylabel="", show_grid=False,
         xticks=[(column + 0.5, bit) for column, bit in enumerate(columns) if column % every == 0],
-        yticks=[(rows - row - 0.5, site) for row, site in enumerate(found.sites)], height=max(FRAME + ROW * rows, HEIGHT),
+        yticks=[(rows - row - 0.5, site) for row, site in enumerate(found.sites)], height=height,
     )
 
 

@@ -14,7 +14,7 @@ from workbench.lab.engine import Results, Stage
 from workbench.lab.jobs import Job
 from workbench.lab.panel import Panel
 from workbench.lab.propagation_panel import dosing, drawing
-from workbench.lab.propagation_panel.arrays import arrangement, field_shape, shown_index
+from workbench.lab.propagation_panel.arrays import arrangement, field_shape, shown_slice
 from workbench.lab.propagation_panel.bit_slider import BitSlider
 from workbench.lab.propagation_panel.code import code
 from workbench.lab.propagation_panel.counting import Counted, asked_of, count, drawn_bit, worst_trial
@@ -106,7 +106,8 @@ class PropagationPanel(Panel[PropagationState]):
         self._trial = Steps("trial", "trial", 0, MOST_TRIALS)
         self._index = SliceSlider("index", "slice", 0)
         self._axis = Choice("axis", "across axis", {"0": 0, "1": 1, "2": 2}, about="slice across axis")
-        self._component = Steps("component", "component", 0, 0)
+        self._component = SliceSlider("component", "component", 0)
+        self._along = Choice("axis", "seen", {"along z": 0, "along y": 1, "along x": 2}, about="line of sight")
         self._scale = Choice("scale", "difference", {"size, log scale": "size", "with its sign": "sign"})
         self._count_of = Steps("count", "values hit", 1, 1000)
         self.graph = StageGraph(self.show_site, arrows(self.run.pipeline))
@@ -121,7 +122,8 @@ class PropagationPanel(Panel[PropagationState]):
             self._sweep,
         ]
         view = [
-            Choice("look", "show", sites, about="site shown"), self._index, self._axis, self._component, campaign,
+            Choice("look", "show", sites, about="site shown"), self._index, self._axis, self._along, self._component,
+            campaign,
             self.graph,
         ]
         seldom = [
@@ -153,7 +155,7 @@ class PropagationPanel(Panel[PropagationState]):
             raise WorkbenchError(f"the slice must be from 0 to {shape[-3:][state.axis] - 1}; got {state.index}")
         if state.axis > 2:
             raise WorkbenchError(f"the axis must be 0, 1 or 2; got {state.axis}")
-        if len(shape) == 4 and state.component >= shape[0]:
+        if len(shape) == 4 and state.component is not None and state.component >= shape[0]:
             raise WorkbenchError(f"the component must be from 0 to {shape[0] - 1}; got {state.component}")
 
     def ready(self, results: Results) -> bool:
@@ -197,7 +199,7 @@ class PropagationPanel(Panel[PropagationState]):
     def change(self, **fields: Any) -> bool:
         """Change fields. Another array is shown as a whole; another site keeps the bit if its numbers have one like it."""
         if fields.get("look", self.state.look) != self.state.look:
-            fields = dict.fromkeys(("index", "window")) | {"axis": 0, "component": 0} | fields
+            fields = dict.fromkeys(("index", "component", "window")) | {"axis": 0} | fields
         if fields.get("axis", self.state.axis) != self.state.axis:
             fields = dict.fromkeys(("index", "window")) | fields
         site = fields.get("site", self.state.site)
@@ -227,7 +229,8 @@ class PropagationPanel(Panel[PropagationState]):
         wanted: dict[Control, bool] = {
             self._bit: in_bits, self._bound: not in_bits, self._codec: state.kind == "compression",
             self._trial: state.kind != "compression", self._count_of: in_bits, self._scale: grid or form == "line",
-            self._index: grid and len(shape) >= 3, self._axis: (grid and len(shape) >= 3) or solid,
+            self._index: grid and len(shape) >= 3, self._axis: grid and len(shape) >= 3,
+            self._along: solid,
             self._component: grid and len(shape) == 4,
         }
         self._sweep.layout.display = None if state.kind == "compression" else "none"
@@ -249,7 +252,9 @@ class PropagationPanel(Panel[PropagationState]):
         floor: Floor | None = results.get("floor")
         theory: Traced | None = results.get("trace")
         if found is not None:
-            self._index.show_found(shown_index(self.base, found, self.state))
+            component, index = shown_slice(self.base, found, self.state)
+            self._component.show_found(component)
+            self._index.show_found(index)
         if found is None and self.graph.nodes:
             chosen = [{**node, "chosen": node["site"] == self.state.look, "hit": node["site"] == self.state.site}
                       for node in self.graph.nodes]

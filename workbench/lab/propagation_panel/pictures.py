@@ -23,7 +23,7 @@ from workbench.lab.propagation_panel.arrays import (
     largest_change,
     original_field,
     original_particles,
-    shown_index,
+    shown_slice,
     typical_size,
 )
 from workbench.lab.propagation_panel.state import PropagationState
@@ -53,7 +53,7 @@ def pictures(base: Baseline, travel: Travel | None, state: PropagationState) -> 
 # Grids.
 
 def _of_field(base: Baseline, travel: Travel | None, state: PropagationState) -> tuple[Picture, ...]:
-    cut, site = state.cut(shown_index(base, travel, state)), state.look
+    cut, site = state.cut(*shown_slice(base, travel, state)), state.look
     original = remembered(base, "propagation: original", (site, cut), lambda: _values(base, site, cut))
     if travel is None or site in travel.stopped:
         return (original,)
@@ -92,7 +92,7 @@ def _values(base: Baseline, site: str, cut: Cut) -> Picture:
     pixels = levels.bytes_of(raster.values, low, high, logarithmic, np.uint16)
     quantity = f"size of {site}" if base.run[site].dtype.kind == "c" else site
     return Picture(
-        "original", pixels, raster.window, "values", low, high, logarithmic=logarithmic, empty=True, axes=cut.axes(field),
+        "original", pixels, raster.window, "values", low, high, logarithmic=logarithmic, empty=True, axes=_axes(cut, field),
         quantity=quantity,
     )
 
@@ -108,7 +108,7 @@ def _difference(travel: Travel, site: str, cut: Cut, scale: str) -> Picture:
     """The change of each value: its size on a logarithmic scale, or with its sign."""
     before, after = difference_fields(travel, site)
     raster = slices.error_raster(before, after, Limit("absolute", 1.0), cut)
-    axes, largest = cut.axes(before), largest_change(travel, site)
+    axes, largest = _axes(cut, before), largest_change(travel, site)
     if scale == "sign" and travel.original[site].dtype.kind != "c":
         most = largest or 1.0
         with np.errstate(invalid="ignore"):
@@ -117,6 +117,12 @@ def _difference(travel: Travel, site: str, cut: Cut, scale: str) -> Picture:
             "difference", pixels, raster.window, "difference", -most, most, empty=True, axes=axes, quantity="change",
         )
     return _sizes(abs(raster.values), raster.window, largest, typical_size(travel.base, site), axes)
+
+
+def _axes(cut: Cut, field: Field) -> Axes:
+    """The names of the axes; the first of four is that of components."""
+    axes = cut.axes(field)
+    return replace(axes, depth=axes.depth.replace("time =", "component ="))
 
 
 def _sizes(sizes: np.ndarray, window: Window, largest: float, unit: float, axes: Axes) -> Picture:
@@ -272,7 +278,7 @@ def block_note(base: Baseline, travel: Travel | None, state: PropagationState) -
     if form != "field":
         return "seen along an axis: particles per area"
     field: Field = original_field(base, state.look)
-    rows, columns = (part.stop - part.start for part in state.cut(shown_index(base, travel, state)).cells(field))
+    rows, columns = (part.stop - part.start for part in state.cut(*shown_slice(base, travel, state)).cells(field))
     if max(rows, columns) <= state.pixels:
         return "one pixel for each value"
     return "each pixel is the mean of several values, and of the difference the largest among them"

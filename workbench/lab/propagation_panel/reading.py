@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.lab.description import Reading
-from workbench.lab.propagation_panel.arrays import arrangement, field_shape, original_field, shown_index
+from workbench.lab.propagation_panel.arrays import arrangement, field_shape, original_field, shown_slice
 from workbench.lab.propagation_panel.pictures import pictures
 from workbench.lab.propagation_panel.state import PropagationState
 from workbench.lab.propagation_panel.travel import Baseline, Travel
@@ -18,7 +18,7 @@ def reading(
     """The value at a place of a grid, or the particles per area there; None beyond."""
     if arrangement(base, state.look).form != "field":
         return _of_particles(base, travel, state, picture, place)
-    cell = state.cut(shown_index(base, travel, state)).cell(original_field(base, state.look), *place)
+    cell = state.cut(*shown_slice(base, travel, state)).cell(original_field(base, state.look), *place)
     if cell is None:
         return None
     flat = int(np.ravel_multi_index(cell, field_shape(base, state.look)))

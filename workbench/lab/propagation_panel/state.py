@@ -33,8 +33,8 @@ class PropagationState:
 
     An error of a `kind` is put in at `site`: in `bit` of `count` values, or within `bound`, a share of the range of the
     values. Which values are hit, or which noise is added, follows from `seed` and `trial`. `look` is the site that is
-    shown; slice `index` None is the one with the largest error. A campaign tries `trials` faults at every site in every
-    field of bits, or in each bit, and the heat map shows one `outcome`.
+    shown; slice `index` and `component` None are those with the largest error. A campaign tries `trials` faults at every
+    site in every field of bits, or in each bit, and the heat map shows one `outcome`.
 
     >>> PropagationState("input", "input", bit=62).perturbation
     BitFlip('input', bit=62)
@@ -57,7 +57,7 @@ class PropagationState:
     scale: Scale = "size"
     axis: int = 0
     index: int | None = None
-    component: int = 0
+    component: int | None = None
     window: Window | None = None
     pixels: int = PIXELS
 
@@ -71,12 +71,13 @@ class PropagationState:
         named = {
             "bit": ("the bit", 0), "count": ("the number of values", 1), "trial": ("the trial", 0), "seed": ("the seed", 0),
             "trials": ("the number of trials", 1),
-            "axis": ("the axis", 0), "component": ("the component", 0), "pixels": ("pixels", 1),
+            "axis": ("the axis", 0), "pixels": ("pixels", 1),
         }
         for field, (name, least) in named.items():
             object.__setattr__(self, field, whole(name, getattr(self, field), least))
-        if self.index is not None:
-            object.__setattr__(self, "index", whole("the slice", self.index, 0))
+        for field, name in (("index", "the slice"), ("component", "the component")):
+            if getattr(self, field) is not None:
+                object.__setattr__(self, field, whole(name, getattr(self, field), 0))
         object.__setattr__(self, "window", checked_window(self.window))
 
     @classmethod
@@ -123,9 +124,9 @@ class PropagationState:
         """What the result of the perturbation depends on."""
         return self.perturbation, self.seed, self.trial
 
-    def cut(self, index: int) -> Cut:
-        """The visible part of a field, at this slice."""
-        return Cut(self.axis, index, self.component, self.window, self.pixels)
+    def cut(self, component: int, index: int) -> Cut:
+        """The visible part of a field, at this slice of this component."""
+        return Cut(self.axis, index, component, self.window, self.pixels)
 
 
 def number_format(run: Run, site: str) -> NumberFormat:
