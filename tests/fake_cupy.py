@@ -18,8 +18,8 @@ from workbench.declarations import Parameter, declared_kernels
 FUNCTIONS = """
     abs all any append arange argmax argmin argsort array_equal bincount broadcast_to ceil clip concatenate cumsum diff
     empty empty_like equal exp flatnonzero floor full full_like isfinite isnan log log2 max maximum mean median min
-    minimum nonzero ones ones_like prod ravel repeat rint round searchsorted size sort sqrt stack std sum take unique
-    var where zeros zeros_like
+    minimum nextafter nonzero ones ones_like prod ravel ravel_multi_index repeat rint roll round searchsorted size sort sqrt
+    stack std sum take unique unravel_index var where zeros zeros_like
 """.split()
 
 METHODS = """

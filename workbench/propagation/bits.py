@@ -92,7 +92,7 @@ class Bits(Perturbation):
         xp = backend.namespace(values)
         self.check(values)
         flat, bits = self._places(values, draws)
-        copy = xp.array(values, order="C", copy=True)
+        copy = values.copy()
         numbers = components(copy)
         hit = xp.asarray(flat)
         before = backend.to_host(numbers[hit])

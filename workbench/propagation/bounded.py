@@ -69,6 +69,7 @@ class Bounded(Perturbation):
 
     def radius(self, values: Array, changed: Array) -> Any:
         """What the bound allows each value."""
+        values = backend.to_host(values)
         limit = self.bound.limit(components(np.ascontiguousarray(values)))
         most = limit.value * (np.sqrt(2.0) if values.dtype.kind == "c" else 1.0)
         return most * abs(values.astype(np.promote_types(values.dtype, np.float64))) if limit.relative else most
@@ -121,7 +122,7 @@ class Noise(Perturbation):
         self.check(values)
         xp = backend.namespace(values)
         generator, size = require_draws(self, draws), self._size(values)
-        copy = xp.array(values, order="C", copy=True)
+        copy = values.copy()
         numbers = components(copy)
         uniform = self.distribution == "uniform"
         noise = generator.uniform(-size, size, numbers.shape) if uniform else generator.normal(0, size, numbers.shape)

@@ -80,7 +80,7 @@ def rounding_everywhere(pipeline: Pipeline, run: Run, number: int) -> Mapping[st
     def moved(place: int) -> Intervention:
         def intervene(values: Array) -> Array:
             xp = backend.namespace(values)
-            copy = xp.array(values, order="C", copy=True)
+            copy = values.copy()
             numbers = components(copy)
             step = draws_of(_SEED, number, place).integers(4, size=numbers.shape)
             towards = xp.asarray(np.array([-np.inf, np.inf, np.nan, np.nan])[step]).astype(numbers.dtype)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.backend import Array
+from workbench.backend import Array, to_host
 from workbench.errors import WorkbenchError
 from workbench.propagation.stage import Where
 
@@ -52,7 +52,9 @@ class Perturbation(ABC):
 
     def radius(self, values: Array, changed: Array) -> Any:
         """What no value can change by more than: a number, or one for each value. Here, the change itself."""
-        size = abs(changed - values if changed.dtype.kind != "b" else changed ^ values)
+        one, other = to_host(values), to_host(changed)
+        with np.errstate(all="ignore"):
+            size = abs(other - one if other.dtype.kind != "b" else other ^ one)
         return np.where(np.isfinite(size), size, np.inf)
 
     def to_dict(self) -> dict[str, Any]:
