@@ -9,6 +9,9 @@
 //   DEVICE                     a function called by kernels
 //   DEVICE_METHOD              the same inside a struct; the struct must be in an anonymous namespace, or the linker
 //                              confuses the methods of different variants
+//   WIDE                       before DEVICE functions that a kernel calls once per work item: the CPU's build holds them in
+//                              several versions, and takes the one for the longest vectors of the processor. The same
+//                              operations in the same order, so the same result. What they call must be ALWAYS_INLINE.
 //   FOR_EACH(i, n)             the loop over work items: a grid-stride loop on a GPU, OpenMP slices on a CPU
 //   FOR_EACH_UNEVEN(i, n)      the same for items of very different cost: the CPU hands them out one by one
 //   FOR_EACH_LIGHT(i, n)       the same for work so small that waking another CPU thread would take longer
@@ -41,6 +44,8 @@ typedef unsigned long long u64;
 #define KERNEL(name) extern "C" __global__ void WITH_SUFFIX(name, VARIANT)
 #define DEVICE static __device__ __forceinline__
 #define DEVICE_METHOD __device__ __forceinline__
+#define ALWAYS_INLINE
+#define WIDE
 #define FOR_EACH(i, n) \
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < (n); i += (i64)gridDim.x * blockDim.x)
 #define FOR_EACH_UNEVEN(i, n) FOR_EACH(i, n)
@@ -56,13 +61,19 @@ DEVICE i32 leading_zeros(u64 bits) { return __clzll((i64)bits); }
 
 #else
 
-#include <cmath>
+#include <cmath>   // also tells which C library there is
 
 extern "C" int host_threads();   // backend.py decides; the result never depends on it
 
 #define KERNEL(name) extern "C" void WITH_SUFFIX(name, VARIANT)
 #define DEVICE static inline
 #define DEVICE_METHOD inline
+#define ALWAYS_INLINE __attribute__((always_inline))
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#define WIDE __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
+#else
+#define WIDE
+#endif
 #define PRAGMA(text) _Pragma(#text)
 
 #ifdef SHUFFLED   // a library for tests: every kernel takes its work items in another order

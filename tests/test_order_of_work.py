@@ -19,6 +19,8 @@ import numpy as np
 import workbench as wb
 from workbench import backend, host_library
 from workbench.data.synthetic import adversarial
+from workbench.propagation.protection import protected_convolve
+from workbench.propagation.protection.matrices import column_sums
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -41,6 +43,11 @@ def results() -> Iterator[tuple[str, Iterable[Any]]]:
     for bound in (wb.Absolute(0.01), wb.PointwiseRelative(0.01), wb.Absolute(0.0)):
         yield f"field, {bound!r}", contents(wb.compress(field, bound, "prequantised"))
     integers = wb.Field(np.random.default_rng(0).integers(-500, 500, (50, 40)).astype(np.int16))
+    for protect in (False, True):
+        found = wb.clusters.kmeans(web.positions, 50, max_iterations=5, protect=protect)
+        yield f"k-means, protected: {protect}", [found.labels, found.centres, np.float64(found.inertia)]
+    yield "convolution", [protected_convolve(field.values, np.ones((5, 3)))[0]]
+    yield "column sums", column_sums(field.values)
     yield "whole numbers", contents(wb.compress(integers, wb.Absolute(3.0)))
 
 

@@ -5,16 +5,23 @@ from workbench.clusters.catalogue import Catalogue, catalogue
 from workbench.clusters.friends import absolute_linking_length, friends_of_friends
 from workbench.clusters.groups import Groups
 from workbench.clusters.keep import Correction, KeepClusters, correct
+from workbench.clusters.kmeans import Integrity, Kmeans, kmeans
+from workbench.clusters.kmeans_faults import ProductFlips, SumFlip
 
 __all__ = [
     "BrokenLinks",
     "Catalogue",
     "Correction",
     "Groups",
+    "Integrity",
     "KeepClusters",
+    "Kmeans",
+    "ProductFlips",
+    "SumFlip",
     "absolute_linking_length",
     "broken_links",
     "catalogue",
     "correct",
     "friends_of_friends",
+    "kmeans",
 ]
