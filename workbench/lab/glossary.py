@@ -167,6 +167,10 @@ GLOSSARY: Mapping[str, str] = {
     "price of tiles": (
         "additional bits per value if a codec codes each tile by itself and so ignores correlation across borders"
     ),
+    "protection": (
+        "guards of what stages read: values that are not finite become 0, or values beyond the range of the run without "
+        "the error are brought back"
+    ),
     "PSNR": "peak signal-to-noise ratio in dB: range of the values (longest side of the box) over root mean square error",
     "radius": "the root mean square distance of the members from the centre, in the unit of the positions",
     "rate": "bits per value",

@@ -13,6 +13,7 @@ from lab.propagation_panel.samples import MAKERS
 from workbench.errors import WorkbenchError
 from workbench.lab.propagation_panel import counting
 from workbench.lab.propagation_panel.panel import PropagationPanel
+from workbench.propagation.draws import draws_of
 
 SOON = 120.0
 
@@ -162,8 +163,33 @@ def test_the_bound_is_swept(panel: PropagationPanel) -> None:
     assert "doses" in panel.shown.charts
 
 
-@pytest.mark.parametrize("choices", [{"bit": 29, "trial": 4}, {"kind": "compression", "codec": "prequantised"},
-                                     {"kind": "noise", "seed": 7}, {"site": "gradient", "kind": "stuck at 0"}], ids=str)
+def test_protection_brings_errors_back_and_is_compared(panel: PropagationPanel) -> None:
+    value = int(np.argmin(abs(abs(panel.run["input"].ravel()) - 1.5)))   # its highest exponent bit makes it not a number
+    trial = next(n for n in range(10**5) if wb.propagation.BitFlip("input", bit=30).drawn(
+        panel.run["input"], draws_of(0, n))[0].index == value)
+    panel.change(bit=30, trial=trial, trials=30)
+    assert panel.result["travel"].outcome(panel.result["floor"]) == "detected"
+    panel.change(protection="range")
+    found = panel.result["travel"]
+    assert found.outcome(panel.result["floor"]) in ("benign", "silent")
+    assert found.lost["laplacian"] == 0
+    shares = []
+    for protection in ("none", "range"):
+        panel.change(protection=protection)
+        panel.ask("campaign")
+        panel.wait(SOON)
+        shares.append(panel.result["campaign"].campaign.rate("detected").estimate)
+    assert shares[1] < shares[0]
+    assert "without protection" in panel.shown.note
+
+
+SHOWN = [
+    {"bit": 29, "trial": 4}, {"kind": "compression", "codec": "prequantised"}, {"kind": "noise", "seed": 7},
+    {"site": "gradient", "kind": "stuck at 0"}, {"bit": 30, "protection": "range"}, {"bit": 30, "protection": "finite"},
+]
+
+
+@pytest.mark.parametrize("choices", SHOWN, ids=str)
 def test_the_code_gives_what_is_shown(choices: dict[str, Any]) -> None:
     pipeline, x = MAKERS["plane"]()
     with wb.lab.propagation(pipeline, x, look="steepness", **choices) as panel:

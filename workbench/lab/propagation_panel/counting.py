@@ -89,7 +89,7 @@ def count(run: Run, state: PropagationState, job: Job, tell: Callable[[Counted],
 
 def asked_of(state: PropagationState) -> tuple[Any, ...]:
     """What the campaign depends on."""
-    return state.fault, state.bits, state.trials, state.seed
+    return state.fault, state.bits, state.trials, state.seed, state.protection
 
 
 def worst_trial(counted: Counted, stratum: int, outcomes: Sequence[str]) -> Trial | None:

@@ -25,6 +25,7 @@ from workbench.propagation.trials import MEANING, OUTCOMES, Outcome
 
 COMING = "…"
 PUT_IN, HERE, END = "error put in", "at the site shown", "at the end"
+PROTECTED = {"none": "none", "finite": "values that are not finite become 0", "range": "values stay within learned ranges"}
 SITES, STRATA = "sites", "campaign"   # tables
 VERDICTS: Mapping[Outcome, Severity] = {"masked": "good", "benign": "good", "silent": "bad", "detected": "", "crash": "bad"}
 
@@ -45,7 +46,7 @@ def draw(base: Baseline, state: PropagationState, results: Mapping[str, Any]) ->
         charts=charts(base, state, travel, floor, traced, counted, results.get("doses")),
         facts=facts(base, state, travel, floor, traced),
         tables={SITES: site_table(state, travel, floor, traced), **campaign_table(counted)},
-        note=note(base, state, travel, counted),
+        note=note(base, state, travel, counted, results.get("unprotected")),
         settings=settings(base, state),
     )
 
@@ -219,7 +220,10 @@ def campaign_table(counted: Counted | None) -> dict[str, Table]:
     return {STRATA: Table(columns, rows, action="put in the worst of these errors")}
 
 
-def note(base: Baseline, state: PropagationState, travel: Travel | None, counted: Counted | None) -> str:
+def note(
+    base: Baseline, state: PropagationState, travel: Travel | None, counted: Counted | None,
+    unprotected: Counted | None = None,
+) -> str:
     """What the pictures mean, what stopped the error, and what the campaign found."""
     parts = [block_note(base, travel, state)]
     shape = field_shape(base, state.look)
@@ -233,7 +237,9 @@ def note(base: Baseline, state: PropagationState, travel: Travel | None, counted
         campaign = counted.campaign
         rate = campaign.rate(state.outcome)
         told = f"of all possible faults, {rate.estimate:.2%} end {state.outcome} ({rate.low:.2%} to {rate.high:.2%})"
-        parts.append(f"campaign of {len(campaign.trials):,} trials: {told}: {MEANING[state.outcome]}")
+        other = None if unprotected is None else unprotected.campaign.rate(state.outcome)
+        before = "" if other is None else f", {other.estimate:.2%} without protection"
+        parts.append(f"campaign of {len(campaign.trials):,} trials: {told}{before}: {MEANING[state.outcome]}")
     return "; ".join(part for part in parts if part)
 
 
@@ -246,4 +252,5 @@ def settings(base: Baseline, state: PropagationState) -> dict[str, str]:
     else:
         how = f"{state.kind} within {state.bound:.6g} of the range"
     drawn = f"seed {state.seed}, trial {state.trial}"
-    return {"error": how, "put in at": state.site, "drawn from": drawn, "site shown": state.look}
+    return {"error": how, "put in at": state.site, "drawn from": drawn, "site shown": state.look,
+            "protection": PROTECTED[state.protection]}

@@ -32,7 +32,16 @@ from workbench.lab.propagation_panel.state import (
     PropagationState,
     number_format,
 )
-from workbench.lab.propagation_panel.travel import Baseline, Floor, Traced, Travel, floor_of, traced, travel
+from workbench.lab.propagation_panel.travel import (
+    Baseline,
+    Floor,
+    Traced,
+    Travel,
+    floor_of,
+    protected_run,
+    traced,
+    travel,
+)
 from workbench.lab.view import View
 from workbench.propagation import Pipeline, Run
 from workbench.propagation.trials import OUTCOMES
@@ -41,13 +50,14 @@ KINDS = {
     "bit flip": "flip", "bit stuck at 0": "stuck at 0", "bit stuck at 1": "stuck at 1", "compression": "compression",
     "noise": "noise",
 }
+PROTECTIONS = {"none": "none", "finite values": "finite", "learned ranges": "range"}
 
 
 def propagation(pipeline: Pipeline, x: Any, **choices: Any) -> PropagationPanel:
     """A panel that puts an error into a pipeline and shows what it does at every site: a bit flip, or compression.
 
     `x` is what the pipeline takes, or a finished run of it. `choices` are fields of `PropagationState`: site, kind, bit,
-    bound, codec, count, trial, seed; look, scale, axis, index, component, window; bits, trials, outcome.
+    bound, codec, count, trial, seed; protection; look, scale, axis, index, component, window; bits, trials, outcome.
 
     >>> from workbench.data.synthetic import gaussian_field
     >>> from workbench.propagation import derivatives
@@ -79,6 +89,7 @@ class PropagationPanel(Panel[PropagationState]):
     def __init__(self, run: Run, names: tuple[str, str], **choices: Any) -> None:
         self.base, self.names = Baseline(run), names
         self.counted: Counted | None = None   # the latest campaign, whatever is shown
+        self._unprotected: dict[Hashable, Counted] = {}   # to compare those with protection
         self._looking = False
         stages = [
             Stage("travel", _error, self._put_in),
@@ -123,7 +134,7 @@ class PropagationPanel(Panel[PropagationState]):
         ]
         view = [
             Choice("look", "show", sites, about="site shown"), self._index, self._axis, self._along, self._component,
-            campaign,
+            Choice("protection", "protection", PROTECTIONS), campaign,
             self.graph,
         ]
         seldom = [
@@ -139,6 +150,8 @@ class PropagationPanel(Panel[PropagationState]):
         known = dict(results)
         if self.counted is not None:
             known.setdefault("campaign", self.counted)
+        if (campaign := known.get("campaign")) is not None and campaign.asked[-1] != "none":
+            known["unprotected"] = self._unprotected.get((*campaign.asked[:-1], "none"))
         return drawing.draw(self.base, state, known)
 
     def code_for(self, state: PropagationState) -> str:
@@ -272,7 +285,7 @@ class PropagationPanel(Panel[PropagationState]):
 
     def _put_in(self, state: PropagationState, results: Results, job: Job) -> Travel:
         job(0.0, "the error travels")
-        found = travel(self.base, state.perturbation, state.seed, state.trial)
+        found = travel(self.base, state.perturbation, state.seed, state.trial, state.protection)
         pictures(self.base, found, state)   # cached, so that drawing takes no time
         return found
 
@@ -291,7 +304,9 @@ class PropagationPanel(Panel[PropagationState]):
             self.counted = counted
             job.show({"campaign": counted})
 
-        self.counted = count(self.run, state, job, tell)
+        self.counted = count(protected_run(self.base, state.protection), state, job, tell)
+        if state.protection == "none":
+            self._unprotected[self.counted.asked] = self.counted
         return self.counted
 
     def _dose(self, state: PropagationState, results: Results, job: Job) -> dosing.Doses:

@@ -10,6 +10,7 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees import Relative
 from workbench.lab.choices import one_of, positive, whole, with_choices
 from workbench.lab.description import PIXELS, Window, checked_window
+from workbench.lab.propagation_panel.protecting import Protection
 from workbench.lab.slices import Cut
 from workbench.propagation import BitFlip, Bounded, Noise, Perturbation, Run, StuckAt
 from workbench.propagation.names import require_known
@@ -34,7 +35,8 @@ class PropagationState:
     An error of a `kind` is put in at `site`: in `bit` of `count` values, or within `bound`, a share of the range of the
     values. Which values are hit, or which noise is added, follows from `seed` and `trial`. `look` is the site that is
     shown; slice `index` and `component` None are those with the largest error. A campaign tries `trials` faults at every
-    site in every field of bits, or in each bit, and the heat map shows one `outcome`.
+    site in every field of bits, or in each bit, and the heat map shows one `outcome`. With a `protection`, what stages
+    read is guarded.
 
     >>> PropagationState("input", "input", bit=62).perturbation
     BitFlip('input', bit=62)
@@ -54,6 +56,7 @@ class PropagationState:
     bits: Bits = "fields"
     trials: int = 100
     outcome: Outcome = "silent"
+    protection: Protection = "none"
     scale: Scale = "size"
     axis: int = 0
     index: int | None = None
@@ -65,6 +68,7 @@ class PropagationState:
         one_of("the kind of error", self.kind, get_args(Kind))
         one_of("the bits of the campaign", self.bits, get_args(Bits))
         one_of("the outcome", self.outcome, OUTCOMES)
+        one_of("the protection", self.protection, get_args(Protection))
         one_of("the scale of the difference", self.scale, get_args(Scale))
         object.__setattr__(self, "bound", positive("the error bound", self.bound))
         one_of("the codec", self.codec, ("auto", *codecs.available()))
@@ -122,7 +126,7 @@ class PropagationState:
     @property
     def error(self) -> tuple[Any, ...]:
         """What the result of the perturbation depends on."""
-        return self.perturbation, self.seed, self.trial
+        return self.perturbation, self.seed, self.trial, self.protection
 
     def cut(self, component: int, index: int) -> Cut:
         """The visible part of a field, at this slice of this component."""

@@ -16,7 +16,9 @@ import numpy as np
 
 from workbench.backend import Array, to_host
 from workbench.errors import WorkbenchError
-from workbench.propagation import Detected, Pipeline, Run, Stage, StageFailed, Tolerance, Trace, within
+from workbench.lab.propagation_panel.protecting import Protection, guarded
+from workbench.lab.remembered import remembered
+from workbench.propagation import Detected, Perturbation, Pipeline, Run, Stage, StageFailed, Tolerance, Trace, within
 from workbench.propagation.containers import array_of
 from workbench.propagation.determinism import require_deterministic
 from workbench.propagation.enclosures import change_of
@@ -37,22 +39,18 @@ class Baseline:
 
 @dataclass(frozen=True, eq=False)
 class Travel:
-    """The run before and the changed one.
+    """The changed run, and the run before: that of the baseline, as one of the pipeline with its guards.
 
     For each site that depends on the perturbed one, `errors` has the relative error, and `lost` the number of values that
     are not finite any more. `stopped` says for each site behind a failure why it was not reached.
     """
 
     base: Baseline
+    original: Run
     changed: Run
     errors: Mapping[str, float]
     lost: Mapping[str, int]
     stopped: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def original(self) -> Run:
-        """The run without the error."""
-        return self.base.run
 
     @property
     def nbytes(self) -> int:
@@ -110,7 +108,9 @@ class Traced:
         return sum(change.nbytes for change in self.trace.predicted.values() if change is not None)
 
 
-def travel(base: Baseline, perturbation: Any, seed: int, trial: int) -> Travel:
+def travel(
+    base: Baseline, perturbation: Perturbation, seed: int, trial: int, protection: Protection = "none"
+) -> Travel:
     """Put an error into a finished run, and follow it as far as it gets.
 
     >>> from workbench.propagation import BitFlip
@@ -119,20 +119,26 @@ def travel(base: Baseline, perturbation: Any, seed: int, trial: int) -> Travel:
     >>> dict(found.errors)
     {'input': 1.0, 'double': 1.0, 'sum': 0.5}
     """
-    run = base.run
+    run = protected_run(base, protection)
     stopped: dict[str, str] = {}
     try:
         changed = run.pipeline.perturbed(run, perturbation, seed, trial)
     except (StageFailed, Detected):
         changed, stopped = _as_far_as_possible(run, perturbation, seed, trial)
     pipeline = run.pipeline
-    errors = {
-        site: relative_error(run[site], changed[site], pipeline.categorical(site))
-        for site in pipeline.after(perturbation.site)
-    }
-    found = Travel(base, changed, errors, {site: _lost(run[site], changed[site]) for site in errors}, stopped)
+    with np.errstate(all="ignore"):   # faults overflow by design
+        errors = {
+            site: relative_error(run[site], changed[site], pipeline.categorical(site))
+            for site in pipeline.after(perturbation.site)
+        }
+    found = Travel(base, run, changed, errors, {site: _lost(run[site], changed[site]) for site in errors}, stopped)
     found.damage   # noqa: B018   # computed here, where time may pass, and kept
     return found
+
+
+def protected_run(base: Baseline, protection: Protection) -> Run:
+    """The run of the baseline, as one of the pipeline with guards."""
+    return remembered(base, "propagation: protected", protection, lambda: guarded(base.run, protection))
 
 
 def tolerance_of(pipeline: Pipeline) -> Tolerance:
@@ -146,7 +152,7 @@ def floor_of(run: Run) -> Floor:
     return Floor(measured_floor(run.pipeline, run))
 
 
-def traced(found: Travel, perturbation: Any, floor: Floor) -> Traced:
+def traced(found: Travel, perturbation: Perturbation, floor: Floor) -> Traced:
     """What theory says of an error, site by site, beside what was measured."""
     run = found.original
     with np.errstate(all="ignore"):   # faults overflow by design
@@ -162,7 +168,7 @@ def _lost(original: Array, changed: Array) -> int:
     return 0 if finite.all() else int(np.count_nonzero(~finite & np.isfinite(to_host(original))))
 
 
-def _as_far_as_possible(run: Run, perturbation: Any, seed: int, trial: int) -> tuple[Run, dict[str, str]]:
+def _as_far_as_possible(run: Run, perturbation: Perturbation, seed: int, trial: int) -> tuple[Run, dict[str, str]]:
     """The changed run with a stand-in for each stage that fails, and what was said, for each site behind one."""
     pipeline, failed = run.pipeline, dict[str, str]()
 
