@@ -81,10 +81,10 @@ def test_reuse_of_the_unperturbed_prefix_changes_no_outcome(spectrum):
 
 def test_a_trial_can_be_repeated_as_a_trace(spectrum):
     pipeline, rho, perturbations = spectrum
-    experiment = _experiment(pipeline, rho, perturbations, 7, None)
+    run = pipeline.run(rho)
     found = campaign(pipeline, rho, perturbations, seed=7, until=120)
     for trial in found.trials[::17]:
-        followed = trace(pipeline, rho, experiment.drawn(trial.trial), floor=found.floor)
+        followed = trace(pipeline, run, found.drawn(run, trial.trial), floor=found.floor)
         if trial.error is not None:
             assert followed.stages[-1].error == trial.error
         assert (followed.stages[-1].badge == "NaN") == (trial.outcome == "detected")
@@ -106,6 +106,16 @@ def test_an_interrupted_campaign_continues_to_the_same_end(tmp_path, spectrum):
     assert outcomes(resumed) == outcomes(whole)
     again = campaign(pipeline, rho, perturbations, until=Until(0.2, 50, 100), path=path)
     assert outcomes(again) == outcomes(whole)
+
+
+def test_infinite_damage_is_read_as_it_was_written(tmp_path):
+    tolerance = Tolerance("zero or infinite", lambda right, other: 0.0 if right == other else np.inf)
+    pipeline = Pipeline([("sum", np.sum)], tolerance=tolerance)
+    path = tmp_path / "campaign.jsonl"
+    first = campaign(pipeline, np.ones(8), [BitFlip("input", bit="sign")], until=20, path=path)
+    assert "Infinity" not in path.read_text()
+    assert first.trials[0].damage == np.inf
+    assert campaign(pipeline, np.ones(8), [BitFlip("input", bit="sign")], until=20, path=path).trials == first.trials
 
 
 def test_the_file_of_another_campaign_is_not_continued(tmp_path, spectrum):

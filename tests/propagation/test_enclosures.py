@@ -18,6 +18,7 @@ from workbench.propagation import (
     derivatives,
     halos,
     histogram,
+    linear_operator,
     power_spectrum,
     principal_components,
     trace,
@@ -46,8 +47,9 @@ def cases(seed):
     scale = 10.0 ** random.integers(-6, 7)
     dtype = [np.float32, np.float64][seed % 2]
     shape = tuple(random.integers(3, 9, size=1 + seed % 3))
+    shape = (max(shape[0], 4), *shape[1:])
     field = (scale * (random.normal(size=shape) + random.choice([0, 1, 100]))).astype(dtype)
-    kind = (seed // 6) % 5
+    kind = (seed // 6) % 6
     if kind == 0:
         density = (scale * np.exp(random.normal(size=shape))).astype(dtype)
         return power_spectrum(density), density, random
@@ -58,6 +60,9 @@ def cases(seed):
         return vorticity(velocity, spacing=0.5), velocity, random
     if kind == 3:
         return histogram(field, bins=int(random.integers(1, 20))), field, random
+    if kind == 4 and len(shape) < 3:
+        matrix = random.normal(size=(4, shape[0])).astype(dtype)
+        return Pipeline([linear_operator("projected", matrix), linear_operator("mixed", matrix[:, :4])]), field, random
     samples = (scale * random.normal(size=(12, 3)) + scale * random.normal()).astype(dtype)
     return principal_components(samples), samples, random
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.propagation import BitFlip, Bounded, Noise, StuckAt
+from workbench.propagation import BitFlip, Bounded, Noise, Pipeline, StuckAt
 from workbench.propagation.draws import draws_of
 from workbench.propagation.number_format import NumberFormat, from_bfloat16, to_bfloat16
 
@@ -84,6 +84,15 @@ def test_a_stuck_bit_has_the_value_it_is_stuck_at(dtype, to):
 
 def test_a_bit_stuck_at_0_does_not_harm_a_zero():
     assert bits(StuckAt("x", bit="exponent", count=4).apply(np.zeros(4), draws_of(0, 0)).values) == bits(np.zeros(4))
+
+
+def test_numbers_without_axes_transposes_and_swapped_bytes_are_flipped_too():
+    assert BitFlip("x", bit=63, index=0).apply(np.array(3.0)).values == -3.0
+    transposed = np.arange(6.0).reshape(2, 3).T
+    assert BitFlip("x", bit=63, index=(2, 1)).apply(transposed).values.tolist() == [[0, 3], [1, 4], [2, -5]]
+    swapped = np.array([1.0, 2.0], ">f8")
+    pipeline = Pipeline([("same", lambda x: x + 0)])
+    assert pipeline.perturbed(pipeline.run(swapped), BitFlip("input", bit=63, index=1))["same"].tolist() == [1.0, -2.0]
 
 
 def test_a_field_hits_its_own_bits_only():

@@ -214,6 +214,7 @@ def test_errors_grow_in_a_chaotic_equation_as_its_exponent_says():
 
 @pytest.mark.parametrize("bad", [
     lambda: power_spectrum(np.ones((2, 2, 2, 2))),
+    lambda: power_spectrum(np.ones((1, 1))),
     lambda: vorticity(np.ones((3, 4, 4))),
     lambda: histogram(np.ones(3)),
     lambda: kmeans(np.ones(3)),

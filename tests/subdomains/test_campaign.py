@@ -5,8 +5,10 @@ import pytest
 
 import workbench as wb
 from workbench.errors import WorkbenchError
+from workbench.propagation.campaign import _experiment
 
 distributed = pytest.importorskip("distributed")
+cloudpickle = pytest.importorskip("cloudpickle")
 
 
 def brightness(field, floor=0.0):
@@ -17,9 +19,10 @@ def brightness(field, floor=0.0):
 
 @pytest.fixture(scope="module")
 def client():
+    """Two workers that are threads: other tests of this folder start processes."""
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, memory_limit="1GiB"
+            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", memory_limit="1GiB", processes=False
         ) as cluster,
         distributed.Client(cluster) as found,
     ):
@@ -36,6 +39,8 @@ def test_workers_count_the_outcomes_of_one_process(client, make):
     expected = wb.propagation.campaign(pipeline, field, perturbations, seed=5, until=150, workers=1)
     found = wb.distributed.campaign(pipeline, field, perturbations, seed=5, until=150, client=client)
     assert found.trials == expected.trials
+    sent = cloudpickle.loads(cloudpickle.dumps(_experiment(pipeline, field, perturbations, 5, None)))   # as to a process
+    assert tuple(sent.outcomes(range(30))) == expected.trials[:30]
 
 
 def test_something_else_than_a_client_is_refused():

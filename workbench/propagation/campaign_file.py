@@ -7,6 +7,7 @@ and with code that computes the same bits.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from hashlib import blake2b
@@ -20,6 +21,7 @@ from workbench.errors import WorkbenchError
 from workbench.propagation.trials import OUTCOMES, Experiment, Trial
 
 FORMAT = "lossbench campaign 1"
+NUMBERS = ("error", "damage")
 
 
 def fingerprint(experiment: Experiment) -> dict[str, Any]:
@@ -38,6 +40,13 @@ def _digest(values: np.ndarray) -> str:
     found = blake2b(f"{values.dtype.str} {values.shape}".encode(), digest_size=16)
     found.update(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
     return found.hexdigest()
+
+
+def _plain(trial: Trial) -> dict[str, Any]:
+    """A trial in JSON types: an infinite number, which JSON lacks, is the text "inf"."""
+    numbers = {name: getattr(trial, name) for name in NUMBERS}
+    infinite = {name: str(value) for name, value in numbers.items() if value is not None and math.isinf(value)}
+    return {**asdict(trial), **infinite}
 
 
 class CampaignFile:
@@ -75,14 +84,15 @@ class CampaignFile:
         lines = [self._identity] if new else []
         try:
             with self._path.open("a", encoding="utf-8") as file:
-                file.writelines(json.dumps(line) + "\n" for line in [*lines, *map(asdict, trials)])
+                file.writelines(json.dumps(line) + "\n" for line in [*lines, *map(_plain, trials)])
         except OSError as error:
             raise WorkbenchError(f"the trials must be written to {self._path}: {error}") from None
 
     def _trial(self, line: bytes, number: int) -> Trial:
         try:
-            trial = Trial(**json.loads(line))
-        except (ValueError, TypeError):
+            found = json.loads(line)
+            trial = Trial(**{**found, **{name: float(found[name]) for name in NUMBERS if found[name] is not None}})
+        except (ValueError, TypeError, KeyError):
             trial = None
         if trial is None or trial.outcome not in OUTCOMES:
             raise WorkbenchError(f"{self._path} is damaged in line {number}: delete that line and all after it")

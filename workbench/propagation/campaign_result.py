@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from workbench.arguments import whole_number
 from workbench.bounds.table import data_frame
 from workbench.errors import WorkbenchError
 from workbench.json_values import json_value
 from workbench.propagation.intervals import Rate, weighted, wilson
 from workbench.propagation.names import require_known
+from workbench.propagation.pipeline import Run
 from workbench.propagation.report import table
 from workbench.propagation.strata import name_of
-from workbench.propagation.trials import MEANING, OUTCOMES, Outcome, Stratum, Trial
+from workbench.propagation.trials import MEANING, OUTCOMES, Outcome, Stratum, Trial, drawn
 
 HARMFUL: tuple[Outcome, ...] = ("silent", "detected", "crash")
 
@@ -91,6 +93,10 @@ class Campaign:
             return wilson(self.counts[stratum][outcome], sum(self.counts[stratum].values()))
         return weighted([self.rate(outcome, each) for each in range(len(self.strata))], self.populations)
 
+    def drawn(self, run: Run, trial: int) -> Stratum:
+        """The perturbations of a trial with all choices made, given the unperturbed run: to follow it by `trace`."""
+        return drawn(self.strata, run, self.seed, whole_number("trial", trial, 0))
+
     def heat_map(self, outcome: str = "silent") -> HeatMap:
         """The share of an outcome by site and bits."""
         sites = tuple(dict.fromkeys(stratum[0].site for stratum in self.strata))
@@ -161,8 +167,3 @@ class Campaign:
     @staticmethod
     def _interval(row: dict[str, Any]) -> str:
         return f"{row['silent_low']:.3f} to {row['silent_high']:.3f}" if row["trials"] else ""
-
-
-def most_vulnerable(campaign: Campaign, least: float = 0.0) -> Sequence[str]:
-    """The sites with a silent share above `least`, the most vulnerable first."""
-    return [site for site, rate in campaign.ranking() if rate.estimate > least]

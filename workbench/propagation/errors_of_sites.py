@@ -18,7 +18,8 @@ from workbench.propagation.draws import draws_of
 from workbench.propagation.number_format import components
 
 if TYPE_CHECKING:
-    from workbench.propagation.pipeline import Intervention, Pipeline, Run
+    from workbench.propagation.execution import Intervention
+    from workbench.propagation.pipeline import Pipeline, Run
 
 FLOOR_RUNS = 3
 _SEED = 2**63   # not one that anybody chooses for a trial

@@ -17,7 +17,8 @@ import numpy as np
 from workbench.backend import Array
 from workbench.errors import WorkbenchError
 from workbench.propagation.enclosures import change_of
-from workbench.propagation.pipeline import Interventions, Pipeline, Run, changed_by
+from workbench.propagation.execution import Interventions, changed_by
+from workbench.propagation.pipeline import Pipeline, Run
 from workbench.propagation.stage import Stage, StageFailed
 from workbench.propagation.tolerance import Tolerance
 

@@ -1,13 +1,26 @@
-"""Names that are not known, and the known ones that look most like them."""
+"""Names: lists of them, and those that are not known, with the known ones that look most like them."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Collection
+from typing import Any
 
 from workbench.errors import WorkbenchError
 
 SHOWN = 8
+
+
+def listed(what: str, given: Any) -> tuple[str, ...]:
+    """One or several names, as a tuple.
+
+    >>> listed("the inputs", "waves")
+    ('waves',)
+    """
+    names = (given,) if isinstance(given, str) else tuple(given)
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise WorkbenchError(f"{what} must be one or more names; got {given!r}")
+    return names
 
 
 def require_known(what: str, name: object, known: Collection[str]) -> str:

@@ -58,7 +58,7 @@ class Perturbation(ABC):
         return np.where(np.isfinite(size), size, np.inf)
 
     def to_dict(self) -> dict[str, Any]:
-        """The perturbation, ready for JSON: `perturbation_from_dict` restores it."""
+        """The perturbation, ready for JSON."""
         given = {name: _plain(value) for name, value in self._choices().items()}
         return {"kind": type(self).__name__, "site": self.site, **given}
 

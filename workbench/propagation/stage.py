@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.errors import WorkbenchError
+from workbench.propagation.names import listed
 
 Where = Any   # flat indices of the values that may have changed, or None: any of them
 
@@ -59,15 +60,8 @@ class Stage:
         if not callable(self.function):
             raise WorkbenchError(f"stage {self.name!r} needs a function; got {self.function!r}")
         if self.inputs is not None:
-            object.__setattr__(self, "inputs", _names(f"the inputs of stage {self.name!r}", self.inputs))
-        object.__setattr__(self, "outputs", _names(f"the outputs of stage {self.name!r}", self.outputs or (self.name,)))
+            object.__setattr__(self, "inputs", listed(f"the inputs of stage {self.name!r}", self.inputs))
+        object.__setattr__(self, "outputs", listed(f"the outputs of stage {self.name!r}", self.outputs or (self.name,)))
 
     def __repr__(self) -> str:
         return f"Stage({self.name!r})"
-
-
-def _names(what: str, given: Any) -> tuple[str, ...]:
-    names = (given,) if isinstance(given, str) else tuple(given)
-    if not names or not all(isinstance(name, str) and name for name in names):
-        raise WorkbenchError(f"{what} must be one or more names; got {given!r}")
-    return names

@@ -34,6 +34,7 @@ def power_spectrum(field: Field | Array, share: float = 0.01) -> Pipeline:
     if len(given.shape) > 3:
         raise WorkbenchError(f"a power spectrum needs a field of 1 to 3 dimensions; got {given!r}")
     mesh = _Mesh(given.shape, tuple(n * step for n, step in zip(given.shape, given.spacing, strict=True)))
+    limits_of(mesh.shape, mesh.lengths)   # refuses fields without waves
     stages = [
         Stage("contrast", mesh.contrast, enclose=mesh.contrast_enclosure, derivative=mesh.contrast_change),
         Stage("waves", mesh.waves, linear=True, enclose=mesh.waves_enclosure),

@@ -1,0 +1,126 @@
+"""What happens at one site and in one stage of a run: interventions, calls of functions, checks of what they return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench import backend
+from workbench.backend import Array
+from workbench.errors import WorkbenchError
+from workbench.propagation.containers import array_of, protected
+from workbench.propagation.perturbation import Changed, Perturbation
+from workbench.propagation.stage import Detected, Stage, StageFailed, Where
+
+if TYPE_CHECKING:
+    from workbench.propagation.pipeline import Run
+
+Intervention = Callable[[Array], Any]   # the array at a site -> another one, or a Changed
+Interventions = Mapping[str, Any]       # site -> array or intervention
+
+NOWHERE = np.empty(0, np.int64)
+FIRST = 64   # values that are compared before all of them
+
+
+def checked_input(name: str, given: Any) -> Any:
+    """An input of a pipeline, protected; what is no array of numbers is refused."""
+    array = array_of(given)
+    if array.dtype.kind not in "fciub" or array.size == 0:
+        raise WorkbenchError(f"{name} must be a non-empty array of numbers; got {array.dtype} of shape {array.shape}")
+    if hasattr(given, "dims"):
+        return protected(given)
+    return protected(array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")))
+
+
+def applied(found: Sequence[tuple[Perturbation, np.random.Generator]], box: Any) -> Intervention:
+    """Perturbations of one site, one after the other."""
+
+    def intervene(values: Array) -> Changed:
+        done = Changed(values, NOWHERE)
+        for perturbation, draws in found:
+            step = perturbation.apply(done.values, draws, box)
+            done = Changed(step.values, joined(done.where, step.where), (*done.notes, *step.notes))
+        return done
+
+    return intervene
+
+
+def changed_by(site: str, value: Any, how: Any) -> Changed:
+    """The array at a site after an intervention, which must not change its shape or type."""
+    array = array_of(value)
+    result = how(array) if callable(how) else how
+    done = result if isinstance(result, Changed) else Changed(array_of(result), None)
+    if done.values.shape != array.shape or done.values.dtype != array.dtype:
+        raise WorkbenchError(
+            f"an intervention must keep the shape and type of {site!r}, {array.dtype} of shape {tuple(array.shape)}; "
+            f"got {done.values.dtype} of shape {tuple(done.values.shape)}"
+        )
+    return done
+
+
+def outputs_of(
+    stage: Stage, values: Mapping[str, Any], changed: Mapping[str, Where], before: Run | None
+) -> list[tuple[Any, Where]]:
+    """What a stage returns, and where it may differ from the run before."""
+    inputs = [values[site] for site in stage.inputs or ()]
+    if before is not None and stage.update is not None:
+        where = [changed.get(site, NOWHERE) for site in stage.inputs or ()]
+        update, read, old = stage.update, *([before.raw[s] for s in sites or ()] for sites in (stage.inputs, stage.outputs))
+        updated = _guarded(stage, lambda: update(inputs, read, old, where))
+        if updated is not None:
+            return list(updated)
+    found = _guarded(stage, lambda: stage.function(*inputs))
+    results = found if len(stage.outputs) > 1 else (found,)
+    if not isinstance(results, tuple | list) or len(results) != len(stage.outputs):
+        got = f"{len(results)} results" if isinstance(results, tuple | list) else type(results).__name__
+        raise StageFailed(f"stage {stage.name!r} must return {', '.join(stage.outputs)} as a tuple; got {got}")
+    return [(_checked_output(stage, site, value, before), None) for site, value in zip(stage.outputs, results, strict=True)]
+
+
+def _guarded(stage: Stage, work: Callable[[], Any]) -> Any:
+    try:
+        return work()
+    except Detected:
+        raise
+    except Exception as error:
+        written = "read-only" in str(error)
+        advice = ": a stage must not write into its inputs; copy them first" if written else ""
+        raise StageFailed(f"stage {stage.name!r} raised {type(error).__name__}: {error}{advice}") from error
+
+
+def _checked_output(stage: Stage, site: str, value: Any, before: Run | None) -> Any:
+    array = array_of(value)
+    if array.dtype.kind not in "fciub":
+        raise StageFailed(f"stage {stage.name!r} must return an array of numbers for {site!r}; got {type(value).__name__}")
+    if before is not None:
+        old = before[site]
+        if old.shape != array.shape or old.dtype != array.dtype:
+            raise StageFailed(
+                f"stage {stage.name!r} must return {old.dtype} of shape {tuple(old.shape)} for {site!r}, as without the "
+                f"perturbation; got {array.dtype} of shape {tuple(array.shape)}: return arrays of a fixed shape"
+            )
+    return value if hasattr(value, "dims") else array
+
+
+def joined(one: Where, other: Where) -> Where:
+    """Where either may have changed."""
+    if one is None or other is None:
+        return None
+    return other if not len(one) else one if not len(other) else np.union1d(one, other)
+
+
+def same(old: Array, new: Array, where: Where) -> bool:
+    """Whether two arrays are equal bit for bit; only the given places can differ."""
+    if old is new:
+        return True
+    if where is not None:
+        old, new = old.reshape(-1)[where], new.reshape(-1)[where]
+    xp = backend.namespace(old, new)
+    old, new = xp.ascontiguousarray(old).reshape(-1), xp.ascontiguousarray(new).reshape(-1)
+    word = f"u{min(old.dtype.itemsize, 8)}"
+    old, new = old.view(word), new.view(word)
+    if not bool((old[:FIRST] == new[:FIRST]).all()):   # most arrays that differ do so everywhere
+        return False
+    return bool((old == new).all())
