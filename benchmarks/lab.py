@@ -90,6 +90,11 @@ CLUSTERS = Panel(
     "error bound ξ", (1,),
 )
 MILLION = Panel("clusters, 10⁶ particles", "data = wb.synthetic.cosmic_web(n=100)", "wb.lab.clusters(data)")
+PROPAGATION = Panel(
+    "propagation, power spectrum of 64³",
+    "data = wb.synthetic.gaussian_field((64, 64, 64), seed=1).values + 9.0; steps = wb.propagation.power_spectrum(data)",
+    "wb.lab.propagation(steps, data, bit=12)", "bit", (2,),
+)
 SMALL = Panel("clusters, 32,768 particles", "data = wb.synthetic.cosmic_web(n=32)", "wb.lab.clusters(data)")
 
 
@@ -107,7 +112,7 @@ def key_to_picture_of_panels(run: Run) -> Iterator[Row]:
         )
         yield [f"nothing but {canvases} of 1024² bytes", "", *_milliseconds(taken)]
         run.notebook.delete_cell()
-    for panel in (FIELD, CUBE) if run.quick else (FIELD, CUBE, PARTICLES, CLUSTERS):
+    for panel in (FIELD, CUBE) if run.quick else (FIELD, CUBE, PARTICLES, CLUSTERS, PROPAGATION):
         yield from _keys(run, panel)
 
 

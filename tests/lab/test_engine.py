@@ -216,3 +216,13 @@ def test_a_closed_engine_is_silent_and_keeps_nothing_of_what_was_under_way() -> 
     assert engine.wait(SOON)
     assert len(news) == count
     assert engine.results() == {}
+
+
+def test_waiting_for_a_stage_with_a_mistake_ends() -> None:
+    def wrong(state: object, results: object, job: object) -> None:
+        raise ZeroDivisionError("one over none")
+
+    engine = Engine(0, [Stage("wrong", lambda state: state, wrong)], lambda callback: callback())
+    with pytest.raises(WorkbenchError, match="ZeroDivisionError: one over none"):
+        engine.settled(10)
+    engine.close()

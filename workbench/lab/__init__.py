@@ -13,7 +13,9 @@ from workbench.lab.cloud_view.widget import Cloud
 from workbench.lab.clusters_panel.panel import ClustersPanel, clusters
 from workbench.lab.limits_panel.panel import LimitsPanel, limits
 from workbench.lab.panel import Panel
+from workbench.lab.propagation_panel.panel import PropagationPanel, propagation
 
 __all__ = [
-    "BoundsPanel", "Cloud", "ClustersPanel", "LimitsPanel", "Panel", "bounds", "chart", "cloud", "clusters", "limits",
+    "BoundsPanel", "Cloud", "ClustersPanel", "LimitsPanel", "Panel", "PropagationPanel", "bounds", "chart", "cloud",
+    "clusters", "limits", "propagation",
 ]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from workbench.backend import release_memory
+from workbench.bounds.measure import Cancelled
 from workbench.errors import WorkbenchError
 from workbench.lab.jobs import Deliver, Job, Lane
 from workbench.lab.memory import Memory
@@ -200,8 +201,11 @@ class Engine(Generic[State]):
             self.runs[stage.name] += 1
             try:
                 result = stage.work(state, self.results(state), job)
-            except WorkbenchError as error:
-                self._failed[key] = str(error)
+            except Cancelled:
+                raise
+            except Exception as error:
+                named = "" if isinstance(error, WorkbenchError) else f"{type(error).__name__}: "
+                self._failed[key] = f"{named}{error}"   # else whoever waits for the result would wait forever
                 raise
             if self._closed:
                 return   # a result kept now would never be released

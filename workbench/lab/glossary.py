@@ -12,6 +12,7 @@ GLOSSARY: Mapping[str, str] = {
     "achievability": (
         "bits per value that suffice: some code of fixed length needs no more, and fails with probability ε at most"
     ),
+    "amplitude": "the largest size of the noise that is added to a value, in the unit of the values",
     "archive": "the compressed data with their certificate and checksums: one zip file, or a folder that Zarr reads too",
     "archive description": "names, checksums and certificate in an archive; it matters for small fields",
     "bits above the bound": "draw operating points as bits above the theoretical bound instead of bits",
@@ -25,6 +26,10 @@ GLOSSARY: Mapping[str, str] = {
     "blink": "two pictures in one place by turns, which shows their differences",
     "bound in tiles": "a bound of the Gaussian model: the fewest bits for codes that code one tile at a time",
     "broken": "halos that lost or gained members: split ones and merged ones",
+    "campaign over": (
+        "the strata of a campaign: sign, exponent and mantissa of the numbers at each site, or "
+        "each single bit"
+    ),
     "cannot-link": (
         "two particles of different groups that would be friends and have to be separated, so that both groups are "
         "kept"
@@ -45,6 +50,7 @@ GLOSSARY: Mapping[str, str] = {
     "colour limits": "the values at the ends of the colours; a percentile leaves out that share of the pixels at each end",
     "colour map": "the colours of the values; differences keep theirs, with white at zero",
     "coloured halos": "so many of the largest halos have a hue; the hues repeat after the seventh",
+    "component": "the number of the visible component, such as one of the three of a vector, from 0",
     "converse": (
         "bits per value that are necessary: no code of fixed length that fails with probability ε at most needs fewer"
     ),
@@ -53,10 +59,15 @@ GLOSSARY: Mapping[str, str] = {
         "back inside"
     ),
     "cost of keeping": "the difference in size, per particle, between the archive with halos kept and the one without",
+    "damage": "how far the results are from the right ones, in units of what is tolerated; up to 1 is tolerated",
     "density": "particles per area of the picture; no size of the window and no zooming changes it",
     "depth cue": "particles far away are dimmer",
     "descent": (
         "projected gradient descent: particles move step by step within their error bounds until no pair is violated"
+    ),
+    "difference": (
+        "the change of each value: its size on a logarithmic scale, where unchanged values are empty, or with its "
+        "sign"
     ),
     "dispersion": (
         "the variance of the information in a value; it determines how many bits above the bound a finite field needs"
@@ -64,6 +75,7 @@ GLOSSARY: Mapping[str, str] = {
     "displacement": "how far a particle moved; the error bound ξ holds along each axis, so the distance may be up to √3 ξ",
     "distance": "of the two particles, by nearest image; friends are at most the linking length b apart",
     "each value bounded": "a bound of the Gaussian model: the fewest bits that keep each value within the error bound",
+    "error at the end": "the relative error of the results; of several results, the largest",
     "error bound": "the largest allowed error of any value, in the unit of the data; of a coordinate it is written ξ",
     "false link": "a pair of particles from different groups that are friends in the decoded particles",
     "fingerprint": "a checksum of the groups, by which a reader verifies them without the original",
@@ -81,8 +93,14 @@ GLOSSARY: Mapping[str, str] = {
     ),
     "Gaussian?": "whether the new information in the values is distributed as in a Gaussian field",
     "group": "particles connected by chains of friends; a particle without friends is a group of one",
+    "growth": "the relative error at the end divided by that where the error was put in",
+    "guaranteed limit": (
+        "no value can change by more than this, whatever the error within its bound; known for "
+        "some stages only"
+    ),
     "halo": "a group with at least so many members, 20 unless another number is chosen",
     "halo: at least": "groups with at least so many members are shown as halos",
+    "heat map of": "the outcome whose share of the trials is shown for each site and bit",
     "in 3-D": "the particles as a cloud that can be turned: all of them, or the halo of the close-up",
     "keep groups of": "groups with at least so many members are kept: none of them is split or merged",
     "kept": "groups that have exactly the same members in the decoded particles as in the original",
@@ -90,6 +108,11 @@ GLOSSARY: Mapping[str, str] = {
         "absolute: in the unit of the data; relative: a share of the range of all values; pointwise relative: of each "
         "value's own size"
     ),
+    "kind of error": (
+        "a bit that flips or is stuck, noise, or the error of a codec that really compresses and decompresses the "
+        "array"
+    ),
+    "largest error": "the largest change of a value by compression; at most the error bound",
     "lattice": (
         "the built-in codec for particles: positions are rounded to a lattice whose spacing is twice the error bound"
     ),
@@ -124,9 +147,18 @@ GLOSSARY: Mapping[str, str] = {
         "kept: the order of the particles is restored; free: particles are stored in any order, which takes fewer "
         "bits"
     ),
+    "outcome": (
+        "masked: rounding only; benign: tolerated; silent: wrong but plausible; detected: not finite or refused; "
+        "crash: a stage raised"
+    ),
+    "place": "the index of the hit value in the array, from 0 along each axis",
     "point size": "the size of each particle, relative to what suits their number",
     "pointwise bound": "the error bound holds for every single value, not only on average",
     "pointwise relative": "an error bound that is a share of each value's own size; zeros stay zeros",
+    "predicted error": (
+        "the relative error to first order, computed from stage to stage without running the analysis "
+        "with the error"
+    ),
     "prequantised": (
         "the built-in codec for fields: values are rounded to multiples of twice the error bound, and differences are "
         "coded"
@@ -134,6 +166,10 @@ GLOSSARY: Mapping[str, str] = {
     "price of one variance": "additional bits per value if a codec assumes the same variance in all regions",
     "price of tiles": (
         "additional bits per value if a codec codes each tile by itself and so ignores correlation across borders"
+    ),
+    "protection": (
+        "guards of what stages read: values that are not finite become 0, or values beyond the range of the run without "
+        "the error are brought back"
     ),
     "PSNR": "peak signal-to-noise ratio in dB: range of the values (longest side of the box) over root mean square error",
     "radius": "the root mean square distance of the members from the centre, in the unit of the positions",
@@ -151,12 +187,27 @@ GLOSSARY: Mapping[str, str] = {
         "independent"
     ),
     "relative": "an error bound that is a share of the range (largest less smallest value) of the whole array",
+    "relative error": "the root mean square of the changes over that of the values; for labels, the share that changed",
     "rms distance": "the root mean square of the distances that particles moved",
     "round of moves": (
         "a step in which particles move one by one by fractions of the error bound; it may follow other constraints than "
         "the descent before it"
     ),
+    "round-off floor": (
+        "the relative error that rounding alone makes, measured by moving every value by one unit in "
+        "the last place"
+    ),
     "second picture": "decoded: particles as the codec returns them; halos kept: after the halos were preserved",
+    "seed": "the number that all random choices follow from, together with the number of the trial",
+    "share of the range": (
+        "the error bound as a share of the range (largest less smallest value) of the array "
+        "that is changed"
+    ),
+    "site of the error": (
+        "the array that the error is put into: an input of the analysis, or what one of "
+        "its stages returns"
+    ),
+    "site shown": "the array in the pictures: an input of the analysis, or what one of its stages returns",
     "slice": "the number of the visible slice, from 0",
     "slice across axis": "the axis of the array that is perpendicular to the visible slice",
     "solver": (
@@ -171,7 +222,12 @@ GLOSSARY: Mapping[str, str] = {
     "tiles add": "the additional bits if tiles are coded independently",
     "tiles of": "the side of the tiles that a codec codes independently, in values; larger tiles take fewer bits",
     "time": "the number of the visible time step, from 0",
+    "trial": "another trial hits another value, or adds other noise; the same number always gives the same",
+    "trials of each": "the number of faults that a campaign tries for each site and bit or field of bits",
     "unit of the linking length": "mean spacings, or the unit of the positions",
+    "value after": "the hit value with the error",
+    "value before": "the hit value without the error",
+    "values hit": "the number of values in which the bit is changed, each once",
     "verified": (
         "the decoded data were compared with the original, or groups were found again and compared, and everything "
         "agreed"

@@ -1,0 +1,210 @@
+"""The propagation panel without a browser: what holds the parts together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from lab.propagation_panel.samples import MAKERS
+from workbench.errors import WorkbenchError
+from workbench.lab.propagation_panel import counting
+from workbench.lab.propagation_panel.panel import PropagationPanel
+from workbench.propagation.draws import draws_of
+
+SOON = 120.0
+
+
+def opened(name: str, **choices: Any) -> PropagationPanel:
+    pipeline, x = MAKERS[name]()
+    return wb.lab.propagation(pipeline, x, **choices)
+
+
+@pytest.fixture
+def panel() -> Iterator[PropagationPanel]:
+    with opened("plane") as panel:
+        yield panel
+
+
+def test_what_is_no_pipeline_is_refused() -> None:
+    with pytest.raises(WorkbenchError, match="the propagation panel needs a pipeline"):
+        wb.lab.propagation(np.sum, np.ones(3))   # type: ignore[arg-type]
+    pipeline, x = MAKERS["plane"]()
+    with pytest.raises(WorkbenchError, match="must be one of this pipeline"):
+        wb.lab.propagation(MAKERS["plane"]()[0], pipeline.run(x))
+
+
+def test_a_pipeline_that_is_not_deterministic_is_told() -> None:
+    random = np.random.default_rng()
+    pipeline = wb.propagation.Pipeline([("noisy", lambda x: x + random.normal(size=x.shape))])
+    with wb.lab.propagation(pipeline, np.ones((4, 4))) as panel:
+        panel.wait(SOON)
+        assert "must return the same for the same input" in panel.status.error
+
+
+def test_only_what_depends_on_the_change_is_computed_again(panel: PropagationPanel) -> None:
+    first = dict(panel.result)
+    panel.change(look="laplacian", scale="sign")
+    assert panel.result == first
+    panel.change(bit=3)
+    other = dict(panel.result)
+    assert {name for name in first if other[name] is not first[name]} == {"travel", "trace"}
+
+
+def test_another_site_shows_its_whole_array_and_keeps_what_fits() -> None:
+    with opened("flow") as panel:
+        panel.widget   # noqa: B018
+        panel.change(bit=63, window=(0, 2, 0, 2), component=2, index=1, axis=1)
+        panel.change(look="vorticity")
+        state = panel.state
+        assert (state.window, state.component, state.index, state.axis) == (None, None, None, 0)
+        assert not panel.change(index=6)
+        assert "the slice must be from 0 to 5" in panel.status.error
+        assert not panel.change(component=3)
+        assert panel.change(component=2)
+        panel.change(look="enstrophy")
+        assert "values" in panel.shown.charts
+
+
+def test_a_narrower_number_keeps_the_bit_as_far_as_it_goes() -> None:
+    with opened("two inputs", site="b", bit=62) as panel:
+        assert panel.change(site="a")
+        assert panel.state.bit == 15
+        assert not panel.change(kind="compression")   # no codec takes 16 bits
+        assert "float16" in panel.status.error
+
+
+def test_the_graph_follows_and_is_followed(panel: PropagationPanel) -> None:
+    panel.widget   # noqa: B018
+    panel.wait(SOON)
+    assert panel.graph.path == ["input", "gradient", "steepness", "laplacian"]
+    panel.graph._asked(None, {"look": "gradient", "playing": True}, [])
+    panel.graph._asked(None, {"look": "steepness", "playing": True}, [])
+    panel.graph._asked(None, {"look": "somewhere"}, [])
+    assert panel.state.look == "steepness"
+    assert [node["site"] for node in panel.graph.nodes if node["chosen"]] == ["steepness"]
+    panel.undo()   # sites shown one after the other are one step
+    assert panel.state.look == "input"
+    panel.change(site="gradient")
+    panel.wait(SOON)
+    assert panel.graph.path == ["gradient", "steepness"]
+
+
+def test_controls_that_do_not_apply_are_not_there(panel: PropagationPanel) -> None:
+    panel.widget   # noqa: B018
+
+    def visible() -> set[str]:
+        controls = panel._view.controls if panel._view else []
+        return {control.field for control in controls if control.widget.layout.display != "none"}
+
+    assert {"bit", "trial", "count"} <= visible()
+    assert not {"bound", "codec", "index", "axis", "component"} & visible()
+    panel.change(kind="compression")
+    assert {"bound", "codec"} <= visible()
+    assert not {"bit", "trial"} & visible()
+    panel.change(kind="noise", look="gradient")   # two components of a plane are two slices
+    assert {"bound", "trial", "index", "axis"} <= visible()
+    panel.change(look="input")
+    assert "index" not in visible()
+
+
+def test_a_campaign_is_told_while_it_runs_and_gives_its_worst_error(
+    panel: PropagationPanel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "OFTEN", 0.0)
+    panel.change(trials=30)
+    seen: list[tuple[int, bool]] = []
+    panel._engine.changed = lambda: seen.append(
+        (0, False) if panel.counted is None else (len(panel.counted.campaign.trials), panel.counted.campaign.complete)
+    )
+    panel.ask("campaign")
+    panel.wait(SOON)
+    counted = panel.result["campaign"]
+    assert counted.campaign.complete
+    assert any(0 < trials < len(counted.campaign.trials) and not complete for trials, complete in seen)
+    pipeline, x = panel.run.pipeline, panel.run
+    faults = wb.propagation.strata(pipeline, x)
+    other = wb.propagation.campaign(pipeline, x, faults, until=30 * len(faults))
+    assert other.counts == counted.campaign.counts
+    panel.row_chosen("campaign", 1)
+    trial = counting.worst_trial(counted, 1, wb.propagation.trials.OUTCOMES)
+    assert trial is not None
+    assert panel.state.trial == trial.trial
+    outcome = next(fact.value for fact in _settled(panel).facts if fact.name == "outcome")
+    assert outcome == trial.outcome
+
+
+def test_a_cancelled_campaign_shows_what_it_got_to(panel: PropagationPanel, monkeypatch: pytest.MonkeyPatch) -> None:
+    panel.result   # noqa: B018
+    panel.change(trials=500)
+    tell = counting.Latest.is_due
+
+    def once(latest: counting.Latest) -> bool:
+        due = tell(latest)
+        panel.cancel()
+        return due
+
+    monkeypatch.setattr(counting.Latest, "is_due", once)
+    panel.ask("campaign")
+    panel.wait(SOON)
+    assert panel.status.text == "cancelled"
+    assert panel.counted is None or not panel.counted.campaign.complete
+
+
+def test_the_bound_is_swept(panel: PropagationPanel) -> None:
+    panel.change(kind="compression", codec="prequantised")
+    panel.ask("doses")
+    panel.wait(SOON)
+    doses = panel.result["doses"].doses
+    assert [dose.ratio for dose in doses] == sorted(dose.ratio for dose in doses)
+    assert "doses" in panel.shown.charts
+
+
+def test_protection_brings_errors_back_and_is_compared(panel: PropagationPanel) -> None:
+    value = int(np.argmin(abs(abs(panel.run["input"].ravel()) - 1.5)))   # its highest exponent bit makes it not a number
+    trial = next(n for n in range(10**5) if wb.propagation.BitFlip("input", bit=30).drawn(
+        panel.run["input"], draws_of(0, n))[0].index == value)
+    panel.change(bit=30, trial=trial, trials=30)
+    assert panel.result["travel"].outcome(panel.result["floor"]) == "detected"
+    panel.change(protection="range")
+    found = panel.result["travel"]
+    assert found.outcome(panel.result["floor"]) in ("benign", "silent")
+    assert found.lost["laplacian"] == 0
+    shares = []
+    for protection in ("none", "range"):
+        panel.change(protection=protection)
+        panel.ask("campaign")
+        panel.wait(SOON)
+        shares.append(panel.result["campaign"].campaign.rate("detected").estimate)
+    assert shares[1] < shares[0]
+    assert "without protection" in panel.shown.note
+
+
+SHOWN = [
+    {"bit": 29, "trial": 4}, {"kind": "compression", "codec": "prequantised"}, {"kind": "noise", "seed": 7},
+    {"site": "gradient", "kind": "stuck at 0"}, {"bit": 30, "protection": "range"}, {"bit": 30, "protection": "finite"},
+]
+
+
+@pytest.mark.parametrize("choices", SHOWN, ids=str)
+def test_the_code_gives_what_is_shown(choices: dict[str, Any]) -> None:
+    pipeline, x = MAKERS["plane"]()
+    with wb.lab.propagation(pipeline, x, look="steepness", **choices) as panel:
+        names: dict[str, Any] = {"pipeline": pipeline, "x": x}
+        exec(panel.code(), names)
+        assert names["trace"]["steepness"] == panel.result["trace"].trace["steepness"]
+
+
+def test_a_report_holds_everything(panel: PropagationPanel, tmp_path: Any) -> None:
+    panel.wait(SOON)
+    text = panel.save_report(tmp_path / "report.html").read_text(encoding="utf-8")
+    for part in ("round-off floor", "wb.propagation.trace", "Error by site", "laplacian"):
+        assert part in text
+
+
+def _settled(panel: PropagationPanel) -> Any:
+    panel.wait(SOON)
+    return panel.shown

@@ -1,0 +1,108 @@
+"""The campaign of the panel: all sites and bits, counted, with the trials so far shown while the others run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from workbench import backend
+from workbench.lab.jobs import Job
+from workbench.lab.propagation_panel.state import PropagationState
+from workbench.propagation import BitFlip, Campaign, Run, iter_campaign, strata
+from workbench.propagation.draws import draws_of
+from workbench.propagation.trials import Trial
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+OFTEN = 0.8   # seconds between two states that are shown
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """A campaign, and what it was asked for."""
+
+    campaign: Campaign
+    asked: tuple[Any, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """About the size of its trials."""
+        return 400 * len(self.campaign.trials)
+
+
+@dataclass(eq=False)
+class Latest:
+    """The campaign after the latest round, and when it was told of."""
+
+    campaign: Campaign = field(init=False)
+    told: float = -OFTEN
+
+    def is_due(self) -> bool:
+        """Whether it is time to tell again: charts are drawn when changes rest."""
+        now = time.monotonic()
+        due = now - self.told >= OFTEN
+        self.told = now if due else self.told
+        return due
+
+
+@dataclass(eq=False)
+class _Telling:
+    """An executor on threads that tells of every batch of trials as it is done."""
+
+    tell: Callable[[list[Trial]], object]
+    workers: int = field(default_factory=backend.threads)
+
+    def map(self, name: str, step: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """The results, in the order of the items."""
+        found: list[Result] = []
+        with ThreadPoolExecutor(self.workers) as pool:
+            futures = [pool.submit(step, item) for item in items]
+            try:
+                for future in futures:
+                    found.append(future.result())
+                    self.tell([trial for batch in found for trial in batch])   # type: ignore[attr-defined]
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+        return found
+
+
+def count(run: Run, state: PropagationState, job: Job, tell: Callable[[Counted], object]) -> Counted:
+    """Run the campaign of this state, telling of its trials now and then; raises `Cancelled` when the job is cancelled."""
+    tried = strata(run.pipeline, run, state.bits, kind=state.fault)
+    wanted, asked, latest = state.trials * len(tried), asked_of(state), Latest()
+
+    def heard(of_this_round: list[Trial]) -> None:
+        campaign = replace(latest.campaign, trials=(*latest.campaign.trials, *of_this_round), complete=False)
+        job(len(campaign.trials) / wanted, f"{len(campaign.trials):,} of {wanted:,} trials")
+        if latest.is_due():
+            tell(Counted(campaign, asked))
+
+    job(0.0, "measuring the round-off floor")
+    for campaign in iter_campaign(run.pipeline, run, tried, state.seed, wanted, executor=_Telling(heard), cancel=job):
+        latest.campaign = campaign
+    return Counted(latest.campaign, asked)
+
+
+def asked_of(state: PropagationState) -> tuple[Any, ...]:
+    """What the campaign depends on."""
+    return state.fault, state.bits, state.trials, state.seed, state.protection
+
+
+def worst_trial(counted: Counted, stratum: int, outcomes: Sequence[str]) -> Trial | None:
+    """The trial of a stratum with the worst outcome, and among those with the largest error."""
+    own = [trial for trial in counted.campaign.trials if trial.trial % len(counted.campaign.strata) == stratum]
+    if not own:
+        return None
+    return max(own, key=lambda trial: (outcomes.index(trial.outcome), trial.error or 0.0))
+
+
+def drawn_bit(run: Run, counted: Counted, trial: Trial) -> int:
+    """The bit that was changed in a trial."""
+    (fault,) = counted.campaign.strata[trial.trial % len(counted.campaign.strata)]
+    assert isinstance(fault, BitFlip) or hasattr(fault, "bit")
+    (drawn,) = fault.drawn(run[fault.site], draws_of(counted.campaign.seed, trial.trial, 0))
+    return int(drawn.bit)   # type: ignore[attr-defined]

@@ -1,0 +1,102 @@
+"""What the drawing of the graph says of each site: its error as a number, a bar and a word."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.lab.propagation_panel.layout import places
+from workbench.lab.propagation_panel.state import PropagationState
+from workbench.lab.propagation_panel.travel import Floor, Traced, Travel
+from workbench.propagation import Run
+
+LEAST, MOST = 1e-18, 1e40   # what is beyond is drawn at the end of the bars
+SIGNS = {
+    "linear": "", "non-linear": "≠", "round-off-limited": "≈", "discrete": "#", "NaN": "!", "unchanged": "=",
+    "stopped": "✕",
+}
+Node = dict[str, Any]
+
+
+def nodes(
+    run: Run, state: PropagationState, travel: Travel | None, floor: Floor | None, traced: Traced | None
+) -> list[Node]:
+    """One entry for each site; bars are shares of the width, on one logarithmic scale for all."""
+    low, high = scale(travel, floor)
+    found = []
+    for site, place in places(run.pipeline).items():
+        error = None if travel is None else travel.errors.get(site)
+        told = None if traced is None or error is None else traced.trace[site]
+        kind = _kind(site, travel, error, None if told is None else told.badge)
+        stopped = kind == "stopped"
+        found.append({
+            "site": site, "column": place.column, "row": place.row, "about": about(run, site), "kind": kind,
+            "sign": SIGNS.get(kind, ""), "error": _text(error, kind), "chosen": site == state.look,
+            "hit": site == state.site,
+            "bar": None if error is None or stopped else _share(error, low, high),
+            "floor": None if floor is None or floor.of[site] == 0 else _share(floor.of[site], low, high),
+            "predicted": None if told is None or stopped or not told.predicted else _share(told.predicted, low, high),
+        })
+    return found
+
+
+def scale(travel: Travel | None, floor: Floor | None) -> tuple[float, float]:
+    """The ends of the bars, whole powers of ten: below the floor, above the largest error."""
+    errors = [] if travel is None else [error for site, error in travel.errors.items() if site not in travel.stopped]
+    floors = [] if floor is None else list(floor.of.values())
+    shown = [min(max(each, LEAST), MOST) for each in (*errors, *floors, 1.0) if each > 0 and not math.isnan(each)]
+    return 10.0 ** (math.floor(math.log10(min(shown))) - 1), 10.0 ** math.ceil(math.log10(max(shown)))
+
+
+def about(run: Run, site: str) -> str:
+    """The type and the shape of an array.
+
+    >>> import numpy as np
+    >>> from workbench.propagation import Pipeline
+    >>> about(Pipeline([("sum", lambda x: x.sum())]).run(np.ones((2, 3))), "input")
+    'float64 2 x 3'
+    """
+    array = run[site]
+    return f"{array.dtype} {' x '.join(map(str, array.shape)) or 'number'}"
+
+
+def error_text(error: float) -> str:
+    """A relative error in a few letters.
+
+    >>> error_text(0.0), error_text(1.234e-5), error_text(0.25), error_text(float("inf"))
+    ('0', '1.2e-05', '0.25', '∞')
+    """
+    if error == 0:
+        return "0"
+    return f"{error:.2g}" if math.isfinite(error) else "∞"
+
+
+def explained(site_errors: Mapping[str, Any]) -> str:
+    """The signs that occur, in words."""
+    kinds = dict.fromkeys(each.badge for each in site_errors.values())
+    return ", ".join(f"{SIGNS[kind]} {kind}" for kind in kinds if SIGNS[kind])
+
+
+def _kind(site: str, travel: Travel | None, error: float | None, badge: str | None) -> str:
+    if travel is None:
+        return "waiting"
+    if site in travel.stopped:
+        return "stopped"
+    if error is None:
+        return "untouched"
+    return badge or ("NaN" if travel.lost[site] else "unchanged" if error == 0 else "reached")
+
+
+def _text(error: float | None, kind: str) -> str:
+    if kind == "stopped":
+        return "not reached"
+    return "" if error is None else error_text(error)
+
+
+def _share(error: float, low: float, high: float) -> float:
+    """The place of an error between both ends, from 0 to 1; 0 is where there is none."""
+    if error <= 0:
+        return 0.0
+    place = (math.log10(min(max(error, low), high)) - math.log10(low)) / (math.log10(high) - math.log10(low))
+    return round(min(max(place, 0.0), 1.0), 4)

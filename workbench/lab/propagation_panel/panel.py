@@ -1,0 +1,317 @@
+"""`wb.lab.propagation`: put an error into an analysis, and see what it does downstream."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from workbench import codecs
+from workbench.errors import WorkbenchError
+from workbench.lab.cells import name_of
+from workbench.lab.controls import Choice, Control, LogSlider, Number, Steps, button
+from workbench.lab.description import Reading, Shown
+from workbench.lab.engine import Results, Stage
+from workbench.lab.jobs import Job
+from workbench.lab.panel import Panel
+from workbench.lab.propagation_panel import dosing, drawing
+from workbench.lab.propagation_panel.arrays import arrangement, field_shape, shown_slice
+from workbench.lab.propagation_panel.bit_slider import BitSlider
+from workbench.lab.propagation_panel.code import code
+from workbench.lab.propagation_panel.counting import Counted, asked_of, count, drawn_bit, worst_trial
+from workbench.lab.propagation_panel.graph import StageGraph
+from workbench.lab.propagation_panel.layout import arrows
+from workbench.lab.propagation_panel.nodes import explained, nodes, scale
+from workbench.lab.propagation_panel.pictures import pictures
+from workbench.lab.propagation_panel.reading import reading
+from workbench.lab.propagation_panel.slice_slider import SliceSlider
+from workbench.lab.propagation_panel.state import (
+    IN_BITS,
+    LEAST_BOUND,
+    MOST_BOUND,
+    MOST_TRIALS,
+    PropagationState,
+    number_format,
+)
+from workbench.lab.propagation_panel.travel import (
+    Baseline,
+    Floor,
+    Traced,
+    Travel,
+    floor_of,
+    protected_run,
+    traced,
+    travel,
+)
+from workbench.lab.view import View
+from workbench.propagation import Pipeline, Run
+from workbench.propagation.trials import OUTCOMES
+
+KINDS = {
+    "bit flip": "flip", "bit stuck at 0": "stuck at 0", "bit stuck at 1": "stuck at 1", "compression": "compression",
+    "noise": "noise",
+}
+PROTECTIONS = {"none": "none", "finite values": "finite", "learned ranges": "range"}
+
+
+def propagation(pipeline: Pipeline, x: Any, **choices: Any) -> PropagationPanel:
+    """A panel that puts an error into a pipeline and shows what it does at every site: a bit flip, or compression.
+
+    `x` is what the pipeline takes, or a finished run of it. `choices` are fields of `PropagationState`: site, kind, bit,
+    bound, codec, count, trial, seed; protection; look, scale, axis, index, component, window; bits, trials, outcome.
+
+    >>> from workbench.data.synthetic import gaussian_field
+    >>> from workbench.propagation import derivatives
+    >>> waves = gaussian_field((32, 32), seed=1)
+    >>> panel = propagation(derivatives(waves), waves, bit=20)
+    >>> panel.change(look="laplacian")
+    True
+    >>> panel.result["trace"].trace.badges["laplacian"]
+    'linear'
+    >>> panel.close()
+    """
+    if not isinstance(pipeline, Pipeline):
+        raise WorkbenchError(
+            f"the propagation panel needs a pipeline; got {type(pipeline).__name__}: make one with "
+            "wb.propagation.Pipeline([(name, function), ...])"
+        )
+    names = name_of(pipeline, "pipeline"), name_of(x, "x")
+    run = x if isinstance(x, Run) else pipeline.run(x)
+    if run.pipeline is not pipeline:
+        raise WorkbenchError("the run must be one of this pipeline: give pipeline.run(x)")
+    return PropagationPanel(run, names, **choices)
+
+
+class PropagationPanel(Panel[PropagationState]):
+    """The panel of `wb.lab.propagation`; its results are "travel", "floor", "trace" and, on demand, "doses", "campaign"."""
+
+    title = "Propagation"
+
+    def __init__(self, run: Run, names: tuple[str, str], **choices: Any) -> None:
+        self.base, self.names = Baseline(run), names
+        self.counted: Counted | None = None   # the latest campaign, whatever is shown
+        self._unprotected: dict[Hashable, Counted] = {}   # to compare those with protection
+        self._looking = False
+        stages = [
+            Stage("travel", _error, self._put_in),
+            Stage("floor", lambda state: None, self._measure),
+            Stage("trace", _error, self._predict),
+            Stage("doses", dosing.asked_of, self._dose, on_demand=True, text="sweeping the bound"),
+            Stage("campaign", asked_of, self._count_outcomes, on_demand=True, text="counting outcomes"),
+        ]
+        subject = f"{run.pipeline.name}: {', '.join(run.pipeline.sites)}"
+        super().__init__(subject, PropagationState.for_(run, **choices), stages)
+
+    @property
+    def run(self) -> Run:
+        """The run without an error."""
+        return self.base.run
+
+    def rows(self) -> Sequence[Sequence[Any]]:
+        """The error above, the view and the graph below."""
+        sites = self.run.pipeline.sites
+        self._bit = BitSlider("bit", "bit", number_format(self.run, self.state.site))
+        self._bound = LogSlider(
+            "bound", "error bound", LEAST_BOUND, MOST_BOUND, unit="of the range", about="share of the range"
+        )
+        self._codec = Choice("codec", "codec", ["auto", *(name for name in codecs.available() if name != "numcodecs")])
+        self._trial = Steps("trial", "trial", 0, MOST_TRIALS)
+        self._index = SliceSlider("index", "slice", 0)
+        self._axis = Choice("axis", "across axis", {"0": 0, "1": 1, "2": 2}, about="slice across axis")
+        self._component = SliceSlider("component", "component", 0)
+        self._along = Choice("axis", "seen", {"along z": 0, "along y": 1, "along x": 2}, about="line of sight")
+        self._scale = Choice("scale", "difference", {"size, log scale": "size", "with its sign": "sign"})
+        self._count_of = Steps("count", "values hit", 1, 1000)
+        self.graph = StageGraph(self.show_site, arrows(self.run.pipeline))
+        campaign = button("run campaign", lambda: self.ask("campaign"), "try faults at every site, and count the outcomes")
+        campaign.button_style = "primary"
+        self._sweep = button(
+            "sweep the bound", lambda: self.ask("doses"), "compress this site within many bounds, and measure the damage"
+        )
+        error = [
+            Choice("kind", "error", KINDS, about="kind of error"), Choice("site", "at", sites, about="site of the error"),
+            self._bit, self._bound, self._codec, self._trial,
+            self._sweep,
+        ]
+        view = [
+            Choice("look", "show", sites, about="site shown"), self._index, self._axis, self._along, self._component,
+            Choice("protection", "protection", PROTECTIONS), campaign,
+            self.graph,
+        ]
+        seldom = [
+            self._scale, self._count_of, Number("seed", "seed", whole=True),
+            Choice("bits", "campaign over", {"fields of bits": "fields", "each bit": "each"}),
+            Number("trials", "trials of each", whole=True),
+            Choice("outcome", "heat map of", list(OUTCOMES)),
+        ]
+        return [error, view, seldom]
+
+    def draw(self, state: PropagationState, results: Results) -> Shown:
+        """Pictures, charts, figures and tables of what is known so far; the latest campaign stays."""
+        known = dict(results)
+        if self.counted is not None:
+            known.setdefault("campaign", self.counted)
+        if (campaign := known.get("campaign")) is not None and campaign.asked[-1] != "none":
+            known["unprotected"] = self._unprotected.get((*campaign.asked[:-1], "none"))
+        return drawing.draw(self.base, state, known)
+
+    def code_for(self, state: PropagationState) -> str:
+        """The trace, and the campaign if there was one."""
+        reached = self.run.pipeline.after(state.site)
+        told = state.look if state.look in reached else reached[-1]
+        return code(state, *self.names, told, counted=self.counted is not None)
+
+    def check(self, state: PropagationState) -> None:
+        """Refuse sites, bits and slices that this pipeline does not have."""
+        state.check(self.run)
+        shape = field_shape(self.base, state.look)
+        if len(shape) >= 3 and state.axis <= 2 and state.index is not None and state.index >= shape[-3:][state.axis]:
+            raise WorkbenchError(f"the slice must be from 0 to {shape[-3:][state.axis] - 1}; got {state.index}")
+        if state.axis > 2:
+            raise WorkbenchError(f"the axis must be 0, 1 or 2; got {state.axis}")
+        if len(shape) == 4 and state.component is not None and state.component >= shape[0]:
+            raise WorkbenchError(f"the component must be from 0 to {shape[0] - 1}; got {state.component}")
+
+    def ready(self, results: Results) -> bool:
+        """Drawing waits for the changed arrays; figures follow."""
+        return "travel" in results
+
+    def reading(self, picture: int, x: float, y: float) -> Reading | None:
+        """The value at a place, before and after."""
+        state, results = self.displayed
+        return reading(self.base, results.get("travel"), state, picture, (x, y))
+
+    def row_chosen(self, table: str, row: int) -> None:
+        """Look at a site, or put in the worst error of a row of the campaign."""
+        if table == drawing.SITES:
+            reached = self.run.pipeline.after(self.state.site)
+            if 0 <= row < len(reached):
+                self.show_site(reached[row])
+        elif table == drawing.STRATA and self.counted is not None and 0 <= row < len(self.counted.campaign.strata):
+            self.put_in_worst(row)
+
+    def put_in_worst(self, stratum: int) -> None:
+        """Put in the error of the campaign's worst trial for one site and field of bits."""
+        assert self.counted is not None
+        counted = self.counted
+        trial = worst_trial(counted, stratum, OUTCOMES)
+        if trial is None:
+            return
+        site = counted.campaign.strata[stratum][0].site
+        bit = drawn_bit(self.run, counted, trial)
+        seed = counted.campaign.seed
+        self.change(site=site, kind=counted.asked[0], bit=bit, count=1, trial=trial.trial, seed=seed, look=site)
+
+    def show_site(self, site: str, playing: bool = False) -> None:
+        """Show the array at a site; sites shown one after the other are one step to undo."""
+        self._looking = True
+        try:
+            self.change(look=site)
+        finally:
+            self._looking = False
+
+    def change(self, **fields: Any) -> bool:
+        """Change fields. Another array is shown as a whole; another site keeps the bit if its numbers have one like it."""
+        if fields.get("look", self.state.look) != self.state.look:
+            fields = dict.fromkeys(("index", "component", "window")) | {"axis": 0} | fields
+        if fields.get("axis", self.state.axis) != self.state.axis:
+            fields = dict.fromkeys(("index", "window")) | fields
+        site = fields.get("site", self.state.site)
+        if site != self.state.site and "bit" not in fields and site in self.run.pipeline.sites:
+            fields["bit"] = min(self.state.bit, number_format(self.run, site).bits - 1)
+        changed = super().change(**fields)
+        if changed and self._view is not None:
+            self._fit_controls()
+            self._view.show_state(self.state)
+        return changed
+
+    def _movement(self) -> Hashable:
+        return "site shown" if self._looking else super()._movement()
+
+    # Controls and graph.
+
+    def _fit_controls(self) -> None:
+        """Show the controls that the kind of error and the array have, with their ends."""
+        state, shape = self.state, field_shape(self.base, self.state.look)
+        form = arrangement(self.base, state.look).form
+        in_bits, grid = state.kind in IN_BITS, form == "field"
+        if in_bits:
+            self._bit.offer(number_format(self.run, state.site))
+        self._index.reach(shape[-3:][state.axis] - 1 if grid and len(shape) >= 3 else 0)
+        self._component.reach(shape[0] - 1 if len(shape) == 4 else 0)
+        solid = form in ("positions", "labels") and self._positions_shape(form)[1] == 3
+        wanted: dict[Control, bool] = {
+            self._bit: in_bits, self._bound: not in_bits, self._codec: state.kind == "compression",
+            self._trial: state.kind != "compression", self._count_of: in_bits, self._scale: grid or form == "line",
+            self._index: grid and len(shape) >= 3, self._axis: grid and len(shape) >= 3,
+            self._along: solid,
+            self._component: grid and len(shape) == 4,
+        }
+        self._sweep.layout.display = None if state.kind == "compression" else "none"
+        for control, shown in wanted.items():
+            display = None if shown else "none"
+            if control.widget.layout.display != display:
+                control.widget.layout.display = display
+
+    def _positions_shape(self, form: str) -> tuple[int, ...]:
+        site = self.state.look if form == "positions" else arrangement(self.base, self.state.look).positions
+        shape: tuple[int, ...] = self.run[site].shape
+        return shape
+
+    def _show_in(self, view: View) -> None:
+        super()._show_in(view)
+        self._fit_controls()
+        results = self._engine.results()
+        found: Travel | None = results.get("travel")
+        floor: Floor | None = results.get("floor")
+        theory: Traced | None = results.get("trace")
+        if found is not None:
+            component, index = shown_slice(self.base, found, self.state)
+            self._component.show_found(component)
+            self._index.show_found(index)
+        if found is None and self.graph.nodes:
+            chosen = [{**node, "chosen": node["site"] == self.state.look, "hit": node["site"] == self.state.site}
+                      for node in self.graph.nodes]
+            with self.graph.hold_sync():
+                self.graph.nodes, self.graph.stale = chosen, True
+            return
+        with self.graph.hold_sync():
+            self.graph.nodes = nodes(self.run, self.state, found, floor, theory)
+            self.graph.path = [] if found is None else list(found.reached)
+            self.graph.ends = [f"{end:.0e}" for end in scale(found, floor)]
+            self.graph.key = "" if theory is None else explained({each.site: each for each in theory.trace.stages})
+            self.graph.stale = False
+
+    # Stages.
+
+    def _put_in(self, state: PropagationState, results: Results, job: Job) -> Travel:
+        job(0.0, "the error travels")
+        found = travel(self.base, state.perturbation, state.seed, state.trial, state.protection)
+        pictures(self.base, found, state)   # cached, so that drawing takes no time
+        return found
+
+    def _measure(self, state: PropagationState, results: Results, job: Job) -> Floor:
+        job(0.0, "measuring the round-off floor")
+        return floor_of(self.run)
+
+    def _predict(self, state: PropagationState, results: Results, job: Job) -> Traced:
+        job(0.0, "predicting the error")
+        return traced(results["travel"], state.perturbation, results["floor"])
+
+    def _count_outcomes(self, state: PropagationState, results: Results, job: Job) -> Counted:
+        """What is counted so far is kept, so that a cancelled campaign shows its partial results."""
+
+        def tell(counted: Counted) -> None:
+            self.counted = counted
+            job.show({"campaign": counted})
+
+        self.counted = count(protected_run(self.base, state.protection), state, job, tell)
+        if state.protection == "none":
+            self._unprotected[self.counted.asked] = self.counted
+        return self.counted
+
+    def _dose(self, state: PropagationState, results: Results, job: Job) -> dosing.Doses:
+        return dosing.dose(self.run, state, job, lambda doses: job.show({"doses": doses}))
+
+
+def _error(state: PropagationState) -> Hashable:
+    return state.error

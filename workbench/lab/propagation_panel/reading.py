@@ -1,0 +1,64 @@
+"""What lies under the pointer in the pictures of the propagation panel: one value, before and after."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workbench.lab.description import Reading
+from workbench.lab.propagation_panel.arrays import arrangement, field_shape, original_field, shown_slice
+from workbench.lab.propagation_panel.pictures import pictures
+from workbench.lab.propagation_panel.state import PropagationState
+from workbench.lab.propagation_panel.travel import Baseline, Travel
+from workbench.lab.reading import cell_text
+
+
+def reading(
+    base: Baseline, travel: Travel | None, state: PropagationState, picture: int, place: tuple[float, float]
+) -> Reading | None:
+    """The value at a place of a grid, or the particles per area there; None beyond."""
+    if arrangement(base, state.look).form != "field":
+        return _of_particles(base, travel, state, picture, place)
+    cell = state.cut(*shown_slice(base, travel, state)).cell(original_field(base, state.look), *place)
+    if cell is None:
+        return None
+    flat = int(np.ravel_multi_index(cell, field_shape(base, state.look)))
+    before = base.run[state.look].reshape(-1)[flat]
+    if travel is None or state.look in travel.stopped:
+        return Reading((str(before),), cell_text(cell))
+    after = travel.changed[state.look].reshape(-1)[flat]
+    return Reading((str(before), str(after), difference_text(before, after)), cell_text(cell))
+
+
+def difference_text(before: np.generic, after: np.generic) -> str:
+    """The change of a value, and as a share of it.
+
+    >>> difference_text(np.float64(2.0), np.float64(2.5)), difference_text(np.float64(2.0), np.float64("nan"))
+    ('0.5 = 25% of the value', 'not finite')
+    """
+    wide = np.complex128 if before.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        one, other = wide(before), wide(after)
+        change = other - one
+        if not np.isfinite(change):
+            return "not finite" if np.isfinite(one) else "unchanged"
+        if change == 0:
+            return "unchanged"
+        told = f"{abs(change):.6g}" if wide is np.complex128 else f"{change:.6g}"
+        share = abs(change) / abs(one) if one != 0 else np.inf
+        return f"{told} = {100 * share:.3g}% of the value" if np.isfinite(share) else told
+
+
+def _of_particles(
+    base: Baseline, travel: Travel | None, state: PropagationState, picture: int, place: tuple[float, float]
+) -> Reading | None:
+    """What the pixels say: they are counts of particles, not means."""
+    shown = pictures(base, travel, state)
+    if picture >= len(shown):
+        return None
+    left, right, bottom, top = shown[0].window
+    rows, columns = shown[0].pixels.shape
+    row = int((top - place[1]) / (top - bottom) * rows)
+    column = int((place[0] - left) / (right - left) * columns)
+    if not (0 <= row < rows and 0 <= column < columns):
+        return None
+    return Reading(place=f"pixel [{row}, {column}]")

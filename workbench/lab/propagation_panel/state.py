@@ -1,0 +1,148 @@
+"""The user's choices in the propagation panel, and the perturbation that they describe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+from workbench import codecs
+from workbench.errors import WorkbenchError
+from workbench.guarantees import Relative
+from workbench.lab.choices import one_of, positive, whole, with_choices
+from workbench.lab.description import PIXELS, Window, checked_window
+from workbench.lab.propagation_panel.protecting import Protection
+from workbench.lab.slices import Cut
+from workbench.propagation import BitFlip, Bounded, Noise, Perturbation, Run, StuckAt
+from workbench.propagation.names import require_known
+from workbench.propagation.number_format import NumberFormat
+from workbench.propagation.trials import OUTCOMES, Outcome
+
+Kind = Literal["flip", "stuck at 0", "stuck at 1", "compression", "noise"]
+Fault = Literal["flip", "stuck at 0", "stuck at 1"]
+Bits = Literal["fields", "each"]
+Scale = Literal["size", "sign"]
+
+IN_BITS: frozenset[Kind] = frozenset({"flip", "stuck at 0", "stuck at 1"})
+LEAST_BOUND, MOST_BOUND = 1e-9, 1.0   # the ends of the slider, as shares of the range
+FIRST_BOUND = 1e-3
+MOST_TRIALS, MOST_VALUES = 99, 1000   # the ends of the sliders
+
+
+@dataclass(frozen=True)
+class PropagationState:
+    """What goes wrong where, and the visible part.
+
+    An error of a `kind` is put in at `site`: in `bit` of `count` values, or within `bound`, a share of the range of the
+    values. Which values are hit, or which noise is added, follows from `seed` and `trial`. `look` is the site that is
+    shown; slice `index` and `component` None are those with the largest error. A campaign tries `trials` faults at every
+    site in every field of bits, or in each bit, and the heat map shows one `outcome`. With a `protection`, what stages
+    read is guarded.
+
+    >>> PropagationState("input", "input", bit=62).perturbation
+    BitFlip('input', bit=62)
+    >>> PropagationState("input", "input", kind="noise", bound=0.01).perturbation
+    Noise('input', amplitude=0.01, unit='range')
+    """
+
+    site: str
+    look: str
+    kind: Kind = "flip"
+    bit: int = 0
+    bound: float = FIRST_BOUND
+    codec: str = "auto"
+    count: int = 1
+    trial: int = 0
+    seed: int = 0
+    bits: Bits = "fields"
+    trials: int = 100
+    outcome: Outcome = "silent"
+    protection: Protection = "none"
+    scale: Scale = "size"
+    axis: int = 0
+    index: int | None = None
+    component: int | None = None
+    window: Window | None = None
+    pixels: int = PIXELS
+
+    def __post_init__(self) -> None:
+        one_of("the kind of error", self.kind, get_args(Kind))
+        one_of("the bits of the campaign", self.bits, get_args(Bits))
+        one_of("the outcome", self.outcome, OUTCOMES)
+        one_of("the protection", self.protection, get_args(Protection))
+        one_of("the scale of the difference", self.scale, get_args(Scale))
+        object.__setattr__(self, "bound", positive("the error bound", self.bound))
+        one_of("the codec", self.codec, ("auto", *codecs.available()))
+        named = {
+            "bit": ("the bit", 0), "count": ("the number of values", 1), "trial": ("the trial", 0), "seed": ("the seed", 0),
+            "trials": ("the number of trials", 1),
+            "axis": ("the axis", 0), "pixels": ("pixels", 1),
+        }
+        for field, (name, least) in named.items():
+            object.__setattr__(self, field, whole(name, getattr(self, field), least))
+        for field, name in (("index", "the slice"), ("component", "the component")):
+            if getattr(self, field) is not None:
+                object.__setattr__(self, field, whole(name, getattr(self, field), 0))
+        object.__setattr__(self, "window", checked_window(self.window))
+
+    @classmethod
+    def for_(cls, run: Run, **choices: Any) -> PropagationState:
+        """The initial state for this run: a flip in the exponent at the first site."""
+        first = run.pipeline.sites[0]
+        state = with_choices(cls(first, first), choices)
+        if "look" not in choices and state.site in run:
+            state = replace(state, look=state.site)
+        if "bit" not in choices and state.site in run:
+            state = replace(state, bit=telling_bit(number_format(run, state.site)))
+        return state
+
+    def check(self, run: Run) -> None:
+        """Raise if this run has no such site, or its values no such bit."""
+        for site in (self.site, self.look):
+            require_known("site", site, run.pipeline.sites)
+        if self.kind in IN_BITS:
+            numbers = number_format(run, self.site)
+            if self.bit >= numbers.bits:
+                raise WorkbenchError(
+                    f"the bit must be from 0 to {numbers.bits - 1}, as {self.site} holds {numbers.name}; got {self.bit}"
+                )
+        self.perturbation.check(run[self.site])
+
+    @property
+    def perturbation(self) -> Perturbation:
+        """The error that is put in."""
+        if self.kind == "compression":
+            return Bounded(self.site, Relative(self.bound), self.codec)
+        if self.kind == "noise":
+            return Noise(self.site, self.bound, unit="range")
+        if self.kind == "flip":
+            return BitFlip(self.site, bit=self.bit, count=self.count)
+        return StuckAt(self.site, bit=self.bit, count=self.count, to=int(self.kind[-1]))
+
+    @property
+    def fault(self) -> Fault:
+        """What the campaign tries: the chosen kind of fault, or flips."""
+        return self.kind if self.kind == "stuck at 0" or self.kind == "stuck at 1" else "flip"
+
+    @property
+    def error(self) -> tuple[Any, ...]:
+        """What the result of the perturbation depends on."""
+        return self.perturbation, self.seed, self.trial, self.protection
+
+    def cut(self, component: int, index: int) -> Cut:
+        """The visible part of a field, at this slice of this component."""
+        return Cut(self.axis, index, component, self.window, self.pixels)
+
+
+def number_format(run: Run, site: str) -> NumberFormat:
+    """The format of the numbers at a site."""
+    return NumberFormat.of(run[site].dtype)
+
+
+def telling_bit(numbers: NumberFormat) -> int:
+    """A bit whose flip is seen but does not overflow: low in the exponent, or high among the bits of a whole number.
+
+    >>> telling_bit(NumberFormat.of("f4")), telling_bit(NumberFormat.of("i8"))
+    (26, 31)
+    """
+    exponent = numbers.fields.get("exponent")
+    return exponent.start + 3 if exponent else numbers.bits // 2 - 1 if numbers.bits > 1 else 0
