@@ -14,7 +14,7 @@
 ARGS ?=
 ASKED_FOR := $(PYTHON)
 PYTHON ?= python3
-SIDE_BY_SIDE := -n logical --maxprocesses 4 --dist loadfile   # tests, on all cores; each file on one
+SIDE_BY_SIDE := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder   # files of tests in conftest.py's order
 COMPILER := $(if $(filter default,$(origin CXX)),c++,$(CXX))   # as in workbench/host_library.py
 
 MADE := .venv/.made
@@ -41,7 +41,7 @@ app: $(MADE)/lab $(LIBRARY)    ## the panels alone, as pages of this machine in 
 test: $(MADE)/test $(MADE)/kdcount $(MADE)/browser $(LIBRARY)    ## all tests
 	@$(RUN) -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
-test-long: $(MADE)/test $(LIBRARY)    ## the tests that take minutes: forged archives against kernels with sanitisers
+test-long: $(MADE)/test $(MADE)/browser $(LIBRARY)    ## the tests that take minutes: forged archives with sanitisers, every GPU, wheels
 	@$(RUN) -m pytest -m long $(ARGS)
 
 check: $(MADE)/test    ## style (ruff) and types (mypy)
@@ -97,7 +97,7 @@ $(INTERPRETER):
 	touch $@
 
 $(MADE)/core: EXTRAS :=
-$(MADE)/lab: EXTRAS := [lab,io,codecs]
+$(MADE)/lab: EXTRAS := [lab,io,codecs,dask]
 $(MADE)/test: EXTRAS := [test]
 $(MADE)/docs: EXTRAS := [docs]
 $(MADE)/bench: EXTRAS := [test,peers]

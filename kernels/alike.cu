@@ -1,8 +1,9 @@
 // Friends of friends among particles of equal label, and label conflicts: pairs of neighbours of unequal label.
 //
-// A single neighbour search of a decoded snapshot finds the connected parts of each original group and the pairs of particles
-// of different original groups that are too near. Most cells have one label and are treated as in fof.cu. The particles of a
-// mixed cell are sorted by label; each run of equal labels is treated as a cell, and its entry follows those of all cells.
+// A single neighbour search of a decoded snapshot finds the connected parts of each original group and the pairs of
+// particles of different original groups that are too near. Most cells have one label and are treated as in fof.cu. The
+// particles of a mixed cell are sorted by label; each run of equal labels is treated as a cell, and its entry follows those
+// of all cells.
 #include "portable.cuh"
 #include "space.cuh"
 #include "cells.cuh"
@@ -53,6 +54,7 @@ struct Pairs {
     }
 
     DEVICE_METHOD bool counts(i32) const { return true; }
+    DEVICE_METHOD i64 all_listed() const { return ALL_CONFLICTS; }
 };
 
 struct LinkingAlike {
@@ -93,7 +95,7 @@ struct LinkingAlike {
     template <bool images> DEVICE_METHOD void blocks(i64 k, i64 m, const u64* reach)
     {
         const u64 here = cells.occupied[k], there = cells.occupied[m];
-        unlike.found = 0;
+        const i64 before = unlike.found;
         if (k == m && found_in)
             for (i32 c = cells.first_cell[k]; c < cells.first_cell[k + 1]; ++c)
                 if (labels.of[c] == MIXED) unlike.template cells<images>(c, c);
@@ -114,13 +116,14 @@ struct LinkingAlike {
                     if (found_in) unlike.template cells<images>(a, b);
                 }
             }
-        if (found_in) found_in[k] += unlike.found;
+        if (found_in) found_in[k] += unlike.found - before;
     }
 };
 }
 
-// Unites linked particles of equal label; counts, for each block, the conflicts within it and with later blocks. With trees, only
-// pairs of open cells are still undecided, and all conflicts have been counted.
+// Unites linked particles of equal label. Counts the conflicts of each block within it and with later blocks, and of each
+// chunk (`listed`), and lists them as far as there is room for a chunk. With trees, only pairs of open cells are still
+// undecided, and all conflicts have been counted.
 KERNEL(link_alike)(i64 chunks, i64 count, const u64* block_key SIZE(count), const u64* occupied SIZE(count),
                    const i32* first_cell SIZE(count + 1), const i32* first SIZE(label), const real* sorted SIZE(order * D),
                    const double* periods SIZE(D), const i64* blocks_along SIZE(D), const i64* block_bits SIZE(D),
@@ -129,20 +132,24 @@ KERNEL(link_alike)(i64 chunks, i64 count, const u64* block_key SIZE(count), cons
                    const i32* label SIZE(>= count), const i32* runs SIZE(>= count), const i32* order SIZE(>= count),
                    const i32* sorted_label SIZE(order), i64 with_trees, const real* box SIZE(>= 2 * D if with_trees else 0),
                    i32* open SIZE(label), const i32* rank SIZE(label), i32* parent SIZE(label), i64* found SIZE(count),
-                   u8* used SIZE(1))
+                   i64* listed SIZE(chunks), i32* pair SIZE(2 * (count + 16 * chunks)), u8* used SIZE(1))
 {
     FOR_EACH_UNEVEN(c, chunks) {
         const Cells cells = {occupied, first_cell, first, sorted, rank, parent, open, with_trees ? box : 0};
         const Labels labels = {label, runs};
         const Space space = space_of(periods, far_squared);
-        const Margin margin = {near_squared, length_squared, far_squared, exempting ? original : 0, space, loose != 0, used};
+        const real* exempt = exempting ? original : 0;
+        const Margin margin = {near_squared, length_squared, far_squared, exempt, space, loose != 0, used};
         const Pairs pairs = {sorted, order, margin, space};
         const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
         const i64 begin = chunk_begin(c, chunks, count), end = chunk_begin(c + 1, chunks, count);
         for (i64 k = begin; k < end && !with_trees; ++k) found[k] = 0;
-        Unlike<Pairs> unlike = {occupied, occupied, first_cell, first, sorted, order, sorted_label, label, pairs, 0, 0, 0};
+        const i64 start = room_begin(c, chunks, count), room = room_begin(c + 1, chunks, count) - start;
+        Unlike<Pairs> unlike = {occupied, occupied, first_cell, first, sorted, order, sorted_label, label, pairs,
+                                pair + 2 * start, room, 0, 0};
         LinkingAlike linking = {cells, labels, pairs, unlike, with_trees ? 0 : found};
         walk(blocks, begin, end, reach, linking);
+        if (!with_trees) listed[c] = unlike.found;
     }
 }
 
@@ -154,7 +161,8 @@ KERNEL(place_unlike)(i64 hits, const i64* hit SIZE(hits), const i64* start SIZE(
                      const i64* block_bits SIZE(D), const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed,
                      double near_squared, double length_squared, double far_squared, i64 exempting,
                      const real* original SIZE(order * D if exempting else 0), const i32* label SIZE(>= count),
-                     const i32* order SIZE(>= count), const i32* sorted_label SIZE(order), i32* pair SIZE(>= 2 * LAST(start)))
+                     const i32* order SIZE(>= count), const i32* sorted_label SIZE(order),
+                     i32* pair SIZE(>= 2 * LAST(start)))
 {
     FOR_EACH(h, hits) {
         const Space space = space_of(periods, far_squared);
@@ -162,7 +170,7 @@ KERNEL(place_unlike)(i64 hits, const i64* hit SIZE(hits), const i64* start SIZE(
         const Pairs pairs = {sorted, order, margin, space};
         const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
         Unlike<Pairs> unlike = {occupied, occupied, first_cell, first, sorted, order, sorted_label, label, pairs,
-                                pair + 2 * start[h], 0, 0};
+                                pair + 2 * start[h], EVERY, 0, 0};
         walk(blocks, hit[h], hit[h] + 1, reach, unlike);
     }
 }

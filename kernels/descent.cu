@@ -3,13 +3,15 @@
 #include "space.cuh"
 #include "moves.cuh"
 
-// One step of the active candidates. The loss is half the sum of squared violations of all needs, and of all listed pairs of different groups that would
-// come within the linking length. `displaced` are the candidates' displacements so far; other particles stay. A step shares
-// each violation between its two ends and averages over the violations of a candidate, so it needs no tuning and no unit of
-// length; it is then projected onto the bound. Two coincident particles are pushed along the first axis.
+// One step of the active candidates. The loss is half the sum of squared violations of all needs, and of all listed pairs
+// of different groups that would come within the linking length. `displaced` are the candidates' displacements so far;
+// other particles stay. A step shares each violation between its two ends and averages over the violations of a candidate,
+// so it needs no tuning and no unit of length; it is then projected onto the bound. Two coincident particles are pushed
+// along the first axis.
 KERNEL(descend)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n), const i64* list_start SIZE(candidate),
-                const i64* list_end SIZE(candidate), const i32* list SIZE(>= candidate), const i64* need_start SIZE(candidate + 1),
-                const i32* need_partner SIZE(LAST(need_start)), const i32* need_kind SIZE(need_partner),
+                const i64* list_end SIZE(candidate), const i32* list SIZE(>= candidate),
+                const i64* need_start SIZE(candidate + 1), const i32* need_partner SIZE(LAST(need_start)),
+                const i32* need_kind SIZE(need_partner),
                 const i32* group SIZE(lengths * particles), i64 lengths, i64 particles,
                 const double* near_squared SIZE(lengths), const double* far_squared SIZE(lengths),
                 const double* periods SIZE(D), const real* original SIZE(particles * D),
@@ -32,7 +34,8 @@ KERNEL(descend)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n
             const i32 k = e < needs ? need_partner[need_start[c] + e] : list[list_start[c] + e - needs];
             double apart[DIMENSIONS], sum = 0;
             for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
-                apart[axis] = difference<true>(decoded[(i64)v * DIMENSIONS + axis], decoded[(i64)k * DIMENSIONS + axis], space, axis)
+                const i64 of_v = (i64)v * DIMENSIONS + axis, of_k = (i64)k * DIMENSIONS + axis;
+                apart[axis] = difference<true>(decoded[of_v], decoded[of_k], space, axis)
                             + here[axis] - (slot[k] < 0 ? 0 : displaced[(i64)slot[k] * DIMENSIONS + axis]);
                 sum += apart[axis] * apart[axis];
             }
@@ -56,8 +59,9 @@ KERNEL(descend)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n
         loss[c] = total / 2;
         missed[c] = unmet;
         for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
-            const double residual = -difference<true>(decoded[(i64)v * DIMENSIONS + axis], original[(i64)v * DIMENSIONS + axis], space, axis);
-            const double most = most_error(original[(i64)v * DIMENSIONS + axis], bound, relative, space.period[axis]);
+            const i64 of_v = (i64)v * DIMENSIONS + axis;
+            const double residual = -difference<true>(decoded[of_v], original[of_v], space, axis);
+            const double most = most_error(original[of_v], bound, relative, space.period[axis]);
             double to = here[axis] + (active ? push[axis] / active : 0);
             to = to > residual + most ? residual + most : to;
             next[c * DIMENSIONS + axis] = to < residual - most ? residual - most : to;

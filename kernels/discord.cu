@@ -1,8 +1,8 @@
 // Label conflicts: pairs of friends that are in different groups of another grouping of the same particles.
 //
-// Two groupings are equal if and only if neither has such a pair, so only these pairs have to be examined to turn one grouping
-// into the other. Particles of unchanged groups have no label; cells and blocks without labels are skipped, and so are two
-// cells of the same single label.
+// Two groupings are equal if and only if neither has such a pair, so only these pairs have to be examined to turn one
+// grouping into the other. Particles of unchanged groups have no label; cells and blocks without labels are skipped, and so
+// are two cells of the same single label.
 #include "portable.cuh"
 #include "space.cuh"
 #include "cells.cuh"
@@ -53,7 +53,8 @@ KERNEL(label_blocks)(i64 blocks, const i32* first_cell SIZE(blocks + 1), const i
 }
 
 namespace {
-// Friends; of several, the closest is the one of least `cost`, the squared distance in other positions of the same particles.
+// Friends; of several, the closest is the one of least `cost`, the squared distance in other positions of the same
+// particles.
 struct UnlikeFriends {
     const real* sorted;
     const i32* order;
@@ -67,10 +68,12 @@ struct UnlikeFriends {
 
     template <bool images> DEVICE_METHOD double cost(i64 i, i64 j) const
     {
-        return distance_squared<true>(elsewhere + (i64)order[i] * DIMENSIONS, elsewhere + (i64)order[j] * DIMENSIONS, space);
+        const real *one = elsewhere + (i64)order[i] * DIMENSIONS, *other = elsewhere + (i64)order[j] * DIMENSIONS;
+        return distance_squared<true>(one, other, space);
     }
 
     DEVICE_METHOD bool counts(i32 label) const { return label != UNLABELLED; }
+    DEVICE_METHOD i64 all_listed() const { return ALL_LOST; }
 };
 
 // Counts the pairs of each block.
@@ -79,21 +82,23 @@ struct CountedDiscords : Unlike<UnlikeFriends> {
 
     template <bool images> DEVICE_METHOD void blocks(i64 k, i64 m, const u64* reach)
     {
-        found = 0;
+        const i64 before = found;
         Unlike<UnlikeFriends>::blocks<images>(k, m, reach);
-        found_in[k] += found;
+        found_in[k] += found - before;
     }
 };
 }
 
-// The number of pairs of each block within itself and with later blocks.
+// The number of pairs of each block within itself and with later blocks, and of each chunk; lists them as far as there is
+// room.
 KERNEL(count_discords)(i64 chunks, i64 count, const u64* block_key SIZE(count), const u64* occupied SIZE(count),
                        const i32* first_cell SIZE(count + 1), const i32* first SIZE(LAST(first_cell) + 1),
                        const real* sorted SIZE(order * D), const double* periods SIZE(D), const i64* blocks_along SIZE(D),
                        const i64* block_bits SIZE(D), const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed,
                        double length_squared, const i32* order SIZE(LAST(first)), const i32* sorted_label SIZE(order),
                        const i32* cell_label SIZE(LAST(first_cell)), const u64* labelled SIZE(count),
-                       const real* elsewhere SIZE(order * D), i64* found SIZE(count), u8* crowded SIZE(1))
+                       const real* elsewhere SIZE(order * D), i64* found SIZE(count), i64* listed SIZE(chunks),
+                       i32* pair SIZE(2 * (count + 16 * chunks)), u8* crowded SIZE(1))
 {
     FOR_EACH_UNEVEN(c, chunks) {
         const Space space = space_of(periods, length_squared);
@@ -101,9 +106,11 @@ KERNEL(count_discords)(i64 chunks, i64 count, const u64* block_key SIZE(count), 
         const UnlikeFriends pairs = {sorted, order, elsewhere, space};
         const i64 begin = chunk_begin(c, chunks, count), end = chunk_begin(c + 1, chunks, count);
         for (i64 k = begin; k < end; ++k) found[k] = 0;
-        CountedDiscords counted = {
-            {occupied, labelled, first_cell, first, sorted, order, sorted_label, cell_label, pairs, 0, 0, crowded}, found};
+        const i64 start = room_begin(c, chunks, count), room = room_begin(c + 1, chunks, count) - start;
+        CountedDiscords counted = {{occupied, labelled, first_cell, first, sorted, order, sorted_label, cell_label, pairs,
+                                    pair + 2 * start, room, 0, crowded}, found};
         walk(blocks, begin, end, reach, counted);
+        listed[c] = counted.found;
     }
 }
 
@@ -121,8 +128,8 @@ KERNEL(place_discords)(i64 hits, const i64* hit SIZE(hits), const i64* start SIZ
         const Space space = space_of(periods, length_squared);
         const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
         const UnlikeFriends pairs = {sorted, order, elsewhere, space};
-        Unlike<UnlikeFriends> placed = {occupied, labelled, first_cell, first, sorted, order, sorted_label, cell_label, pairs,
-                                        pair + 2 * start[h], 0, 0};
+        Unlike<UnlikeFriends> placed = {occupied, labelled, first_cell, first, sorted, order, sorted_label, cell_label,
+                                        pairs, pair + 2 * start[h], EVERY, 0, 0};
         walk(blocks, hit[h], hit[h] + 1, reach, placed);
     }
 }

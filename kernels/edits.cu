@@ -17,34 +17,92 @@ KERNEL(move_particles)(i64 n, const i32* index SIZE(n), const u16* rank SIZE(n),
     }
 }
 
-// Side information that a decoder has, without a neighbour search, on whether and where a particle was moved: whether one of
-// the particles beside it in the file is about a linking length away, and how near the nearest of them is.
-static const i32 BESIDE = 8, RING = 16;
+// Side information that a decoder has, without a neighbour search, on whether and where a particle was moved: whether one
+// of the particles beside it in the file is about a linking length away, and how near the nearest of them is.
+static const i32 BESIDE = 8;
 static const double NOBODY = 1e300;   // the distance to particles that do not exist
 static const i32 STEPS = 5;   // of the difference of distance and linking length, in bounds, and of their ratio
+static const i32 TILE = 32;   // successive particles that are treated together, in loops for a processor's wide registers
+static const i32 PAIRED = TILE + BESIDE, SEEN = PAIRED + BESIDE;   // with the particles before them, and those behind
 
-// Pairs of particles beside each other in a chunk of the file; `off` is how far their distance is from a linking length.
-struct Beside {
-    double squared[RING][BESIDE], off[RING][BESIDE];   // from particle i to i + 1 + o, at row i & (RING - 1)
-};
+namespace {
+// A tile of particles, and the pairs of particles beside each other in its chunk of the file. Slot s is particle begin -
+// BESIDE + s.
+struct Tile {
+    double at[DIMENSIONS][SEEN];
+    double squared[BESIDE][PAIRED];   // the distance from slot s to slot s + 1 + o
+    double nearest[TILE], off[TILE];  // the least squared distance; the least difference of a distance and a linking length
 
-DEVICE void look_ahead(const real* position, i64 i, i64 last, const Space& space, i64 lengths, const double* length,
-                       Beside& beside)
-{
-    const i64 row = i & (RING - 1);
-    for (i32 o = 0; o < BESIDE; ++o) {
-        double squared = NOBODY, off = NOBODY;
-        if (i + 1 + o < last) {
-            const real* here = position + i * DIMENSIONS;
-            squared = distance_squared<true>(here, here + (1 + o) * DIMENSIONS, space);
-            for (i64 l = 0; l < lengths; ++l) {
-                const double apart = fabs(squared - length[l] * length[l]) / length[l];
-                off = apart < off ? apart : off;
+    // `begin` to `end`: the tile; `first` to `last`: the chunk of the file.
+    DEVICE_METHOD void compare(const real* position, i64 begin, i64 first, i64 last, const Space& space)
+    {
+        const bool inside = begin - BESIDE >= first && begin + TILE + BESIDE <= last;
+        const real* from = position + (begin - BESIDE) * DIMENSIONS;
+        for (i32 s = 0; s < SEEN; ++s) {
+            const bool exists = inside || (begin - BESIDE + s >= first && begin - BESIDE + s < last);
+            for (i32 axis = 0; axis < DIMENSIONS; ++axis) at[axis][s] = exists ? (double)from[s * DIMENSIONS + axis] : 0;
+        }
+        for (i32 o = 0; o < BESIDE; ++o)
+            for (i32 s = 0; s < PAIRED; ++s) {
+                double sum = 0;
+                for (i32 axis = 0; axis < DIMENSIONS; ++axis) {   // a period of 0 where space is open
+                    const double d = fabs(at[axis][s] - at[axis][s + 1 + o]), image = fabs(d - space.period[axis]);
+                    const double least = image < d ? image : d;   // the same as by `difference`, without branches
+                    sum += least * least;
+                }
+                squared[o][s] = sum;
+            }
+        if (inside) return;
+        for (i32 o = 0; o < BESIDE; ++o)
+            for (i32 s = 0; s < PAIRED; ++s)
+                if (begin - BESIDE + s < first || begin - BESIDE + s + 1 + o >= last) squared[o][s] = NOBODY;
+    }
+
+    // The least of both figures for each particle of the tile.
+    DEVICE_METHOD void reduce(i64 lengths, const double* length)
+    {
+        for (i32 t = 0; t < TILE; ++t) nearest[t] = off[t] = NOBODY;
+        for (i32 o = 0; o < BESIDE; ++o)
+            for (i32 t = 0; t < TILE; ++t) {
+                const double ahead = squared[o][t + BESIDE], behind = squared[o][t + BESIDE - 1 - o];
+                const double nearer = ahead < behind ? ahead : behind;
+                nearest[t] = nearer < nearest[t] ? nearer : nearest[t];
+            }
+        for (i64 l = 0; l < lengths; ++l) {
+            const double size = length[l] * length[l], per_length = 1 / length[l];
+            for (i32 o = 0; o < BESIDE; ++o)
+                for (i32 t = 0; t < TILE; ++t) {
+                    const double ahead = away(squared[o][t + BESIDE], size, per_length);
+                    const double behind = away(squared[o][t + BESIDE - 1 - o], size, per_length);
+                    const double less = ahead < behind ? ahead : behind;
+                    off[t] = less < off[t] ? less : off[t];
+                }
+        }
+    }
+
+    DEVICE_METHOD static double away(double squared, double size, double per_length)
+    {
+        const double apart = fabs(squared - size) * per_length;
+        return squared < NOBODY ? apart : NOBODY;
+    }
+
+    // The particle beside particle t whose distance gave `off[t]`: the last one before it, else the first one behind it.
+    DEVICE_METHOD i32 partner(i32 t, i64 lengths, const double* length, bool& closer) const
+    {
+        i32 first = 2 * BESIDE;
+        for (i64 l = lengths - 1; l >= 0; --l) {
+            const double size = length[l] * length[l], per_length = 1 / length[l];
+            for (i32 turn = 0; turn < first; ++turn) {
+                const i32 o = turn < BESIDE ? BESIDE - 1 - turn : turn - BESIDE;
+                const double d = turn < BESIDE ? squared[o][t + BESIDE - 1 - o] : squared[o][t + BESIDE];
+                if (away(d, size, per_length) != off[t]) continue;
+                closer = d > size;
+                first = turn;
             }
         }
-        beside.squared[row][o] = squared;
-        beside.off[row][o] = off;
+        return first < BESIDE ? first - BESIDE : first - BESIDE + 1;
     }
+};
 }
 
 // The direction of a move away from a partner that is nearer than a linking length, or towards one that is not: along the
@@ -70,8 +128,8 @@ DEVICE i32 steps_up_to(double value, const double* thresholds)
 }
 
 // Nearness is the least squared distance, in squares of the largest linking length. The miss is the least difference of
-// squared distance and squared linking length b, over 2 b times the bound. Both lists of thresholds increase. Only particles
-// of the same chunk of the file are compared.
+// squared distance and squared linking length b, over 2 b times the bound. Both lists of thresholds increase. Only
+// particles of the same chunk of the file are compared.
 KERNEL(surmise)(i64 runs, i64 n, i64 chunk, const real* position SIZE(n * D), const double* periods SIZE(D), i64 lengths,
                 const double* length SIZE(lengths), double bound, const double* misses SIZE(5),
                 const double* shares SIZE(5), u8* context SIZE(n), u8* forward SIZE(n))
@@ -79,39 +137,23 @@ KERNEL(surmise)(i64 runs, i64 n, i64 chunk, const real* position SIZE(n * D), co
     const Space space = space_of(periods, 0);
     const double largest = length[lengths - 1];
     FOR_EACH(r, runs) {
-        const i64 begin = chunk_begin(r, runs, n), end = chunk_begin(r + 1, runs, n);
-        Beside beside;
-        for (i64 i = begin - BESIDE < 0 ? 0 : begin - BESIDE; i < end; ++i) {
-            const i64 first = i / chunk * chunk, last = first + chunk < n ? first + chunk : n;
-            look_ahead(position, i, last, space, lengths, length, beside);
-            if (i < begin) continue;
-            double squared = NOBODY, off = NOBODY;
-            i32 partner = 0;
-            for (i32 o = 0; o < BESIDE; ++o) {
-                const double d = beside.squared[i & (RING - 1)][o], to = beside.off[i & (RING - 1)][o];
-                squared = d < squared ? d : squared;
-                off = to < off ? to : off;
+        const i64 run_end = chunk_begin(r + 1, runs, n);
+        Tile tile;
+        for (i64 begin = chunk_begin(r, runs, n), end; begin < run_end; begin = end) {
+            const i64 first = begin / chunk * chunk, last = first + chunk < n ? first + chunk : n;
+            end = begin + TILE < last ? begin + TILE : last;
+            end = end < run_end ? end : run_end;
+            tile.compare(position, begin, first, last, space);
+            tile.reduce(lengths, length);
+            for (i64 i = begin; i < end; ++i) {
+                const i32 t = (i32)(i - begin), far = steps_up_to(tile.off[t] / (2 * bound), misses);
+                context[i] = (u8)(far * (STEPS + 1) + steps_up_to(tile.nearest[t] / (largest * largest), shares));
+                forward[i] = 0;
+                if (far == STEPS || tile.off[t] == NOBODY) continue;
+                bool closer = true;
+                const i32 partner = tile.partner(t, lengths, length, closer);
+                forward[i] = direction(position + i * DIMENSIONS, position + (i + partner) * DIMENSIONS, space, closer);
             }
-            for (i32 o = 0; o < BESIDE && i - 1 - o >= first; ++o) {
-                const i64 row = (i - 1 - o) & (RING - 1);
-                const double d = beside.squared[row][o], to = beside.off[row][o];
-                squared = d < squared ? d : squared;
-                off = to < off ? to : off;
-            }
-            const i32 far = steps_up_to(off / (2 * bound), misses);
-            context[i] = (u8)(far * (STEPS + 1) + steps_up_to(squared / (largest * largest), shares));
-            forward[i] = 0;
-            if (far == STEPS || off == NOBODY) continue;
-            for (i32 o = BESIDE - 1; o >= 0 && !partner; --o)
-                if (i - 1 - o >= first && beside.off[(i - 1 - o) & (RING - 1)][o] == off) partner = -1 - o;
-            for (i32 o = 0; o < BESIDE && !partner; ++o)
-                if (beside.off[i & (RING - 1)][o] == off) partner = 1 + o;
-            const double d = partner < 0 ? beside.squared[(i + partner) & (RING - 1)][-1 - partner]
-                                         : beside.squared[i & (RING - 1)][partner - 1];
-            bool closer = true;
-            for (i64 l = 0; l < lengths; ++l)
-                if (fabs(d - length[l] * length[l]) / length[l] == off) closer = d > length[l] * length[l];
-            forward[i] = direction(position + i * DIMENSIONS, position + (i + partner) * DIMENSIONS, space, closer);
         }
     }
 }

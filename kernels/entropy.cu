@@ -1,8 +1,8 @@
 // An entropy coder for integers whose sizes change slowly: deltas along a curve or along a path.
 //
-// The size of a number (its bit length and the bits after the leading one, with its sign) is a symbol, coded by range asymmetric
-// numeral systems (rANS) with a table of frequencies; the bits below are stored as they are. The choice of table (the
-// context) depends on the sizes of the numbers before: a fast and a slow moving average of log2 and, where an item has
+// The size of a number (its bit length and the bits after the leading one, with its sign) is a symbol, coded by range
+// asymmetric numeral systems (rANS) with a table of frequencies; the bits below are stored as they are. The choice of table
+// (the context) depends on the sizes of the numbers before: a fast and a slow moving average of log2 and, where an item has
 // several components, the sizes of its earlier components. Blocks are independent, so they are coded in parallel and any of
 // them can be read alone. All arithmetic is in integers.
 #include "portable.cuh"
@@ -58,7 +58,8 @@ DEVICE i32 context_of(const Levels* levels, i32 c, i32 lowest, i32 highest)
 {
     const i32 own = (levels->of[c].fast + levels->of[c].slow) >> 1;
     const i32 sum = own + levels->before;
-    const i32 octave = (c == 0 ? sum : c == 1 ? sum / 2 : sum / 3) >> 8;   // a division by c + 1 would take as long as all else
+    // A division by c + 1 would take as long as all else.
+    const i32 octave = (c == 0 ? sum : c == 1 ? sum / 2 : sum / 3) >> 8;
     return c * CONTEXTS + (octave < lowest ? lowest : octave > highest ? highest : octave);
 }
 
@@ -75,10 +76,10 @@ DEVICE void follow(Levels* levels, i32 c, i32 components, u64 magnitude)
 
 // In all kernels `n` counts numbers, and a block is a whole number of items of `components` numbers each.
 
-// The codes of the numbers from `begin` to `end`, and the number of bits below their symbols. It is called with `components` as
-// a literal, so that the compiler makes a loop for each in which the levels stay in registers.
-DEVICE i64 classify_block(i32 components, i64 begin, i64 end, i32 signs, const u64* value, i32 octave, i32 lowest, i32 highest,
-                          u16* code)
+// The codes of the numbers from `begin` to `end`, and the number of bits below their symbols. It is called with
+// `components` as a literal, so that the compiler makes a loop for each in which the levels stay in registers.
+DEVICE i64 classify_block(i32 components, i64 begin, i64 end, i32 signs, const u64* value, i32 octave, i32 lowest,
+                          i32 highest, u16* code)
 {
     Levels levels = levels_at(octave);
     i64 below = 0;
@@ -224,8 +225,9 @@ DEVICE void decode_block(i32 components, i64 count, i32 signs, Coded from, Table
     }
 }
 
-// The numbers of the chosen blocks; with `sums`, running sums of each one's numbers from `base` on. Whatever the input, nothing
-// is read outside what `word_first` and `bits_first` delimit: a damaged stream gives wrong numbers, which checksums catch.
+// The numbers of the chosen blocks; with `sums`, running sums of each one's numbers from `base` on. Whatever the input,
+// nothing is read outside what `word_first` and `bits_first` delimit: a damaged stream gives wrong numbers, which checksums
+// catch.
 KERNEL(decode_symbols)(i64 blocks, i32 components, i32 signs, const i64* chosen SIZE(blocks),
                        const i64* begin SIZE(blocks + 1), const i64* word_first SIZE(bits_first),
                        const u16* words SIZE(LAST(word_first)), const i64* bits_first SIZE(>= 1),
@@ -235,7 +237,8 @@ KERNEL(decode_symbols)(i64 blocks, i32 components, i32 signs, const i64* chosen 
 {
     FOR_EACH(b, blocks) {
         const i64 at = chosen[b], count = begin[b + 1] - begin[b];
-        const Coded from = {words + word_first[at], words + word_first[at + 1], bits + bits_first[at], bits + bits_first[at + 1]};
+        const Coded from = {
+            words + word_first[at], words + word_first[at + 1], bits + bits_first[at], bits + bits_first[at + 1]};
         const Tables tables = {symbol_at, frequency, start};
         const Levels levels = levels_at(octave);
         const u64 first = sums ? base[b] : 0;

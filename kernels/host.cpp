@@ -1,4 +1,5 @@
-// The part of the host library that is not a kernel: how many threads to use, in which order, and which sources it was built from.
+// The part of the host library that is not a kernel: how many threads to use, in which order, and which sources it was
+// built from.
 #include <omp.h>
 
 static int everywhere = omp_get_max_threads();

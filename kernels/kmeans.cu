@@ -153,6 +153,7 @@ DEVICE ALWAYS_INLINE void multiply_block(const Problem& problem, i64 first, i32 
                                          real (*product)[LANES])
 {
     const real* centres = problem.tile + tile * problem.axes * LANES;
+    KEEP_LOOP
     for (i32 r = 0; r < rows; r += TOGETHER) {
         const real* point[TOGETHER];
         for (i32 t = 0; t < TOGETHER; ++t)   // beyond the last point, the last one again
@@ -169,9 +170,11 @@ DEVICE i32 repair(const Problem& problem, i64 first, i32 rows, i64 tile, i32 lan
 {
     const real* centres = problem.tile + tile * problem.axes * LANES + lane;
     i32 corrected = 0;
+    KEEP_LOOP
     for (i32 r = 0; r < rows; ++r) {
         const real* x = problem.point + (first + r) * problem.axes;
         real sum = 0;
+        KEEP_LOOP
         for (i64 axis = 0; axis < problem.axes; ++axis) sum += x[axis] * centres[axis * LANES];
         corrected += !(sum == product[r][lane]);
         product[r][lane] = sum;
@@ -188,12 +191,15 @@ DEVICE ALWAYS_INLINE double check(const Problem& problem, const Checksums& known
     double actual[LANES], expected[LANES], largest = 0;
     for (i32 l = 0; l < LANES; ++l) actual[l] = expected[l] = 0;
     i32 r = 0;
+    KEEP_LOOP
     for (; r + TOGETHER <= rows; r += TOGETHER)
         for (i32 l = 0; l < LANES; ++l)
             actual[l] += (product[r][l] + product[r + 1][l]) + (product[r + 2][l] + product[r + 3][l]);
+    KEEP_LOOP
     for (; r < rows; ++r)
         for (i32 l = 0; l < LANES; ++l) actual[l] += product[r][l];
     const real* centres = problem.tile + tile * problem.axes * LANES;
+    KEEP_LOOP
     for (i64 axis = 0; axis < problem.axes; ++axis) {
         const double sum = known.sum[block * problem.axes + axis];
         for (i32 l = 0; l < LANES; ++l) expected[l] += sum * centres[axis * LANES + l];
@@ -219,6 +225,7 @@ DEVICE ALWAYS_INLINE double check(const Problem& problem, const Checksums& known
 DEVICE ALWAYS_INLINE void start(i32 rows, Best* best)
 {
     const real far = infinity();
+    KEEP_LOOP
     for (i32 r = 0; r < rows; ++r)
         for (i32 l = 0; l < LANES; ++l) {
             best->score[r][l] = best->runner_up[r][l] = far;
@@ -230,6 +237,7 @@ DEVICE ALWAYS_INLINE void start(i32 rows, Best* best)
 DEVICE ALWAYS_INLINE void compare(const real* half_square, i64 tile, i32 rows, const real (*product)[LANES], Best* best)
 {
     const real number = (real)tile;
+    KEEP_LOOP
     for (i32 r = 0; r < rows; ++r)
         for (i32 l = 0; l < LANES; ++l) {   // all is loaded before anything is chosen, or there are no vectors
             const real score = half_square[tile * LANES + l] - product[r][l];
@@ -266,9 +274,9 @@ DEVICE ALWAYS_INLINE i32 fold(const Best& best, i32 r, real* margin)
     return (i32)centre[0];
 }
 
-template <bool CHECKED, bool STRUCK>
-DEVICE ALWAYS_INLINE void assign_block(const Problem& problem, const Checksums& known, Flips flips, i64 block, i32* label,
-                                       i32* counted)
+template <bool STRUCK>
+DEVICE ALWAYS_INLINE void assign_block(const Problem& problem, const Checksums& known, Flips flips, bool checked, i64 block,
+                                       i32* label, i32* counted)
 {
     real product[ROWS][LANES];
     Best best;
@@ -279,9 +287,10 @@ DEVICE ALWAYS_INLINE void assign_block(const Problem& problem, const Checksums& 
     start(rows, &best);
     for (i64 tile = 0; tile * LANES < problem.clusters; ++tile) {
         multiply_block<STRUCK>(problem, first, rows, tile, flips, product);
-        if (CHECKED) threshold = largest_of(threshold, check(problem, known, block, rows, tile, product, &counts));
+        if (checked) threshold = largest_of(threshold, check(problem, known, block, rows, tile, product, &counts));
         compare(problem.half_square, tile, rows, product, &best);
     }
+    KEEP_LOOP
     for (i32 r = 0; r < rows; ++r) {
         real margin;
         i32 nearest = fold(best, r, &margin);
@@ -304,12 +313,12 @@ DEVICE ALWAYS_INLINE void assign_block(const Problem& problem, const Checksums& 
 
 WIDE DEVICE void assign_plainly(const Problem& problem, i64 block, i32* label, i32* counted)
 {
-    assign_block<false, false>(problem, Checksums(), Flips(), block, label, counted);
+    assign_block<false>(problem, Checksums(), Flips(), false, block, label, counted);
 }
 
 WIDE DEVICE void assign_checked(const Problem& problem, const Checksums& known, i64 block, i32* label, i32* counted)
 {
-    assign_block<true, false>(problem, known, Flips(), block, label, counted);
+    assign_block<false>(problem, known, Flips(), true, block, label, counted);
 }
 
 KERNEL(assign)(i64 blocks, i64 n, i64 axes, i64 clusters, i64 padded, const real* point SIZE(n * axes),
@@ -354,10 +363,7 @@ KERNEL(assign_struck)(i64 blocks, i64 n, i64 axes, i64 clusters, i64 padded, con
     const Checksums known = {block_sum, block_spread, centre_size, sensitivity};
     FOR_EACH(block, blocks) {
         const Flips here = {flip_first[block], flip_first[block + 1], flip_point, flip_centre, flip_axis, flip_bit};
-        if (checked)
-            assign_block<true, true>(problem, known, here, block, label, counted);
-        else
-            assign_block<false, true>(problem, known, here, block, label, counted);
+        assign_block<true>(problem, known, here, checked, block, label, counted);
     }
 }
 

@@ -5,7 +5,12 @@
 #include "portable.cuh"
 #include "kmeans.cuh"
 
-DEVICE i64 whole(double scaled) { return (i64)(scaled < 0 ? scaled - 0.5 : scaled + 0.5); }
+DEVICE ALWAYS_INLINE i64 whole(double scaled) { return (i64)(scaled < 0 ? scaled - 0.5 : scaled + 0.5); }
+
+WIDE DEVICE void add_point(const real* point, i64 axes, double scale, i64* sum)
+{
+    for (i64 axis = 0; axis < axes; ++axis) sum[axis] += whole((double)point[axis] * scale);
+}
 
 // Moves points whose label changed from one cluster's sum to another's; `old_label` is -1 where a point was in none. With
 // as many `copies` of the sums as chunks, each chunk has its own; otherwise all share one.
@@ -21,16 +26,15 @@ KERNEL(move_points)(i64 chunks, i64 n, i64 axes, i64 clusters, i64 copies, const
         for (i64 i = chunk_begin(c, chunks, n); i < end; ++i) {
             const i64 from = old_label[i], to = label[i];
             if (from == to) continue;
-            for (i64 axis = 0; axis < axes; ++axis) {
-                const i64 x = whole((double)point[i * axes + axis] * scale);
-                if (alone) {
-                    sums[to * axes + axis] += x;
-                    if (from >= 0) sums[from * axes + axis] -= x;
-                } else {
-                    add_shared(sums + to * axes + axis, x);
-                    if (from >= 0) add_shared(sums + from * axes + axis, -x);
+            const real* x = point + i * axes;
+            if (alone) {
+                add_point(x, axes, scale, sums + to * axes);
+                if (from >= 0) add_point(x, axes, -scale, sums + from * axes);
+            } else
+                for (i64 axis = 0; axis < axes; ++axis) {
+                    add_shared(sums + to * axes + axis, whole((double)x[axis] * scale));
+                    if (from >= 0) add_shared(sums + from * axes + axis, whole((double)x[axis] * -scale));
                 }
-            }
             if (alone) {
                 ++counts[to];
                 if (from >= 0) --counts[from];
@@ -46,6 +50,7 @@ KERNEL(move_points)(i64 chunks, i64 n, i64 axes, i64 clusters, i64 copies, const
 KERNEL(own_distances)(i64 n, i64 axes, i64 clusters, const real* point SIZE(n * axes),
                       const real* centre SIZE(clusters * axes), const i32* label SIZE(n), double* distance SIZE(n))
 {
+    (void)clusters;
     FOR_EACH(i, n) distance[i] = squared_distance(point + i * axes, centre + label[i] * axes, axes);
 }
 
@@ -91,6 +96,7 @@ KERNEL(weigh)(i64 chunks, i64 n, const double* distance SIZE(n), double scale, i
 KERNEL(pick)(i64 one, i64 begin, i64 end, i64 n, const double* distance SIZE(n), double scale, i64 target,
              i64* picked SIZE(one))
 {
+    (void)n;
     FOR_EACH_LIGHT(once, one) {
         i64 sum = 0, i = begin;
         while (i + 1 < end && (sum += weight(distance[i], scale)) <= target) ++i;

@@ -1,8 +1,8 @@
 // Positions as cells of a lattice, cells as keys along a Morton curve, and back.
 //
-// A cell's number along an axis has up to 52 bits; a key has room for 21 (31 in two dimensions). The `shift` lowest bits that
-// do not fit are stored separately: at that depth they are noise. A decoded position is the middle of its cell, in float64,
-// rounded once to the type of the positions.
+// A cell's number along an axis has up to 52 bits; a key has room for 21 (31 in two dimensions). The `shift` lowest bits
+// that do not fit are stored separately: at that depth they are noise. A decoded position is the middle of its cell, in
+// float64, rounded once to the type of the positions.
 #include "portable.cuh"
 
 #if DIMENSIONS == 3
@@ -115,8 +115,8 @@ KERNEL(count_descents)(i64 chunks, i64 n, const u64* key SIZE(n), i64* descents 
 }
 
 // Whether a key range of the curve intersects a box of cells, given by the keys of its lowest and highest corner. Finds the
-// first key of the box that is not before the range, the BIGMIN of Tropf and Herzog (1981): walks down the bits, narrows the
-// box to the half that can still hold it, and stores the first key of the other half if that comes later on the curve.
+// first key of the box that is not before the range, the BIGMIN of Tropf and Herzog (1981): walks down the bits, narrows
+// the box to the half that can still hold it, and stores the first key of the other half if that comes later on the curve.
 KERNEL(reaches_box)(i64 n, const u64* first SIZE(n), const u64* final SIZE(n), const u64* corners SIZE(2), i32 bits,
                     u8* reaches SIZE(n))
 {

@@ -1,7 +1,7 @@
 // Uniting cells whose particles are linked: union-find, and the test whether two cells hold a link.
 //
-// The union-find is that of ECL-CC (Jaiganesh and Burtscher, 2018): hooking by compare-and-swap, with path halving. Cells in
-// which all particles are friends are the dense boxes of FDBSCAN-DenseBox (Prokopenko et al., 2023).
+// The union-find is that of ECL-CC (Jaiganesh and Burtscher, 2018): hooking by compare-and-swap, with path halving. Cells
+// in which all particles are friends are the dense boxes of FDBSCAN-DenseBox (Prokopenko et al., 2023).
 #pragma once
 
 // Race: parent[] is read while other threads unite. A parent always has a smaller rank than its child, so there is no

@@ -1,9 +1,10 @@
 // Links and conflicts with a margin around the linking length b.
 //
-// A pair that decides about groups keeps away from b, so that finders which round differently find the same groups: a link is at
-// most `near` long (b less the margin), and particles of different groups are more than `far` apart (b plus the margin). There is
-// no room for a margin where the original pair itself lies between near and far; such a pair is exempt, and b alone decides.
-// So the original satisfies every constraint. The original distance is looked up only if the current one is in that window.
+// A pair that decides about groups keeps away from b, so that finders which round differently find the same groups: a link
+// is at most `near` long (b less the margin), and particles of different groups are more than `far` apart (b plus the
+// margin). There is no room for a margin where the original pair itself lies between near and far; such a pair is exempt,
+// and b alone decides. So the original satisfies every constraint. The original distance is looked up only if the current
+// one is in that window.
 #pragma once
 
 namespace {

@@ -26,9 +26,9 @@ DEVICE real moved(real decoded, i32 steps, double step, double period)
     return period > 0 && (double)rounded >= period ? (real)0 : rounded;
 }
 
-// Moves are named in a canonical orientation: `forward` is the axis and direction in which a particle would move to change its
-// link with the particle near it in the file whose distance is closest to a linking length. 0: the axes themselves; otherwise
-// 1 plus twice the axis, plus 1 if opposite to the axis.
+// Moves are named in a canonical orientation: `forward` is the axis and direction in which a particle would move to change
+// its link with the particle near it in the file whose distance is closest to a linking length. 0: the axes themselves;
+// otherwise 1 plus twice the axis, plus 1 if opposite to the axis.
 DEVICE void turn(const i32* named, u8 forward, i32* move)
 {
     for (i32 axis = 0; axis < DIMENSIONS; ++axis) move[axis] = named[axis];

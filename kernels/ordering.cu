@@ -59,5 +59,6 @@ KERNEL(place_runs)(i64 chunks, i64 n, const u64* key SIZE(n), i32 shift, const i
 KERNEL(gather_rows)(i64 n, const real* table SIZE(>= 0), const i32* order SIZE(n), real* gathered SIZE(n * D))
 {
     FOR_EACH(i, n)
-        for (i32 axis = 0; axis < DIMENSIONS; ++axis) gathered[i * DIMENSIONS + axis] = table[(i64)order[i] * DIMENSIONS + axis];
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis)
+            gathered[i * DIMENSIONS + axis] = table[(i64)order[i] * DIMENSIONS + axis];
 }

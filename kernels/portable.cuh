@@ -15,6 +15,7 @@
 //   FOR_EACH(i, n)             the loop over work items: a grid-stride loop on a GPU, OpenMP slices on a CPU
 //   FOR_EACH_UNEVEN(i, n)      the same for items of very different cost: the CPU hands them out one by one
 //   FOR_EACH_LIGHT(i, n)       the same for work so small that waking another CPU thread would take longer
+//   KEEP_LOOP                  before a loop whose body is long: a GPU's compiler does not write it out several times
 //   real, DIMENSIONS           float or double, 2 or 3: each file is compiled once for each
 //
 // The loops need no block cooperation and no launch shape: one statement, any number of threads, the same answer.
@@ -46,6 +47,7 @@ typedef unsigned long long u64;
 #define DEVICE_METHOD __device__ __forceinline__
 #define ALWAYS_INLINE
 #define WIDE
+#define KEEP_LOOP _Pragma("unroll 1")
 #define FOR_EACH(i, n) \
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < (n); i += (i64)gridDim.x * blockDim.x)
 #define FOR_EACH_UNEVEN(i, n) FOR_EACH(i, n)
@@ -55,6 +57,7 @@ DEVICE i32 load_shared(const i32* p) { return *(const volatile i32*)p; }
 DEVICE void store_shared(i32* p, i32 value) { *(volatile i32*)p = value; }
 DEVICE i32 compare_and_swap(i32* p, i32 expected, i32 desired) { return atomicCAS(p, expected, desired); }
 DEVICE void add_shared(i64* p, i64 value) { atomicAdd((u64*)p, (u64)value); }
+DEVICE void min_shared(u64* p, u64 value) { atomicMin(p, value); }
 DEVICE i32 count_bits(u64 bits) { return __popcll(bits); }
 DEVICE i32 lowest_bit(u64 bits) { return __ffsll((i64)bits) - 1; }
 DEVICE i32 leading_zeros(u64 bits) { return __clzll((i64)bits); }
@@ -69,6 +72,7 @@ extern "C" int host_threads();   // backend.py decides; the result never depends
 #define DEVICE static inline
 #define DEVICE_METHOD inline
 #define ALWAYS_INLINE __attribute__((always_inline))
+#define KEEP_LOOP
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
 #define WIDE __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
 #else
@@ -109,6 +113,11 @@ DEVICE i32 compare_and_swap(i32* p, i32 expected, i32 desired)
     return expected;
 }
 DEVICE void add_shared(i64* p, i64 value) { __atomic_fetch_add(p, value, __ATOMIC_RELAXED); }
+DEVICE void min_shared(u64* p, u64 value)
+{
+    u64 before = __atomic_load_n(p, __ATOMIC_RELAXED);
+    while (value < before && !__atomic_compare_exchange_n(p, &before, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+}
 DEVICE i32 count_bits(u64 bits) { return __builtin_popcountll(bits); }
 DEVICE i32 lowest_bit(u64 bits) { return __builtin_ctzll(bits); }
 DEVICE i32 leading_zeros(u64 bits) { return __builtin_clzll(bits); }   // not of zero
@@ -119,4 +128,7 @@ DEVICE i32 leading_zeros(u64 bits) { return __builtin_clzll(bits); }   // not of
 DEVICE i32 bit_length(u64 value) { return value ? 64 - leading_zeros(value) : 0; }
 
 // The slice of `n` items that chunk `c` of `chunks` works through in order.
-DEVICE i64 chunk_begin(i64 c, i64 chunks, i64 n) { return (i64)((u64)n / (u64)chunks * (u64)c + (u64)n % (u64)chunks * (u64)c / (u64)chunks); }
+DEVICE i64 chunk_begin(i64 c, i64 chunks, i64 n)
+{
+    return (i64)((u64)n / (u64)chunks * (u64)c + (u64)n % (u64)chunks * (u64)c / (u64)chunks);
+}

@@ -2,12 +2,13 @@
 //
 // The input is a list of needs: must-link and cannot-link constraints between two particles. Each end of a need is a
 // candidate that may move. A move is a small vector of whole steps (a step is an eighth of the bound), so that it is stored
-// as one number. It is allowed if the coordinate stays within the bound, if no listed particle of another group comes within
-// the linking length, and if every lost friend is still a friend of a friend. Candidates outside each other's lists may move
-// at the same time. Lists are limited, so a global check follows. Gather form: a candidate reads neighbours, writes itself.
+// as one number. It is allowed if the coordinate stays within the bound, if no listed particle of another group comes
+// within the linking length, and if every lost friend is still a friend of a friend. Candidates outside each other's lists
+// may move at the same time. Lists are limited, so a global check follows. Gather form: a candidate reads neighbours,
+// writes itself.
 //
-// Work is bounded: a candidate evaluates at most `most` distances in a launch, and a few more for the move at hand. What it does
-// depends on its neighbours alone, not on the number of other candidates.
+// Work is bounded: a candidate evaluates at most `most` distances in a launch, and a few more for the move at hand. What it
+// does depends on its neighbours alone, not on the number of other candidates.
 #include "portable.cuh"
 #include "space.cuh"
 #include "moves.cuh"
@@ -58,7 +59,8 @@ struct Vicinity {
     DEVICE_METHOD i32 needs_met(i64 c, i32 v, const real* at) const
     {
         i32 count = 0;
-        for (i64 need = need_start[c]; need < need_start[c + 1]; ++need) count += met(need, v, distance(at, need_partner[need]));
+        for (i64 need = need_start[c]; need < need_start[c + 1]; ++need)
+            count += met(need, v, distance(at, need_partner[need]));
         return count;
     }
 
@@ -130,7 +132,8 @@ struct Reachable {
             // As in bounds.cu: a relative error is not measured across a face of the box.
             const double error = relative ? (double)at[axis] - (double)original[axis]
                                           : difference<true>(at[axis], original[axis], space, axis);
-            if ((error < 0 ? -error : error) > most_error(original[axis], bound, relative, space.period[axis])) return false;
+            const double most = most_error(original[axis], bound, relative, space.period[axis]);
+            if ((error < 0 ? -error : error) > most) return false;
         }
         return true;
     }
@@ -138,12 +141,13 @@ struct Reachable {
 }
 
 namespace {
-// A quick estimate of how many needs of a candidate a move satisfies, never too low: most moves are rejected by it, without the
-// rounding of positions and the exact test.
+// A quick estimate of how many needs of a candidate a move satisfies, never too low: most moves are rejected by it, without
+// the rounding of positions and the exact test.
 static const i32 MOST_NEEDS = 16;   // a candidate with more is not moved
 
 struct Estimate {
-    double apart[MOST_NEEDS][DIMENSIONS], least[MOST_NEEDS], most[MOST_NEEDS];   // from each partner; squared distances that satisfy
+    double apart[MOST_NEEDS][DIMENSIONS];             // from each partner
+    double least[MOST_NEEDS], most[MOST_NEEDS];       // the squared distances that satisfy
     i32 count;
 
     DEVICE_METHOD void prepare(const Vicinity& near, const Reachable& reachable, i64 c)
@@ -189,6 +193,21 @@ struct Estimate {
 };
 }
 
+// The violated constraints among pairs of particles; `kind` as for candidates.
+KERNEL(find_missed)(i64 n, const i32* pair SIZE(2 * n), const i32* kind SIZE(n), i64 lengths, i64 particles,
+                    const double* near_squared SIZE(lengths), const double* length_squared SIZE(lengths),
+                    const double* far_squared SIZE(lengths), const double* periods SIZE(D),
+                    const real* original SIZE(particles * D), const real* current SIZE(particles * D), u8* missed SIZE(n))
+{
+    const Space space = space_of(periods, 0);
+    FOR_EACH(m, n) {
+        const i32 i = pair[2 * m], j = pair[2 * m + 1], l = kind[m] >> 1;
+        const Margin margin = {near_squared[l], length_squared[l], far_squared[l], original, space, false, 0};
+        const double d = distance_squared<true>(current + (i64)i * DIMENSIONS, current + (i64)j * DIMENSIONS, space);
+        missed[m] = kind[m] & 1 ? margin.conflict(d, i, j) : !margin.linked(d, i, j);
+    }
+}
+
 DEVICE i32 rank_of(const i32* move, u8 forward, const i32* ranks)
 {
     i32 named[DIMENSIONS], number = 0;
@@ -206,8 +225,8 @@ struct Choice {
     double missing;
 };
 
-DEVICE void consider(const Vicinity& near, const Reachable& reachable, const Estimate& estimate, i64 c, i32 v, const i32* move,
-                     i32 rank, i64 partial, Choice& best)
+DEVICE void consider(const Vicinity& near, const Reachable& reachable, const Estimate& estimate, i64 c, i32 v,
+                     const i32* move, i32 rank, i64 partial, Choice& best)
 {
     real at[DIMENSIONS];
     ++near.spent;
@@ -223,10 +242,10 @@ DEVICE void consider(const Vicinity& near, const Reachable& reachable, const Est
     best.missing = missing;
 }
 
-// For each active candidate with violated needs (`pending`), the move that satisfies most of them, and the simplest of these.
-// The moves tried are those up to `last_rank`; with `target` (a displacement for each candidate), those near it; with
-// `partial`, also moves that only reduce the violation. `score` is 0 if there is none. `cost` is the storage cost of the fact
-// that the candidate moved, and `rank_cost` of the move, both in 1/64 of a bit.
+// For each active candidate with violated needs (`pending`), the move that satisfies most of them, and the simplest of
+// these. The moves tried are those up to `last_rank`; with `target` (a displacement for each candidate), those near it;
+// with `partial`, also moves that only reduce the violation. `score` is 0 if there is none. `cost` is the storage cost of
+// the fact that the candidate moved, and `rank_cost` of the move, both in 1/64 of a bit.
 KERNEL(propose)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n), const i64* list_start SIZE(candidate),
                 const i64* list_end SIZE(candidate), const i32* list SIZE(>= candidate),
                 const i64* need_start SIZE(candidate + 1), const i32* need_partner SIZE(LAST(need_start)),
@@ -238,8 +257,9 @@ KERNEL(propose)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n
                 i64 relative, double step, const u8* forward SIZE(particles), const i32* moves SIZE(33 ** D * D),
                 const i32* ranks SIZE(33 ** D), i64 last_rank, i64 refining, i64 with_target,
                 const double* target SIZE(candidate * D), i64 partial, const i32* cost SIZE(candidate),
-                const i32* rank_cost SIZE(33 ** D), const i32* rank SIZE(particles), i64 most, i32* proposed SIZE(candidate),
-                i64* score SIZE(candidate), u8* pending SIZE(candidate), i64* spent SIZE(candidate))
+                const i32* rank_cost SIZE(33 ** D), const i32* rank SIZE(particles), i64 most,
+                i32* proposed SIZE(candidate), i64* score SIZE(candidate), u8* pending SIZE(candidate),
+                i64* spent SIZE(candidate))
 {
     const Space space = space_of(periods, 0);
     FOR_EACH(a, n) {
@@ -256,7 +276,8 @@ KERNEL(propose)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n
         const i32 met_before = best.met;
         if (met_before == all || rank[v] == PINNED) continue;
         pending[c] = 1;
-        const Reachable reachable = {original + (i64)v * DIMENSIONS, decoded + (i64)v * DIMENSIONS, space, bound, step, relative};
+        const Reachable reachable = {
+            original + (i64)v * DIMENSIONS, decoded + (i64)v * DIMENSIONS, space, bound, step, relative};
         Estimate estimate;
         estimate.prepare(near, reachable, c);
         i32 move[DIMENSIONS];
@@ -264,10 +285,11 @@ KERNEL(propose)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n
             turn(moves + r * DIMENSIONS, forward[v], move);
             consider(near, reachable, estimate, c, v, move, (i32)r, partial, best);
         }
-        for (i32 fine = 4; refining && fine > 0 && best.met < all && near.spent < most; fine /= 2) {   // more bits of the residual
+        // More bits of the residual.
+        for (i32 fine = 4; refining && fine > 0 && best.met < all && near.spent < most; fine /= 2) {
             for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
-                const double residual = -difference<true>(reachable.decoded[axis], reachable.original[axis], space, axis) / step;
-                i32 steps = fine * (2 * (i32)floor(residual / (2 * fine)) + 1);
+                const double residual = -difference<true>(reachable.decoded[axis], reachable.original[axis], space, axis);
+                i32 steps = fine * (2 * (i32)floor(residual / step / (2 * fine)) + 1);
                 steps = steps > 8 - fine ? 8 - fine : steps;
                 move[axis] = steps < fine - 8 ? fine - 8 : steps;
             }
@@ -309,7 +331,8 @@ KERNEL(relax)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n),
         score[c] = 0;
         spent[c] = 0;
         if (rank[v] <= 0) continue;
-        const Reachable reachable = {original + (i64)v * DIMENSIONS, decoded + (i64)v * DIMENSIONS, space, bound, step, relative};
+        const Reachable reachable = {
+            original + (i64)v * DIMENSIONS, decoded + (i64)v * DIMENSIONS, space, bound, step, relative};
         const i32 met_before = near.needs_met(c, v, current + (i64)v * DIMENSIONS);
         real at[DIMENSIONS];
         i32 move[DIMENSIONS];
@@ -330,11 +353,11 @@ DEVICE bool beats(i64 c, i32 other, const i32* candidate, const i64* score)
     return other < 0 || score[other] < score[c] || (score[other] == score[c] && candidate[other] >= candidate[c]);
 }
 
-// A Luby-style independent set: a proposal is accepted if no listed candidate has a better one; ties go to the smaller index.
-// `slot` is each particle's number among the candidates, or -1. Needs are symmetric, so both ends of a need never move in one
-// round. Lists are symmetric unless own-group neighbours are cut, or a neighbour's interaction radius is larger. One end of a
-// pair may therefore miss the other, and both may move. Such a round can break a link, but every broken pair is found by the
-// final global check. The result is deterministic in any case.
+// A Luby-style independent set: a proposal is accepted if no listed candidate has a better one; ties go to the smaller
+// index. `slot` is each particle's number among the candidates, or -1. Needs are symmetric, so both ends of a need never
+// move in one round. Lists are symmetric unless own-group neighbours are cut, or a neighbour's interaction radius is
+// larger. One end of a pair may therefore miss the other, and both may move. Such a round can break a link, but every
+// broken pair is found by the final global check. The result is deterministic in any case.
 KERNEL(accept)(i64 n, const i32* candidate SIZE(n), const i64* list_start SIZE(n), const i64* list_end SIZE(n),
                const i32* list SIZE(>= n), const i64* need_start SIZE(n + 1),
                const i32* need_partner SIZE(LAST(need_start)), const i32* slot SIZE(>= n), const i64* score SIZE(n),

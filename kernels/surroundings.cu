@@ -12,9 +12,14 @@ KERNEL(invert)(i64 n, const i32* order SIZE(n), i32* place SIZE(n))
     FOR_EACH(s, n) place[order[s]] = (i32)s;
 }
 
-DEVICE i32 run_of(const i32* first, i64 runs, i32 place)
+// The run that holds a place, searched from `hint` on: by galloping, as places nearly always rise.
+DEVICE i32 run_of(const i32* first, i64 runs, i32 place, i32 hint)
 {
-    i64 low = 0, high = runs;
+    i64 low = first[hint] <= place ? hint : 0, high = low + 1;
+    for (i64 step = 1; high < runs && first[high] <= place; step *= 2) {
+        low = high;
+        high = low + step < runs ? low + step : runs;
+    }
     while (high - low > 1) {
         const i64 middle = (low + high) / 2;
         if (first[middle] <= place) low = middle;
@@ -24,66 +29,32 @@ DEVICE i32 run_of(const i32* first, i64 runs, i32 place)
 }
 
 namespace {
-// The neighbours of a candidate that its move may affect: all within a range in the decoded positions, of its own group within a
-// shorter one. A list ends at `most` particles.
-struct Around {
+// The blocks around a particle. They are cached: particles come in the order of the cells.
+struct BlocksAround {
     const Blocks& blocks;
     const u64* occupied;
     const i32* first_cell;
     const i32* first;
-    const real* sorted;
-    const i32* order;
-    const Space& space;
     const u64* reach;   // for each of 3^D offsets, in order, and each cell: the cells within range
-    const i32* group;   // for each linking length, the group of each particle
-    i64 lengths, particles, most;
-    double range_squared, own_squared;
-    i32* list;
-    i64 room, found;
-    i64 here;           // the block whose neighbours are cached: candidates come in the order of the cells
-    i64 near[27];
+    i32 here;           // the block whose neighbours are cached; -1: none yet
+    i32 cell;           // the last cell
+    i64 near[27], hint[9];   // `hint`: where each row of blocks around the last one begins
     i32 near_offset[27], near_count;
 
-    DEVICE_METHOD bool same_group(i32 i, i32 j) const
-    {
-        for (i64 l = 0; l < lengths; ++l)
-            if (group[l * particles + i] != group[l * particles + j]) return false;
-        return true;
-    }
+    DEVICE_METHOD i32 cell_at(i32 place, i64 cells) { return cell = run_of(first, cells, place, cell); }
 
-    DEVICE_METHOD bool unasked(i32 i, i32 j) const
+    // Calls `visit.cell(c)` for all cells within range of cell `c`.
+    template <class Visitor> DEVICE_METHOD void cells(i32 c, Visitor& visit)
     {
-        for (i64 l = 0; l < lengths; ++l)
-            if (group[l * particles + i] != UNASKED || group[l * particles + j] != UNASKED) return false;
-        return true;
-    }
-
-    DEVICE_METHOD void cell(i32 v, i32 place, i32 c)
-    {
-        for (i32 s = first[c]; s < first[c + 1]; ++s) {
-            const double d = distance_squared<true>(sorted + (i64)place * DIMENSIONS, sorted + (i64)s * DIMENSIONS, space);
-            if (s == place || d > range_squared) continue;
-            const i32 k = order[s];
-            if (unasked(v, k) || (d > own_squared && same_group(v, k))) continue;
-            if (found == most) return;
-            if (found < room) list[found] = k;
-            ++found;
-        }
-    }
-
-    // Visits all cells within range of a candidate, which is at `place` in sorted order.
-    DEVICE_METHOD void search(i32 v, i32 place, i64 cells)
-    {
-        const i32 c = run_of(first, cells, place), k = run_of(first_cell, blocks.count, c);
+        const i32 k = run_of(first_cell, blocks.count, c, here < 0 ? 0 : here);
         if (k != here) find_blocks(k);
         u64 rest = occupied[k];
         for (i32 before = first_cell[k]; before < c; ++before) rest &= rest - 1;
         const i32 within = lowest_bit(rest);
-        found = 0;
         for (i32 b = 0; b < near_count; ++b) {
             const i64 m = near[b];
             for (u64 theirs = occupied[m] & reach[64 * near_offset[b] + within]; theirs; theirs &= theirs - 1)
-                cell(v, place, first_cell[m] + count_bits(occupied[m] & below_lowest_bit(theirs)));
+                visit.cell(first_cell[m] + count_bits(occupied[m] & below_lowest_bit(theirs)));
         }
     }
 
@@ -113,7 +84,7 @@ struct Around {
 
     DEVICE_METHOD void find_in_row(u64 base, i64 middle, i32 r)
     {
-        i64 m = seek(blocks.key, blocks.count, 0, base + (u64)(middle > 0 ? middle - 1 : 0));
+        i64 m = hint[r] = seek(blocks.key, blocks.count, hint[r], base + (u64)(middle > 0 ? middle - 1 : 0));
         for (i32 step = -1; step <= 1; ++step) {
             i64 z = middle + step;
             if (!inside(z, blocks.along[LAST])) continue;
@@ -135,31 +106,122 @@ struct Around {
 };
 }
 
+namespace {
+// The neighbours of a candidate that its move may affect: all within a range in the decoded positions, of its own group
+// within a shorter one. A list ends at `most` particles.
+struct Around {
+    const i32* first;
+    const real* sorted;
+    const i32* order;
+    const Space& space;
+    const i32* group;   // for each linking length, the group of each particle
+    i64 lengths, particles, most;
+    double range_squared, own_squared;
+    i32* list;
+    i64 room, found;
+    i32 v, place;       // the candidate, and its place in sorted order
+
+    DEVICE_METHOD bool same_group(i32 i, i32 j) const
+    {
+        for (i64 l = 0; l < lengths; ++l)
+            if (group[l * particles + i] != group[l * particles + j]) return false;
+        return true;
+    }
+
+    DEVICE_METHOD bool unasked(i32 i, i32 j) const
+    {
+        for (i64 l = 0; l < lengths; ++l)
+            if (group[l * particles + i] != UNASKED || group[l * particles + j] != UNASKED) return false;
+        return true;
+    }
+
+    DEVICE_METHOD void cell(i32 c)
+    {
+        for (i32 s = first[c]; s < first[c + 1] && found < most; ++s) {
+            const double d = distance_squared<true>(sorted + (i64)place * DIMENSIONS, sorted + (i64)s * DIMENSIONS, space);
+            if (s == place || d > range_squared) continue;
+            const i32 k = order[s];
+            if (unasked(v, k) || (d > own_squared && same_group(v, k))) continue;
+            if (found < room) list[found] = k;
+            ++found;
+        }
+    }
+};
+
+// Marks cells.
+struct Marking {
+    u8* marked;
+
+    DEVICE_METHOD void cell(i32 c) { marked[c] = 1; }
+};
+}
+
 // Each candidate has `room` entries of the list, beginning at `start`. `found` is its number of neighbours; if it exceeds
 // `room`, the list is incomplete and has to be made again with more room.
 KERNEL(list_around)(i64 chunks, i64 n, const i32* candidate SIZE(n), const i32* place SIZE(particles), i64 cells, i64 count,
                     const u64* block_key SIZE(count), const u64* occupied SIZE(count),
                     const i32* first_cell SIZE(count + 1), const i32* first SIZE(cells + 1),
                     const real* sorted SIZE(particles * D), const double* periods SIZE(D), const i64* blocks_along SIZE(D),
-                    const i64* block_bits SIZE(D), const u64* reach SIZE(64 * 3 ** D), i64 closed, const double* range_squared SIZE(n),
-                    const double* own_squared SIZE(n), const i32* order SIZE(particles), const i32* group SIZE(lengths * particles),
-                    i64 lengths, i64 particles, i64 most, const i64* start SIZE(n), const i64* room SIZE(n),
-                    i64* found SIZE(n), i32* list SIZE(>= LAST(start) + LAST(room)))
+                    const i64* block_bits SIZE(D), const u64* reach SIZE(64 * 3 ** D), i64 closed,
+                    const double* range_squared SIZE(n), const double* own_squared SIZE(n),
+                    const i32* order SIZE(particles), const i32* group SIZE(lengths * particles), i64 lengths,
+                    i64 particles, i64 most, const i64* start SIZE(n), const i64* room SIZE(n), i64* found SIZE(n),
+                    i32* list SIZE(>= LAST(start) + LAST(room)))
 {
     const Space space = space_of(periods, 0);
     const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
     FOR_EACH_UNEVEN(p, chunks) {
-        Around around = {blocks, occupied, first_cell, first, sorted, order, space, reach, group, lengths, particles, most,
-                         0, 0, 0, 0, 0, -1, {0}, {0}, 0};
+        BlocksAround blocks_around = {blocks, occupied, first_cell, first, reach, -1, 0, {0}, {0}, {0}, 0};
+        Around around = {first, sorted, order, space, group, lengths, particles, most, 0, 0, 0, 0, 0, 0, 0};
         for (i64 c = chunk_begin(p, chunks, n); c < chunk_begin(p + 1, chunks, n); ++c) {
             around.list = list + start[c];
             around.room = room[c];
             around.range_squared = range_squared[c];
             around.own_squared = own_squared[c];
-            around.search(candidate[c], place[candidate[c]], cells);
+            around.found = 0;
+            around.v = candidate[c];
+            around.place = place[candidate[c]];
+            blocks_around.cells(blocks_around.cell_at(around.place, cells), around);
             found[c] = around.found;
         }
     }
+}
+
+// Marks all cells within range of the cells of some particles, which are given by their places, rising.
+// Race: all threads that write to the same place write the same value.
+KERNEL(mark_around)(i64 chunks, i64 n, const i32* place SIZE(n), i64 cells, i64 count, const u64* block_key SIZE(count),
+                    const u64* occupied SIZE(count), const i32* first_cell SIZE(count + 1),
+                    const i32* first SIZE(cells + 1), const double* periods SIZE(D),
+                    const i64* blocks_along SIZE(D), const i64* block_bits SIZE(D), const u64* reach SIZE(64 * 3 ** D),
+                    i64 closed, u8* marked SIZE(cells))
+{
+    const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
+    FOR_EACH_UNEVEN(p, chunks) {
+        BlocksAround around = {blocks, occupied, first_cell, first, reach, -1, 0, {0}, {0}, {0}, 0};
+        Marking marking = {marked};
+        for (i64 i = chunk_begin(p, chunks, n), last = -1; i < chunk_begin(p + 1, chunks, n); ++i) {
+            const i32 c = around.cell_at(place[i], cells);
+            if (c != last) around.cells(c, marking);
+            last = c;
+        }
+    }
+}
+
+// Chooses the particles of marked cells, and those of touched groups (`whole`, for each linking length).
+KERNEL(choose_marked)(i64 cells, const i32* first SIZE(cells + 1), const i32* order SIZE(particles),
+                      const u8* marked SIZE(cells), const i32* group SIZE(lengths * particles), i64 lengths, i64 particles,
+                      const u8* touched SIZE(lengths * particles), u8* whole SIZE(lengths * particles),
+                      u8* chosen SIZE(particles))
+{
+    FOR_EACH(c, cells)
+        for (i32 s = first[c]; s < first[c + 1]; ++s) {
+            const i64 i = order[s];
+            chosen[i] = marked[c];
+            for (i64 l = 0; l < lengths; ++l) {
+                whole[l * particles + i] = touched[l * particles + group[l * particles + i]];
+                chosen[i] |= whole[l * particles + i];
+            }
+        }
 }
 
 // Unites candidates that have each other in their lists, or a need in common, into components.

@@ -1,15 +1,21 @@
 // Pairs of neighbours whose labels differ, cell by cell.
 //
-// Two cells may have quadratically many of them. Up to ALL_LISTED are all listed; of more, for each particle of either cell the
-// closest one in the other cell: a list that is linear in the particles, depends on no order, and leaves no particle out.
+// Two cells may have quadratically many of them. Up to so many (`all_listed`) are all listed; of more, for each particle of
+// either cell the closest one in the other cell: a list that is linear in the particles, depends on no order, and leaves no
+// particle out.
 #pragma once
 
 static const i32 MIXED = -2;        // in place of a cell's label: the cell has several labels
-static const i64 ALL_LISTED = 64;
+static const i64 ALL_CONFLICTS = 64, ALL_LOST = 256;   // label conflicts and lost links of two cells that are all listed
+static const i64 EVERY = 1ll << 62;  // room for pairs that were counted before
+static const i64 SPARE = 16;        // room for pairs of each chunk of blocks, beside one for each block
+
+// Where the pairs of a chunk of blocks begin in a list with room for all chunks.
+DEVICE i64 room_begin(i64 c, i64 chunks, i64 count) { return chunk_begin(c, chunks, count) + SPARE * c; }
 
 namespace {
-// `Pairs` says which pairs are listed (`holds`), how far apart they count (`cost`), and whether a label takes part (`counts`).
-// Without `pair` they are only counted.
+// `Pairs` says which pairs are listed (`holds`), how far apart they count (`cost`), whether a label takes part (`counts`),
+// and how many pairs of two cells are all listed. The first `room` of them are written, and all are counted.
 template <class Pairs> struct Unlike {
     const u64* occupied;
     const u64* labelled;      // of each block, the cells with labels that take part
@@ -21,14 +27,14 @@ template <class Pairs> struct Unlike {
     const i32* cell_label;
     const Pairs& pairs;
     i32* pair;
-    i64 found;
+    i64 room, found;
     u8* crowded;              // set to 1 where not all pairs are listed; may be null
 
     DEVICE_METHOD bool wants(i64 k) const { return labelled[k]; }
 
     DEVICE_METHOD void add(i64 i, i64 j)
     {
-        if (pair) {
+        if (found < room) {
             const bool in_order = order[i] < order[j];
             pair[2 * found] = order[in_order ? i : j];
             pair[2 * found + 1] = order[in_order ? j : i];
@@ -92,31 +98,38 @@ template <class Pairs> struct Unlike {
         if (crowded) *crowded = 1;   // every thread that writes here writes the same
     }
 
+    // How many pairs there are between two cells, up to one more than `most`; with `listing`, they are listed.
+    template <bool images, bool listing> DEVICE_METHOD i64 compare(i32 a, i32 b, i64 most)
+    {
+        Node box;
+        const bool dense = box_of(a, b, box);
+        i64 count = 0;
+        for (i64 i = first[a]; i < first[a + 1]; ++i) {
+            if (sorted_label[i] == cell_label[b] || !pairs.counts(sorted_label[i])) continue;
+            if (dense && is_apart<images>(i, box)) continue;
+            for (i64 j = a == b ? i + 1 : first[b]; j < first[b + 1]; ++j) {
+                if (!unlike<images>(i, j)) continue;
+                if (listing) add(i, j);
+                else if (++count > most) return count;
+            }
+        }
+        return count;
+    }
+
     template <bool images> DEVICE_METHOD void cells(i32 a, i32 b)
     {
         if (cell_label[a] == cell_label[b] && cell_label[a] != MIXED) return;
-        if (cell_label[a] != MIXED) {   // the outer loop takes the mixed cell: most of its particles agree with the other cell
+        // The outer loop takes the mixed cell: most of its particles agree with the other cell.
+        if (cell_label[a] != MIXED) {
             const i32 swapped = a;
             a = b;
             b = swapped;
         }
-        Node box;
-        const bool dense = box_of(a, b, box);
-        i64 at[ALL_LISTED][2], count = 0;
-        for (i64 i = first[a]; i < first[a + 1] && count <= ALL_LISTED; ++i) {
-            if (sorted_label[i] == cell_label[b] || !pairs.counts(sorted_label[i])) continue;
-            if (dense && is_apart<images>(i, box)) continue;
-            for (i64 j = a == b ? i + 1 : first[b]; j < first[b + 1] && count <= ALL_LISTED; ++j) {
-                if (!unlike<images>(i, j)) continue;
-                if (count < ALL_LISTED) {
-                    at[count][0] = i;
-                    at[count][1] = j;
-                }
-                ++count;
-            }
-        }
-        if (count > ALL_LISTED) return add_closest<images>(a, b);
-        for (i64 p = 0; p < count; ++p) add(at[p][0], at[p][1]);
+        const i64 between = (i64)(first[a + 1] - first[a]) * (first[b + 1] - first[b]);
+        if (between > pairs.all_listed() && compare<images, false>(a, b, pairs.all_listed()) > pairs.all_listed())
+            add_closest<images>(a, b);
+        else
+            compare<images, true>(a, b, 0);
     }
 
     template <bool images> DEVICE_METHOD void blocks(i64 k, i64 m, const u64* reach)

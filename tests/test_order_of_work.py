@@ -19,6 +19,7 @@ import numpy as np
 import workbench as wb
 from workbench import backend, host_library
 from workbench.data.synthetic import adversarial
+from workbench.distributed.decomposition import Decomposition
 from workbench.propagation.protection import protected_convolve
 from workbench.propagation.protection.matrices import column_sums
 
@@ -35,6 +36,7 @@ def results() -> Iterator[tuple[str, Iterable[Any]]]:
         for name, (particles, length) in adversarial.cases(dimensions, dtype, crowd=300).items():
             yield f"groups, {kind}, {name}", [wb.friends_of_friends(particles, length, "length").labels]
         yield f"kept, {kind}", kept(clustered(dimensions, dtype), 0.3, "auto")
+        yield f"divided, {kind}", divided(clustered(dimensions, dtype))
     for solver in ("auto", "pgd", "refine"):
         yield f"kept by {solver}", kept(bare(web), 0.6, solver)
     for codec, order in itertools.product(("lattice", "prequantised"), ("keep", "free")):
@@ -60,6 +62,11 @@ def clustered(dimensions: int, dtype: type) -> wb.Particles:
     centres = random.random((40, dimensions))
     points = centres[random.integers(0, 40, 1500)] + 0.02 * random.normal(size=(1500, dimensions))
     return wb.Particles.wrapped(points.astype(dtype), 1.0)
+
+
+def divided(particles: wb.Particles) -> tuple[Any, ...]:
+    """The subdomains that own these particles, and those that need copies of them."""
+    return Decomposition.of(particles.positions, 7, particles.box).divided(particles.positions, 0.03)
 
 
 def kept(original: wb.Particles, share: float, solver: Any) -> list[Any]:

@@ -17,12 +17,15 @@ from workbench import clusters, codecs, distributed, limits, metrics, propagatio
 from workbench.archive import Archive, compress
 from workbench.bounds import Sweep, iter_sweep, sweep
 from workbench.clusters import Groups, KeepClusters, friends_of_friends
-from workbench.data import Field, Particles, Partition, synthetic
+from workbench.data import Field, Particles, synthetic
+from workbench.data.readers import open_chunked, open_series
 from workbench.data.readers import open_file as open
+from workbench.distributed import compare_groups
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Absolute, PointwiseRelative, Relative, Safeguard
 from workbench.limits import rate_distortion
 from workbench.metrics import compare
+from workbench.progress import ProgressBar
 
 if typing.TYPE_CHECKING:
     from workbench import lab as lab
@@ -36,8 +39,8 @@ __all__ = [
     "GuaranteeBroken",
     "KeepClusters",
     "Particles",
-    "Partition",
     "PointwiseRelative",
+    "ProgressBar",
     "Relative",
     "Safeguard",
     "Sweep",
@@ -45,6 +48,7 @@ __all__ = [
     "clusters",
     "codecs",
     "compare",
+    "compare_groups",
     "compress",
     "distributed",
     "friends_of_friends",
@@ -52,6 +56,8 @@ __all__ = [
     "limits",
     "metrics",
     "open",
+    "open_chunked",
+    "open_series",
     "propagation",
     "rate_distortion",
     "sweep",

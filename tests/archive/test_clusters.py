@@ -601,7 +601,7 @@ def test_edits_of_another_chunk_are_noticed():
 def with_pins() -> tuple[wb.Particles, wb.Archive]:
     """An archive some of whose particles could only be set right by their original coordinates, or within a finer bound."""
     original = clumps(600, dimensions=2)
-    with mock.patch.object(of_particles, "smallest", lambda encode, limit, positions: encode(limit, UNLIMITED)):
+    with mock.patch.object(of_particles, "smallest", lambda encode, limit, *_: encode(limit, UNLIMITED)):
         archive = wb.compress(original, wb.Absolute(4 * LENGTH), keep=[KEEP], order="keep", chunk_values=2 * 100)
     assert chunks_with(archive, PIN)
     return original, archive

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.archive import clusters
 from workbench.archive.finer import smallest
 from workbench.clusters.keep import Allowance, TooExpensive
 from workbench.guarantees import Limit
@@ -69,3 +70,37 @@ def test_the_smallest_is_found_by_steps(given_up_above: float, best: float, expe
     at = min(tried, key=lambda value: abs(1e6 * (1 + abs(np.log2(value / best))) - found.nbytes))
     assert at == pytest.approx(expected, rel=0.02)
     assert len(tried) < 14
+
+
+@pytest.mark.parametrize(("length", "first"), [(1.4, 1.0), (1.3, 0.91), (0.1, 0.07)])
+def test_near_the_linking_length_the_first_trial_is_a_finer_bound(length: float, first: float) -> None:
+    tried: list[float] = []
+
+    def encode(limit: Limit, allowance: Allowance) -> Result:
+        tried.append(limit.value)
+        return Result(round(1e6 * limit.value), 10**6 if limit.value > 0.2 * first else 0)
+
+    smallest(encode, Limit("absolute", 1.0), np.zeros((500_000, 2)), length)
+    assert tried[0] == pytest.approx(first)
+    assert len(set(tried)) == len(tried)   # no bound is tried twice
+    tried.clear()
+    smallest(encode, Limit("relative", 0.9), np.zeros((500_000, 2)), length)
+    assert tried[0] == 0.9   # a share of each coordinate, not a length
+
+
+def test_a_bound_of_the_linking_length_takes_one_repair(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work is counted, not seconds: repairs are the cost of keeping clusters."""
+    within: list[float] = []
+    repair = clusters.keep_clusters
+
+    def counted(original: wb.Particles, decoded: np.ndarray, limit: Limit, *rest: object) -> object:
+        within.append(limit.value)
+        return repair(original, decoded, limit, *rest)
+
+    monkeypatch.setattr(clusters, "keep_clusters", counted)
+    web = wb.synthetic.cosmic_web(n=24, seed=2)
+    for bound in (0.2, 0.4):
+        within.clear()
+        archive = wb.compress(web, wb.Absolute(bound), keep=[wb.KeepClusters(0.2, "length")], order="free")
+        assert within == pytest.approx([0.14])
+        assert archive.certificate["positions"].keep[0]["encoded_within"] == pytest.approx(0.14)

@@ -62,6 +62,7 @@ def test_later_views_and_reloaded_pages_show_the_chart_as_it_is(notebook: Notebo
     assert shows_what_python_has(notebook, 3)
 
 
+@pytest.mark.long
 def test_many_changes_while_views_come_and_go(notebook: NotebookPage) -> None:
     notebook.write("busy.ipynb", WAVES, "view.widget")
     notebook.run_all()

@@ -42,12 +42,25 @@ def panel(page: Opened) -> Iterator[NotebookPage]:
         yield notebook
 
 
-def test_the_field_its_regions_and_its_new_information_are_shown(panel: NotebookPage) -> None:
+def test_regions_and_new_information_are_shown_and_fit_narrow_and_dark_pages(panel: NotebookPage) -> None:
     assert panel.drawn(REGIONS).colours > 1
     assert panel.drawn(NEWS).colours > 20
     for number in (SPECTRA, RATES):
         assert panel.drawn(chart(panel, number)).colours > 5
     expect(panel.page.get_by_text(re.compile(r"regions \([1-9]"))).to_be_visible()
+    code = copied_code(panel)
+    assert "wb.rate_distortion(field)" in code
+    panel.run_cell(code)
+    assert panel.python("limits.rate(distortion) == panel.result['figures'].rate") == "True"
+    panel.resize(1366, 768)
+    eventually(lambda: on_one_screen(panel))
+    panel.dark()
+    panel.resize(900, 1300)
+    panel.page.wait_for_timeout(500)
+    across = panel.page.locator(".wb-panel").evaluate("panel => [panel.scrollWidth, panel.clientWidth]")
+    assert across[0] <= across[1] + 2
+    panel.portrait("lab-limits-dark")
+    panel.dark(False)
 
 
 def test_dragging_tiles_and_the_chance_of_failure_changes_figures_and_charts(panel: NotebookPage) -> None:
@@ -68,6 +81,7 @@ def test_dragging_tiles_and_the_chance_of_failure_changes_figures_and_charts(pan
     idle(panel, LAST)
     eventually(lambda: fact(panel, "fixed length ≥") not in (converse, "…"))
     assert float(fact(panel, "fixed length ≥")) > float(converse)
+    assert_refused(panel, "eps", "0.9", "must lie in (0, 0.5]", "1e-20")
 
 
 def test_dragging_the_bound_moves_the_water_and_the_place(panel: NotebookPage) -> None:
@@ -81,7 +95,7 @@ def test_dragging_the_bound_moves_the_water_and_the_place(panel: NotebookPage) -
         eventually(lambda number=number, picture=picture: panel.picture(chart(panel, number)) != picture)
 
 
-def test_a_cancelled_comparison_can_be_finished(panel: NotebookPage) -> None:
+def test_a_cancelled_comparison_can_be_finished_and_looked_at_from_the_bound(panel: NotebookPage) -> None:
     assert panel.page.locator(CHARTS).count() == GAP   # a chart without data is not there
     panel.run_cell("""import threading
 from workbench.lab.limits_panel import measuring
@@ -106,14 +120,6 @@ measuring.iter_sweep = slow""")
     runs = int(panel.python("len(panel.result['points'])"))
     assert runs >= 12
     expect(panel.page.get_by_text(f"operating points ({runs})")).to_be_visible()
-
-
-def test_bits_above_the_bound_can_be_looked_at(panel: NotebookPage) -> None:
-    panel.move("tiles of", -4)
-    eventually(lambda: panel.python("panel.state.tile") == "16")
-    panel.press("compare codecs")
-    eventually(lambda: panel.python("(panel.status.busy, 'points' in panel._engine.results())") == "(False, True)", 90)
-    idle(panel, LAST)
     panel.page.wait_for_timeout(1000)
     panel.portrait("lab-limits")
     rates = panel.picture(chart(panel, RATES))
@@ -121,27 +127,3 @@ def test_bits_above_the_bound_can_be_looked_at(panel: NotebookPage) -> None:
     eventually(lambda: panel.picture(chart(panel, RATES)) != rates)
     panel.page.wait_for_timeout(500)
     panel.portrait("lab-limits-above")
-
-
-def test_nonsense_is_answered_with_a_sentence(panel: NotebookPage) -> None:
-    unfold(panel)
-    assert_refused(panel, "eps", "0.9", "must lie in (0, 0.5]", "1e-20")
-
-
-def test_the_code_that_is_copied_gives_what_is_shown(panel: NotebookPage) -> None:
-    code = copied_code(panel)
-    assert "wb.rate_distortion(field)" in code
-    panel.run_cell(code)
-    assert panel.python("limits.rate(distortion) == panel.result['figures'].rate") == "True"
-
-
-def test_narrow_and_dark(panel: NotebookPage) -> None:
-    panel.resize(1366, 768)
-    eventually(lambda: on_one_screen(panel))
-    panel.dark()
-    panel.resize(900, 1300)
-    panel.page.wait_for_timeout(500)
-    across = panel.page.locator(".wb-panel").evaluate("panel => [panel.scrollWidth, panel.clientWidth]")
-    assert across[0] <= across[1] + 2
-    panel.portrait("lab-limits-dark")
-    panel.dark(False)

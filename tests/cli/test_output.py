@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.conftest import refuse
-from workbench.cli.progress import ERASE, Progress
+from workbench.cli.progress import Progress
 from workbench.cli.source import print_result, readable
+from workbench.progress import ERASE
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 nested = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8)

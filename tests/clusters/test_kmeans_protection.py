@@ -96,6 +96,15 @@ def test_there_is_no_false_alarm_in_100_000_checks() -> None:
     assert checks > 100_000
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("axes", [3, 20])
+def test_there_is_no_false_alarm_far_from_the_origin(dtype: type, axes: int) -> None:
+    points = clumps(30_000, axes, 40, dtype) + dtype(50)
+    integrity = wb.clusters.kmeans(points, 40, max_iterations=2, protect=True).integrity
+    assert integrity is not None
+    assert (integrity.detected, integrity.corrected) == (0, 0)
+
+
 @pytest.mark.parametrize("points", [
     np.full((5000, 40), 0.1, np.float32),                                            # all rounding errors alike
     np.repeat(np.linspace(0, 1, 50, dtype=np.float32), 4000).reshape(5000, 40),

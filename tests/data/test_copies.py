@@ -21,7 +21,6 @@ VALUES = {
     "field": FIELD,
     "groups": GROUPS,
     "catalogue": catalogue(PARTICLES, GROUPS, min_members=1),
-    "partition": next(iter(wb.Partition.split(PARTICLES, (2, 1, 1), 0.1))),
 }
 COPIES = {"pickle": lambda value: pickle.loads(pickle.dumps(value)), "copy": copy.copy, "deepcopy": copy.deepcopy}
 

@@ -96,7 +96,7 @@ def test_a_view_that_asks_gets_the_plot_or_the_number(view: ChartView, sent: lis
 def test_the_number_is_sent_again_when_changes_have_ended(
     view: ChartView, sent: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chart_view, "QUIET", 0.01)
+    monkeypatch.setattr(chart_view, "REPEATED", (0.01, 0.02))
 
     async def changes() -> None:
         view.show(growth(4))

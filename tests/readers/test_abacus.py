@@ -77,7 +77,7 @@ def test_positions_and_velocities_as_floats(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "header", "message"),
     [
-        ({"N": np.ones(3)}, HEADER, "no column rvint or pos; its columns are N"),
+        ({"N": np.ones(3)}, HEADER, "no column rvint, pack9 or pos; its columns are N"),
         ({"rvint": np.ones(3, np.int32)}, {}, "expected BoxSize in a header; got None"),
         ({"rvint": np.ones(4, np.int32)}, HEADER, "rvint must hold three int32 per particle"),
         ({"rvint": np.ones(3, np.float64)}, HEADER, "rvint must hold three int32 per particle; got float64"),
@@ -103,5 +103,5 @@ def test_a_block_whose_pieces_do_not_fit(tmp_path):
     at = content.index(b"\xd3BLK") + 6 + 48   # the first piece, after the block's header
     content[at : at + 4] = struct.pack("!I", 17)
     path.write_bytes(content)
-    with pytest.raises(WorkbenchError, match="asdf cannot read"):
+    with pytest.raises(WorkbenchError, match="does not have its stated size"):
         open_file(path)

@@ -24,7 +24,7 @@ def client():
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", memory_limit="1GiB", processes=False
         ) as cluster,
-        distributed.Client(cluster) as found,
+        distributed.Client(cluster, set_as_default=False) as found,
     ):
         yield found
 

@@ -58,7 +58,9 @@ def test_an_error_leaves_nothing(tmp_path):
 def test_what_a_cluster_cannot_do_is_said(tmp_path):
     snapshot = wb.synthetic.cosmic_web(n=8)
     for how, told in (
-        ({"keep": [wb.KeepClusters()]}, "not available on a cluster yet"),
+        ({"keep": ["clusters"]}, r"keep of particles takes wb\.KeepClusters"),
+        ({"keep": [wb.KeepClusters(0.1), wb.KeepClusters(0.2)]}, r"keep takes one wb\.KeepClusters"),
+        ({"parts": 0}, "parts must be a whole number"),
         ({"bound": wb.PointwiseRelative(0.1)}, r"wb\.Absolute\(\.\.\.\) or wb\.Relative"),
     ):
         with pytest.raises(WorkbenchError, match=told):

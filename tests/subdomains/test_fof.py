@@ -89,7 +89,7 @@ def test_positions_in_a_file_are_read_chunk_by_chunk(tmp_path):
 
 
 def test_what_cannot_be_searched_is_refused(tmp_path):
-    with pytest.raises(WorkbenchError, match=r"particles in chunks, wb\.Particles, or a \.npy file"):
+    with pytest.raises(WorkbenchError, match=r"must be wb\.Particles, particles in chunks, or what wb\.open_chunked takes"):
         wb.distributed.friends_of_friends([[0.1, 0.2]])
     with pytest.raises(WorkbenchError, match="parts must be a whole number"):
         wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=8), parts=0)

@@ -1,32 +1,20 @@
-"""The same groups on the workers of a real cluster, whatever happens to them."""
+"""The same groups on the workers of a real cluster, and what is refused before any work."""
 
+import json
 import os
 
 import numpy as np
 import pytest
 
 import workbench as wb
+from workbench import backend
+from workbench.bounds.code import own_code
 from workbench.data.chunked import ParticlesInMemory, even_sizes
+from workbench.distributed import clients, executors
 from workbench.errors import WorkbenchError
 
-distributed = pytest.importorskip("distributed")
+key_split = pytest.importorskip("dask.utils").key_split
 SNAPSHOT = wb.synthetic.cosmic_web(n=24, seed=7)
-
-
-@pytest.fixture(scope="module")
-def client():
-    """A cluster that exists, named by LOSSBENCH_SCHEDULER, or two workers of this machine."""
-    if address := os.environ.get("LOSSBENCH_SCHEDULER"):
-        with distributed.Client(address) as found:
-            yield found
-        return
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, memory_limit="1GiB"
-        ) as cluster,
-        distributed.Client(cluster) as found,
-    ):
-        yield found
 
 
 @pytest.mark.parametrize("parts", [1, 5, 16])
@@ -38,45 +26,118 @@ def test_workers_find_the_groups_of_one_process(client, parts):
         assert found.count(20) == expected.count(20)
 
 
-class Unreadable(ParticlesInMemory):
-    """A source with a chunk that cannot be read."""
-
-    def read(self, number):
-        if number == 3:
-            raise OSError("input/output error")
-        return super().read(number)
-
-
-def test_a_chunk_that_cannot_be_read_is_named(client):
-    source = Unreadable(wb.Particles(SNAPSHOT.positions, SNAPSHOT.box), even_sizes(len(SNAPSHOT), 2000))
-    with pytest.raises(WorkbenchError, match="chunk 4 of 7 of particles in memory cannot be read: input/output error"):
-        wb.distributed.friends_of_friends(source, 0.3, "length", client, parts=3)
+def test_a_cluster_is_found_by_its_address_or_its_scheduler_file(client, tmp_path):
+    (tmp_path / "scheduler.json").write_text(json.dumps({"address": client.scheduler.address}))
+    for given in (client.scheduler.address, tmp_path / "scheduler.json"):
+        with wb.distributed.friends_of_friends(SNAPSHOT, client=given) as found:
+            assert found.gathered().equals(wb.friends_of_friends(SNAPSHOT))
+        found._executor.client.close()
 
 
-class Deadly(ParticlesInMemory):
-    """A source whose fourth chunk kills the first process that reads it."""
-
-    def read(self, number):
-        mark = self.name
-        if number == 3 and os.path.exists(mark):
-            os.remove(mark)
-            os._exit(1)
-        return super().read(number)
+def test_more_workers_than_subdomains_and_empty_subdomains(client):
+    for positions in (np.full((500, 3), 0.25), np.repeat([[0.2, 0.2], [0.8, 0.8]], 300, axis=0)):
+        particles = wb.Particles(positions, box=1.0)
+        source = ParticlesInMemory(particles, even_sizes(len(particles), 499))
+        for parts in (1, 9):
+            with wb.distributed.friends_of_friends(source, 0.1, "length", client, parts=parts) as found:
+                assert found.gathered().equals(wb.friends_of_friends(particles, 0.1, "length"))
 
 
-def test_a_worker_that_dies_changes_nothing(client, tmp_path):
-    (tmp_path / "once").touch()
-    source = Deadly(wb.Particles(SNAPSHOT.positions, SNAPSHOT.box), even_sizes(len(SNAPSHOT), 2000), str(tmp_path / "once"))
-    expected = wb.friends_of_friends(SNAPSHOT)
-    client.wait_for_workers(2, timeout=60)
-    with wb.distributed.friends_of_friends(source, client=client, parts=4) as found:
-        np.testing.assert_array_equal(found.gathered().labels, expected.labels)
-    assert not (tmp_path / "once").exists()
-    client.wait_for_workers(2, timeout=60)
+def test_steps_have_readable_names_and_tell_their_progress(client):
+    told = []
+    with wb.distributed.friends_of_friends(
+        SNAPSHOT, client=client, parts=3, progress=lambda *now: told.append(now)
+    ) as found:
+        found.catalogue()
+    steps = ["sample particles", "send particles", "find groups", "compare labels", "measure groups"]
+    assert list(dict.fromkeys(what for _, what in told)) == steps
+    for step in steps:
+        shares = [share for share, what in told if what == step]
+        assert shares == sorted(shares)
+        assert (shares[0], shares[-1]) == (0, 1)
+    names = [step.replace(" ", "-") for step in steps]
+    assert [key_split(f"{name}-deadbeef-3") for name in names] == names
+    assert set(names) <= client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.task_prefixes))
+
+
+def test_rounds_do_not_depend_on_the_groups(client):
+    """A filament through every subdomain takes as many steps as none."""
+    count = 2000
+    chain = wb.Particles(np.stack([np.linspace(0, 0.9995, count), np.full(count, 0.5)], axis=1), box=1.0)
+    rounds = []
+    for length in (0.0001, 0.0006):
+        told = []
+        with wb.distributed.friends_of_friends(
+            chain, length, "length", client, parts=6, progress=lambda *now, told=told: told.append(now)
+        ) as found:
+            rounds.append(len({what for _, what in told}))
+            assert found.count(2) == (length > 0.0005)
+    assert rounds == [4, 4]
 
 
 def test_a_scratch_folder_that_workers_do_not_see_is_refused(client, tmp_path, monkeypatch):
-    monkeypatch.setattr(type(client), "run", lambda self, function: dict.fromkeys(self.nthreads(), False))
-    with pytest.raises(WorkbenchError, match="must be on a file system that all workers see"):
+    monkeypatch.setattr(clients, "_can_write", lambda token: False)
+    with pytest.raises(WorkbenchError, match=r"that all workers see and may write to; \d of \d cannot"):
         wb.distributed.friends_of_friends(SNAPSHOT, client=client, scratch=tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def unlike(**different):
+    return lambda dask_worker: {"version": wb.__version__, "code": own_code(), "trouble": None} | different
+
+
+def missing(dask_worker):
+    raise ModuleNotFoundError("No module named 'workbench'")
+
+
+@pytest.mark.parametrize(("state", "told"), [
+    (unlike(version="0.0.7", code="c0ffee"), r"has lossbench 0\.0\.7 with other code \(hash c0ffee\) than this process"),
+    (unlike(trouble="the compiled kernels are missing (_host.so)"), "cannot work: the compiled kernels are missing"),
+    (missing, "has no lossbench of this version .*No module named 'workbench'"),
+])
+def test_workers_with_other_code_are_refused_before_any_work(client, tmp_path, monkeypatch, state, told):
+    monkeypatch.setattr(clients, "_state", state)
+    with pytest.raises(WorkbenchError, match=told):
+        wb.distributed.friends_of_friends(tmp_path / "not-even-read.npy", client=client)
+
+
+def test_a_worker_without_kernels_says_so(client, monkeypatch):
+    """The real check, on a worker whose compiled kernels are gone."""
+    def forget(to):
+        os.environ["LOSSBENCH_HOST_LIBRARY"] = to
+        backend._library.cache_clear()
+
+    def restore():
+        os.environ.pop("LOSSBENCH_HOST_LIBRARY")
+        backend._library.cache_clear()
+
+    one = list(client.nthreads())[:1]
+    client.run(forget, "/nowhere/_host.so", workers=one)
+    try:
+        with pytest.raises(WorkbenchError, match=r"cannot work: the compiled kernels are missing \(_host\.so\)"):
+            wb.distributed.friends_of_friends(SNAPSHOT, client=client)
+    finally:
+        client.run(restore, workers=one)
+
+
+def test_a_worker_that_joins_with_other_code_runs_nothing():
+    with pytest.raises(WorkbenchError, match="joined later runs other code"):
+        executors._checked("c0ffee", len, [1])
+    assert executors._checked(own_code(), len, [1]) == 1
+
+
+def test_workers_keep_clusters_and_verify_them(client, tmp_path):
+    snapshot = wb.Particles(SNAPSHOT.positions, SNAPSHOT.box)
+    request = {"bound": wb.Absolute(0.02), "keep": wb.KeepClusters(0.2), "order": "free", "chunk_values": 12_000}
+    wb.compress(snapshot, **request).save(tmp_path / "one.zarr")
+    wb.distributed.compress(snapshot, **request, out=tmp_path / "many.zarr", client=client, parts=3)
+    parts = [path for path in (tmp_path / "one.zarr").rglob("*") if path.is_file()]
+    assert len(parts) > 5
+    for path in parts:
+        assert (tmp_path / "many.zarr" / path.relative_to(tmp_path / "one.zarr")).read_bytes() == path.read_bytes()
+    assert wb.distributed.verify(tmp_path / "many.zarr", snapshot, client, parts=2).passed
+
+
+def test_an_archive_in_memory_is_refused(client):
+    with pytest.raises(WorkbenchError, match="save it first"):
+        wb.distributed.verify(wb.compress(SNAPSHOT, wb.Absolute(0.02)), client=client)

@@ -247,9 +247,10 @@ class Archive:
 
     def damage(self) -> list[Damaged]:
         """Every damaged document and chunk, each with the reason; empty for an intact archive."""
-        return [*self._damaged_documents(), *(found for stored in self.arrays.values() for found in stored.damage())]
+        return [*self.damaged_documents(), *(found for stored in self.arrays.values() for found in stored.damage())]
 
-    def _damaged_documents(self) -> list[Damaged]:
+    def damaged_documents(self) -> list[Damaged]:
+        """Every document that is damaged or missing, with the reason."""
         missing = [f"{name}/{ROOT}" for name in missing_arrays(self._described)]
         found = self._described.checked(self.store)
         known = {damaged.where for damaged in found}
@@ -266,7 +267,7 @@ class Archive:
         data = {name: self.arrays[name] for name in names if name in self.arrays}
         values, gone, damage = salvage(data, axes, DATA[self.kind])
         others = [stored for name, stored in self.arrays.items() if name not in data]
-        damage = [*self._damaged_documents(), *damage, *(found for stored in others for found in stored.damage())]
+        damage = [*self.damaged_documents(), *damage, *(found for stored in others for found in stored.damage())]
         if self.kind == "field":
             mask = values.get("mask", gone) | gone
             return self._field(values["values"], mask if "mask" in values or gone.any() else None), damage
@@ -282,7 +283,7 @@ class Archive:
         promised = clusters.promised(self.certificate[DATA[self.kind]]) if self.kind == "particles" else []
         originals = self._given(original)
         found = self._inspected(originals, keep=("positions",) if promised else ())
-        damage = [*self._damaged_documents(), *(damaged for one in found.values() for damaged in one.damage)]
+        damage = [*self.damaged_documents(), *(damaged for one in found.values() for damaged in one.damage)]
         verification.require_undamaged(damage, self.arrays)
         outcome = verification.outcome(self.certificate, found, originals)
         groups: dict[str, Any] = {}

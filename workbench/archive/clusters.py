@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 import sys
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,11 @@ from workbench.backend import Array
 from workbench.clusters import friends_of_friends
 from workbench.clusters.keep import Allowance, Correction, KeepClusters, keep_clusters
 from workbench.clusters.keep.correction import corrected
+from workbench.clusters.keep.edits import Surmise
 from workbench.clusters.keep.partition import PREDICATE, fingerprint, kept_labels
 from workbench.data import Particles
 from workbench.data.extent import extent
+from workbench.data.outline import Outlined
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Limit, check
 from workbench.guarantees.check import bits_of
@@ -37,6 +40,27 @@ HOLDS = (
     "moves by more than the bound along any axis"
 )
 NOT_IMPLIED = "most bound or densest particles, spherical overdensities, profiles, velocity dispersions"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a certificate says about kept clusters, in its words and order."""
+
+    lengths: Sequence[float]
+    precision: str
+    margin: float
+    partition: list[str]
+    groups: list[int]
+    largest: list[int]
+    groups_opened: int
+    pairs_set_right: int
+    edited: int
+    exact: int
+    bytes: int
+    attempts: int
+    descent_steps: int
+    violations: int
+    close_calls: int
 
 
 def with_clusters(
@@ -61,8 +85,8 @@ def with_clusters(
     for index, chunk, reach in zip(layout.chunk_indices(), positions.chunks, positions.ends, strict=True):
         rows = layout.chunk_slices(index)[0]
         sections = correction.sections(rows)
-        _require_decodable(sections, decoded[rows], correction.positions[rows])
-        chunks.append(_with_sections(chunk, sections, correction.positions[rows], layout.chunk_key(index)))
+        known, key = correction.surmise.part(rows), layout.chunk_key(index)
+        chunks.append(corrected_chunk(chunk, sections, decoded[rows], correction.positions[rows], key, known))
         ends.append(extent(correction.positions[rows]) if sections else reach)
         added += len(chunks[-1].data) - len(chunk.data)
     assert positions.promise is not None
@@ -79,6 +103,21 @@ def with_clusters(
     )
 
 
+def corrected_chunk(
+    chunk: EncodedChunk, sections: Mapping[str, bytes], decoded: Array, wanted: Array, where: str,
+    known: Surmise | None = None,
+) -> EncodedChunk:
+    """A chunk with the sections of its correction, of which a reader gets the wanted positions, bit for bit."""
+    if not sections:
+        return chunk
+    if bool((bits_of(corrected(decoded, sections, known)) != bits_of(wanted)).any()):
+        raise GuaranteeBroken("a chunk corrected for its clusters does not decode to the same bits: please report this")
+    opened = frame.unpack(chunk.data, where)
+    checksum = zlib.crc32(np.ascontiguousarray(backend.to_host(wanted)).data).to_bytes(4, "little")
+    kept = {tag: bytes(part) for tag, part in opened.sections.items() if tag != CHECKSUM}
+    return framed(opened.shape, {**kept, **sections}, checksum)
+
+
 def promised(promise: Promise) -> list[Mapping[str, Any]]:
     """The promises about clusters, with the figures recorded when the archive was made."""
     return [kept for kept in promise.keep if kept.get("kind") == KeepClusters.kind]
@@ -86,35 +125,49 @@ def promised(promise: Promise) -> list[Mapping[str, Any]]:
 
 def require_fingerprint(kept: Mapping[str, Any], decoded: Particles) -> dict[str, Any]:
     """Figures of the groups of decoded particles; an error if the fingerprints differ from the certificate's."""
-    lengths, fingerprints, members = _stated(kept)
+    lengths, fingerprints, members = stated(kept)
     figures: dict[str, Any] = {}
     for length, expected in zip(lengths, fingerprints, strict=True):
         groups = friends_of_friends(decoded, length, unit="length")
-        if fingerprint(kept_labels(groups, members)) != expected:
-            raise GuaranteeBroken(
-                f"the groups of the decoded particles at linking length {length:g} differ from those in the certificate: "
-                "was the archive made by another program, or changed?"
-            )
+        require_certified(fingerprint(kept_labels(groups, members)), expected, length)
         figures[f"groups_at_{length!r}"] = groups.count(members)
     return figures
 
 
 def require_same_groups(kept: Mapping[str, Any], original: Particles, decoded: Particles) -> None:
     """An error unless both have the same groups; their particles are in the same order."""
-    promise = KeepClusters.from_dict(kept)
-    lengths, fingerprints, members = _stated(kept)
-    if promise.lengths(original) != lengths:
-        here = promise.lengths(original)
-        raise GuaranteeBroken(f"the linking lengths are {here} for this original, but {lengths} in the archive")
+    require_same_lengths(kept, original)
+    lengths, fingerprints, members = stated(kept)
     for length, expected in zip(lengths, fingerprints, strict=True):
         wanted, found = (kept_labels(friends_of_friends(p, length, unit="length"), members) for p in (original, decoded))
-        if fingerprint(wanted) != expected:
-            raise GuaranteeBroken("the groups of this original differ from those in the certificate: it is another one")
+        require_same_original(fingerprint(wanted), expected)
         if differs := int((wanted != found).sum()):
             raise GuaranteeBroken(
                 f"{differs:,} of {len(wanted):,} particles are in another group at linking length {length:g} than in the "
                 "original: please report this"
             )
+
+
+def require_same_lengths(kept: Mapping[str, Any], original: Outlined) -> None:
+    """An error unless the linking lengths are those of the certificate for this original."""
+    here, lengths = KeepClusters.from_dict(kept).lengths(original), stated(kept)[0]
+    if here != lengths:
+        raise GuaranteeBroken(f"the linking lengths are {here} for this original, but {lengths} in the archive")
+
+
+def require_certified(found: str, expected: str, length: float) -> None:
+    """An error unless the fingerprint of the decoded groups is the one in the certificate."""
+    if found != expected:
+        raise GuaranteeBroken(
+            f"the groups of the decoded particles at linking length {length:g} differ from those in the certificate: "
+            "was the archive made by another program, or changed?"
+        )
+
+
+def require_same_original(found: str, expected: str) -> None:
+    """An error unless the fingerprint of the original groups is the one in the certificate."""
+    if found != expected:
+        raise GuaranteeBroken("the groups of this original differ from those in the certificate: it is another one")
 
 
 def _largest_error(original: Particles, corrected: Array, limit: Limit) -> float:
@@ -125,50 +178,39 @@ def _largest_error(original: Particles, corrected: Array, limit: Limit) -> float
     return found.largest_error
 
 
-def _require_decodable(sections: Mapping[str, bytes], decoded: Array, wanted: Array) -> None:
-    """Require that a reader will get the checked positions, bit for bit."""
-    if sections and bool((bits_of(corrected(decoded, sections)) != bits_of(wanted)).any()):
-        raise GuaranteeBroken("a chunk corrected for its clusters does not decode to the same bits: please report this")
-
-
-def _with_sections(
-    chunk: EncodedChunk, sections: Mapping[str, bytes], corrected: Array, where: str
-) -> EncodedChunk:
-    """A chunk with the sections of its correction."""
-    if not sections:
-        return chunk
-    opened = frame.unpack(chunk.data, where)
-    checksum = zlib.crc32(np.ascontiguousarray(backend.to_host(corrected)).data).to_bytes(4, "little")
-    kept = {tag: bytes(part) for tag, part in opened.sections.items() if tag != CHECKSUM}
-    return framed(opened.shape, {**kept, **sections}, checksum)
-
-
-def _details(correction: Correction, added: int) -> dict[str, Any]:
+def details(found: Figures) -> dict[str, Any]:
     """The details of a certificate beside the promise: its exact meaning, and the figures."""
-    members = correction.promise.min_members
     return {
-        "lengths": list(correction.lengths),
+        "lengths": list(found.lengths),
         "predicate": PREDICATE,
-        "precision": correction.positions.dtype.name,
-        "margin": correction.margin,
-        "partition": [fingerprint(kept_labels(groups, members)) for groups in correction.groups],
-        "groups": [groups.count(members) for groups in correction.groups],
-        "largest": [int(groups.sizes.max()) for groups in correction.groups],
-        "groups_opened": correction.opened,
-        "pairs_set_right": correction.needs,
-        "edited": correction.edited,
-        "exact": len(correction.pinned),
-        "bytes": added,
-        "attempts": correction.attempts,
-        "descent_steps": len(correction.descent),
-        "violations": correction.violations,
-        "close_calls": correction.close_calls,
+        **{name: value for name, value in dataclasses.asdict(found).items() if name != "lengths"},
         "holds": HOLDS,
         "not_implied": NOT_IMPLIED,
     }
 
 
-def _stated(kept: Mapping[str, Any]) -> tuple[tuple[float, ...], list[str], int]:
+def _details(correction: Correction, added: int) -> dict[str, Any]:
+    members = correction.promise.min_members
+    return details(Figures(
+        lengths=correction.lengths,
+        precision=correction.positions.dtype.name,
+        margin=correction.margin,
+        partition=[fingerprint(kept_labels(groups, members)) for groups in correction.groups],
+        groups=[groups.count(members) for groups in correction.groups],
+        largest=[int(groups.sizes.max()) for groups in correction.groups],
+        groups_opened=correction.opened,
+        pairs_set_right=correction.needs,
+        edited=correction.edited,
+        exact=len(correction.pinned),
+        bytes=added,
+        attempts=correction.attempts,
+        descent_steps=len(correction.descent),
+        violations=correction.violations,
+        close_calls=correction.close_calls,
+    ))
+
+
+def stated(kept: Mapping[str, Any]) -> tuple[tuple[float, ...], list[str], int]:
     """The linking lengths, fingerprints and smallest group size that a certificate states; else an error."""
     match kept:
         case {"lengths": [*lengths], "partition": [*found], "min_members": int(members)} if len(lengths) == len(found) > 0:

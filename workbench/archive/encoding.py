@@ -101,8 +101,12 @@ def encode(task: Task, progress: Progress | None = None) -> EncodedArray:
 def encode_chunk(task: Task, index: tuple[int, ...]) -> ReadyChunk:
     """One chunk of an array, decoded and checked; chunks may be encoded anywhere, in any order."""
     slices = task.layout.chunk_slices(index)
-    mask = None if task.mask is None else task.mask[slices]
-    guarded = encode_guarded(task.codec, task.part(slices), task.limit, period=task.period, mask=mask, keep=task.keep)
+    return encode_values(task, task.part(slices), None if task.mask is None else task.mask[slices])
+
+
+def encode_values(task: Task, values: Array, mask: Array | None = None) -> ReadyChunk:
+    """The values of one chunk, decoded and checked."""
+    guarded = encode_guarded(task.codec, values, task.limit, period=task.period, mask=mask, keep=task.keep)
     ends = extent(guarded.decoded) if task.extents else None
     decoded = guarded.decoded if task.decoded else None
     return ReadyChunk(guarded_chunk(guarded), guarded.figures, guarded.permutation, ends, decoded)
@@ -121,9 +125,18 @@ def assembled(task: Task, chunks: Sequence[ReadyChunk]) -> EncodedArray:
 def encode_exactly(name: str, values: Array, chunk_shape: Sequence[int]) -> EncodedArray:
     """An array that is kept bit for bit."""
     values = backend.to_host(values)
-    layout = layout_of(name, values, chunk_shape, PCodec())
-    chunks = [exact_chunk(values[layout.chunk_slices(index)]) for index in layout.chunk_indices()]
-    return EncodedArray(with_checksums(layout, chunks), chunks, Promise(name, None, None))
+    layout = exact_layout(name, values.shape, values.dtype, chunk_shape)
+    return exactly(layout, [exact_chunk(values[layout.chunk_slices(index)]) for index in layout.chunk_indices()])
+
+
+def exact_layout(name: str, shape: tuple[int, ...], dtype: np.dtype, chunk_shape: Sequence[int]) -> ArrayLayout:
+    """The layout of an array that is kept bit for bit."""
+    return layout_for(name, shape, dtype, chunk_shape, PCodec())
+
+
+def exactly(layout: ArrayLayout, chunks: Sequence[EncodedChunk]) -> EncodedArray:
+    """The array that consists of these chunks, kept bit for bit."""
+    return EncodedArray(with_checksums(layout, chunks), chunks, Promise(layout.name, None, None))
 
 
 def layout_of(name: str, array: Array, chunk_shape: Sequence[int], codec: Codec, **attributes: Any) -> ArrayLayout:

@@ -2,49 +2,99 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from workbench import codecs
 from workbench.archive import encoding, provenance
 from workbench.archive.archive import Archive
-from workbench.archive.encoding import Part, Task, layout_of
+from workbench.archive.encoding import Part, Slices, Task, layout_for
+from workbench.archive.layout import ArrayLayout
 from workbench.archive.request import Request, archive_of
+from workbench.backend import Array
 from workbench.codecs import Codec, ParticleCodec
 from workbench.data import Field
 from workbench.errors import WorkbenchError
-from workbench.guarantees import PointwiseRelative, Safeguard
+from workbench.guarantees import Limit, PointwiseRelative, Safeguard
+
+MASK = "mask"
 
 
 def compress_field(field: Field, request: Request) -> Archive:
     """The archive of a field."""
-    whole_numbers = field.values.dtype.kind in "iu"
+    codec, limit = codec_for(field, field.values.dtype, request), request.bound.limit(field.values, field.valid)
+    plan = Plan.of(field.shape, field.values.dtype, codec.fitted(field.values, limit.tolerance), limit, request, field)
+    arrays = [encoding.encode(plan.task(Part(field.values), field.mask), request.progress)]
+    if field.mask is not None:
+        arrays.append(encoding.encode_exactly(MASK, field.mask, plan.layout.chunk_shape))
+    return archive_of(arrays, plan.described(field), plan.codec, field.metadata, request.notes)
+
+
+class Described(Protocol):
+    """What an archive says about a field beside its values."""
+
+    @property
+    def spacing(self) -> tuple[float, ...]:
+        """The distance between neighbouring points along each axis."""
+
+    @property
+    def name(self) -> str | None:
+        """Its name."""
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Anything else."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is decided about a field before any value is encoded; it depends on shape, type and limit alone."""
+
+    layout: ArrayLayout
+    codec: Codec
+    limit: Limit
+    request: Request
+
+    @classmethod
+    def of(
+        cls, shape: tuple[int, ...], dtype: np.dtype, codec: Codec, limit: Limit, request: Request, field: Described
+    ) -> Self:
+        """The plan for a field of this shape and type."""
+        whole = any(kept.needs_neighbours for kept in request.keep)
+        chunk_shape = shape if whole else _block_shape(shape, request.chunk_values or codec.chunk_values)
+        units = field.metadata.get("units")
+        attributes = provenance.plain({} if units is None else {"units": units})
+        return cls(layout_for("values", shape, dtype, chunk_shape, codec, **attributes), codec, limit, request)
+
+    def task(self, part: Callable[[Slices], Array], mask: Array | None = None) -> Task:
+        """The values to encode; `part` returns those of a chunk."""
+        return Task(self.layout, part, self.codec, self.request.bound, self.limit, mask=mask, keep=self.request.keep)
+
+    def described(self, field: Described) -> dict[str, Any]:
+        """The description of the archive."""
+        return {"kind": "field", "spacing": list(field.spacing), "name": field.name}
+
+
+def codec_for(field: Any, dtype: np.dtype, request: Request) -> Codec:
+    """The codec of a field of this type; refused if it cannot do what is requested."""
+    whole_numbers = dtype.kind in "iu"
     chosen = request.chosen_codec("prequantised" if whole_numbers or "sz3" not in codecs.available() else "sz3")
     if isinstance(chosen, ParticleCodec):
         raise WorkbenchError(f"{chosen.id} is for particles; got {field!r}")
     if whole_numbers:
-        _require_for_integers(field, request, chosen)
+        _require_for_integers(field, dtype, request, chosen)
     if strangers := [kept for kept in request.keep if not isinstance(kept, Safeguard)]:
         raise WorkbenchError(f"keep of a field takes wb.Safeguard(...); got {strangers[0]!r}")
-    whole = any(kept.needs_neighbours for kept in request.keep)
-    shape = field.shape if whole else _block_shape(field.shape, request.chunk_values or chosen.chunk_values)
-    units = provenance.plain({"units": field.metadata["units"]} if field.metadata.get("units") is not None else {})
-    bound, limit = request.bound, request.bound.limit(field.values, field.valid)
-    chosen = chosen.fitted(field.values, limit.tolerance)
-    layout = layout_of("values", field.values, shape, chosen, **units)
-    task = Task(layout, Part(field.values), chosen, bound, limit, mask=field.mask, keep=request.keep)
-    arrays = [encoding.encode(task, request.progress)]
-    if field.mask is not None:
-        arrays.append(encoding.encode_exactly("mask", field.mask, shape))
-    described: dict[str, Any] = {"kind": "field", "spacing": list(field.spacing), "name": field.name}
-    return archive_of(arrays, described, chosen, field.metadata, request.notes)
+    return chosen
 
 
-def _require_for_integers(field: Field, request: Request, codec: Codec) -> None:
+def _require_for_integers(field: Any, dtype: np.dtype, request: Request, codec: Codec) -> None:
     """Refuse options that are only for floating-point numbers."""
     convert = "or convert with field.values.astype('float32')"
-    if field.values.dtype.name not in codec.dtypes:
+    if dtype.name not in codec.dtypes:
         raise WorkbenchError(
             f"{codec.id} does not take integers; got {field!r}: use codec='auto', 'prequantised' or 'pcodec', {convert}"
         )

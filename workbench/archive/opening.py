@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from workbench.archive.archive import Archive
 from workbench.archive.recognition import is_archive
+from workbench.archive.table import ArchiveTable
 from workbench.data.readers.format import Format
+from workbench.data.readers.options import Cell
+from workbench.data.readers.snapshots import Snapshot
 from workbench.data.readers.source import Source
+from workbench.errors import WorkbenchError
 
 
 def read(
@@ -22,4 +27,25 @@ def read(
     return Archive.open(source.path, codecs=codecs, most_bytes=most_bytes, isolate=isolate, damaged=damaged)
 
 
-ARCHIVE = Format("archive", "Lossbench archive (folder or zip)", lambda source: is_archive(source.path), read)
+def snapshot(
+    sources: Sequence[Source],
+    *,
+    codecs: Collection[str] | None = None,
+    most_bytes: int | None = None,
+    isolate: bool = True,
+) -> Snapshot:
+    """The particles of an archive, to be decoded chunk by chunk."""
+    first = sources[0]
+    if len(sources) > 1:
+        raise WorkbenchError(f"{sources[1].name}: an archive is a whole snapshot; open several by wb.open_series(...)")
+    allowed = None if codecs is None else tuple(codecs)
+    trust: dict[str, Any] = {"codecs": allowed, "most_bytes": most_bytes, "isolate": isolate}
+    archive = Archive.open(first.path, **trust)
+    if archive.kind != "particles":
+        raise WorkbenchError(f"{first.name} holds a field, and only particles are read in chunks: open it by wb.open(...)")
+    cell = None if archive.box is None else Cell(archive.box)
+    metadata = archive.attributes.get("metadata", {})
+    return Snapshot.of(first.name, [ArchiveTable.of(archive, first.path.absolute(), trust)], cell, metadata)
+
+
+ARCHIVE = Format("archive", "Lossbench archive (folder or zip)", lambda source: is_archive(source.path), read, snapshot)

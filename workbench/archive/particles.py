@@ -118,20 +118,21 @@ class Sorted:
 
 def _sorted_positions(particles: Particles, request: Request) -> Sorted:
     """The positions within the requested bound; within a finer one where keeping clusters takes fewer bytes there."""
-    promise, limit = _promise_about_clusters(request), request.bound.limit(particles.positions)
+    promise, limit = promise_about_clusters(request), request.bound.limit(particles.positions)
     requested = _within(particles, request, limit)
     if promise is None:
         return requested
 
+    told = iter([request.progress])   # the steps of the first repair are told, and of no other
+
     def encode(finer: Limit, allowance: Allowance) -> Sorted:
-        found, progress = requested, request.progress
-        if finer != limit:   # the steps of a repair are told at the requested bound alone
-            progress = None if request.progress is None else partial(_tell_of_trial, request.progress)
-            found = _within(particles, dataclasses.replace(request, progress=progress), finer)
+        trial = None if request.progress is None else partial(_tell_of_trial, request.progress)
+        progress = next(told, trial)
+        found = requested if finer == limit else _within(particles, dataclasses.replace(request, progress=progress), finer)
         kept = with_clusters(found.positions, particles, found.order, finer, promise, progress, allowance)
         return dataclasses.replace(found, positions=kept)
 
-    found = smallest(encode, limit, particles.positions)
+    found = smallest(encode, limit, particles.positions, min(promise.lengths(particles)))
     assert found.positions.promise is not None
     kept = tuple({**kept, "bytes": found.nbytes - requested.nbytes} for kept in found.positions.promise.keep)
     stated = dataclasses.replace(found.positions.promise, limit=limit, keep=kept)
@@ -154,7 +155,7 @@ def _within(particles: Particles, request: Request, limit: Limit) -> Sorted:
     return Sorted(positions, _final_order(places, positions, len(particles)), plan)
 
 
-def _promise_about_clusters(request: Request) -> KeepClusters | None:
+def promise_about_clusters(request: Request) -> KeepClusters | None:
     """The promise to keep clusters, if one is requested."""
     if strangers := [kept for kept in request.keep if not isinstance(kept, KeepClusters)]:
         raise WorkbenchError(f"keep of particles takes wb.KeepClusters(...); got {strangers[0]!r}")

@@ -51,9 +51,9 @@ def take_name(partial: Path, target: Path, overwrite: bool) -> None:
         flush(target.parent)
 
 
-def partial_of(target: Path) -> Path:
-    """A hidden name beside the target, for the unfinished archive."""
-    return target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
+def partial_of(target: Path, token: str | None = None) -> Path:
+    """A hidden name beside the target, for the unfinished archive; always the same one with the same token."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(4) if token is None else token}.partial")
 
 
 def _claim(partial: Path, target: Path) -> None:

@@ -27,6 +27,47 @@ _SAMPLE = 4096
 
 
 @dataclass(frozen=True)
+class Statistics:
+    """The number, mean, summed squared deviations, smallest and largest of some values; those of two parts add up."""
+
+    count: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+    lower: float = math.inf
+    upper: float = -math.inf
+
+    @classmethod
+    def of(cls, values: Array, mask: Array | None = None) -> Statistics:
+        """Those of all values that are finite and not masked."""
+        found = cls()
+        with np.errstate(over="ignore", invalid="ignore"):   # an overflow makes the deviation infinite or nan: no note
+            for part in _parts(values, mask):
+                middle = float(part.mean())
+                squares = float(((part - middle) ** 2).sum())
+                found = found + cls(int(part.size), middle, squares, float(part.min()), float(part.max()))
+        return found
+
+    def __add__(self, other: Statistics) -> Statistics:
+        count = self.count + other.count
+        if not count:
+            return self
+        change = other.mean - self.mean
+        apart = other.squares + change * change * self.count * other.count / count
+        return Statistics(
+            count, self.mean + change * other.count / count, self.squares + apart, min(self.lower, other.lower),
+            max(self.upper, other.upper),
+        )
+
+    @property
+    def spread(self) -> Spread | None:
+        """Their spread; None when there are none."""
+        if not self.count:
+            return None
+        deviation = math.sqrt(self.squares / self.count) if math.isfinite(self.squares) else math.inf
+        return Spread(self.lower, self.upper, deviation)
+
+
+@dataclass(frozen=True)
 class Spread:
     """The smallest and largest of some values, and their standard deviation."""
 
@@ -46,16 +87,7 @@ def spread_of(values: Array, mask: Array | None = None) -> Spread | None:
     >>> spread_of(np.array([1.0, 3.0, np.nan]))
     Spread(lower=1.0, upper=3.0, deviation=1.0)
     """
-    count, mean, squares, lower, upper = 0, 0.0, 0.0, math.inf, -math.inf
-    with np.errstate(over="ignore", invalid="ignore"):   # an overflow makes the deviation infinite or nan: no note
-        for part in _parts(values, mask):
-            size, middle = int(part.size), float(part.mean())
-            change = middle - mean
-            squares += float(((part - middle) ** 2).sum()) + change * change * count * size / (count + size)
-            mean += change * size / (count + size)
-            count += size
-            lower, upper = min(lower, float(part.min())), max(upper, float(part.max()))
-    return Spread(lower, upper, math.sqrt(squares / count) if math.isfinite(squares) else math.inf) if count else None
+    return Statistics.of(values, mask).spread
 
 
 def notes_on(
@@ -76,6 +108,11 @@ def notes_on(
     if velocities is not None and data.velocities is not None:
         notes += _on_values("velocities", data.velocities, velocities)
     return tuple(notes)
+
+
+def notes_on_spread(name: str, spread: Spread | None, bound: Bound) -> tuple[str, ...]:
+    """Notes on the bound of values with this spread."""
+    return () if _is_exact_or_relative(bound) else tuple(_on_spread(name, spread, bound))
 
 
 def notes_on_outline(particles: Outlined, bound: Bound, keep: Sequence[Any] = ()) -> tuple[str, ...]:
@@ -101,7 +138,10 @@ def _on_values(
 ) -> Iterator[str]:
     if _is_exact_or_relative(bound) or _is_far_below(values, mask, bound):
         return
-    spread = spread_of(values, mask) if known is None else known()
+    yield from _on_spread(name, spread_of(values, mask) if known is None else known(), bound)
+
+
+def _on_spread(name: str, spread: Spread | None, bound: Bound) -> Iterator[str]:
     if spread is None or not spread.range > 0:
         return
     limit = bound.limit(np.array([spread.lower, spread.upper])).value

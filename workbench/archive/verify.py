@@ -72,7 +72,9 @@ def inspected(stored: StoredArray, original: Original | None, promise: Promise |
             found.damage.append(values)
             continue
         if original is not None and promise is not None:
-            _compare(found, index, values, original, promise.limit)
+            slices = found.layout.chunk_slices(index)
+            masked = None if original.mask is None else original.mask[slices]
+            compare_chunk(found, index, values, original.values[slices], promise.limit, original.period, masked)
         if keep:
             found.chunks.append(values)
     return found
@@ -140,7 +142,13 @@ def checksum_of(order: Array) -> str:
 
 def require_same_order(stated: Any, order: Array) -> None:
     """Refuse an order other than the recorded one; archives of format 1 do not record it."""
-    if stated is not None and stated != checksum_of(order):
+    if stated is not None:
+        require_same_checksum(stated, checksum_of(order))
+
+
+def require_same_checksum(stated: Any, found: str) -> None:
+    """Refuse an order with another checksum than the recorded one."""
+    if stated is not None and stated != found:
         raise GuaranteeBroken(
             "these particles have another order along the curve than the original of the archive, so values of positions "
             "break the promise: pass the original"
@@ -149,32 +157,46 @@ def require_same_order(stated: Any, order: Array) -> None:
 
 def _require_like(original: Original, layout: ArrayLayout, promise: Promise) -> None:
     """Refuse an original of another shape or type, or one with another value of the bound."""
-    values, name = original.values, layout.name
-    if values.shape != layout.shape or values.dtype != layout.dtype:
+    values = original.values
+    require_shape(layout, tuple(values.shape), values.dtype)
+    if promise.bound is not None:
+        require_same_limit(promise, promise.bound.limit(values, _valid(original)))
+
+
+def require_shape(layout: ArrayLayout, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    """Refuse an original of another shape or type than the array."""
+    if shape != layout.shape or dtype != layout.dtype:
         raise WorkbenchError(
-            f"the original {name} must be {layout.dtype} of shape {layout.shape}, as in the archive; "
-            f"got {values.dtype} of shape {values.shape}"
+            f"the original {layout.name} must be {layout.dtype} of shape {layout.shape}, as in the archive; "
+            f"got {dtype} of shape {shape}"
         )
-    if promise.limit is None or promise.bound is None:
-        return
-    limit = promise.bound.limit(values, _valid(original))
-    if limit != promise.limit:
+
+
+def require_same_limit(promise: Promise, limit: Limit) -> None:
+    """Refuse an original for which the bound has another value."""
+    if promise.limit is not None and limit != promise.limit:
         raise GuaranteeBroken(
-            f"the bound of {name} is {promise.limit.value!r} in the archive, but "
+            f"the bound of {promise.array} is {promise.limit.value!r} in the archive, but "
             f"{limit.value!r} for this original: it is another one"
         )
 
 
-def _compare(found: Inspected, index: Index, values: np.ndarray, original: Original, limit: Limit | None) -> None:
+def compare_chunk(
+    found: Inspected,
+    index: Index,
+    values: np.ndarray,
+    original: np.ndarray,
+    limit: Limit | None,
+    period: tuple[float, ...] | None = None,
+    masked: np.ndarray | None = None,
+) -> None:
     """Compare one chunk with its part of the original."""
-    slices = found.layout.chunk_slices(index)
-    expected = np.ascontiguousarray(original.values[slices])
+    expected = np.ascontiguousarray(original)
     if limit is None:
         if expected.tobytes() != values.tobytes():
             found.different.append(found.layout.chunk_key(index))
         return
-    masked = None if original.mask is None else original.mask[slices]
-    seen = check(expected, values, limit, original.period, masked)
+    seen = check(expected, values, limit, period, masked)
     found.largest_error = max(found.largest_error, seen.largest_error)
     found.broken += int(seen.broken.size)
 

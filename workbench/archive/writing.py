@@ -6,7 +6,8 @@ After a kill there may be a hidden `.NAME.xxxxxxxx.partial` that can be deleted 
 the old archive as `.NAME.xxxxxxxx.old`. The same parts make the same bytes: a zip file carries no times.
 
 A `Draft` takes parts from any thread or process. A part may be written twice, for example when a killed worker is replaced.
-A zip file is assembled from the parts at the end.
+A zip file is assembled from the parts at the end. With a token, a draft has always the same hidden name, so that a run that
+was killed can be continued: it finds the parts that are done.
 
 `placing.py` says what may be replaced.
 """
@@ -45,12 +46,11 @@ class Draft:
     >>> folder.cleanup()
     """
 
-    def __init__(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
-        self.target, self.overwrite = require_suffix(target_of(path)), overwrite
+    def __init__(self, path: str | os.PathLike[str], overwrite: bool = False, token: str | None = None) -> None:
+        self.target, self.overwrite = require_writable(path, overwrite), overwrite
         with on_disk(self.target):
-            require_free(self.target, overwrite)
-            self.partial = partial_of(self.target)
-            self.partial.mkdir()
+            self.partial = partial_of(self.target, token)
+            self.partial.mkdir(exist_ok=token is not None)
 
     def put(self, key: str, data: bytes) -> None:
         """Write a part; repeating it is harmless. It is on the disk when this returns."""
@@ -94,6 +94,14 @@ class Draft:
         parts = ((key, (self.partial / key).read_bytes()) for key in in_order(filter(is_key, found)))
         _fill_zip(self._zip_file, self.target, parts)
         return self._zip_file
+
+
+def require_writable(path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    """Where an archive with this path would be; refused if it cannot be written there."""
+    target = require_suffix(target_of(path))
+    with on_disk(target):
+        require_free(target, overwrite)
+    return target
 
 
 def in_order(keys: Iterable[str]) -> list[str]:

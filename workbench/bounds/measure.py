@@ -78,8 +78,14 @@ def _observed(data: Particles | Field, asked: Question, progress: Progress) -> t
     end = time.perf_counter()
     places = archive.permutation(data) if isinstance(data, Particles) and asked.order == "free" else None
     report = compare(data, decoded, order=places, quick=asked.metrics == "quick")
-    figures = {**_sizes(archive), **_times(archive, middle - start, end - middle), **report.figures}
-    return asked.answered(figures, _notes(archive, report)), Outcome(archive, decoded, places, report)
+    run = answer(asked, archive, report, middle - start, end - middle)
+    return run, Outcome(archive, decoded, places, report)
+
+
+def answer(asked: Question, archive: Archive, report: Report, encode: float, decode: float) -> Run:
+    """The run of this archive and its comparison with the original; the times are in seconds."""
+    figures = {**_sizes(archive), **_times(archive, encode, decode), **report.figures}
+    return asked.answered(figures, _notes(archive, report))
 
 
 def _sizes(archive: Archive) -> dict[str, Figure]:

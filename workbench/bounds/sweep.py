@@ -182,10 +182,17 @@ def _plan(
     if metrics not in ("quick", "full"):
         raise WorkbenchError(f"metrics must be 'quick' or 'full'; got {metrics!r}")
     count = None if workers is None else whole_number("workers", workers, least=1)
+    questions = questions_of(given_codecs, given_bounds, order, metrics)
+    return _Plan(checked, tuple(questions), count, (lambda: False) if cancel is None else cancel.is_set)
+
+
+def questions_of(
+    given_codecs: Any, given_bounds: Any, order: Order = "keep", metrics: Metrics = "quick"
+) -> list[Question]:
+    """Each codec at each bound, once."""
     chosen = [_codec(given) for given in _several("codecs", given_codecs)]
     bounds = [_bound(given) for given in _several("bounds", given_bounds)]
-    questions = [Question(codec, bound, order, metrics) for codec in _different(chosen) for bound in _different(bounds)]
-    return _Plan(checked, tuple(questions), count, (lambda: False) if cancel is None else cancel.is_set)
+    return [Question(codec, bound, order, metrics) for codec in _different(chosen) for bound in _different(bounds)]
 
 
 def require_data(given: Any) -> Particles | Field:

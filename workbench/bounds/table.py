@@ -50,10 +50,10 @@ def _remark(run: Run) -> str:
     return "; ".join([*exactly, *(["cached"] if run.cached else [])])
 
 
-def data_frame(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """Rows as a pandas DataFrame."""
+def data_frame(content: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> Any:
+    """Rows, or columns by name, as a pandas DataFrame."""
     try:
         import pandas
     except ImportError:
         raise WorkbenchError("to_dataframe needs pandas, which is not installed: pip install 'lossbench[lab]'") from None
-    return pandas.DataFrame(rows)
+    return pandas.DataFrame(content)

@@ -7,6 +7,7 @@ import os
 import time
 from typing import Any
 
+from workbench import distributed
 from workbench.archive import Archive, compress
 from workbench.archive.recognition import is_archive
 from workbench.archive.request import ORDERS
@@ -19,9 +20,11 @@ from workbench.cli.notes import show_notes
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.safeguard_options import add_safeguards, chosen_safeguards, require_fitting
 from workbench.cli.scale import in_words, scale_of
-from workbench.cli.source import add_file, open_source
+from workbench.cli.source import add_file, flag, given_options, open_source
 from workbench.cli.target import add_target, require_free
+from workbench.cli.workers import add_workers, in_chunks, wants_workers, workers_of
 from workbench.clusters import KeepClusters
+from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.data.readers import left_out
 from workbench.errors import WorkbenchError
@@ -60,6 +63,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--store-permutation", action="store_true", help=text)
     add_clusters(parser)
     add_safeguards(parser)
+    add_workers(parser, "IN")
     add_quiet(parser)
     parser.set_defaults(run=run)
 
@@ -69,6 +73,8 @@ def run(options: argparse.Namespace) -> int:
     bound, velocities, codec = _bound(options), _velocities(options), chosen_codec(options)
     keep: tuple[KeepClusters | Safeguard, ...] = (*chosen_clusters(options), *chosen_safeguards(options))
     _require_target(options)
+    if wants_workers(options):
+        return _run_on_workers(options, bound, codec, keep)
     with Progress(options.quiet) as progress:
         progress(None, f"reading {options.file}")
         data = _data(options)
@@ -89,6 +95,38 @@ def run(options: argparse.Namespace) -> int:
     show_notes((f"left out: {sentence}" for sentence in unread), options.parser)
     print_archive(outcome | ({"left_out": unread} if options.json else {}), archive, options)
     return 0
+
+
+def _run_on_workers(
+    options: argparse.Namespace, bound: Bound, codec: str | Codec, keep: tuple[KeepClusters | Safeguard, ...]
+) -> int:
+    """The same, by workers that read chunks of the file and write those of the archive."""
+    for option in ("velocities_abs", "velocities_rel", "store_permutation"):
+        if getattr(options, option) not in (None, False):
+            raise WorkbenchError(f"{flag(option)} is for one process: leave out --workers and --scheduler")
+    source = distributed.ChunkedField(options.file) if _is_field(options) else in_chunks(options)
+    with Progress(options.quiet) as progress, workers_of(options, progress) as client:
+        progress(None, f"compressing {options.file}")
+        start = time.perf_counter()
+        archive = distributed.compress(
+            source, bound, codec, keep, options.order, out=options.out, client=client, overwrite=options.overwrite,
+            scratch=options.scratch,
+        )
+        seconds = time.perf_counter() - start
+    limit = archive.certificate[archive.data.layout.name].limit
+    scale = {"limit": None if limit is None or limit.relative else limit.value}
+    print_archive({"file": options.file, "out": options.out, **_outcome(archive, seconds), **scale}, archive, options)
+    return 0
+
+
+def _is_field(options: argparse.Namespace) -> bool:
+    """Whether the input is said to be a field."""
+    if options.kind != "field":
+        return False
+    options.kind = None
+    if given := given_options(options):
+        raise WorkbenchError(f"{flag(given[0])} is for input in one process: leave out --workers and --scheduler")
+    return True
 
 
 def _data(options: argparse.Namespace) -> Particles | Field:

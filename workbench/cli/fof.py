@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from workbench import backend
+from workbench import backend, distributed
 from workbench.cli.leftovers import clear_leftovers
 from workbench.cli.notes import show_notes
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.source import KINDS, add_file, add_trust, open_data, print_result
 from workbench.cli.target import add_overwrite, new_file, require_free
+from workbench.cli.workers import add_workers, in_chunks, wants_workers, workers_of
 from workbench.clusters import Groups, friends_of_friends
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
@@ -34,6 +35,7 @@ def add(commands: Any) -> None:
     parser.add_argument("-m", "--min-members", type=int, default=20, help="smallest group to count (default 20)")
     parser.add_argument("-o", "--out", metavar="NPZ", help="write labels, group sizes and the linking length to this file")
     add_overwrite(parser)
+    add_workers(parser, "FILE")
     add_quiet(parser)
     parser.set_defaults(run=run)
 
@@ -42,19 +44,40 @@ def run(options: argparse.Namespace) -> int:
     """Open the file, find groups, print a summary."""
     _require_target(options)
     with Progress(options.quiet) as progress:
-        progress(None, f"reading {options.file}")
-        particles = open_data(options)
-        if not isinstance(particles, Particles):
-            raise WorkbenchError(f"friends of friends needs particles; {options.file} holds a field: {particles}")
+        found = _found_by_workers(options, progress) if wants_workers(options) else _found_here(options, progress)
+    print_result({"file": options.file, **found}, options.json)
+    return 0
+
+
+def _found_here(options: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+    """The figures of the groups, found in this process."""
+    progress(None, f"reading {options.file}")
+    particles = open_data(options)
+    if not isinstance(particles, Particles):
+        raise WorkbenchError(f"friends of friends needs particles; {options.file} holds a field: {particles}")
+    progress(None, "finding groups")
+    start = time.perf_counter()
+    groups = friends_of_friends(particles, options.linking_length, options.unit)
+    elapsed = time.perf_counter() - start
+    if options.out is not None:
+        _save(groups, options)
+    return {**summary(particles, groups, options.min_members), "seconds": round(elapsed, 4)}
+
+
+def _found_by_workers(options: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+    """The same figures of groups that workers find in chunks of the file."""
+    source = in_chunks(options)
+    with workers_of(options, progress) as client:
         progress(None, "finding groups")
         start = time.perf_counter()
-        groups = friends_of_friends(particles, options.linking_length, options.unit)
-        elapsed = time.perf_counter() - start
-        if options.out is not None:
-            _save(groups, options)
-    found = {"file": options.file, **summary(particles, groups, options.min_members), "seconds": round(elapsed, 4)}
-    print_result(found, options.json)
-    return 0
+        with distributed.friends_of_friends(
+            source, options.linking_length, options.unit, client, scratch=options.scratch, progress=progress
+        ) as groups:
+            found = summary_of_chunks(groups, options.min_members)
+            elapsed = time.perf_counter() - start
+            if options.out is not None:
+                _save(groups.gathered(), options)
+    return {**found, "subdomains": groups.parts, "ghosts": groups.ghosts, "seconds": round(elapsed, 4)}
 
 
 def summary(particles: Particles, groups: Groups, min_members: int) -> dict[str, Any]:
@@ -69,6 +92,20 @@ def summary(particles: Particles, groups: Groups, min_members: int) -> dict[str,
         f"groups_of_at_least_{min_members}": len(large),
         "particles_in_them": int(large.sum()),
         "largest": large[:10].tolist(),
+    }
+
+
+def summary_of_chunks(groups: distributed.DistributedGroups, min_members: int) -> dict[str, Any]:
+    """The same figures of groups on a cluster."""
+    members = groups.catalogue(min_members).members
+    return {
+        "particles": len(groups.source),
+        "linking_length": groups.linking_length,
+        "linking_length_in_spacings": groups.linking_length / groups.spacing if groups.spacing > 0 else None,
+        "groups": len(groups),
+        f"groups_of_at_least_{min_members}": len(members),
+        "particles_in_them": int(members.sum()),
+        "largest": members[:10].tolist(),
     }
 
 

@@ -13,11 +13,13 @@ from workbench.cli.damaged import damage_told_apart
 from workbench.cli.visible import visible
 from workbench.data import Field, Particles
 from workbench.data.readers import open_file
+from workbench.data.readers.particle_types import ALL, NAMES
+from workbench.data.readers.paths import is_several
 from workbench.data.readers.source import Source
 from workbench.errors import WorkbenchError
 from workbench.json_values import json_value
 
-KINDS = "a snapshot, field or trajectory, recognised by its content"
+KINDS = "a snapshot, field or trajectory, recognised by its content; of a set of many files one, the folder, or a pattern"
 OPEN = "open"
 OPTIONS = {
     "format": "read as this format instead of the one recognised",
@@ -28,7 +30,10 @@ OPTIONS = {
     "shape": "shape of a raw file, comma-separated",
     "dtype": "number type of a raw file: float32 or float64",
     "frame": "which frame of a trajectory, from 0",
-    "particle_type": "which particle type of a snapshot, 0 to 5",
+    "particle_type": "which particle type of a snapshot: 0 to 5, gas, dark_matter, stars, black_holes, or all",
+    "positions": "data set of the positions in an HDF5 or Zarr file of any layout, or one for each axis: x,y,z",
+    "velocities": "data set of the velocities there, or one for each axis",
+    "ids": "data set of the ids there",
 }
 
 
@@ -44,7 +49,7 @@ def add_file(
     for option, meaning in OPTIONS.items():
         switch = {"action": "store_const", "const": True}
         how: dict[str, Any] = switch if option == "wrap" else {"type": _READ.get(option, str)}
-        group.add_argument(_flag(option), help=meaning, **how)
+        group.add_argument(flag(option), help=meaning, **how)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -73,12 +78,16 @@ def given_trust(options: argparse.Namespace) -> dict[str, Any]:
 def open_source(options: argparse.Namespace) -> Particles | Field | Archive:
     """Open FILE with the given options; archives are not decoded yet."""
     given = {option: getattr(options, option) for option in given_options(options)}
-    if "archive" not in options or ARCHIVE.recognises(Source.at(options.file)):   # `verify`: ORIGINAL may be no archive
+    if "archive" not in options or _is_archive(options.file):   # `verify`: ORIGINAL may be none
         given |= given_trust(options)
     if given.get("box") == OPEN:
         given["box"] = None
     with damage_told_apart(options.file):
         return open_file(options.file, **given)
+
+
+def _is_archive(file: str) -> bool:
+    return not is_several(file) and ARCHIVE.recognises(Source.at(file))
 
 
 def open_archive(options: argparse.Namespace, **more: Any) -> Archive:
@@ -101,7 +110,7 @@ def given_options(options: argparse.Namespace) -> list[str]:
 def require_file(options: argparse.Namespace, metavar: str) -> None:
     """Refuse options for opening a file when there is none."""
     if options.file is None and (given := given_options(options)):
-        raise WorkbenchError(f"{_flag(given[0])} says how to open {metavar}; got no {metavar}")
+        raise WorkbenchError(f"{flag(given[0])} says how to open {metavar}; got no {metavar}")
 
 
 def print_result(values: Mapping[str, Any], as_json: bool) -> None:
@@ -140,7 +149,12 @@ def _enclosed(value: Any) -> str:
     return str(value) if type(value) is int else readable(value)
 
 
-def _flag(option: str) -> str:
+def flag(option: str) -> str:
+    """The option as it is typed.
+
+    >>> flag("particle_type")
+    '--particle-type'
+    """
     return f"--{option.replace('_', '-')}"
 
 
@@ -167,6 +181,16 @@ def _count(text: str) -> int:
     return int(value)
 
 
+def _particle_type(text: str) -> int | str:
+    if text in (ALL, *NAMES):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        listed = ", ".join((*NAMES, ALL))
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to 5, or one of {listed}; got {text!r}") from None
+
+
 def _shape(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(","))
@@ -174,4 +198,4 @@ def _shape(text: str) -> tuple[int, ...]:
         raise argparse.ArgumentTypeError(f"expected whole numbers separated by commas; got {text!r}") from None
 
 
-_READ: dict[str, Any] = {"box": _lengths, "shape": _shape, "frame": int, "particle_type": int}
+_READ: dict[str, Any] = {"box": _lengths, "shape": _shape, "frame": int, "particle_type": _particle_type}

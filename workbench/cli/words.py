@@ -53,7 +53,7 @@ def options_of(parser: argparse.ArgumentParser) -> dict[str, Option]:
         for action in parser._actions
         if action.option_strings
     }
-    return {keyword: found[name] for keyword, name in CALLED.items() if name in found} | found
+    return found | {keyword: found[name] for keyword, name in CALLED.items() if name in found}
 
 
 def in_options(sentence: str, options: Mapping[str, Option]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.dense_cells import build_trees
-from workbench.clusters.discord import label_cells, placed
+from workbench.clusters.discord import Pairs, label_cells
 from workbench.clusters.sorted_cells import SortedCells
 
 MIXED, END = backend.constant("unlike.cuh", "MIXED"), backend.constant("alike.cu", "END")
@@ -23,7 +23,7 @@ MIXED, END = backend.constant("unlike.cuh", "MIXED"), backend.constant("alike.cu
 class Parts:
     """Each particle's part (int32: the smallest particle in it), and the label conflicts: pairs (M, 2) that are too near.
 
-    Of two cells with more than MOST_BETWEEN_CELLS conflicts, those of each particle and the closest one are listed. The
+    Of two cells with more than MOST_BETWEEN_CELLS, those of each particle and the closest one are listed. The
     smaller index comes first. `exempted`: whether the original distance of some pair took part in a decision.
     """
 
@@ -61,7 +61,7 @@ def parts_of(
     xp, positions = backend.namespace(cells.positions, label), cells.positions
     runs = _Runs.of(cells, label)
     count, parent = len(runs.label), xp.arange(len(runs.label), dtype=xp.int32)
-    open_runs, found = xp.zeros(count, xp.int32), xp.empty(cells.blocks, xp.int64)
+    open_runs, unlike = xp.zeros(count, xp.int32), Pairs.room_for(cells)
     as_cells, used = dataclasses.replace(cells, first=runs.first, rank=runs.rank), xp.zeros(1, xp.uint8)
     length = far if exempt is None else exempt.length
     given = {
@@ -72,16 +72,17 @@ def parts_of(
 
     def link(boxes: Array) -> None:
         _kernel("link_alike", cells)(
-            backend.chunks(cells.blocks, positions), given, loose=loose, with_trees=len(boxes) > 0, box=boxes,
-            open=open_runs, rank=runs.rank, parent=parent, found=found, used=used,
+            len(unlike.listed), given, unlike.given, loose=loose, with_trees=len(boxes) > 0, box=boxes, open=open_runs,
+            rank=runs.rank, parent=parent, used=used,
         )
 
     link(xp.empty((0, 2, positions.shape[1]), positions.dtype))
+    conflicts = unlike.all(_kernel("place_unlike", cells), given)   # before trees change the order of particles
     if bool(open_runs.any()):
         link(build_trees(open_runs, as_cells))
     part = xp.empty(len(label), xp.int32)
     _kernel("label_parts", cells)(count, runs.first, cells.order, runs.label, runs.rank, parent, part)
-    return Parts(part, placed(found, _kernel("place_unlike", cells), given), bool(used.any()))
+    return Parts(part, conflicts, bool(used.any()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from workbench.errors import WorkbenchError
 
 @dataclass(frozen=True, eq=False)
 class BrokenLinks:
-    """Pairs (M, 2) of particles (int32), the smaller index first, in spatial order; none where groups agree.
+    """Pairs (M, 2) of particles (int32), the smaller index first; none where groups agree.
 
     `missing` are friends of the original that are no longer friends: the fewest that would rejoin every split group, and of
     these the shortest. `false` are friends in the copy whose groups in the original differ. An overdense region has
@@ -52,7 +52,8 @@ def broken_links(original: Particles, decoded: Particles, groups: Groups) -> Bro
     """
     _require_copies(original, decoded, groups)
     length, xp = groups.linking_length, backend.namespace(original.positions, decoded.positions, groups.labels)
-    found = parts_of(SortedCells.of(decoded, length), groups.labels.astype(np.int32), length, length)
+    cells = SortedCells.of(decoded, length)
+    found = parts_of(cells, groups.labels.astype(np.int32), length, length)
     torn, false = torn_labels(groups, found.part), _each_once(found.unlike)
     if not bool((torn >= 0).any()):
         return BrokenLinks(xp.empty((0, 2), xp.int32), false)
@@ -61,10 +62,11 @@ def broken_links(original: Particles, decoded: Particles, groups: Groups) -> Bro
 
 
 def _each_once(pairs: Array) -> Array:
-    """The pairs in their order, without repeats: in a box of few cells, two are neighbours through several faces."""
+    """The pairs, sorted, without repeats: in a box of few cells, two are neighbours through several faces."""
     xp = backend.namespace(pairs)
-    _, first = xp.unique(pairs[:, 0].astype(xp.int64) * 2**32 + pairs[:, 1], return_index=True)
-    return pairs[xp.sort(first)]
+    code = xp.sort(pairs[:, 0].astype(xp.int64) * 2**32 + pairs[:, 1])
+    code = code[xp.flatnonzero(xp.diff(code, prepend=-1))]
+    return xp.stack([code >> 32, code & (2**32 - 1)], axis=1).astype(pairs.dtype)
 
 
 def spanning_links(
@@ -72,9 +74,10 @@ def spanning_links(
 ) -> Array:
     """The minimum spanning forest of the parts of torn groups: pairs (M, 2) of particles at most `length` apart.
 
-    `torn` labels the particles with their parts, or UNLABELLED. The shortest pairs are those in `positions`. Where too many
-    pairs join two cells to list them all, only the first round of Boruvka's algorithm is right: it needs the shortest pair
-    of each part. Then the pairs between the parts that remain are listed again.
+    `torn` labels the particles with their parts, or UNLABELLED. The shortest pairs are those in `positions`; of equally
+    short ones the first by index, so that the forest does not depend on the order of cells. Where too many pairs join two
+    cells to list them all, only the first round of Boruvka's algorithm is right: it needs the shortest pair of each part.
+    Then the pairs between the parts that remain are listed again.
     """
     xp, chosen, complete = backend.namespace(cells.positions, torn, positions), [], False
     while not complete:
@@ -82,11 +85,11 @@ def spanning_links(
         pairs = _each_once(pairs)
         squared = squared_distances(positions, pairs, box)
         chosen.append(pairs[cheapest_links(pairs, torn, squared, None if complete else 1)])
-        torn = torn if complete else _joined(torn, chosen[-1])
+        torn = torn if complete else linked_labels(torn, chosen[-1])
     return xp.concatenate(chosen)
 
 
-def _joined(label: Array, pairs: Array) -> Array:
+def linked_labels(label: Array, pairs: Array) -> Array:
     """The labels after a link between the ends of each pair: the smallest label of all that are linked."""
     xp = backend.namespace(label, pairs)
     parent = xp.arange(len(label), dtype=label.dtype)
@@ -110,25 +113,39 @@ def cheapest_links(pairs: Array, part: Array, distance: Array, most_rounds: int 
     [1, 2]
     """
     xp, rounds = backend.namespace(pairs, part, distance), 0
-    order = xp.argsort(distance, kind="stable")
-    labels, ends = xp.unique(part[pairs[order]], return_inverse=True)
-    ends = ends.reshape(-1, 2)
-    tree, nodes = xp.arange(len(labels)), xp.arange(len(labels))
-    chosen = xp.zeros(len(pairs), bool)
-    while rounds != most_rounds and len(between := xp.flatnonzero(tree[ends[:, 0]] != tree[ends[:, 1]])):
+    ends, trees = _numbered(part[pairs])
+    tree, nodes = xp.arange(trees, dtype=xp.int32), xp.arange(trees, dtype=xp.int32)
+    chosen, bits = xp.zeros(len(pairs), bool), xp.ascontiguousarray(distance, np.float64).view(np.uint64)
+    while rounds != most_rounds and len((best := _first_of_trees(sides := tree[ends], bits, trees))[0]):
         rounds += 1
-        sides = tree[ends]
-        at, first = xp.unique(sides[between].ravel(), return_index=True)   # for each tree its cheapest pair to another
-        best = xp.repeat(between, 2)[first]
-        chosen[best] = True
+        at, first = best
+        chosen[first] = True
         parent = nodes.copy()
-        parent[at] = sides[best].sum(axis=1) - at
+        parent[at] = sides[first].sum(axis=1) - at
         mutual = parent[parent] == nodes   # two trees that chose the same pair
         parent = xp.where(mutual, xp.minimum(parent, nodes), parent)
         while bool(((above := parent[parent]) != parent).any()):
             parent = above
         tree = parent[tree]
-    return xp.sort(order[chosen])
+    return xp.flatnonzero(chosen)
+
+
+def _numbered(parts: Array) -> tuple[Array, int]:
+    """The labels as numbers (int32) from 0 on, in the same order, and how many there are."""
+    xp = backend.namespace(parts)
+    present = xp.zeros(int(parts.max()) + 1 if parts.size else 0, bool)
+    present[parts] = True
+    return (xp.cumsum(present, dtype=np.int32) - np.int32(1))[parts], int(present.sum())
+
+
+def _first_of_trees(sides: Array, bits: Array, trees: int) -> tuple[Array, Array]:
+    """The trees with a pair to another one, and for each the shortest pair; of several that with the least index."""
+    xp, none = backend.namespace(sides), np.iinfo(np.uint64).max
+    least, first = (xp.full(max(trees, 1), none, np.uint64) for _ in range(2))
+    backend.kernel("forest", "shorten")(len(sides), side=sides, squared=bits, least=least)
+    backend.kernel("forest", "choose_first")(len(sides), side=sides, squared=bits, least=least, first=first)
+    at = xp.flatnonzero(first != none).astype(np.int32)
+    return at, first[at].astype(np.int64)
 
 
 def distances(positions: Array, pairs: Array, box: tuple[float, ...] | None) -> Array:

@@ -55,16 +55,16 @@ class CellGrid:
         One 64-bit word each; after every 64 words follow the cells that reach any cell, and the cells that are reached.
         First the block itself (each pair of cells once), then the neighbours as numbered in `kernels/cells.cuh`.
         """
-        squared_gaps = _squared_gaps(_ahead(len(self.cell_sides))) @ (self.cell_sides / length) ** 2
-        reachable = squared_gaps <= 1 + 1e-3
-        reachable[0] &= np.arange(64) > np.arange(64)[:, None]
-        sides = np.stack([reachable.any(axis=2), reachable.any(axis=1)], axis=1)
-        return _words(np.concatenate([reachable, sides], axis=1))
+        return _reach_ahead(tuple(self.cell_sides.tolist()), length)
 
     def reach_around(self, length: float) -> np.ndarray:
         """For every neighbouring block, itself included, and each cell of a block: the cells at most this far away."""
-        squared_gaps = _squared_gaps(_around(len(self.cell_sides))) @ (self.cell_sides / length) ** 2
-        return _words(squared_gaps <= 1 + 1e-3)
+        return _reach_around(tuple(self.cell_sides.tolist()), length)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether two blocks can be neighbours through several faces of the box."""
+        return self.closed and int(self.blocks_along.min()) < 3
 
     @property
     def widest_reach(self) -> float:
@@ -139,5 +139,25 @@ def _squared_gaps(offsets: tuple[tuple[int, ...], ...]) -> np.ndarray:
     return np.maximum(apart - 1.0, 0.0) ** 2
 
 
+@functools.lru_cache(maxsize=64)   # small regions of the same grid are searched again and again
+def _reach_ahead(sides: tuple[float, ...], length: float) -> np.ndarray:
+    reachable = _within(_ahead(len(sides)), sides, length)
+    reachable[0] &= np.arange(64) > np.arange(64)[:, None]
+    borders = np.stack([reachable.any(axis=2), reachable.any(axis=1)], axis=1)
+    return _words(np.concatenate([reachable, borders], axis=1))
+
+
+@functools.lru_cache(maxsize=64)
+def _reach_around(sides: tuple[float, ...], length: float) -> np.ndarray:
+    return _words(_within(_around(len(sides)), sides, length))
+
+
+def _within(offsets: tuple[tuple[int, ...], ...], sides: tuple[float, ...], length: float) -> np.ndarray:
+    """Whether any cell of a block and any cell of a neighbour may hold particles that are at most so far apart."""
+    return _squared_gaps(offsets) @ (np.array(sides) / length) ** 2 <= 1 + 1e-3
+
+
 def _words(bits: np.ndarray) -> np.ndarray:
-    return np.packbits(bits, axis=-1, bitorder="little").view("<u8").astype(np.uint64).ravel()
+    words = np.packbits(bits, axis=-1, bitorder="little").view("<u8").astype(np.uint64).ravel()
+    words.flags.writeable = False
+    return words

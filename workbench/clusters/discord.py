@@ -7,7 +7,8 @@ particles at most, have to be repaired, and their absence is a proof.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 from workbench import backend
 from workbench.backend import Array
@@ -15,7 +16,9 @@ from workbench.clusters.groups import Groups
 from workbench.clusters.sorted_cells import SortedCells
 
 UNLABELLED = backend.constant("discord.cu", "UNLABELLED")          # excluded particles
-MOST_BETWEEN_CELLS = backend.constant("unlike.cuh", "ALL_LISTED")   # pairs of two cells that are all listed
+SPARE = backend.constant("unlike.cuh", "SPARE")   # room in each chunk of blocks, beside one pair for each block
+# Pairs of two cells that are all listed: label conflicts, as alike.py finds them, and lost links, as here.
+MOST_BETWEEN_CELLS, MOST_LOST = (backend.constant("unlike.cuh", name) for name in ("ALL_CONFLICTS", "ALL_LOST"))
 
 
 def torn_labels(groups: Groups, other: Array) -> Array:
@@ -35,7 +38,7 @@ def torn_labels(groups: Groups, other: Array) -> Array:
 def discords(cells: SortedCells, labels: Array, length: float) -> Array:
     """All pairs (M, 2) of particles at most `length` apart whose labels (int32) differ; in overdense regions, some of them.
 
-    Of two cells with more than MOST_BETWEEN_CELLS pairs, those of each particle and the one closest to it are listed. The
+    Of two cells with more than MOST_LOST pairs, those of each particle and the one closest to it are listed. The
     smaller index comes first; the order of the pairs is that of the cells.
 
     >>> import numpy as np
@@ -63,9 +66,9 @@ def closest_discords(cells: SortedCells, labels: Array, length: float, positions
         **cells.geometry(length), "order": cells.order, "sorted_label": sorted_label, "cell_label": cell_label,
         "labelled": labelled, "elsewhere": positions,
     }
-    found = xp.empty(cells.blocks, xp.int64)
-    kernel("count_discords")(backend.chunks(cells.blocks, positions), given, found=found, crowded=crowded)
-    return placed(found, kernel("place_discords"), given), not bool(crowded.any())
+    pairs = Pairs.room_for(cells)
+    kernel("count_discords")(len(pairs.listed), given, pairs.given, crowded=crowded)
+    return pairs.all(kernel("place_discords"), given), not bool(crowded.any())
 
 
 def label_cells(cells: SortedCells, labels: Array) -> tuple[Array, Array]:
@@ -76,11 +79,43 @@ def label_cells(cells: SortedCells, labels: Array) -> tuple[Array, Array]:
     return sorted_label, cell_label
 
 
-def placed(found: Array, place: Callable[..., None], given: dict[str, Any]) -> Array:
-    """The pairs (M, 2) that a kernel writes, for blocks in which so many were found."""
-    xp = backend.namespace(found)
-    hit = xp.flatnonzero(found)
-    ends = xp.cumsum(found[hit])
-    pairs = xp.empty((int(ends[-1]) if len(hit) else 0, 2), xp.int32)
-    place(len(hit), given, hit=hit, start=ends - found[hit], pair=pairs)
-    return pairs
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs that kernels list in the order of the cells: `found` in each block, `listed` in each chunk of blocks.
+
+    Each chunk has room for a few; nearly always that is enough, and one walk over the cells does.
+    """
+
+    found: Array
+    listed: Array
+    pair: Array
+
+    @classmethod
+    def room_for(cls, cells: SortedCells) -> Self:
+        """Room for the pairs of these cells."""
+        xp, chunks = backend.namespace(cells.positions), backend.chunks(cells.blocks, cells.positions)
+        counts = xp.empty(cells.blocks, xp.int64), xp.empty(chunks, xp.int64)
+        return cls(*counts, xp.empty((cells.blocks + SPARE * chunks, 2), xp.int32))
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The bundle of kernel arguments to write to."""
+        return {"found": self.found, "listed": self.listed, "pair": self.pair}
+
+    def all(self, place: Callable[..., None], given: dict[str, Any]) -> Array:
+        """All pairs (M, 2); `place` writes those of each block where there was too little room."""
+        xp, chunks, blocks = backend.namespace(self.found), len(self.listed), len(self.found)
+        chunk = xp.arange(chunks + 1)
+        begin = blocks // chunks * chunk + blocks % chunks * chunk // chunks + SPARE * chunk
+        if bool((self.listed > begin[1:] - begin[:-1]).any()):
+            return self._placed(place, given)
+        ends = xp.cumsum(self.listed)
+        return self.pair[xp.repeat(begin[:-1] - ends + self.listed, self.listed) + xp.arange(int(ends[-1]))]
+
+    def _placed(self, place: Callable[..., None], given: dict[str, Any]) -> Array:
+        xp = backend.namespace(self.found)
+        hit = xp.flatnonzero(self.found)
+        ends = xp.cumsum(self.found[hit])
+        pairs = xp.empty((int(ends[-1]), 2), xp.int32)
+        place(len(hit), given, hit=hit, start=ends - self.found[hit], pair=pairs)
+        return pairs

@@ -55,6 +55,10 @@ class Groups:
         """The number of members of every group, in the order of `ids`."""
         return self._members[self.ids]
 
+    def sizes_of(self, labels: Array) -> Array:
+        """The number of members of the groups with these labels."""
+        return self._members[labels]
+
     def __len__(self) -> int:
         return len(self.ids)
 

@@ -15,8 +15,7 @@ from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.kmeans_faults import ProductFlips
 
-# A checksum differs when it is off by more than this many times the typical round-off of a sum of products. Round-off
-# reached a third of it in data whose rounding errors are independent.
+# A checksum differs when it is off by more than this many times the typical round-off of a sum of products.
 SENSITIVITY = 16.0
 
 
@@ -108,6 +107,7 @@ class Assignment:
         """
         xp, (_, axes) = backend.namespace(centres), self._points.shape
         padded = self._lanes * -(-self._k // self._lanes)
+        adding = 4 * self._rows * float(np.finfo(np.float64).eps) / 2   # the checksums themselves, far from the origin
         size = xp.zeros(padded)
         size[: self._k] = xp.sqrt((centres.astype(xp.float64) ** 2).sum(axis=1))
         typical = float(np.finfo(self._points.dtype).eps) / 2 * (1 + axes**0.5 / 4)
@@ -115,5 +115,5 @@ class Assignment:
             "block_sum": self._sums,
             "block_spread": self._spread,
             "centre_size": size,
-            "sensitivity": SENSITIVITY * typical,
+            "sensitivity": SENSITIVITY * typical + adding,
         }

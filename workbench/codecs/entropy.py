@@ -9,6 +9,7 @@ blocks are independent, so that they are coded in parallel, can be read alone, a
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import struct
@@ -70,6 +71,11 @@ class _Model:
     lowest: int    # the contexts that have tables of their own
     highest: int
 
+    @property
+    def given(self) -> dict[str, int]:
+        """The bundle of kernel arguments."""
+        return {**dataclasses.asdict(self), "signs": int(self.signs)}
+
 
 @dataclass(frozen=True, eq=False)
 class CodedIntegers:
@@ -118,12 +124,15 @@ class CodedIntegers:
         begin = _starts(np.minimum(self.block, self.count - chosen * self.block) * components)
         frequency, start, symbol_at = self._tables
         sums = np.zeros(len(chosen), np.uint64) if base is None else base
-        streams = self.word_first, self.words, self.bits_first, self.bits
-        arrays = [xp.asarray(a) for a in (chosen, begin, *streams, symbol_at, frequency, start, sums)]
+        arrays = {
+            "chosen": chosen, "begin": begin, "base": sums, "word_first": self.word_first, "words": self.words,
+            "bits_first": self.bits_first, "bits": self.bits,
+            "symbol_at": symbol_at, "frequency": frequency, "start": start,
+        }
         value = xp.empty(int(begin[-1]), xp.uint64)
         backend.kernel("entropy", "decode_symbols")(
-            len(chosen), components, int(model.signs), *arrays[:9], model.octave, model.lowest, model.highest,
-            int(base is not None), arrays[9], value,
+            len(chosen), model.given, {name: xp.asarray(array) for name, array in arrays.items()},
+            sums=int(base is not None), value=value,
         )
         return value if components == 1 else value.reshape(-1, components)
 
@@ -241,8 +250,7 @@ def _classify(numbers: Array, block: int, model: _Model) -> tuple[Array, Array]:
     xp = backend.namespace(numbers)
     code, below = xp.empty(numbers.size, xp.uint16), xp.empty(-(-len(numbers) // block), xp.int64)
     backend.kernel("entropy", "classify")(
-        len(below), numbers.size, block * model.components, model.components, int(model.signs), numbers,
-        model.octave, model.lowest, model.highest, code, below,
+        len(below), model.given, n=numbers.size, block=block * model.components, value=numbers, code=code, bits=below
     )
     return code, below
 

@@ -63,7 +63,8 @@ def decode_symbols(data: bytes | memoryview, context: np.ndarray, contexts: int)
     slots = slots_of(frequency)
     symbol = np.empty(len(context), np.uint8)
     backend.kernel("entropy", "decode_known")(
-        blocks, len(context), BLOCK, context, symbols, first, words, frequency.reshape(-1), slots.reshape(-1), symbol
+        blocks, n=len(context), block=BLOCK, context=context, symbols=symbols, word_first=first, words=words,
+        frequency=frequency.reshape(-1), start=slots.reshape(-1), symbol=symbol,
     )
     return symbol, end
 

@@ -1,48 +1,74 @@
 """Particles that are somewhere else, in chunks: the input of everything that must not load a whole snapshot.
 
-A source is a small value that can be sent to other processes; reading a chunk reads that chunk only. Indices of particles
-count through all chunks, in order.
+A source is a small value that can be sent to other processes; reading a chunk reads that chunk only, and files are
+open only meanwhile. Indices of particles count through all chunks, in order. `wb.open_chunked` makes sources of files.
 """
 
 from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
+from workbench import backend
 from workbench.arguments import whole_number
 from workbench.data.particles import Box, Particles
 from workbench.errors import WorkbenchError
 
 CHUNK = 2**20   # particles, where the data have no chunks of their own
+IN_PARTICLES = ("velocities", "ids")   # the columns that `Particles` has a place for
 
 
 class ChunkedParticles(ABC):
-    """Particles in chunks of `sizes`; positions have the type `dtype`, and lie in `box` if there is one."""
+    """Particles in chunks of `sizes`; positions have the type `dtype`, and lie in `box` if there is one.
+
+    `columns` names what else is known of each particle: "velocities", "ids", "masses". `extent` is the smallest and the
+    largest coordinate along each axis, where both are known exactly without reading.
+    """
 
     name: str
-    sizes: tuple[int, ...]
+    sizes: tuple[int, ...]   # each at least 1
     dtype: np.dtype
     dimensions: int
     box: tuple[float, ...] | None
+    columns: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = MappingProxyType({})
+    extent: tuple[np.ndarray, np.ndarray] | None = None
 
     @abstractmethod
     def read(self, number: int) -> np.ndarray:
-        """The positions in a chunk, as they are stored."""
+        """The positions in a chunk."""
 
-    def chunk(self, number: int) -> Particles:
-        """The particles of a chunk, checked."""
+    def column(self, number: int, name: str) -> np.ndarray:
+        """The velocities, ids or masses of the particles in a chunk."""
+        raise WorkbenchError(f"{self.name} has no {name}; it has {', '.join(('positions', *self.columns))}")
+
+    def chunk(self, number: int, columns: Sequence[str] = ()) -> Particles:
+        """The particles of a chunk, checked; with "velocities" and "ids" if these columns are asked for."""
+        if strangers := [name for name in columns if name not in IN_PARTICLES]:
+            raise WorkbenchError(f"wb.Particles hold velocities and ids; read {strangers[0]!r} by column(...)")
         found = self._read(number)
         shape = self.sizes[number], self.dimensions
         if found.shape != shape or found.dtype != self.dtype:
             got = f"{found.dtype} of shape {found.shape}"
             raise WorkbenchError(f"chunk {number} of {self.name} must be {self.dtype} of shape {shape}; got {got}")
-        return Particles(found, self.box)
+        others = {name: backend.read_only(self.column(number, name)) for name in columns}
+        return Particles(found, self.box, metadata=self.metadata, **others)
+
+    def joined(self) -> Particles:
+        """All particles in the memory of this process, with velocities and ids where there are any."""
+        columns = [name for name in self.columns if name in IN_PARTICLES]
+        parts = [self.chunk(number, columns) for number in range(len(self.sizes))]
+        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("positions", *columns)}
+        frozen = {name: backend.read_only(array) for name, array in arrays.items()}
+        return Particles(frozen.pop("positions"), self.box, metadata=self.metadata, **frozen)
 
     def sample(self, number: int, share: float) -> np.ndarray:
         """Positions (float64) in a chunk: this share of them, drawn at random but the same in every run."""
@@ -71,17 +97,24 @@ class ChunkedParticles(ABC):
 
     def __repr__(self) -> str:
         where = "open" if self.box is None else "box " + " x ".join(f"{length:g}" for length in self.box)
-        return f"{type(self).__name__}({self.name}: {len(self):,} in {len(self.sizes)} chunks, {self.dtype}, {where})"
+        count = f"{len(self):,} in {len(self.sizes):,} chunk{'s' if len(self.sizes) > 1 else ''}"
+        return f"{type(self).__name__}({self.name}: {', '.join([count, str(self.dtype), where, *self.columns])})"
 
 
-def even_sizes(count: int, most: int) -> tuple[int, ...]:
-    """Nearly equal sizes, none above `most`.
+def even_sizes(count: int, most: int, unit: int = 1) -> tuple[int, ...]:
+    """Nearly equal sizes, none above `most`; with a `unit`, whole multiples of it before the last, and at least one.
 
     >>> even_sizes(10, 4)
     (3, 3, 4)
+    >>> even_sizes(10, 7, unit=3), even_sizes(10, 2, unit=3)
+    ((6, 4), (3, 3, 3, 1))
     """
-    chunks = -(-count // whole_number("the size of a chunk", most, least=1))
-    ends = [count * number // chunks for number in range(chunks + 1)]
+    whole_number("the size of a chunk", most, least=1)
+    if unit > 1:
+        step = max(most // unit, 1) * unit
+        return tuple(min(step, count - start) for start in range(0, count, step))
+    chunks = -(-count // most)
+    ends = [count * number // chunks for number in range(chunks + 1)] if chunks else [0]
     return tuple(end - start for start, end in itertools.pairwise(ends))
 
 
@@ -116,14 +149,36 @@ class ParticlesInMemory(ChunkedParticles):
         """The periods."""
         return self.whole.box
 
+    @property
+    def columns(self) -> tuple[str, ...]:   # type: ignore[override]
+        """Which of velocities and ids there are."""
+        return tuple(name for name in IN_PARTICLES if getattr(self.whole, name) is not None)
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:   # type: ignore[override]
+        """Those of the whole."""
+        return self.whole.metadata
+
+    @property
+    def extent(self) -> tuple[np.ndarray, np.ndarray]:   # type: ignore[override]
+        """That of the whole."""
+        return self.whole.lower, self.whole.upper
+
     def read(self, number: int) -> np.ndarray:
         """The positions in a chunk."""
         return self.whole.positions[self.starts[number] : self.starts[number + 1]]
 
+    def column(self, number: int, name: str) -> np.ndarray:
+        """The velocities or ids in a chunk."""
+        if name not in self.columns:
+            return super().column(number, name)
+        found: np.ndarray = getattr(self.whole, name)[self.starts[number] : self.starts[number + 1]]
+        return found
+
 
 @dataclass(frozen=True, repr=False)
 class ParticlesInNpy(ChunkedParticles):
-    """Positions in a .npy file (N, D), read through a memory map."""
+    """Positions in a .npy file (N, D) that are as `Particles` wants them, read through a memory map."""
 
     path: Path
     box: tuple[float, ...] | None
@@ -135,10 +190,13 @@ class ParticlesInNpy(ChunkedParticles):
     def open(cls, path: str | Path, box: Box = None, chunk: int = CHUNK) -> ParticlesInNpy:
         """The file's header is read, and no positions."""
         mapped = np.load(path, mmap_mode="r")
-        if mapped.ndim != 2 or mapped.shape[1] not in (2, 3) or mapped.dtype.kind != "f":
-            raise WorkbenchError(f"{path} must hold positions of shape (N, 2) or (N, 3); got {mapped.dtype} {mapped.shape}")
+        if not (holds_positions(mapped) and len(mapped)):
+            raise WorkbenchError(
+                f"{path} must hold float32 or float64 of shape (N, 2) or (N, 3); got {mapped.dtype} {mapped.shape}"
+            )
         periods = Particles(np.zeros((1, mapped.shape[1])), box).box
-        return cls(Path(path).absolute(), periods, mapped.dtype, mapped.shape[1], even_sizes(len(mapped), chunk))
+        native = mapped.dtype.newbyteorder("=")
+        return cls(Path(path).absolute(), periods, native, mapped.shape[1], even_sizes(len(mapped), chunk))
 
     @property
     def name(self) -> str:   # type: ignore[override]
@@ -147,15 +205,28 @@ class ParticlesInNpy(ChunkedParticles):
 
     def read(self, number: int) -> np.ndarray:
         """The positions in a chunk."""
-        return np.array(np.load(self.path, mmap_mode="r")[self.starts[number] : self.starts[number + 1]])
+        mapped = np.load(self.path, mmap_mode="r")
+        return np.array(mapped[self.starts[number] : self.starts[number + 1]], self.dtype)
 
 
-def require_equal(sources: Sequence[ChunkedParticles]) -> None:
-    """Refuse parts of one snapshot that differ in box, type or dimensions, and name the part."""
-    for part in sources[1:]:
-        for what in ("box", "dtype", "dimensions"):
-            if getattr(part, what) != getattr(sources[0], what):
+def holds_positions(array: Any) -> bool:
+    """Whether an array, or what only has its shape and type, can be positions.
+
+    >>> holds_positions(np.zeros((5, 3), np.float32)), holds_positions(np.zeros((5, 4)))
+    (True, False)
+    """
+    return len(array.shape) == 2 and array.shape[1] in (2, 3) and array.dtype.kind == "f" and array.dtype.itemsize in (4, 8)
+
+
+PARTS_SHARE = {"box": "box", "time": "time", "dtype": "type of positions", "dimensions": "number of dimensions"}
+
+
+def require_equal(parts: Sequence[Any]) -> None:
+    """Refuse parts of one snapshot that differ in box, time, type or dimensions, and name the part."""
+    for part in parts[1:]:
+        for what, words in PARTS_SHARE.items():
+            here, there = (getattr(one, what, None) for one in (parts[0], part))
+            if here != there:
                 raise WorkbenchError(
-                    f"all parts of a snapshot must have one {what}: {sources[0].name} has {getattr(sources[0], what)}, "
-                    f"{part.name} has {getattr(part, what)}"
+                    f"all parts of a snapshot must have one {words}: {parts[0].name} has {here}, {part.name} has {there}"
                 )

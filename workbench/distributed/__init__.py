@@ -1,5 +1,7 @@
 """Data that do not fit into one machine: friends of friends and archives on a Dask cluster.
 
+Particles are given as what `wb.open_chunked` takes or returns, as `wb.Particles`, or in a Dask array (`from_dask`).
+
 >>> import workbench as wb
 >>> with wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=16, seed=1), parts=3) as groups:
 ...     groups.catalogue(min_members=100).members.max() > 100
@@ -7,7 +9,31 @@ np.True_
 """
 
 from workbench.distributed.campaign import campaign
+from workbench.distributed.comparison import GroupComparison, compare_groups
 from workbench.distributed.compress import compress
+from workbench.distributed.dask_arrays import from_dask
+from workbench.distributed.fields import ChunkedField
+from workbench.distributed.fields_compare import compare
+from workbench.distributed.fields_sweep import sweep
+from workbench.distributed.gpu_workers import local_gpus
 from workbench.distributed.groups import DistributedGroups, friends_of_friends
+from workbench.distributed.plan import Plan, Rates, plan
+from workbench.distributed.verify import verify
 
-__all__ = ["DistributedGroups", "campaign", "compress", "friends_of_friends"]
+__all__ = [
+    "ChunkedField",
+    "DistributedGroups",
+    "GroupComparison",
+    "Plan",
+    "Rates",
+    "campaign",
+    "compare",
+    "compare_groups",
+    "compress",
+    "friends_of_friends",
+    "from_dask",
+    "local_gpus",
+    "plan",
+    "sweep",
+    "verify",
+]

@@ -2,44 +2,94 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import uuid
 from pathlib import Path
 from typing import Any
 
-from workbench.distributed.executors import Executor, InProcess, OnDask
+from workbench import backend
+from workbench.bounds.code import own_code
+from workbench.distributed.executors import GPU, Executor, InProcess, OnDask, Progress
 from workbench.errors import WorkbenchError
 
+SAME = "install the same version of lossbench for the client and all workers, and start the workers again"
 
-def executor_of(client: Any) -> Executor:
-    """The executor for a client, or the address of a scheduler; None: this process.
+
+def executor_of(client: Any, progress: Progress | None = None) -> Executor:
+    """The executor for a client, the address of a scheduler, or a scheduler file (.json); None: this process.
+
+    A cluster with other code, or without compiled kernels, is refused.
 
     >>> executor_of(None)
     InProcess()
     """
     if client is None:
-        return InProcess()
+        return InProcess(progress)
     try:
         from distributed import Client
     except ImportError:
         raise WorkbenchError("a Dask client needs Dask, which is not installed: pip install 'lossbench[dask]'") from None
-    found = Client(client) if isinstance(client, str) else client
+    found = _connected(client, Client) if isinstance(client, str | Path) else client
     if not isinstance(found, Client):
         raise WorkbenchError(f"client must be a dask.distributed.Client or the address of a scheduler; got {client!r:.100}")
     if not found.nthreads():
         raise WorkbenchError("the cluster has no workers yet: start some, or wait with client.wait_for_workers(1)")
-    return OnDask(found)
+    require_same_code(found)
+    return OnDask(found, progress)
+
+
+def require_same_code(client: Any) -> None:
+    """Refuse a cluster of which a worker has other code than this process, or kernels or a GPU that do not work."""
+    for worker, found in client.run(_state, on_error="return").items():
+        if isinstance(found, BaseException):
+            raise WorkbenchError(f"the worker {worker} has no lossbench of this version ({found}): {SAME}")
+        if found["code"] != own_code():
+            raise WorkbenchError(
+                f"the worker {worker} has lossbench {found['version']} with other code (hash {found['code'][:8]}) than "
+                f"this process ({_version()}, hash {own_code()[:8]}): {SAME}"
+            )
+        if found["trouble"]:
+            raise WorkbenchError(f"the worker {worker} cannot work: {found['trouble']}")
 
 
 def require_shared(executor: Executor, folder: Path) -> None:
-    """Refuse a scratch folder that some worker does not see."""
+    """Refuse a scratch folder that some worker does not see, or may not write to."""
     if not isinstance(executor, OnDask):
         return
     token = folder / f"token-{uuid.uuid4().hex}"
     token.touch()
-    blind = [address for address, seen in executor.client.run(token.exists).items() if not seen]
+    able = executor.client.run(_can_write, str(token))
     token.unlink()
-    if blind:
+    if unable := [address for address, seen in able.items() if not seen]:
         raise WorkbenchError(
-            f"the scratch folder {folder} must be on a file system that all workers see; {len(blind)} do not, such as "
-            f"{blind[0]}: give scratch=, a folder of a shared file system"
+            f"the scratch folder {folder} must be on a file system that all workers see and may write to; "
+            f"{len(unable)} of {len(able)} cannot, such as {unable[0]}: give scratch=, a folder of a shared file system"
         )
+
+
+def _connected(given: str | Path, kind: Any) -> Any:
+    try:
+        return kind(scheduler_file=str(given)) if str(given).endswith(".json") else kind(str(given))
+    except (OSError, ValueError) as error:
+        raise WorkbenchError(f"no scheduler answers at {given}: {error or type(error).__name__}") from error
+
+
+def _state(dask_worker: Any) -> dict[str, Any]:
+    """What a worker is made of, and what keeps it from working."""
+    trouble = None
+    try:
+        backend.threads()   # loads the kernels
+        if GPU in dask_worker.state.total_resources:
+            backend.gpu()
+    except (WorkbenchError, OSError) as error:
+        trouble = str(error)
+    return {"version": _version(), "code": own_code(), "trouble": trouble}
+
+
+def _can_write(token: str) -> bool:
+    return os.path.exists(token) and os.access(os.path.dirname(token), os.W_OK)
+
+
+def _version() -> str:
+    return str(getattr(sys.modules["workbench"], "__version__", "of an unknown version"))

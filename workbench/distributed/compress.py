@@ -1,43 +1,58 @@
 """`wb.distributed.compress`: an archive whose chunks are encoded, checked and written by workers.
 
-The bytes are those of `wb.compress` for the same chunks, in both orders. Each worker writes its chunks to a hidden folder;
-the description comes last, and then one renaming makes it an archive (`archive/writing.py`).
+Without `keep`, the bytes are those of `wb.compress` for the same chunks, in both orders. Each worker writes its chunks to a
+hidden folder; the description comes last, and then one renaming makes it an archive (`archive/writing.py`). The name of the
+hidden folder follows from the arguments and the outline of the particles, so that a run that was killed goes on from the
+chunks that are done (`encoded.py`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
+import json
 import os
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import numpy as np
 
-from workbench.archive import Archive
-from workbench.archive.chunk import EncodedChunk
-from workbench.archive.encoding import ReadyChunk, Slices, Task, assembled, encode_chunk
+from workbench.archive import Archive, provenance
+from workbench.archive.encoding import EncodedArray, Slices, assembled
+from workbench.archive.finer import smallest
 from workbench.archive.key import ROOT
-from workbench.archive.particles import Plan, extents_of
+from workbench.archive.particles import Plan, extents_of, promise_about_clusters
 from workbench.archive.plausibility import notes_on_outline
 from workbench.archive.request import Request, documents_for, promises
-from workbench.archive.writing import Draft
+from workbench.archive.writing import Draft, require_writable
+from workbench.arguments import whole_number
+from workbench.clusters.keep import Allowance, KeepClusters
 from workbench.codecs import Codec
-from workbench.data import Particles
+from workbench.data import Field, Particles
 from workbench.data.chunked import ChunkedParticles
+from workbench.data.outline import Outline
 from workbench.distributed.clients import executor_of
 from workbench.distributed.curve_order import SortedParts, sort_along
+from workbench.distributed.decomposition import Decomposition
+from workbench.distributed.encoded import DECODED, RECORDS, DoneChunk, Encoded
 from workbench.distributed.executors import Executor
+from workbench.distributed.fields import ChunkedField
+from workbench.distributed.fields_compress import compress_field
+from workbench.distributed.keeping.finish import finished_file
+from workbench.distributed.keeping.keeping import Kept, keep_clusters
+from workbench.distributed.keeping.terms import Terms
 from workbench.distributed.sources import PART, Given, chunked, outline_of, sample_of, scratch_folder
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Absolute, Bound, Relative
+from workbench.guarantees import Absolute, Bound, Limit, Relative
 
 
 def compress(
-    source: Given,
+    source: Given | ChunkedField | Field,
     bound: Bound,
     codec: str | Codec = "auto",
     keep: Any = (),
@@ -46,61 +61,144 @@ def compress(
     out: str | os.PathLike[str],
     client: Any = None,
     chunk_values: int | None = None,
+    parts: int | None = None,
     overwrite: bool = False,
     scratch: str | Path | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> Archive:
-    """Compress the positions of particles in chunks into a folder, on a Dask cluster; the archive is opened.
+    """Compress the positions of particles in chunks, or a field, on a Dask cluster; the archive is written to `out`.
 
+    A field is a `wb.distributed.ChunkedField` over an array of Dask, Zarr or h5py, or a `wb.Field`.
     `client` is a Dask client or the address of a scheduler; without one, the work is done in this process. `out` must be on
-    a file system that all workers see, and so must `scratch`, which is needed for `order="free"`.
+    a file system that all workers see, and so must `scratch`, which is needed for `order="free"` and for `keep`.
+    `parts` is the number of subdomains for that (by default, about a million particles each); the bytes do not depend on
+    the number of workers. A run that was killed leaves a hidden folder beside `out`: the same call goes on from there.
 
     >>> import tempfile
     >>> from workbench.data.synthetic import cosmic_web
     >>> folder = tempfile.TemporaryDirectory()
-    >>> compress(cosmic_web(n=16, seed=1), Absolute(0.01), out=f"{folder.name}/snapshot.zarr").verify().passed
+    >>> snapshot = cosmic_web(n=16, seed=1)
+    >>> kept = compress(snapshot, Absolute(0.01), keep=KeepClusters(0.2), parts=3, out=f"{folder.name}/snapshot.zarr")
+    >>> kept.verify(snapshot).passed
     True
     >>> folder.cleanup()
     """
-    if promises(keep):
-        raise WorkbenchError("keep= is not available on a cluster yet: compress in one process with wb.compress(...)")
+    if isinstance(source, ChunkedField | Field):
+        return compress_field(
+            source, bound, codec, keep, order, out=out, client=client, chunk_values=chunk_values, overwrite=overwrite,
+            scratch=scratch, metadata=metadata,
+        )
     if not isinstance(bound, Absolute | Relative):
         raise WorkbenchError(f"the bound must be wb.Absolute(...) or wb.Relative(...) on a cluster; got {bound!r}")
-    request = Request(bound, codec, order=order, chunk_values=chunk_values)
-    executor, draft = executor_of(client), Draft(out, overwrite)
-    try:
-        with scratch_folder(scratch, executor) as folder:
-            return Archive.open(_written(source, request, draft, executor, folder, metadata or {}))
-    except BaseException:
-        draft.discard()
-        raise
+    request = Request(bound, codec, promises(keep), order, chunk_values=chunk_values)
+    promise_about_clusters(request)
+    if parts is not None:
+        whole_number("parts", parts, least=1)
+    require_writable(out, overwrite)
+    executor = executor_of(client)
+    with scratch_folder(scratch, executor) as folder:
+        particles = chunked(source, executor, folder)
+        outline = outline_of(particles, executor).known
+        draft = Draft(out, overwrite, _token(request, outline, parts))
+        run = _Run(particles, outline, request, draft, executor, folder, parts or max(1, round(len(outline) / PART)))
+        try:
+            return Archive.open(run.write(metadata or {}))
+        except Exception:
+            draft.discard()
+            raise
 
 
-def _written(
-    given: Given, request: Request, draft: Draft, executor: Executor, folder: Path, metadata: Mapping[str, Any]
-) -> Path:
-    """Write the archive; returns where it is."""
-    source = chunked(given, executor, folder)
-    outline = outline_of(source, executor)
-    plan = Plan.of(Particles(outline.corners, outline.box), len(outline), request)
-    rows: Rows | SortedParts = Rows(source)
-    if plan.curve is not None:
-        parts = max(1, round(len(source) / PART))
-        rows = sort_along(plan.curve, source, sample_of(source, executor), parts, folder, executor)
-    task = plan.task(rows, request)
-    indices = list(task.layout.chunk_indices())
-    positions = assembled(task, executor.map("encode-chunks", functools.partial(_encode, task, draft), indices))
-    extents = extents_of(positions)
-    for key, data in extents.entries():
-        draft.put(key, data)
-    permutation = checksum_of_parts(rows) if isinstance(rows, SortedParts) else None
-    notes = notes_on_outline(outline, request.bound)
-    described = plan.described(request, permutation)
-    documents = documents_for([positions, extents], described, plan.codec, metadata, notes)
-    root = documents.pop(ROOT)
-    for key, data in documents.items():
-        draft.put(key, data)
-    return draft.commit(root)
+@dataclass(frozen=True, eq=False)
+class _Encoding:
+    """All positions, encoded within one limit."""
+
+    plan: Plan
+    rows: Rows | SortedParts
+    encoded: Encoded
+    done: list[DoneChunk]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(one.nbytes for one in self.done)
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """One call of `compress`, with all that it needs."""
+
+    source: ChunkedParticles
+    outline: Outline
+    request: Request
+    draft: Draft
+    executor: Executor
+    folder: Path
+    parts: int
+
+    def write(self, metadata: Mapping[str, Any]) -> Path:
+        """Write the archive; returns where it is."""
+        limit = self.request.bound.limit(self.outline.corners)
+        promise = promise_about_clusters(self.request)
+        requested = self._encoding(limit, promise is not None)
+        if promise is None:
+            encoding, positions = requested, assembled(requested.encoded.task, [one.ready for one in requested.done])
+        else:
+            encoding, positions = self._kept(requested, promise, limit)
+        extents = extents_of(positions)
+        for key, data in extents.entries():
+            self.draft.put(key, data)
+        permutation = checksum_of_parts(encoding.rows) if isinstance(encoding.rows, SortedParts) else None
+        notes = notes_on_outline(self.outline, self.request.bound, self.request.keep)
+        described = encoding.plan.described(self.request, permutation)
+        documents = documents_for([positions, extents], described, encoding.plan.codec, metadata, notes)
+        root = documents.pop(ROOT)
+        for key, data in documents.items():
+            self.draft.put(key, data)
+        for place in [self.draft.partial / RECORDS, self.draft.partial / DECODED, *self.draft.partial.glob(".within-*")]:
+            rmtree(place, ignore_errors=True)
+        return self.draft.commit(root)
+
+    def _encoding(self, limit: Limit, keep_decoded: bool) -> _Encoding:
+        """Encode all chunks within this limit: as parts of the archive or, if they are to be corrected, beside it."""
+        plan = Plan.of(Particles(self.outline.corners, self.outline.box), len(self.outline), self.request, limit)
+        rows: Rows | SortedParts = Rows(self.source)
+        if plan.curve is not None:
+            folder = self.folder / f"sorted-{limit.value.hex()}"
+            folder.mkdir()
+            parts = max(1, round(len(self.source) / PART))
+            sample = sample_of(self.source, self.executor)
+            rows = sort_along(plan.curve, self.source, sample, parts, folder, self.executor)
+        within = self.draft.partial / f".within-{limit.value.hex()}" if keep_decoded else self.draft.partial
+        put = functools.partial(_put, within) if keep_decoded else self.draft.put
+        encoded = Encoded(plan.task(rows, self.request), within, put, keep_decoded)
+        done = self.executor.map("encode-chunks", encoded.encode, range(len(encoded.sizes)))
+        return _Encoding(plan, rows, encoded, done)
+
+    def _kept(self, requested: _Encoding, promise: KeepClusters, limit: Limit) -> tuple[_Encoding, EncodedArray]:
+        """The positions that keep clusters, within the limit or a finer one; their chunks become parts of the archive."""
+        sample = sample_of(self.source, self.executor)
+        decomposition = Decomposition.of(sample, self.parts, self.outline.box)
+        encodings = {limit: requested}
+
+        def encode(finer: Limit, allowance: Allowance) -> Kept:
+            if finer not in encodings:
+                encodings[finer] = self._encoding(finer, keep_decoded=True)
+            found, folder = encodings[finer], self.folder / f"kept-{finer.value.hex()}-{len(encodings)}"
+            folder.mkdir(exist_ok=True)
+            terms = Terms.of(promise, finer, self.outline)
+            try:
+                return keep_clusters(found.encoded, found.done, terms, decomposition, folder, self.executor, allowance)
+            finally:
+                rmtree(folder, ignore_errors=True)
+
+        shape = len(self.outline), self.outline.dimensions
+        found = smallest(encode, limit, np.broadcast_to(np.zeros((), self.outline.dtype), shape))
+        encoding = next(one for one in encodings.values() if one.encoded is found.encoded)
+        take = functools.partial(_take, found.encoded, self.draft)
+        self.executor.map("write-chunks", take, range(len(found.encoded.sizes)))
+        assert found.positions.promise is not None
+        kept = tuple({**kept, "bytes": found.nbytes - requested.nbytes} for kept in found.positions.promise.keep)
+        stated = dataclasses.replace(found.positions.promise, limit=limit, keep=kept)
+        return encoding, dataclasses.replace(found.positions, promise=stated)
 
 
 @dataclass(frozen=True)
@@ -128,10 +226,27 @@ def checksum_of_parts(rows: SortedParts) -> str:
     return f"{value:08x}"
 
 
-def _encode(task: Task, draft: Draft, index: tuple[int, ...]) -> ReadyChunk:
-    """Encode, check and write one chunk; returns everything but its bytes."""
-    ready = encode_chunk(task, index)
-    if ready.order is not None:
-        raise WorkbenchError(f"{task.codec.id} returns particles in an order of its own: use another codec")
-    draft.put(task.layout.chunk_key(index), ready.data.data)
-    return dataclasses.replace(ready, data=EncodedChunk(b"", ready.data.checksum))
+def _put(folder: Path, key: str, data: bytes) -> None:
+    """Write a chunk that is to be corrected."""
+    place = folder / key
+    place.parent.mkdir(parents=True, exist_ok=True)
+    staged = place.with_name(f".{place.name}.{os.getpid()}")
+    staged.write_bytes(data)
+    staged.replace(place)
+
+
+def _take(encoded: Encoded, draft: Draft, chunk: int) -> None:
+    """Make a corrected chunk a part of the archive."""
+    draft.put(encoded.task.layout.chunk_key((chunk, 0)), finished_file(encoded, chunk).read_bytes())
+
+
+def _token(request: Request, outline: Outline, parts: int | None) -> str:
+    """A name for this call: the same for the same arguments and particles of the same outline."""
+    codec = request.chosen_codec("lattice")
+    described = {
+        "bound": request.bound.to_dict(), "codec": codec.to_dict(), "order": request.order, "parts": parts,
+        "keep": [{**kept.to_dict(), "solver": kept.solver} for kept in request.keep], "chunk": request.chunk_values,
+        "versions": provenance.versions(codec), "count": len(outline), "dtype": str(outline.dtype), "box": outline.box,
+        "lower": outline.lower.tolist(), "upper": outline.upper.tolist(),
+    }
+    return hashlib.blake2b(json.dumps(described, sort_keys=True).encode(), digest_size=8).hexdigest()

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Self
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
+from workbench import backend
 from workbench.arguments import whole_number
 from workbench.errors import WorkbenchError
 
@@ -84,32 +86,69 @@ class Decomposition:
         """How many subdomains there are."""
         return len(self.cuts) + 1
 
+    @cached_property
+    def faces(self) -> tuple[np.ndarray, np.ndarray]:
+        """The lower and upper faces (parts, D) of the subdomains; infinite where no other subdomain lies beyond."""
+        lower, upper = np.full((2, self.parts, self.dimensions), [[[-np.inf]], [[np.inf]]])
+        across = {cut.axis for cut in self.cuts}
+        for axis, period in enumerate(self.box or ()):
+            if axis in across:   # otherwise all images of a position lie in one subdomain
+                lower[:, axis], upper[:, axis] = 0.0, period
+        waiting = [(0, lower[0].copy(), upper[0].copy())] if self.cuts else []
+        while waiting:
+            number, low, high = waiting.pop()
+            cut = self.cuts[number]
+            middle = np.arange(self.dimensions) == cut.axis
+            for child, ends in (
+                (cut.below, (low, np.where(middle, cut.place, high))), (cut.above, (np.where(middle, cut.place, low), high))
+            ):
+                if child < 0:
+                    lower[-1 - child], upper[-1 - child] = ends
+                else:
+                    waiting.append((child, *ends))
+        return lower, upper
+
     def owners(self, positions: np.ndarray) -> np.ndarray:
         """The subdomain (int32) that owns each position."""
-        found = np.zeros(len(positions), np.int32)
-        waiting = [(0 if self.cuts else -1, np.arange(len(positions)))]
-        while waiting:
-            child, rows = waiting.pop()
-            if child < 0:
-                found[rows] = -1 - child
-                continue
-            cut = self.cuts[child]
-            is_below = positions[rows, cut.axis] < cut.place
-            waiting += [(cut.below, rows[is_below]), (cut.above, rows[~is_below])]
-        return found
+        return self._divided(positions, 0.0)[0]
 
     def ghosts(self, positions: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
         """Which positions (rows) other subdomains (int32) need copies of: all that are within `width` of them.
 
         The pairs are sorted by row, then by subdomain. Periodic images count.
         """
+        return self.divided(positions, width)[1:]
+
+    def divided(self, positions: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The owners of all positions, and the ghosts (rows and subdomains)."""
         wide = width * (1 + SLACK) + 8 * float(np.spacing(max(self.box or (0.0,))))
-        pairs = [self._near(*image, wide) for image in self._images(np.asarray(positions), wide)]
+        owner, near = self._divided(positions, wide)
+        chosen = np.flatnonzero(near)
+        pairs = [self._near(chosen[rows], places, wide) for rows, places in self._images(positions[chosen], wide)]
         rows, parts = (np.concatenate(column) for column in zip(*pairs, strict=True))
-        code = np.unique(rows * self.parts + parts)
-        rows, parts = code // self.parts, (code % self.parts).astype(np.int32)
-        foreign = parts != self.owners(positions)[rows]
-        return rows[foreign], parts[foreign]
+        code = np.sort((rows * self.parts + parts)[parts != owner[rows]])
+        code = code[np.diff(code, prepend=-1) > 0]   # several images of a position may be near one subdomain
+        return owner, code // self.parts, (code % self.parts).astype(np.int32)
+
+    def _divided(self, positions: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
+        """The owners of all positions, and which positions are within `width` of a face of their subdomain."""
+        given, count = np.ascontiguousarray(positions), len(positions)
+        owner, near = np.empty(count, np.int32), np.empty(count, np.uint8)
+        lower, upper = self.faces
+        backend.kernel("division", "divide", given.dtype, self.dimensions)(
+            count, self._tree, cuts=len(self.cuts), low=lower + width, high=upper - width, position=given, owner=owner,
+            near=near,
+        )
+        return owner, near
+
+    @cached_property
+    def _tree(self) -> dict[str, Any]:
+        """The cuts as the kernel takes them."""
+        return {
+            "axis": np.array([cut.axis for cut in self.cuts], np.int32),
+            "place": np.array([cut.place for cut in self.cuts], np.float64),
+            "child": np.array([(cut.below, cut.above) for cut in self.cuts], np.int32).reshape(-1),
+        }
 
     def _images(self, positions: np.ndarray, width: float) -> list[tuple[np.ndarray, np.ndarray]]:
         """The rows and the coordinates of all positions, and of the images of those within `width` of a face of the box."""
@@ -153,9 +192,8 @@ class WithGhosts:
 
     def destinations(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows of these positions, the subdomain that gets each, and whether it owns it."""
-        rows, parts = self.decomposition.ghosts(positions, self.width)
-        own = np.arange(len(positions))
-        every = np.concatenate([own, rows]), np.concatenate([self.decomposition.owners(positions), parts])
+        owner, rows, parts = self.decomposition.divided(positions, self.width)
+        every = np.concatenate([np.arange(len(positions)), rows]), np.concatenate([owner, parts])
         return *every, np.arange(len(every[0])) < len(positions)
 
 

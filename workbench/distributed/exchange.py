@@ -15,9 +15,14 @@ from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
+from workbench import backend
 from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles
+from workbench.distributed.scratch_files import complete, load, save
 from workbench.errors import WorkbenchError
+from workbench.ordering import gather_rows
+
+ROW = np.dtype(np.int32)
 
 
 class Division(Protocol):
@@ -29,6 +34,17 @@ class Division(Protocol):
 
     def destinations(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows of these positions, the subdomain that gets each, and whether it owns it."""
+
+
+class Cargo(Protocol):
+    """What travels with the positions: a row of bytes for each particle of a chunk."""
+
+    @property
+    def row_bytes(self) -> int:
+        """The length of a row."""
+
+    def rows(self, chunk: int) -> np.ndarray:
+        """The rows (uint8) of a chunk."""
 
 
 class Shipped(NamedTuple):
@@ -45,13 +61,14 @@ class Subdomain:
     positions: np.ndarray
     index: np.ndarray   # int64
     owned: np.ndarray   # bool; the others are ghosts
+    cargo: np.ndarray   # uint8
 
     def __len__(self) -> int:
         return len(self.index)
 
     def particles(self, box: tuple[float, ...] | None) -> Particles:
         """As particles in the box of the whole set."""
-        return Particles(self.positions, box)
+        return Particles(backend.read_only(self.positions), box)
 
 
 @dataclass(frozen=True)
@@ -61,60 +78,73 @@ class Exchange:
     source: ChunkedParticles
     division: Division
     folder: Path
+    cargo: Cargo | None = None
 
     @property
     def row_bytes(self) -> int:
-        """The bytes of one particle: its row in the chunk, whether it is owned, and its position."""
-        return 4 + 1 + self.source.dtype.itemsize * self.source.dimensions
+        """The bytes of one particle: its row in the chunk (-1 - row of a ghost), its position, and its cargo."""
+        return ROW.itemsize + self.source.dtype.itemsize * self.source.dimensions + self._cargo_bytes
 
     def send(self, chunk: int) -> Shipped:
         """Write what the subdomains need of one chunk."""
         positions = self.source.chunk(chunk).positions
         rows, parts, owned = self.division.destinations(positions)
         counts, own = (np.bincount(of, minlength=self.division.parts) for of in (parts, parts[owned]))
-        order = np.lexsort((rows, parts))
-        rows, owned = rows[order].astype(np.int32), owned[order]
-        staged = self._file(chunk).with_suffix(".partial")
-        with staged.open("wb") as file:
-            ends = np.cumsum(counts).tolist()
+        rows, owned = _by_part(rows.astype(ROW), parts, owned, counts)
+        sent = [np.where(owned, rows, -1 - rows), gather_rows(positions, rows)]
+        if self.cargo is not None:
+            sent.append(self.cargo.rows(chunk)[rows])
+        ends = np.cumsum(counts).tolist()
+        with complete(self._file(chunk)) as file:
             for begin, end in zip([0, *ends], ends, strict=False):
-                for column in (rows[begin:end], owned[begin:end], positions[rows[begin:end]]):
-                    column.tofile(file)
-        staged.replace(self._file(chunk))   # a worker that dies leaves no file that looks complete
+                for column in sent:
+                    file.write(column[begin:end].data)
         return Shipped(counts, own)
 
     def sent(self, shipped: Sequence[Shipped]) -> Self:
         """Record what all chunks have sent; from here on subdomains can be received."""
         ends = np.cumsum([one.counts for one in shipped], axis=1)
-        np.save(self._table, np.concatenate([np.zeros((len(shipped), 1), np.int64), ends], axis=1))
+        save(self._table, np.concatenate([np.zeros((len(shipped), 1), np.int64), ends], axis=1))
         return self
 
     def receive(self, part: int) -> Subdomain:
         """The particles of a subdomain."""
         begin, end = np.array(self._ends[:, part]), np.array(self._ends[:, part + 1])
-        pieces = [self._piece(chunk, int(begin[chunk]), int(end[chunk])) for chunk in np.flatnonzero(end > begin).tolist()]
-        if not pieces:
-            none = np.empty((0, self.source.dimensions), self.source.dtype)
-            return Subdomain(none, np.empty(0, np.int64), np.empty(0, bool))
-        index, owned, positions = (np.concatenate(column) for column in zip(*pieces, strict=True))
-        return Subdomain(positions, index, owned)
+        places = np.concatenate([[0], np.cumsum(end - begin)])
+        count = int(places[-1])
+        index, owned = np.empty(count, np.int64), np.empty(count, bool)
+        positions = np.empty((count, self.source.dimensions), self.source.dtype)
+        cargo = np.empty((count, self._cargo_bytes), np.uint8)
+        for chunk in np.flatnonzero(end > begin).tolist():
+            here = slice(int(places[chunk]), int(places[chunk + 1]))
+            rows = self._read(chunk, int(begin[chunk]), positions[here], cargo[here])
+            owned[here] = rows >= 0
+            index[here] = np.where(rows < 0, -1 - rows, rows)
+            index[here] += self.source.starts[chunk]
+        return Subdomain(positions, index, owned, cargo)
 
-    def _piece(self, chunk: int, begin: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        count, path = end - begin, self._file(chunk)
-        with path.open("rb") as file:
-            file.seek(begin * self.row_bytes)
-            data = file.read(count * self.row_bytes)
-        if len(data) != count * self.row_bytes:
-            raise WorkbenchError(f"{path} must hold {count * self.row_bytes:,} more bytes; it ends after {len(data):,}")
-        rows = np.frombuffer(data, np.int32, count)
-        owned = np.frombuffer(data, bool, count, 4 * count)
-        positions = np.frombuffer(data[5 * count :], self.source.dtype)   # a copy, which is aligned
-        return rows.astype(np.int64) + self.source.starts[chunk], owned, positions.reshape(count, -1)
+    def _read(self, chunk: int, begin: int, positions: np.ndarray, cargo: np.ndarray) -> np.ndarray:
+        """Read a piece of a chunk's file into `positions` and `cargo`; returns the rows."""
+        rows, path = np.empty(len(positions), ROW), self._file(chunk)
+        columns = [column for column in (rows, positions, cargo) if column.size]
+        try:
+            with path.open("rb") as file:
+                file.seek(begin * self.row_bytes)
+                got = sum(file.readinto(column.data.cast("B")) for column in columns)
+        except OSError as error:
+            raise WorkbenchError(f"{path} cannot be read: {error}") from error
+        if got != len(rows) * self.row_bytes:
+            raise WorkbenchError(f"{path} must hold {len(rows) * self.row_bytes:,} more bytes; it ends after {got:,}")
+        return rows
+
+    @property
+    def _cargo_bytes(self) -> int:
+        return 0 if self.cargo is None else self.cargo.row_bytes
 
     @cached_property
     def _ends(self) -> np.ndarray:
         """For each chunk, where the piece of each subdomain begins in its file, and the end."""
-        return np.load(self._table, mmap_mode="r")
+        return load(self._table)
 
     @property
     def _table(self) -> Path:
@@ -122,3 +152,16 @@ class Exchange:
 
     def _file(self, chunk: int) -> Path:
         return self.folder / f"chunk-{chunk}"
+
+
+def _by_part(
+    rows: np.ndarray, parts: np.ndarray, owned: np.ndarray, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows sorted by part and then by row, and which of them are owned; rows of each kind rise already."""
+    small = parts.astype(np.uint16) if len(counts) <= 2**16 else parts   # NumPy's sort is linear for 16 bits
+    order = np.argsort(small, kind="stable")
+    ends = np.cumsum(counts)
+    for part in np.unique(parts[~owned]).tolist():
+        here = slice(ends[part] - counts[part], ends[part])
+        order[here] = order[here][np.argsort(rows[order[here]], kind="stable")]   # a merge of two runs
+    return rows[order], owned[order]

@@ -2,8 +2,8 @@
 
 The steps, each done once whatever the groups look like: particles are sent to their subdomains, with ghosts as wide as the
 linking length; each subdomain is searched by the kernels for one machine; the labels of ghosts are compared with those of
-their owners; the pairs that differ are merged; and each subdomain renames its labels. This is the scheme of ArborX's
-distributed DBSCAN. A label is the smallest index of its group in the whole set, as in one process.
+their owners; and the pairs that differ are merged into one renaming, which is applied where labels are read. This is the
+scheme of ArborX's distributed DBSCAN. A label is the smallest index of its group in the whole set, as in one process.
 """
 
 from __future__ import annotations
@@ -14,12 +14,17 @@ from pathlib import Path
 
 import numpy as np
 
+from workbench import backend
 from workbench.clusters import friends_of_friends
+from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles
 from workbench.distributed.decomposition import WithGhosts
 from workbench.distributed.exchange import Exchange, Shipped
 from workbench.distributed.executors import Executor
-from workbench.distributed.merging import Renaming, different
+from workbench.distributed.gpu_workers import on_card
+from workbench.distributed.joint import Joined, JointLabels, starts_of
+from workbench.distributed.merging import Renaming
+from workbench.distributed.scratch_files import load, save
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,30 +45,50 @@ class Labels:
         """The linking length, in the unit of the positions."""
         return self.division.width
 
-    def file(self, kind: str, part: int) -> Path:
-        """The file of a subdomain: rows of an index and a label."""
-        return self.folder / f"{kind}-{part}.npy"
+    @property
+    def joint(self) -> JointLabels:
+        """The labels before they are final."""
+        return JointLabels(self.folder, "label")
 
-    def own(self, part: int) -> tuple[np.ndarray, np.ndarray]:
-        """The index and the final label of each particle that a subdomain owns, by rising index."""
-        index, label = np.load(self.file("final", part), mmap_mode="r")
-        return index, label
+    def own(self, part: int, begin: int = 0, end: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The indices (rising), from `begin` on and below `end`, of the particles of a subdomain; their final labels."""
+        index, label = load(self.joint.file("own", part))
+        first = np.searchsorted(index, begin)
+        last = len(index) if end is None else np.searchsorted(index, end)
+        return index[first:last], self.renaming.applied(label[first:last])
+
+    def between(self, start: int, end: int) -> np.ndarray:
+        """The final labels of the particles with these indices in the whole set."""
+        found = np.empty(end - start, np.int64)
+        for part in range(self.division.parts):
+            index, label = self.own(part, start, end)
+            found[index - start] = label
+        return found
+
+    def groups_in(self, part: int) -> int:
+        """The number of groups whose particle of the smallest index this subdomain owns."""
+        index, label = self.own(part)
+        return int((index == label).sum())
 
     def shared(self, part: int) -> np.ndarray:
         """The final labels (rising) of the groups of this subdomain that other subdomains know, too."""
-        return np.load(self.file("shared", part))
+        return np.unique(self.renaming.applied(self.joint.shared(part)))
+
+    @property
+    def renaming(self) -> Renaming:
+        """What makes labels final."""
+        return Renaming(*load(self.folder / "renaming.npy"))
 
 
 def find_groups(labels: Labels, executor: Executor) -> list[Shipped]:
     """Find the labels of all particles; returns what was sent."""
     parts = range(labels.division.parts)
-    shipped = executor.map("send-particles", labels.exchange.send, range(len(labels.source.sizes)))
+    shipped = executor.map("send-particles", labels.exchange.send, range(len(labels.source.sizes)), "chunk")
     labels.exchange.sent(shipped)
-    ghosts = executor.map("find-groups", functools.partial(_link, labels), parts)
-    starts = np.cumsum([np.concatenate([[0], row]) for row in ghosts], axis=1)
-    edges = executor.map("compare-labels", functools.partial(_compare, labels, starts), parts)
-    renaming = Renaming.of(np.concatenate(edges))
-    executor.map("rename-groups", functools.partial(_rename, labels, renaming), parts)
+    ghosts = executor.map("find-groups", functools.partial(_link, labels), parts, "subdomain", on_gpu=True)
+    step = functools.partial(labels.joint.compare, starts_of(ghosts), counted=False)
+    renaming = Joined.of(executor.map("compare-labels", step, parts, "subdomain")).renaming
+    save(labels.folder / "renaming.npy", np.stack([renaming.label, renaming.final]))
     return shipped
 
 
@@ -71,32 +96,9 @@ def _link(labels: Labels, part: int) -> np.ndarray:
     """Search one subdomain; returns how many of its ghosts each other subdomain owns."""
     subdomain, label = labels.exchange.receive(part), np.empty(0, np.int64)
     if len(subdomain):
-        found = friends_of_friends(subdomain.particles(labels.source.box), labels.length, unit="length")
-        label = subdomain.index[found.labels]
-    own, ghost = np.flatnonzero(subdomain.owned), np.flatnonzero(~subdomain.owned)
-    owner = labels.division.decomposition.owners(subdomain.positions[ghost])
-    ghost = ghost[np.argsort(owner, kind="stable")]
-    for kind, chosen in (("own", own), ("ghosts", ghost)):
-        np.save(labels.file(kind, part), np.stack([subdomain.index[chosen], label[chosen]]))
+        particles = Particles(on_card(backend.read_only(subdomain.positions)), labels.source.box)
+        found = friends_of_friends(particles, labels.length, unit="length")
+        label = subdomain.index[backend.to_host(found.labels)]
+    owner = labels.division.decomposition.owners(subdomain.positions[~subdomain.owned])
+    labels.joint.write(part, subdomain.index, label, subdomain.owned, owner)
     return np.bincount(owner, minlength=labels.division.parts)
-
-
-def _compare(labels: Labels, starts: np.ndarray, part: int) -> np.ndarray:
-    """The pairs of different labels that other subdomains and this one give to particles of this one."""
-    index, label = np.load(labels.file("own", part))
-    pairs, shared = [np.empty((0, 2), np.int64)], [np.empty(0, np.int64)]
-    for other in np.flatnonzero(starts[:, part + 1] > starts[:, part]).tolist():
-        ghosts = np.load(labels.file("ghosts", other), mmap_mode="r")[:, starts[other, part] : starts[other, part + 1]]
-        here = label[np.searchsorted(index, ghosts[0])]
-        pairs.append(different(ghosts[1], here))
-        shared.append(np.unique(here))
-    np.save(labels.file("lent", part), np.unique(np.concatenate(shared)))
-    return np.unique(np.concatenate(pairs), axis=0)
-
-
-def _rename(labels: Labels, renaming: Renaming, part: int) -> None:
-    """Write the final labels of the particles that this subdomain owns, and those of groups that others know, too."""
-    index, label = np.load(labels.file("own", part))
-    lent, borrowed = np.load(labels.file("lent", part)), np.load(labels.file("ghosts", part))[1]
-    np.save(labels.file("final", part), np.stack([index, renaming.applied(label)]))
-    np.save(labels.file("shared", part), np.unique(renaming.applied(np.concatenate([lent, borrowed]))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -16,10 +17,11 @@ from workbench.clusters.friends import Unit
 from workbench.data.chunked import ChunkedParticles
 from workbench.distributed.clients import executor_of
 from workbench.distributed.decomposition import Decomposition, WithGhosts
-from workbench.distributed.executors import Executor
+from workbench.distributed.executors import Executor, Progress
 from workbench.distributed.fof import Labels, find_groups
 from workbench.distributed.halos import catalogue_of
-from workbench.distributed.sources import PART, Given, chunked, outline_of, sample_of, scratch_folder
+from workbench.distributed.plan import default_parts, require_room
+from workbench.distributed.sources import Given, chunked, outline_of, sample_of, scratch_folder
 
 
 def friends_of_friends(
@@ -30,22 +32,37 @@ def friends_of_friends(
     *,
     parts: int | None = None,
     scratch: str | Path | None = None,
+    progress: Progress | None = None,
 ) -> DistributedGroups:
     """The friends-of-friends groups of particles in chunks, searched on a Dask cluster.
 
-    `client` is a Dask client or the address of a scheduler; without one, the search runs in this process. `parts` is the
-    number of subdomains (by default, about a million particles each). `scratch` is a folder that all workers see, for
-    about 1.2 times the size of the positions; by default, a temporary folder of this machine.
+    `client` is a Dask client, the address of a scheduler or a scheduler file; without one, the search runs in this process.
+    `parts` is the number of subdomains (by default, about a million particles each). `scratch` is a folder that all workers
+    see, with room for about three times the size of the positions (`wb.distributed.plan` says how much); by default, a
+    temporary folder of this machine. `progress` is called with the completed share of each step and the name of the step,
+    such as `wb.ProgressBar()`.
 
     >>> from workbench.data.synthetic import cosmic_web
     >>> with friends_of_friends(cosmic_web(n=16, seed=1), parts=4) as groups:
     ...     groups.parts, groups.count(min_members=20)
     (4, 13)
     """
-    executor = executor_of(client)
+    return search(executor_of(client, progress), source, linking_length, unit, parts, scratch)
+
+
+def search(
+    executor: Executor,
+    source: Given,
+    linking_length: float = 0.2,
+    unit: Unit = "spacing",
+    parts: int | None = None,
+    scratch: str | Path | None = None,
+) -> DistributedGroups:
+    """The same by an executor."""
     with scratch_folder(scratch, executor, keep=True) as folder:
         particles = chunked(source, executor, folder)
-        wanted = max(1, round(len(particles) / PART)) if parts is None else whole_number("parts", parts, least=1)
+        wanted = default_parts(len(particles)) if parts is None else whole_number("parts", parts, least=1)
+        require_room(folder, len(particles), particles.dtype.itemsize * particles.dimensions)
         length = absolute_linking_length(outline_of(particles, executor), linking_length, unit)
         decomposition = Decomposition.of(sample_of(particles, executor), wanted, particles.box)
         labels = Labels(particles, WithGhosts(decomposition, length), folder)
@@ -77,15 +94,18 @@ class DistributedGroups:
         """The linking length in the unit of the positions."""
         return self._labels.length
 
+    @cached_property
+    def spacing(self) -> float:
+        """The mean distance of particles; in open space, all of them are read for it."""
+        return outline_of(self.source, self._executor).spacing
+
+    def __len__(self) -> int:
+        """The number of groups of any size."""
+        return sum(self._executor.map("count-groups", self._labels.groups_in, range(self.parts)))
+
     def chunk(self, number: int) -> np.ndarray:
         """The labels (int64) of the particles in a chunk of the source: the smallest index in the group of each."""
-        start, end = self.source.starts[number], self.source.starts[number + 1]
-        found = np.empty(end - start, np.int64)
-        for part in range(self.parts):
-            index, label = self._labels.own(part)
-            first, last = np.searchsorted(index, [start, end])
-            found[index[first:last] - start] = label[first:last]
-        return found
+        return self._labels.between(self.source.starts[number], self.source.starts[number + 1])
 
     def chunks(self) -> Iterator[np.ndarray]:
         """The labels of all chunks, one after the other."""

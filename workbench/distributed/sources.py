@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import functools
+import os
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
+from typing import Any
 
 import numpy as np
 
+from workbench import backend
 from workbench.data import Particles
-from workbench.data.chunked import ChunkedParticles, ParticlesInMemory, ParticlesInNpy, even_sizes
-from workbench.data.outline import Outline
+from workbench.data.chunked import IN_PARTICLES, ChunkedParticles, ParticlesInMemory, even_sizes
+from workbench.data.outline import Outline, Outlined
+from workbench.data.readers import open_chunked
+from workbench.data.readers.numpy_files import NpyTable
+from workbench.data.readers.snapshots import Snapshot
 from workbench.distributed.clients import require_shared
+from workbench.distributed.dask_arrays import ParticlesInDask, from_dask, is_dask_array
 from workbench.distributed.executors import Executor, OnDask
 from workbench.errors import WorkbenchError
 
@@ -23,27 +31,93 @@ PART = 2**20          # particles in a subdomain: at the usual linking length, l
 SAMPLE = 2**17        # positions that decide where subdomains are divided,
 SAMPLED_CHUNKS = 64   # from so many chunks
 
-Given = ChunkedParticles | Particles | str | Path
+Files = str | os.PathLike[str]
+Given = ChunkedParticles | Particles | Files | Sequence[Files] | Any   # the last: a Dask array
 
 
 def chunked(given: Given, executor: Executor, folder: Path) -> ChunkedParticles:
-    """The particles in chunks. Those in the memory of this process are written to the folder, for workers to read."""
-    if isinstance(given, ChunkedParticles):
-        return given
+    """The particles in chunks. What only this process or a Dask graph has is written to the folder, for workers to read."""
     if isinstance(given, Particles):
         if not isinstance(executor, OnDask):
             return ParticlesInMemory(given, even_sizes(len(given), PART))
-        np.save(folder / "positions.npy", given.positions)
-        return ParticlesInNpy.open(folder / "positions.npy", given.box)
-    if isinstance(given, str | Path) and Path(given).suffix == ".npy":
-        return ParticlesInNpy.open(given)
-    raise WorkbenchError(f"source must be particles in chunks, wb.Particles, or a .npy file; got {given!r:.100}")
+        return _saved(given, folder)
+    if is_dask_array(given):
+        given = from_dask(given)
+    if isinstance(given, ParticlesInDask):
+        return given.saved(executor.client, folder) if isinstance(executor, OnDask) else given
+    if isinstance(given, ChunkedParticles):
+        return given
+    names = given if isinstance(given, list | tuple) else [given]
+    if names and all(isinstance(name, str | os.PathLike) for name in names):
+        return open_chunked(given)
+    raise WorkbenchError(
+        "source must be wb.Particles, particles in chunks, or what wb.open_chunked takes: a file, a list of files, a "
+        f"pattern, a folder; got {given!r:.100}"
+    )
 
 
-def outline_of(source: ChunkedParticles, executor: Executor) -> Outline:
-    """The extent of the particles; reads all of them."""
-    ends = executor.map("find-extent", functools.partial(_extent, source), range(len(source.sizes)))
-    return Outline.around(ends, len(source), source.dtype, source.box)
+def _saved(given: Particles, folder: Path) -> ChunkedParticles:
+    """Particles in the memory of this process, as files that workers can read."""
+    paths = {}
+    for name in ("positions", *IN_PARTICLES):
+        if (array := getattr(given, name)) is not None:
+            paths[name] = folder / f"{name}.npy"
+            np.save(paths[name], backend.to_host(array))
+    found = Snapshot.of("particles in memory", [NpyTable.of(paths)], None, given.metadata).in_chunks(given.box)
+    return replace(found, extent=(given.lower, given.upper))
+
+
+@dataclass(frozen=True, eq=False)
+class LazyOutline(Outlined):
+    """The outline of a source; all particles are read when the extent is first asked for, unless the source knows it.
+
+    Lengths in units of the mean spacing do not need the extent where there is a box.
+    """
+
+    source: ChunkedParticles
+    executor: Executor
+
+    @property
+    def box(self) -> tuple[float, ...] | None:   # type: ignore[override]
+        """The periods."""
+        return self.source.box
+
+    @property
+    def dimensions(self) -> int:
+        """2 or 3."""
+        return self.source.dimensions
+
+    @property
+    def lower(self) -> np.ndarray:   # type: ignore[override]
+        """The smallest coordinate along each axis."""
+        return self.known.lower
+
+    @property
+    def upper(self) -> np.ndarray:   # type: ignore[override]
+        """The largest coordinate along each axis."""
+        return self.known.upper
+
+    @property
+    def corners(self) -> np.ndarray:
+        """The lower and the upper corner (2, D), in the type of the positions."""
+        return self.known.corners
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @functools.cached_property
+    def known(self) -> Outline:
+        """The outline with its extent."""
+        source = self.source
+        if source.extent is not None:
+            return Outline(len(source), source.dtype, *source.extent, source.box)
+        ends = self.executor.map("find-extent", functools.partial(_extent, source), range(len(source.sizes)))
+        return Outline.around(ends, len(source), source.dtype, source.box)
+
+
+def outline_of(source: ChunkedParticles, executor: Executor) -> LazyOutline:
+    """What is known about the particles: number, type and box at once, the extent when it is asked for."""
+    return LazyOutline(source, executor)
 
 
 def sample_of(source: ChunkedParticles, executor: Executor) -> np.ndarray:

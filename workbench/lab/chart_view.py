@@ -28,7 +28,7 @@ from workbench.lab.description import STATIC
 from workbench.lab.front_end import front_end, widget_script
 from workbench.lab.turns import in_turn
 
-QUIET = 1.0   # seconds
+REPEATED = 1.0, 3.0, 9.0   # seconds after the last change: the number of the newest is sent again
 
 
 class Library(widgets.Widget):   # type: ignore[misc]
@@ -43,7 +43,7 @@ class Library(widgets.Widget):   # type: ignore[misc]
 class Chart(anywidget.AnyWidget):
     """A Bokeh plot as a widget. Later views, and views after a reload of the page, show its current state.
 
-    Every change has a number. A view that misses one learns so from `revision`, which is sent once more when changes have
+    Every change has a number. A view that misses one learns so from `revision`, which is sent again when changes have
     ended, and asks for the whole plot.
     """
 
@@ -108,12 +108,17 @@ class Chart(anywidget.AnyWidget):
         self.revision += 1
         self._repeat_when_quiet()
 
-    def _repeat_when_quiet(self) -> None:
-        """Send the number of the newest change again after a moment without changes: the last message may be lost too."""
+    def _repeat_when_quiet(self, times: int = 0) -> None:
+        """Send the number of the newest change again, a few times: the last messages may be lost, too."""
         if self._repeating is not None:
             self._repeating.cancel()
         with contextlib.suppress(RuntimeError):   # no event loop: a script or a test, without a browser
-            self._repeating = asyncio.get_running_loop().call_later(QUIET, self.send_state, "revision")
+            self._repeating = asyncio.get_running_loop().call_later(REPEATED[times], self._repeat, times)
+
+    def _repeat(self, times: int) -> None:
+        self.send_state("revision")
+        if times + 1 < len(REPEATED):
+            self._repeat_when_quiet(times + 1)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         if os.environ.get(STATIC):

@@ -59,8 +59,7 @@ def compare(
     >>> report.passed, report.max_error < 0.00501, round(report.ssim, 3)
     (True, True, 1.0)
     """
-    if bound is not None and not (_is_number(bound) and 0 <= bound < math.inf):
-        raise WorkbenchError(f"bound must be a finite absolute error, not negative; got {bound!r}")
+    require_bound(bound)
     whole_number("min_members", min_members, least=1)
     draft = _Draft()
     if isinstance(original, Particles) and isinstance(decoded, Particles):
@@ -82,6 +81,19 @@ def compare(
     return draft.report(f"{pair[0]!r}, original and decoded")
 
 
+def require_bound(bound: float | None) -> None:
+    """Refuse what is no absolute error."""
+    if bound is not None and not (_is_number(bound) and 0 <= bound < math.inf):
+        raise WorkbenchError(f"bound must be a finite absolute error, not negative; got {bound!r}")
+
+
+def report_of_errors(subject: str, errors: Errors, bound: float | None, *notes: str) -> Report:
+    """The report on errors of a field that are known already, without what needs the values together."""
+    draft = _Draft(notes=list(notes))
+    _add_figures(draft, errors, bound)
+    return draft.report(subject)
+
+
 def _require_host(array: Array) -> None:
     if backend.on_device(array):
         raise WorkbenchError("a full comparison needs NumPy arrays; got CuPy: copy them with .get(), or use quick=True")
@@ -93,6 +105,19 @@ def _is_number(value: Any) -> bool:
 
 def _compare_fields(draft: _Draft, original: Field, decoded: Field, bound: float | None, quick: bool) -> None:
     errors = pointwise(original, decoded, bound)
+    _add_figures(draft, errors, bound)
+    if not errors.count:
+        draft.notes.append("no structural figures: the original has no valid value")
+    elif not math.isfinite(errors.max_error):
+        draft.notes.append("no structural figures: some errors are infinite")
+    else:
+        _add_ssim(draft, original, decoded, errors)
+        if not quick:
+            _add_structure(draft, original, decoded, errors, bound)
+
+
+def _add_figures(draft: _Draft, errors: Errors, bound: float | None) -> None:
+    """The figures that follow from the errors of a field alone."""
     draft.figures |= {"values": errors.count, "differing": errors.differing}
     if errors.lost:
         draft.figures["lost"] = errors.lost
@@ -105,14 +130,6 @@ def _compare_fields(draft: _Draft, original: Field, decoded: Field, bound: float
     }
     if bound is not None and errors.invalid > 0:
         draft.checks.append(Check("changed NaN and infinities", 0, errors.nonfinite_changed))
-    if not errors.count:
-        draft.notes.append("no structural figures: the original has no valid value")
-    elif not math.isfinite(errors.max_error):
-        draft.notes.append("no structural figures: some errors are infinite")
-    else:
-        _add_ssim(draft, original, decoded, errors)
-        if not quick:
-            _add_structure(draft, original, decoded, errors, bound)
 
 
 def _add_errors(draft: _Draft, errors: Errors, bound: float | None) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from workbench.arguments import whole_number
 from workbench.clusters import Catalogue, Groups, catalogue, friends_of_friends
 from workbench.clusters.friends import Unit
+from workbench.clusters.matching import Halos, Match, Pairs, match
 from workbench.data import Particles
 from workbench.data.periodic import nearest_image
 from workbench.metrics.pairs import check_particles, checked_order, require_host
@@ -59,50 +60,17 @@ def mass_function(original: Groups, decoded: Groups, min_members: int = 20) -> M
 
 
 @dataclass(frozen=True, eq=False)
-class HaloMatch:
+class HaloMatch(Match):
     """The halos of the original, the largest first, and their counterparts among the groups of the decoded particles.
 
-    The counterpart of a halo is the group with most of its members (label `found`), `shared` of its `members`. A halo is
-    `matched` if its counterpart is a halo, too, and this halo contributes the most members of all original halos to it, and
-    `identical` if both have exactly the same members. All others are `broken`: `split` if not all members are together,
-    else `merged`. `shifts` are the distances between the centres before and after.
-
-    `decoded_halos` is how many halos there are in the decoded particles, and `kept` whether all groups of any size are
-    made of the same particles as before.
+    `shifts` are the distances between the centres before and after. `decoded_halos` is how many halos there are in the
+    decoded particles, and `kept` whether all groups of any size are made of the same particles as before.
     """
 
-    members: np.ndarray
-    found: np.ndarray
-    shared: np.ndarray
-    matched: np.ndarray
-    identical: np.ndarray
     shifts: np.ndarray
     decoded_halos: int
     kept: bool
     mass_function: MassFunction
-
-    def __len__(self) -> int:
-        return len(self.members)
-
-    @property
-    def recall(self) -> np.ndarray:
-        """The share of each halo's members that are still together."""
-        return self.shared / self.members
-
-    @property
-    def split(self) -> np.ndarray:
-        """Which halos lost members."""
-        return self.shared < self.members
-
-    @property
-    def merged(self) -> np.ndarray:
-        """Which halos lost no members, but gained some."""
-        return ~self.identical & ~self.split
-
-    @property
-    def broken(self) -> np.ndarray:
-        """Which halos lost or gained members: those that are split, and those that are merged."""
-        return ~self.identical
 
     @property
     def new(self) -> int:
@@ -133,51 +101,30 @@ def match_halos(
     indices = checked_order(order, original)
     before = friends_of_friends(original, linking_length, unit)
     after = friends_of_friends(decoded, before.linking_length, "length")
-    halos = catalogue(original, before, whole_number("min_members", min_members, least=1))
+    min_members = whole_number("min_members", min_members, least=1)
+    halos = catalogue(original, before, min_members)
     labels = before.labels if indices is None else before.labels[indices]
-    found, shared, mutual = _followed(labels, after.labels, halos)
-    sizes = after.sizes[np.searchsorted(after.ids, found)]
+    is_halo = np.zeros(len(labels), bool)
+    is_halo[halos.labels] = True
+    members = np.flatnonzero(is_halo[labels])
+    found = match(
+        Halos(halos.labels, halos.members), Halos.of(after, min_members),
+        Pairs.counted(labels[members], after.labels[members]), after.sizes_of,
+    )
     return HaloMatch(
-        members=halos.members,
-        found=found,
-        shared=shared,
-        matched=mutual & (sizes >= min_members),
-        identical=(shared == halos.members) & (shared == sizes),
-        shifts=_shifts(halos, found, decoded, after, sizes),
+        **vars(found),
+        shifts=_shifts(halos, found, decoded, after),
         decoded_halos=after.count(min_members),
         kept=after.equals(before if indices is None else Groups.from_labels(labels, before.linking_length)),
         mass_function=mass_function(before, after, min_members),
     )
 
 
-def _followed(before: np.ndarray, after: np.ndarray, halos: Catalogue) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each halo: the label of the group that holds most of its members, how many, and whether that is mutual."""
-    count = len(before)
-    is_halo = np.zeros(count, bool)
-    is_halo[halos.labels] = True
-    members = np.flatnonzero(is_halo[before])
-    pairs, shared = np.unique(before[members] * count + after[members], return_counts=True)
-    halo, group = np.divmod(pairs, count)
-    best = _best(halo, group, shared)
-    best_of_group = np.full(count, -1)
-    reverse = _best(group, halo, shared)
-    best_of_group[group[reverse]] = halo[reverse]
-    place = np.searchsorted(halo[best], halos.labels)
-    best = best[place]
-    return group[best], shared[best], best_of_group[group[best]] == halos.labels
-
-
-def _best(owner: np.ndarray, other: np.ndarray, shared: np.ndarray) -> np.ndarray:
-    """The pair of each owner, by rising label, that shares most members; the smaller label among equals."""
-    ranked = np.lexsort((other, -shared, owner))
-    return ranked[np.flatnonzero(np.diff(owner[ranked], prepend=-1))]
-
-
-def _shifts(halos: Catalogue, found: np.ndarray, decoded: Particles, after: Groups, sizes: np.ndarray) -> np.ndarray:
+def _shifts(halos: Catalogue, found: Match, decoded: Particles, after: Groups) -> np.ndarray:
     """The distance of each halo's centre from that of its counterpart, by nearest image."""
     if not len(halos):
         return np.empty(0)
-    there = catalogue(decoded, after, int(sizes.min()))
+    there = catalogue(decoded, after, int(found.found_members.min()))
     by_label = np.argsort(there.labels)
-    place = by_label[np.searchsorted(there.labels[by_label], found)]
+    place = by_label[np.searchsorted(there.labels[by_label], found.found)]
     return np.sqrt((nearest_image(there.centres[place] - halos.centres, decoded.box) ** 2).sum(axis=1))

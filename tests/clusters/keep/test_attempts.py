@@ -43,9 +43,16 @@ def test_neighbours_are_pinned_where_pins_were_not_enough(monkeypatch):
     assert alone < len(corrected().pinned) < len(PARTICLES)
 
 
-def test_the_original_is_the_last_resort(monkeypatch):
-    monkeypatch.setattr(attempts, "EVERYTHING_AFTER", 0)
-    assert (corrected().positions == PARTICLES.positions).all()
+def test_a_growing_vicinity_gets_its_original_coordinates_as_the_last_resort(monkeypatch):
+    """All that have violated constraints, and their neighbours; nothing far away, and in the end everything."""
+    wanted = wb.friends_of_friends(PARTICLES)
+    broken = wb.clusters.broken_links(PARTICLES, wb.Particles(decoded(), PARTICLES.box), wanted)
+    monkeypatch.setattr(attempts, "RESORT_AFTER", 0)
+    pinned = corrected().pinned
+    assert np.isin(np.concatenate([broken.missing, broken.false]), pinned).all()
+    assert len(pinned) < len(PARTICLES)
+    monkeypatch.setattr(attempts, "RESORT_AFTER", -10)   # a thousand steps, from neighbour to neighbour
+    assert len(pinned) < len(corrected().pinned) < len(PARTICLES)
 
 
 def test_there_is_an_error_rather_than_other_groups(monkeypatch):

@@ -23,12 +23,16 @@ def interaction(bound: float, tries: int) -> float:
     return tries * 2 * (LENGTH + attempts.RADII[1] * bound)
 
 
-@pytest.mark.parametrize("share", [0.1, 0.3, 0.6])
-def test_a_part_with_enough_context_is_repaired_as_in_the_whole(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("share", "resort_after"), [(0.1, 64), (0.3, 64), (0.6, 64), (0.6, 2)])
+def test_a_part_with_enough_context_is_repaired_as_in_the_whole(
+    share: float, resort_after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The particles around a place, with their groups whole, get the same moves by themselves, bit for bit.
 
-    The predicted direction of a move comes from neighbours in the file, so it is taken from the whole.
+    The predicted direction of a move comes from neighbours in the file, so it is taken from the whole. The last
+    resort is no exception.
     """
+    monkeypatch.setattr(attempts, "RESORT_AFTER", resort_after)
     bound = share * LENGTH
     original = wb.Particles(WEB.positions, WEB.box)
     noise = np.random.default_rng(0).uniform(-1, 1, original.positions.shape)
@@ -45,9 +49,9 @@ def test_a_part_with_enough_context_is_repaired_as_in_the_whole(share: float, mo
         context = away < 2.5 + interaction(bound, whole.attempts)
         cut = np.flatnonzero(np.isin(labels, np.unique(labels[context])))
         assert inside.sum() > 20
-        monkeypatch.setattr(Surmise, "of", lambda *given, cut=cut: surmise.part(cut))
-        alone = corrected(wb.Particles(original.positions[cut], original.box), decoded[cut], bound)
-        monkeypatch.undo()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Surmise, "of", lambda *given, cut=cut: surmise.part(cut))
+            alone = corrected(wb.Particles(original.positions[cut], original.box), decoded[cut], bound)
         chosen = inside[cut]
         assert (alone.positions[chosen] == whole.positions[cut][chosen]).all()
         found = np.zeros(len(cut), np.int64)

@@ -1,30 +1,34 @@
 """Repeated repair until decoded particles have the groups of the original ones.
 
 The first attempt satisfies nearly all constraints. Particles that no move can repair get their original coordinates; this
-may disturb neighbours, so groups are compared again there. The last step is always a global check: all particles, sorted
-and searched again.
+may disturb neighbours. So after each attempt everything that it may have changed is compared again: the groups of all
+particles that have moved, and all particles near them. At the end, the positions themselves tell which have changed, and
+each of these must have been compared since.
 
 What is done about a violated constraint depends on its two particles alone, on how often they were ends of violated
 constraints before. So a violation in one place changes no move in another. The loop terminates: the original satisfies all
-constraints, and each attempt after the first few gives more particles their original coordinates.
+constraints, and each attempt after the first few gives more particles their original coordinates. A violation is found in
+the attempt after its cause, so the number of attempts so far is a property of the place, too.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.friends import link
 from workbench.clusters.keep.needs import Needs, find_needs, groups_with_needs
 from workbench.clusters.keep.partition import kept_labels
-from workbench.clusters.keep.region import region_around
+from workbench.clusters.keep.region import farthest, region_around
 from workbench.clusters.keep.repair import Repair, Step
 from workbench.clusters.keep.state import PINNED, State
-from workbench.clusters.keep.surroundings import Surroundings
+from workbench.clusters.keep.surroundings import Surroundings, listed_around
 from workbench.clusters.keep.view import View
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.errors import GuaranteeBroken
@@ -34,8 +38,10 @@ PIN_AFTER = 3       # the ends of violated constraints get their original coordi
 SPREAD_AFTER = 12   # so do all their neighbours
 RADII = (2.0, 6.0)  # interaction radius of moves, in bounds: in the first attempt, which has few collisions, and later
 
-EVERYTHING_AFTER = 64   # attempts: the last resort, all particles get their original coordinates
-MOST_ATTEMPTS = 72
+RESORT_AFTER = 64   # attempts: the last resort, all in a vicinity that doubles get their original coordinates
+MOST_ATTEMPTS = RESORT_AFTER + 32
+
+FEW = 500               # constraints: with fewer, waking other threads takes longer than the work
 
 Progress = Callable[[float, str], object]   # with a method `watch(step)`, if it wants to see every Step
 
@@ -55,6 +61,10 @@ class TooExpensive(Exception):
     """A repair would spend more than its allowance."""
 
 
+def _threads_for(count: int) -> AbstractContextManager[None]:
+    return backend.using_threads(1 if count < FEW else backend.threads())
+
+
 @dataclass(eq=False)
 class Attempts:
     """The repair of one set of particles, and its figures."""
@@ -65,25 +75,28 @@ class Attempts:
     count: int = 0
     opened: int = 0
     needs: int = 0
-    violations: int = 0   # pairs found wrong by the last global check
-    exempted: bool = False   # whether the last global check decided about pairs within the margin
+    violations: int = 0   # pairs found wrong by the last check
+    exempted: bool = False   # whether a check decided about pairs within the margin
     evaluated: int = 0    # distances computed by candidates
     descent: list[Step] = field(default_factory=list)
 
     def until_kept(self) -> None:
-        """Repair until a global check of all particles, as they will be decoded, finds no violated constraint."""
+        """Repair until no constraint is violated by the positions as they will be decoded."""
         state, needs = self.state, self._look()
+        compared, earlier = state.problem.xp.zeros(len(state.problem), bool), 0.0
         self.needs = len(needs)
         self.opened = sum(int(flags.sum()) for flags in groups_with_needs(state, needs))
         while len(needs):
-            disturbed = self._attempt(needs)
-            while len(disturbed) and (region := region_around(state, disturbed)) is not None:
+            with _threads_for(len(needs)):
+                moved = self._attempt(needs)
+            compared[moved] = True
+            region = region_around(state, moved, earlier)
+            with _threads_for(len(moved)):
                 needs = self._look(region)
-                if not len(needs):
-                    break
-                disturbed = state.problem.xp.unique(state.problem.xp.concatenate([self._attempt(needs), needs.ends(state)]))
-            needs = self._look()
-        self.violations, self.exempted = len(needs), needs.exempted
+            earlier = max(earlier, farthest(state, moved))
+        if bool((~compared & state.changed()).any()):
+            raise GuaranteeBroken("particles moved that had no violated constraint: please report this")
+        self.violations = len(needs)
         self._require_kept()
 
     def _require_kept(self) -> None:
@@ -103,22 +116,26 @@ class Attempts:
 
     def _look(self, view: View | None = None) -> Needs:
         self._tell("comparing all groups" if view is None else "comparing the groups concerned")
-        return find_needs(self.state, view)
+        needs = find_needs(self.state, view)
+        self.exempted |= needs.exempted
+        return needs
 
     def _attempt(self, needs: Needs) -> Array:
-        """Returns the particles that got their original coordinates without regard for their neighbours."""
-        state = self.state
+        """Returns the particles (rising indices) that moved, or got their original coordinates."""
+        state, xp, ends = self.state, self.state.problem.xp, needs.ends(self.state)
+        before = state.current[ends]
         if self.count == MOST_ATTEMPTS:
             raise GuaranteeBroken(f"{len(needs):,} pairs of particles could not be repaired: please report this")
         self.count += 1
         self._tell(f"{len(needs):,} pairs to repair")
-        if self.count > EVERYTHING_AFTER:
-            forced = state.problem.xp.arange(len(state.problem), dtype=np.int32)
-        else:
-            forced = self._escalated(needs)
+        hops = 2 ** (self.count - RESORT_AFTER - 1) if self.count > RESORT_AFTER else 0
+        forced = self._vicinity(ends, hops) if hops else self._escalated(needs)
         state.pin(forced)
         self._require_affordable()
-        return forced
+        moved = xp.zeros(len(state.problem), bool)
+        moved[ends[(state.current[ends] != before).any(axis=1)]] = True
+        moved[forced] = True
+        return xp.flatnonzero(moved).astype(np.int32)
 
     def _require_affordable(self) -> None:
         exact = int((self.state.rank == PINNED).sum())
@@ -137,6 +154,18 @@ class Attempts:
         if len(easy := xp.flatnonzero(level < PIN_AFTER)):
             forced[self._moved(needs.chosen(easy))] = True
         return xp.flatnonzero(forced).astype(np.int32)
+
+    def _vicinity(self, index: Array, hops: int) -> Array:
+        """These particles, their neighbours, the neighbours of these, and so on."""
+        problem, xp = self.state.problem, self.state.problem.xp
+        chosen = xp.zeros(len(problem), bool)
+        chosen[index] = True
+        while hops and len(index):
+            around = xp.zeros(len(problem), bool)
+            around[listed_around(problem, index, RADII[1])] = True
+            index, hops = xp.flatnonzero(around & ~chosen).astype(np.int32), hops - 1
+            chosen |= around
+        return xp.flatnonzero(chosen).astype(np.int32)
 
     def _around(self, needs: Needs) -> Surroundings:
         """The ends of these constraints and their neighbours; the interaction radius is larger after the first attempt."""

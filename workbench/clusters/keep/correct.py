@@ -110,9 +110,7 @@ def keep_clusters(
 
 
 def _require_bound(state: State) -> None:
-    problem, moved = state.problem, state.problem.xp.flatnonzero(state.rank)
-    if not len(moved):
-        return
-    found = check(problem.original.positions[moved], state.current[moved], problem.limit, problem.original.box)
+    problem = state.problem
+    found = check(problem.original.positions, state.current, problem.limit, problem.original.box)
     if not found.holds:
         raise GuaranteeBroken(f"{len(found.broken):,} coordinates left their bound while keeping clusters: please report")

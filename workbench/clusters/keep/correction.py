@@ -68,20 +68,29 @@ class Correction:
         first, last = np.searchsorted(self.index, [begin, end])
         index, rank = (self.index[first:last] - begin).astype(np.int32), self.rank[first:last]
         decoded, wanted = self.decoded[begin:end], self.positions[begin:end]
-        moves = Edits(index, rank, self.step, self.lengths, self.box).to_bytes(decoded, self.surmise.part(rows))
         first, last = np.searchsorted(self.pinned, [begin, end])
-        found = {EDIT: moves, PIN: _pins(self.pinned[first:last] - begin, wanted, decoded)}
-        return {tag: data for tag, data in found.items() if data}
+        edits = Edits(index, rank, self.step, self.lengths, self.box)
+        return sections_of(edits, self.pinned[first:last] - begin, decoded, wanted, self.surmise.part(rows))
 
 
-def corrected(decoded: Array, sections: Mapping[str, bytes]) -> Array:
+def sections_of(
+    edits: Edits, pinned: np.ndarray, decoded: Array, wanted: Array, surmise: Surmise | None = None
+) -> dict[str, bytes]:
+    """The correction of a chunk as sections: moves, and the original coordinates of `pinned` particles, as in `wanted`."""
+    found = {EDIT: edits.to_bytes(decoded, surmise), PIN: _pins(pinned, wanted, decoded)}
+    return {tag: data for tag, data in found.items() if data}
+
+
+def corrected(decoded: Array, sections: Mapping[str, bytes], known: Surmise | None = None) -> Array:
     """The decoded positions of a chunk with the correction in these sections applied, as in every reader.
+
+    A reader computes the side information; the writer knows it.
 
     >>> decoded = np.zeros((2, 3))
     >>> corrected(decoded, {}) is decoded
     True
     """
-    return apply_correction(apply_edits(decoded, sections.get(EDIT, b"")), sections.get(PIN, b""))
+    return apply_correction(apply_edits(decoded, sections.get(EDIT, b""), known), sections.get(PIN, b""))
 
 
 def _pins(index: np.ndarray, wanted: Array, decoded: Array) -> bytes:

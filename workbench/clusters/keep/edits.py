@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -44,11 +45,12 @@ class Surmise:
     """Side information about moves, predicted from the decoded positions alone.
 
     `context` (uint8, less than CONTEXTS) is the class of each particle by its probability of a move, and `forward` the
-    predicted direction: kernels/edits.cu defines the numbers.
+    predicted direction: kernels/edits.cu defines the numbers. `made_with` are the bound, the linking lengths and the box.
     """
 
     context: Array
     forward: Array
+    made_with: tuple[Any, ...]
 
     @classmethod
     def of(
@@ -62,16 +64,19 @@ class Surmise:
         """The prediction for each particle from its neighbours in the same chunk of the file."""
         xp = backend.namespace(decoded)
         context, forward = xp.empty(len(decoded), xp.uint8), xp.empty(len(decoded), xp.uint8)
-        tables = [xp.asarray(np.array(numbers, np.float64)) for numbers in (lengths, _MISSES, np.square(_SHARES))]
-        given = xp.ascontiguousarray(decoded), _periods(decoded, box), len(lengths), tables[0], bound, *tables[1:]
-        runs, count = backend.chunks(len(decoded), decoded), len(decoded)
+        tables = {"length": lengths, "misses": _MISSES, "shares": np.square(_SHARES)}
+        given = {name: xp.asarray(np.array(numbers, np.float64)) for name, numbers in tables.items()}
         kernel = backend.kernel("edits", "surmise", decoded.dtype, decoded.shape[1])
-        kernel(runs, count, chunk or count, *given, context, forward)
-        return cls(context, forward)
+        kernel(
+            backend.chunks(len(decoded), decoded), given, n=len(decoded), chunk=chunk or len(decoded),
+            position=xp.ascontiguousarray(decoded), periods=_periods(decoded, box), lengths=len(lengths), bound=bound,
+            context=context, forward=forward,
+        )
+        return cls(context, forward, (bound, lengths, box))
 
     def part(self, rows: slice) -> Surmise:
         """The side information of some chunks."""
-        return Surmise(self.context[rows], self.forward[rows])
+        return Surmise(self.context[rows], self.forward[rows], self.made_with)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +92,14 @@ class Edits:
     lengths: tuple[float, ...]
     box: tuple[float, ...] | None
 
+    @property
+    def made_with(self) -> tuple[Any, ...]:
+        """What the side information depends on beside the decoded positions."""
+        return PARTS * self.step, self.lengths, self.box
+
     def surmise(self, decoded: Array) -> Surmise:
         """The side information that the decoder computes, too."""
-        return Surmise.of(decoded, PARTS * self.step, self.lengths, self.box)
+        return Surmise.of(decoded, *self.made_with)
 
     def to_bytes(self, decoded: Array, surmise: Surmise | None = None) -> bytes:
         """The edits as bytes, coded relative to these decoded positions; empty without edits."""
@@ -106,10 +116,12 @@ class Edits:
         return b"".join([head, numbers, flags, ranks, np.packbits(bits).tobytes()])
 
     @classmethod
-    def from_bytes(cls, data: bytes | memoryview, decoded: Array) -> tuple[Edits, Surmise]:
-        """The edits that `to_bytes` wrote for these decoded positions, and their side information."""
+    def from_bytes(
+        cls, data: bytes | memoryview, decoded: Array, known: Surmise | None = None
+    ) -> tuple[Edits, Surmise]:
+        """The edits that `to_bytes` wrote for these decoded positions, and their side information, which may be known."""
         edits, body = _without_moves(memoryview(data), decoded)
-        surmise = edits.surmise(decoded)
+        surmise = known if known is not None and known.made_with == edits.made_with else edits.surmise(decoded)
         moved, used = decode_symbols(body, backend.to_host(surmise.context), CONTEXTS)
         index = np.flatnonzero(moved).astype(np.int32)
         symbol, more = decode_symbols(body[used:], np.zeros(len(index), np.uint8), 1)
@@ -127,11 +139,14 @@ class Edits:
         return moved
 
 
-def apply_edits(decoded: Array, data: bytes | memoryview) -> Array:
-    """The decoded positions of a chunk with the moves in these bytes: a new array unless there are none."""
+def apply_edits(decoded: Array, data: bytes | memoryview, known: Surmise | None = None) -> Array:
+    """The decoded positions of a chunk with the moves in these bytes: a new array unless there are none.
+
+    `known` is the side information of these positions, if the caller has computed it.
+    """
     if not len(data):
         return decoded
-    edits, surmise = Edits.from_bytes(data, decoded)
+    edits, surmise = Edits.from_bytes(data, decoded, known)
     return edits.applied(decoded, surmise)
 
 

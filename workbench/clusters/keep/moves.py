@@ -28,6 +28,7 @@ class Alphabet:
     moves: np.ndarray
     ranks: np.ndarray
     costs: np.ndarray
+    lengths: np.ndarray   # of the moves, in steps
 
     def last(self, parts: int) -> int:
         """The last rank of the moves of whole bounds (1), halves (2), quarters (4) or eighths (8) of a bound."""
@@ -52,5 +53,6 @@ def alphabet(dimensions: int) -> Alphabet:
     ranks = np.empty(len(moves), np.int32)
     ranks[order] = np.arange(len(moves), dtype=np.int32)
     costs = np.round(64 * (1.2 + 1.3 * np.log2(np.maximum(np.arange(len(moves)), 1)))).astype(np.int32)
-    return Alphabet(*map(backend.read_only, (moves[order].astype(np.int32), ranks, costs)))
+    moves, lengths = moves[order].astype(np.int32), np.sqrt((moves[order] ** 2).sum(axis=1))
+    return Alphabet(*map(backend.read_only, (moves, ranks, costs, lengths)))
 

@@ -16,7 +16,7 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.alike import Exempt, Parts, parts_of
-from workbench.clusters.broken import spanning_links, squared_distances
+from workbench.clusters.broken import distances, spanning_links
 from workbench.clusters.discord import UNLABELLED, torn_labels
 from workbench.clusters.keep.problem import UNASKED
 from workbench.clusters.keep.state import State
@@ -58,25 +58,20 @@ class Needs:
 
     def missed(self, state: State) -> Array:
         """Which constraints the current positions violate; kernels/margin.cuh states the rule."""
-        problem, now = state.problem, self._squared(state, state.current)
-        before = self._squared(state, problem.original.positions)
-        thresholds = (problem.given[f"{name}_squared"] for name in ("near", "length", "far"))
-        near, length, far = (squared[self.kind >> 1] for squared in thresholds)
-        exempt, apart = (before > near) & (before <= far), (self.kind & 1).astype(bool)
-        conflicts = (now <= length) | ((now <= far) & ~exempt)
-        linked = (now <= near) | ((now <= length) & exempt)
-        return problem.xp.where(apart, conflicts, ~linked)
+        missed = state.problem.xp.empty(len(self), np.uint8)
+        state.problem.kernel("repair", "find_missed")(
+            len(self), state.problem.given, pair=state.problem.xp.ascontiguousarray(self.pairs), kind=self.kind,
+            current=state.current, missed=missed,
+        )
+        return missed.astype(bool)
 
     def misses(self, state: State) -> Array:
         """By how much each constraint is violated; zero where it is satisfied."""
         xp, given, number = state.problem.xp, state.problem.given, self.kind >> 1
-        distance = xp.sqrt(self._squared(state, state.current))
+        distance = distances(state.current, self.pairs, state.problem.original.box)
         near, far = (xp.sqrt(given[name])[number] for name in ("near_squared", "far_squared"))
         miss = xp.maximum(xp.where((self.kind & 1).astype(bool), far - distance, distance - near), 0)
         return xp.where(self.missed(state), miss, 0)
-
-    def _squared(self, state: State, positions: Array) -> Array:
-        return squared_distances(positions, self.pairs, state.problem.original.box)
 
 
 def find_needs(state: State, view: View | None = None, *, exempt: bool = True) -> Needs:
@@ -100,7 +95,8 @@ def _needs_at(state: State, view: View, number: int, exempt: bool) -> Needs:
     problem, xp = state.problem, state.problem.xp
     spared = Exempt(view.of(problem.original.positions), problem.lengths[number]) if exempt else None
     parts = _parts(state, view, number, spared)
-    links, false = view.back(_lost_links(state, view, number, parts.part)), view.back(parts.unlike)
+    links = view.back(_lost_links(state, view, number, view.joined(number, parts.part)))
+    false = view.back(parts.unlike)
     pairs = xp.concatenate([links, false]).astype(xp.int32)
     kinds = [xp.full(len(links), 2 * number + MUST_LINK), xp.full(len(false), 2 * number + CANNOT_LINK)]
     return Needs(pairs, xp.concatenate(kinds).astype(xp.int32), parts.exempted)
@@ -110,7 +106,9 @@ def _lost_links(state: State, view: View, number: int, part: Array) -> Array:
     """The minimum spanning forest of the parts of each group: lost links, pairs of friends in the original."""
     problem, xp = state.problem, state.problem.xp
     torn = view.torn(number, torn_labels(view.wanted(number), part))
-    torn = xp.where(view.of(problem.group[number]) == UNASKED, UNLABELLED, torn).astype(xp.int32)
+    if problem.promise.min_members > 1:
+        torn = xp.where(view.of(problem.group[number]) == UNASKED, UNLABELLED, torn)
+    torn = torn.astype(xp.int32, copy=False)
     if not bool((torn != UNLABELLED).any()):
         return xp.empty((0, 2), xp.int32)
     current = xp.ascontiguousarray(view.of(state.current))

@@ -6,6 +6,7 @@ Nothing here changes during a repair; `state.py` holds what does.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from workbench.clusters.keep.moves import PARTS
 from workbench.clusters.keep.promise import KeepClusters
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
+from workbench.data.outline import Outlined
 from workbench.guarantees import Limit
 
 # In place of a group: too small to count, no constraints among such particles.
@@ -57,11 +59,7 @@ class Problem:
         first rounds positions in float64, a larger error than the rounding of a difference. The margin is limited to a
         small part of the bound, since a larger one would cost too many bits.
         """
-        particles = self.original
-        reach = max(particles.box or map(abs, (*particles.lower.tolist(), *particles.upper.tolist())))
-        last_place = float(np.spacing(np.nextafter(np.float32(min(reach, 1e38)), np.float32(0))))
-        places = 0.75 if self.decoded.dtype == np.float32 else 2.0
-        return float(min(np.sqrt(particles.dimensions) * places * last_place, self.bound / 16, min(self.lengths) / 16))
+        return margin_of(self.original, self.decoded.dtype, self.bound, self.lengths)
 
     @functools.cached_property
     def bound(self) -> float:
@@ -88,6 +86,10 @@ class Problem:
     def original_cells(self) -> list[SortedCells]:
         """The original particles, for each linking length."""
         return [SortedCells.of(self.original, length) for length in self.lengths]
+
+    def joined(self, number: int) -> Array:
+        """Pairs (M, 2) of particles that others, which are not here, connect at one linking length."""
+        return self.xp.empty((0, 2), self.xp.int32)
 
     @functools.cached_property
     def surmise(self) -> Surmise:
@@ -141,3 +143,11 @@ class Problem:
             "length_squared": self.xp.asarray([length**2 for length in self.lengths]),
             "far_squared": self.xp.asarray([self.far(number) ** 2 for number in numbers]),
         }
+
+
+def margin_of(particles: Outlined, dtype: np.dtype, bound: float, lengths: Sequence[float]) -> float:
+    """The margin for particles of this outline and type: see `Problem.margin`."""
+    reach = max(particles.box or map(abs, (*particles.lower.tolist(), *particles.upper.tolist())))
+    last_place = float(np.spacing(np.nextafter(np.float32(min(reach, 1e38)), np.float32(0))))
+    places = 0.75 if dtype == np.float32 else 2.0
+    return float(min(np.sqrt(particles.dimensions) * places * last_place, bound / 16, min(lengths) / 16))

@@ -1,4 +1,8 @@
-"""The part of space that a few moved particles affect: checking it again is equivalent to a global check."""
+"""The part of space that some moved particles affect: checking it again is equivalent to checking everything.
+
+A pair of particles that have not moved was right before, and is right now; and a group of which no member has moved is
+still connected. So only the groups of moved particles are checked, and all particles that can be near one that has moved.
+"""
 
 from __future__ import annotations
 
@@ -6,53 +10,64 @@ import math
 
 import numpy as np
 
+from workbench import backend
 from workbench.backend import Array
-from workbench.clusters.keep.state import State
-from workbench.clusters.keep.surroundings import neighbours_of, places_in
+from workbench.clusters.keep.moves import alphabet
+from workbench.clusters.keep.state import PINNED, State
+from workbench.clusters.keep.surroundings import places_in
 from workbench.clusters.keep.view import Region
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data.periodic import squared_lengths
 
-MOST_LISTED = 2048   # neighbours of a particle; where there are more, all particles are checked
+FEW = 100            # particles for which a region is worthwhile in any case
+WORTHWHILE = 0.025   # where a larger share of all particles has moved, comparing everything takes less time than a region
 
 
-def region_around(state: State, moved: Array) -> Region | None:
-    """The groups of particles that have moved since the last global check, and all particles that can be near them now.
+def region_around(state: State, moved: Array, earlier: float) -> Region | None:
+    """The groups of particles that have moved since the last check, and all particles that can be near them now.
 
-    None if a local check is not enough: small groups without constraints could merge undetected.
+    `earlier` is how far the particles that had moved before are, at most, from their decoded positions. None if everything
+    is to be checked: because it is hardly more, or because small groups without constraints could merge undetected.
     """
     problem, xp = state.problem, state.problem.xp
-    if problem.promise.min_members > 1:
+    if problem.promise.min_members > 1 or len(moved) > max(WORTHWHILE * len(problem), FEW):
         return None
-    cells, number = problem.decoded_cells[-1], len(problem.lengths) - 1
-    far = problem.far(number)
-    reach = far + _farthest(state, xp.flatnonzero(state.rank)) + _farthest(state, moved)
-    if reach > cells.grid.widest_reach:
-        cells, reach = SortedCells.of(state.particles(), problem.near(number)), far
-    place = places_in(problem, cells)
-    candidates = moved[xp.argsort(place[moved], kind="stable")]
-    reaches = xp.full(len(candidates), reach * (1 + 1e-6))   # distances are rounded
-    start, end, neighbours = neighbours_of(problem, cells, candidates, place, reaches, reaches, MOST_LISTED)
-    if bool((end - start == MOST_LISTED).any()):
-        return None
-    found = end - start
-    before = xp.cumsum(found) - found
-    owner = xp.searchsorted(before, xp.arange(int(found.sum())), side="right") - 1
-    chosen = xp.zeros(len(problem), bool)
-    chosen[neighbours[start[owner] + xp.arange(len(owner)) - before[owner]]] = True
-    chosen[moved] = True
-    whole = xp.zeros((len(problem.lengths), len(problem)), bool)
-    for row, groups in zip(whole, problem.wanted, strict=True):
-        of_moved = xp.zeros(len(problem), bool)
-        of_moved[groups.labels[moved]] = True
-        row[...] = of_moved[groups.labels]
-    index = xp.flatnonzero(chosen | whole.any(axis=0))
-    return Region(problem, index, whole[:, index])
+    cells, far = problem.decoded_cells[-1], problem.far(len(problem.lengths) - 1)
+    reach = (far + earlier + farthest(state, moved)) * (1 + 1e-6)   # distances are rounded
+    marked = _cells_around(cells, problem.kernel("surroundings", "mark_around"), places_in(problem, cells)[moved], reach)
+    touched = xp.zeros_like(problem.group, xp.uint8)
+    for row, group in zip(touched, problem.group, strict=True):
+        row[group[moved]] = 1
+    whole, chosen = xp.empty_like(touched), xp.empty(len(problem), xp.uint8)
+    problem.kernel("surroundings", "choose_marked")(
+        len(cells), problem.given, first=cells.first, order=cells.order, marked=marked, touched=touched, whole=whole,
+        chosen=chosen,
+    )
+    index = xp.flatnonzero(chosen)
+    return Region(problem, index, whole[:, index].astype(bool))
 
 
-def _farthest(state: State, index: Array) -> float:
+def _cells_around(cells: SortedCells, mark: backend.Kernel, place: Array, reach: float) -> Array:
+    """Which cells may hold particles at most this far from those at these places; in several steps where that is far."""
+    xp, widest = backend.namespace(place), cells.grid.widest_reach
+    marked = xp.zeros(len(cells), xp.uint8)
+    place = xp.sort(place)
+    while reach > 0:
+        step = xp.asarray(cells.grid.reach_around(min(reach, widest)))
+        mark(
+            backend.chunks(len(place), place), cells.blocks_bundle, n=len(place), place=place, cells=len(cells), reach=step,
+            marked=marked,
+        )
+        reach -= widest
+        place = cells.first[xp.flatnonzero(marked)] if reach > 0 else place
+    return marked
+
+
+def farthest(state: State, index: Array) -> float:
     """The largest distance of any of these particles from its decoded position."""
-    if not len(index):
-        return 0.0
-    moved = state.current[index].astype(np.float64) - state.problem.decoded[index]
-    return math.sqrt(float(squared_lengths(moved, state.problem.original.box).max()))
+    problem, rank = state.problem, state.rank[index]
+    moves = problem.step * float(problem.xp.asarray(alphabet(problem.original.dimensions).lengths)[rank].max(initial=0.0))
+    if not len(pinned := index[rank == PINNED]):
+        return moves
+    apart = problem.original.positions[pinned].astype(np.float64) - problem.decoded[pinned]
+    return max(moves, math.sqrt(float(squared_lengths(apart, problem.original.box).max())))

@@ -66,12 +66,13 @@ class Repair:
     watch: Callable[[Step], object] | None = None
     target: Array = field(init=False)      # where each candidate should go, as a displacement
     gave_up: Array = field(init=False)     # candidates that evaluated too many distances
+    pending: Array = field(init=False)     # candidates with violated constraints when they were last evaluated
     evaluated: int = 0
 
     def __post_init__(self) -> None:
         xp = self.state.problem.xp
         self.target = xp.zeros((len(self), self.state.problem.original.dimensions))
-        self.gave_up = xp.zeros(len(self), bool)
+        self.gave_up, self.pending = xp.zeros(len(self), bool), xp.ones(len(self), np.uint8)
         self._show(0)
 
     def __len__(self) -> int:
@@ -89,9 +90,9 @@ class Repair:
             "ranks": xp.asarray(moves.ranks), "rank_cost": xp.asarray(moves.costs), "target": self.target,
             "cost": xp.asarray(COSTS)[problem.surmise.context[self.around.candidates]],
             "last_rank": moves.last(parts) if parts else -1, "refining": refine, "with_target": to_target,
-            "partial": partly, "pending": xp.ones(len(self), xp.uint8),
+            "partial": partly, "pending": self.pending,
         }
-        self._in_rounds("propose", given, given["pending"])
+        self._in_rounds("propose", given, self.pending)
 
     def relax(self) -> None:
         """Replace moves by simpler ones, or undo them, where the constraints stay satisfied."""
@@ -135,10 +136,12 @@ class Repair:
         state, problem, xp = self.state, self.state.problem, self.state.problem.xp
         moves = xp.asarray(alphabet(problem.original.dimensions).moves)
         proposed, score = xp.zeros(len(self), np.int32), xp.zeros(len(self), np.int64)
-        accepted, awake = xp.empty(len(self), np.uint8), xp.ones(len(self), np.uint8)
+        accepted, awake = xp.empty(len(self), np.uint8), pending.copy()
         bundles = self.around.given, problem.given, {**given, "current": state.current, "rank": state.rank, "moves": moves}
         for number in range(1, MOST_ROUNDS + 1):
-            active = xp.flatnonzero(awake.astype(bool) & ~self.gave_up).astype(np.int32)
+            active = xp.flatnonzero(awake.view(bool) & ~self.gave_up).astype(np.int32)
+            if not len(active):
+                return
             spent = xp.zeros(len(self), np.int64)
             problem.kernel("repair", proposing)(
                 len(active), *bundles, active=active, most=MOST_EVALUATED, proposed=proposed, score=score, spent=spent
@@ -151,7 +154,7 @@ class Repair:
             problem.kernel("repair", "carry_out")(len(self), *bundles, accepted=accepted, proposed=proposed)
             self._show(number)
             problem.kernel("repair", "wake")(len(self), self.around.given, accepted=accepted, pending=pending, awake=awake)
-            score[accepted.astype(bool)] = 0
+            score[accepted.view(bool)] = 0
 
     def _show(self, number: int) -> None:
         """Report the violations after this many rounds to `watch`."""

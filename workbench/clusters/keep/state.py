@@ -34,6 +34,13 @@ class State:
         positions = self.current if index is None else self.current[index]
         return Particles(backend.read_only(positions), self.problem.original.box)
 
+    def changed(self) -> Array:
+        """Which particles are not at their decoded positions."""
+        differs, xp = self.current != self.problem.decoded, self.problem.xp
+        found = xp.zeros(len(self.problem), bool)
+        found[xp.flatnonzero(differs) // differs.shape[1]] = True
+        return found
+
     def pin(self, index: Array) -> None:
         """Give particles their original coordinates."""
         self.current[index] = self.problem.original.positions[index]

@@ -84,11 +84,7 @@ class Surroundings:
     @property
     def listed(self) -> Array:
         """All particles in a list of some candidate."""
-        xp = backend.namespace(self.neighbours)
-        found = self.end - self.start
-        before = xp.cumsum(found) - found
-        owner = xp.searchsorted(before, xp.arange(int(found.sum())), side="right") - 1
-        return self.neighbours[self.start[owner] + xp.arange(len(owner)) - before[owner]]
+        return _flattened(self.start, self.end, self.neighbours)
 
     def components(self, problem: Problem) -> Array:
         """The component of each candidate: candidates connected by neighbour lists and constraints; int32."""
@@ -98,6 +94,23 @@ class Surroundings:
         problem.kernel("surroundings", "unite_candidates")(count, self.given, own=own, parent=parent)
         problem.kernel("surroundings", "name_components")(count, parent, component)
         return component
+
+
+def listed_around(problem: Problem, index: Array, radius: float) -> Array:
+    """All neighbours of these particles within an interaction radius, in bounds; some of them repeatedly."""
+    xp, cells = problem.xp, problem.decoded_cells[-1]
+    place = places_in(problem, cells)
+    candidates = index[xp.argsort(place[index], kind="stable")]
+    far = problem.far(len(problem.lengths) - 1)
+    reach = xp.full(len(index), min(far + radius * problem.bound, cells.grid.widest_reach))
+    return _flattened(*neighbours_of(problem, cells, candidates, place, reach, reach, MOST_LISTED))
+
+
+def _flattened(start: Array, end: Array, neighbours: Array) -> Array:
+    """The entries of all lists."""
+    xp, found = backend.namespace(neighbours), end - start
+    before = xp.cumsum(found) - found
+    return neighbours[xp.repeat(start - before, found) + xp.arange(int(found.sum()))]
 
 
 def places_in(problem: Problem, cells: SortedCells) -> Array:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.backend import Array
+from workbench.clusters.broken import linked_labels
 from workbench.clusters.groups import Groups
 from workbench.clusters.keep.problem import Problem
 from workbench.clusters.keep.state import State
@@ -20,6 +21,9 @@ class View:
 
     problem: Problem
 
+    def __len__(self) -> int:
+        return len(self.problem)
+
     def of(self, values: Array) -> Array:
         """The entries of the view's particles."""
         return values
@@ -31,6 +35,15 @@ class View:
     def wanted(self, number: int) -> Groups:
         """The original groups, at one linking length."""
         return self.problem.wanted[number]
+
+    def joined(self, number: int, part: Array) -> Array:
+        """The parts of groups, with those made one that are connected elsewhere."""
+        pairs = self._here(self.problem.joined(number))
+        return linked_labels(part, pairs) if len(pairs) else part
+
+    def _here(self, pairs: Array) -> Array:
+        """Those of these pairs of particles that the view holds, numbered within it."""
+        return pairs
 
     def torn(self, number: int, labels: Array) -> Array:
         """Labels of parts of groups (-1: none), of those groups that the view holds whole."""
@@ -54,6 +67,9 @@ class Region(View):
     index: Array
     whole: Array
 
+    def __len__(self) -> int:
+        return len(self.index)
+
     def of(self, values: Array) -> Array:
         """The entries of the view's particles."""
         return values[self.index]
@@ -63,8 +79,19 @@ class Region(View):
         return self.index[index].astype(np.int32)
 
     def wanted(self, number: int) -> Groups:
-        """The groups, numbered within the view."""
-        return Groups.from_labels(self.of(self.problem.wanted[number].labels), self.problem.lengths[number])
+        """The groups that the view holds whole, numbered within the view; other particles are by themselves."""
+        xp = self.problem.xp
+        own, place = xp.arange(len(self.index)), xp.empty(len(self.problem), np.int64)
+        place[self.index] = own
+        labels = xp.where(self.whole[number], self.of(self.problem.wanted[number].labels), self.index)
+        return Groups(place[labels], self.problem.lengths[number])
+
+    def _here(self, pairs: Array) -> Array:
+        xp = self.problem.xp
+        place = xp.full(len(self.problem), -1, xp.int32)
+        place[self.index] = xp.arange(len(self.index), dtype=xp.int32)
+        found = place[pairs]
+        return found[(found >= 0).all(axis=1)]
 
     def torn(self, number: int, labels: Array) -> Array:
         """Labels of parts of groups, of whole groups alone."""

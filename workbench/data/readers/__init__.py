@@ -8,26 +8,37 @@ and refuses damaged input with an error of one sentence.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
+from workbench.data.chunked import CHUNK, ChunkedParticles
 from workbench.data.readers.format import Format
 from workbench.data.readers.leaving import left_out
+from workbench.data.readers.opening import is_set, snapshot_of
+from workbench.data.readers.options import FROM_FILE
 from workbench.data.readers.registry import FORMATS, check_options, format_of, register
+from workbench.data.readers.series import SnapshotSeries, series_of
 from workbench.data.readers.source import Source
 
-__all__ = ["FORMATS", "Format", "left_out", "open_file", "register"]
+__all__ = ["FORMATS", "Format", "left_out", "open_chunked", "open_file", "open_series", "register"]
+
+Path = str | os.PathLike[str]
+Files = Path | Sequence[Path]
 
 
-def open_file(path: str | os.PathLike[str], *, format: str | None = None, **options: Any) -> Any:
+def open_file(path: Files, *, format: str | None = None, **options: Any) -> Any:
     """Read particles or a field from a file or folder of any supported format; this is `wb.open`.
 
-    Other contents of the file are listed in `.metadata["left_out"]`.
+    A snapshot in several files is given as one of them, as their folder, as a pattern such as "snap_099.*.hdf5", or as a
+    list. Other contents of the file are listed in `.metadata["left_out"]`.
 
     `format` overrides recognition by content. The other options depend on the format; inapplicable options are refused:
 
     - `box`: for particles, None (an open space) or the lengths to use instead of the file's own
     - `wrap`: True replaces positions outside the box by their periodic images; otherwise only rounding at faces is accepted
-    - `particle_type`: in snapshots, 0 to 5; dark matter (1) unless told otherwise
+    - `particle_type`: in snapshots, 0 to 5, "gas", "dark_matter", "stars", "black_holes", "all"; dark matter unless given
+    - `positions`, `velocities`, `ids`, `masses`: names of data sets in HDF5 and Zarr files of any layout; of positions and
+      velocities one for all axes, or a list of one for each
     - `frame`: in trajectories, counted from 0
     - `name`: which of several arrays; the error lists them
     - `scaled`: apply scale factors in NetCDF, Zarr and HDF5; None does so for packed integers only
@@ -51,7 +62,55 @@ def open_file(path: str | os.PathLike[str], *, format: str | None = None, **opti
     workbench.errors.WorkbenchError: shape (5, 5) of float32 takes 100 bytes; slice.f32 has 48: ...
     >>> folder.cleanup()
     """
-    source = Source.at(path)
+    if is_set(path, format):
+        return snapshot_of(path, format, options).particles(options.get("box", FROM_FILE), options.get("wrap", False))
+    source = Source.at(path)   # type: ignore[arg-type]
     found = format_of(source, format, options)
-    check_options(found, source, options)
+    check_options(found, source, options, found.options)
     return found.read(source, **options)
+
+
+def open_chunked(path: Files, *, format: str | None = None, chunk: int = CHUNK, **options: Any) -> ChunkedParticles:
+    """Particles of any size in chunks, of which none is read yet; this is `wb.open_chunked`.
+
+    `path` is a file, a list of files, a pattern, or a folder, as for `wb.open`; `chunk` is about the number of particles in
+    a chunk. Snapshots of Gadget, AREPO, IllustrisTNG, SWIFT, HACC and Abacus, `.npy` files, Zarr stores, archives, and HDF5
+    files with named data sets can be read in chunks. The options are those of `wb.open`.
+
+    Chunks hold positions, and what else is asked for of the `columns` that there are.
+
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> for part in range(3):
+    ...     np.save(f"{folder.name}/part.{part}.npy", np.random.default_rng(part).random((100, 3)))
+    >>> import workbench as wb
+    >>> particles = wb.open_chunked(f"{folder.name}/part.*.npy", box=1.0, chunk=50)
+    >>> particles
+    ParticlesInFiles(part.0.npy: 300 in 6 chunks, float64, box 1 x 1 x 1)
+    >>> particles.chunk(5)
+    Particles(50 in 3-D, float64, box 1 x 1 x 1)
+    >>> folder.cleanup()
+    """
+    found = snapshot_of(path, format, options)
+    return found.in_chunks(options.get("box", FROM_FILE), options.get("wrap", False), chunk)
+
+
+def open_series(path: Files | Sequence[Files], *, chunk: int = CHUNK, **options: Any) -> SnapshotSeries:
+    """The snapshots of a simulation as a sequence; each is opened when it is asked for, as by `wb.open_chunked`.
+
+    `path` is a pattern such as "snap_*.hdf5" or "snapdir_*", the folder of the snapshots, or a list of what
+    `wb.open_chunked` opens. The files of one snapshot are one entry. The options are those of `wb.open_chunked`.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> for number in (9, 10):
+    ...     np.save(f"{folder.name}/step_{number}.npy", np.full((number, 3), 0.5))
+    >>> import workbench as wb
+    >>> series = wb.open_series(f"{folder.name}/step_*.npy", box=1.0)
+    >>> series, [len(snapshot) for snapshot in series]
+    (SnapshotSeries(2 snapshots: step_9.npy to step_10.npy), [9, 10])
+    >>> folder.cleanup()
+    """
+    return series_of(path, chunk=chunk, **options)

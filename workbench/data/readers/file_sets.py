@@ -3,9 +3,61 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from workbench.data.readers.source import Source
 from workbench.errors import WorkbenchError
+
+NUMBERED = re.compile(r"(.*\.)(\d+)((?:\.[A-Za-z]\w*)?)")
+PARTITION = re.compile(r"(.*)#\d+")
+
+
+def map_of(path: Path) -> Path | None:
+    """The map of ranks that a partition of GenericIO belongs to, by its name.
+
+    >>> map_of(Path("m000.full.mpicosmo.50#3")), map_of(Path("m000.full.mpicosmo.50"))
+    (PosixPath('m000.full.mpicosmo.50'), None)
+    """
+    found = PARTITION.fullmatch(path.name)
+    return path.with_name(found[1]) if found else None
+
+
+def stem_of(path: Path) -> tuple[Path, str, str]:
+    """What the files of one set have in common: their folder, and their names before and after the number.
+
+    >>> stem_of(Path("snap_004.7.hdf5"))
+    (PosixPath('.'), 'snap_004.', '.hdf5')
+    """
+    found = NUMBERED.fullmatch(path.name)
+    return (path.parent, found[1], found[3]) if found else (path.parent, path.name, "")
+
+
+def completed(sources: Sequence[Source], files_stated: Callable[[Source], int]) -> list[Source]:
+    """The files of one snapshot, in order: all that the first one states; those given must be just these.
+
+    `files_stated` reads from the header of a file how many files the snapshot has.
+    """
+    first, count = sources[0], files_stated(sources[0])
+    if len(sources) == 1:
+        return [first if path == first.path else Source.at(path) for path in members(first.path, count)]
+    for other in sources:
+        if (found := files_stated(other)) <= 1:
+            raise WorkbenchError(
+                f"{other.name} says that it is a whole snapshot: give it alone, or several by wb.open_series(...)"
+            )
+        if found != count:
+            raise WorkbenchError(f"{first.name} says that it is one of {count} files, {other.name} one of {found}")
+    given = {source.path.absolute(): source for source in sources}
+    paths = [path.absolute() for path in members(first.path, count)]
+    if missing := [path.name for path in paths if path not in given]:
+        raise WorkbenchError(
+            f"{first.name} is one of {count} files of one snapshot; these are not given: {', '.join(missing[:3])}"
+            f"{', ...' if len(missing) > 3 else ''}"
+        )
+    if strangers := [source.name for path, source in given.items() if path not in paths]:
+        raise WorkbenchError(f"{strangers[0]} belongs to another snapshot than {first.name}: open one of them")
+    return [given[path] for path in paths]
 
 
 def members(path: Path, count: int) -> list[Path]:
@@ -16,7 +68,7 @@ def members(path: Path, count: int) -> list[Path]:
     """
     if count <= 1:
         return [path]
-    parts = re.fullmatch(r"(.*\.)(\d+)((?:\.[A-Za-z]\w*)?)", path.name)
+    parts = NUMBERED.fullmatch(path.name)
     if parts is None:
         raise WorkbenchError(
             f"{path.name} says that it is one of {count} files, but has no number in its name: "

@@ -16,12 +16,17 @@ from workbench.data.readers.source import Source
 
 @dataclass(frozen=True)
 class Format:
-    """One kind of file: `key` is its value of `format=`, `title` is for messages."""
+    """One kind of file: `key` is its value of `format=`, `title` is for messages.
+
+    Formats of particles that may be in several files, or are read in chunks, have a function `snapshot` of all the files.
+    """
 
     key: str
     title: str
     recognises: Callable[[Source], bool]
     read: Callable[..., Any]
+    snapshot: Callable[..., Any] | None = None
+    files_stated: Callable[[Source], int] | None = None   # of the snapshot that a file belongs to
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -30,5 +35,14 @@ class Format:
         >>> Format("tiny", "a tiny file", lambda source: True, lambda source, *, name=None: name).options
         ('name',)
         """
-        parameters = inspect.signature(self.read).parameters.values()
-        return tuple(parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY)
+        return _keywords(self.read)
+
+    @property
+    def snapshot_options(self) -> tuple[str, ...]:
+        """The options that apply to particles in chunks or in several files."""
+        return (*_keywords(self.snapshot), "box", "wrap") if self.snapshot is not None else ()
+
+
+def _keywords(function: Callable[..., Any]) -> tuple[str, ...]:
+    parameters = inspect.signature(function).parameters.values()
+    return tuple(parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY)

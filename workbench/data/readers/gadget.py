@@ -6,22 +6,26 @@ order and precision are not stated anywhere: they follow from the sizes of the r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from workbench.data.particles import Particles
-from workbench.data.readers.file_sets import members
+from workbench.data.readers.file_sets import completed
 from workbench.data.readers.format import Format
 from workbench.data.readers.fortran import Record, byte_order, records
 from workbench.data.readers.leaving import named, noted, other_types
-from workbench.data.readers.options import FROM_FILE, Cell, FileBox, particles
-from workbench.data.readers.particle_types import chosen_type
+from workbench.data.readers.options import FROM_FILE, Cell, FileBox
+from workbench.data.readers.particle_types import TypeWanted, chosen_types, described_types
+from workbench.data.readers.snapshots import Snapshot
 from workbench.data.readers.source import Source
+from workbench.data.readers.tables import IDS, MASSES, POSITIONS, VELOCITIES, Table
 
 HEADER = 256
 LABELS = ("HEAD", "POS", "VEL", "ID")
+MASS = "MASS"   # of the types without a mass in the header
 FIELDS = [   # name, type, first byte
     ("count", "6u4", 0), ("mass", "6f8", 24), ("time", "f8", 72), ("redshift", "f8", 80), ("total", "6u4", 96),
     ("files", "i4", 124), ("box", "f8", 128), ("omega_m", "f8", 136), ("omega_lambda", "f8", 144), ("hubble", "f8", 152),
@@ -30,7 +34,35 @@ FIELDS = [   # name, type, first byte
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class Block:
+    """Where a column of one particle type lies in a file."""
+
+    at: int
+    dtype: np.dtype
+    width: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockTable(Table):
+    """Columns in blocks of a binary file."""
+
+    blocks: dict[str, Block]
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """The columns in the file, without positions."""
+        return tuple(name for name in self.blocks if name != POSITIONS)
+
+    def rows(self, column: str, start: int, stop: int) -> np.ndarray:
+        """The rows from `start` to `stop`."""
+        block = self.blocks[column]
+        at, count = block.at + start * block.width * block.dtype.itemsize, (stop - start) * block.width
+        values = Source.at(self.path).array(at, count, block.dtype, f"the {column}")
+        return values.reshape(-1, block.width) if block.width > 1 else values
+
+
+@dataclass(frozen=True)
+class GadgetFile:
     """One file: its header and where its blocks lie."""
 
     source: Source
@@ -40,7 +72,7 @@ class Snapshot:
     blocks: dict[str, Record]
 
     @classmethod
-    def of(cls, source: Source) -> Snapshot:
+    def of(cls, source: Source) -> GadgetFile:
         """Read the header and find the blocks."""
         order = byte_order(source, (HEADER, 8))
         if order is None:
@@ -51,41 +83,63 @@ class Snapshot:
             raise source.damaged(f"expected a header of {HEADER} bytes; got {blocks['HEAD'].size}")
         return cls(source, order, version, _header(source, order, blocks["HEAD"]), blocks)
 
-    def columns(self, kind: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Positions, velocities and ids of one particle type."""
-        return self._block("POS", "f", 3, kind), self._block("VEL", "f", 3, kind), self._block("ID", "u", 1, kind)
+    def table(self, kind: int) -> BlockTable:
+        """The particles of one type."""
+        counts, mass = self.header["count"], self.header["mass"][kind]
+        before = sum(counts[:kind])
+        blocks = {
+            POSITIONS: self._block("POS", "f", 3, sum(counts), before),
+            VELOCITIES: self._block("VEL", "f", 3, sum(counts), before),
+            IDS: self._block("ID", "u", 1, sum(counts), before),
+        }
+        weighed = [count if self.header["mass"][number] == 0 else 0 for number, count in enumerate(counts)]
+        if weighed[kind] and MASS in self.blocks:
+            blocks[MASSES] = self._block(MASS, "f", 1, sum(weighed), sum(weighed[:kind]))
+        time, length = self.header["time"], self.header["box"]
+        return BlockTable(
+            path=self.source.path, count=counts[kind], dtype=blocks[POSITIONS].dtype.newbyteorder("="), blocks=blocks,
+            mass=mass or None, box=(length,) * 3, time=time if np.isfinite(time) else None,
+            particle_type=kind,
+        )
 
-    def _block(self, label: str, letter: str, width: int, kind: int) -> np.ndarray:
-        record, counts = self.blocks[label], self.header["count"]
-        total = sum(counts) * width
+    def _block(self, label: str, letter: str, width: int, particles: int, before: int) -> Block:
+        record, total = self.blocks[label], particles * width
         sizes = [size for size in (4, 8) if record.size == total * size]
         if not sizes:
             raise self.source.damaged(
-                f"the block {label} must hold {total:,} numbers of 4 or 8 bytes, for {sum(counts):,} particles; "
+                f"the block {label} must hold {total:,} numbers of 4 or 8 bytes, for {particles:,} particles; "
                 f"got {record.size:,} bytes"
             )
-        dtype = np.dtype(f"{self.order}{letter}{sizes[0]}")
-        values = record.read(self.source, dtype, f"block {label}", sum(counts[:kind]) * width, counts[kind] * width)
-        return values.reshape(-1, 3) if width == 3 else values
+        return Block(record.at + before * width * sizes[0], np.dtype(f"{self.order}{letter}{sizes[0]}"), width)
 
 
-def read(source: Source, *, particle_type: int | None = None, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
+def read(
+    source: Source, *, particle_type: TypeWanted = None, box: FileBox = FROM_FILE, wrap: bool = False
+) -> Particles:
     """The particles of one type, 1 (dark matter) unless told otherwise; of all files when the snapshot has several."""
-    first = Snapshot.of(source)
-    paths = members(source.path, first.header["files"])
-    parts = [first if path == source.path else Snapshot.of(Source.at(path)) for path in paths]
-    counts = [sum(column) for column in zip(*(part.header["count"] for part in parts), strict=True)]
-    if len(parts) > 1 and counts != (promised := _totals(first.header)):
-        raise source.damaged(f"the header promises {promised} particles by type; {len(parts)} files hold {counts}")
-    kind = chosen_type(particle_type, dict(enumerate(counts)), source.name)
-    columns = [part.columns(kind) for part in parts if part.header["count"][kind]]
-    positions, velocities, ids = (np.concatenate(column) for column in zip(*columns, strict=True))
-    length = first.header["box"]
+    return snapshot([source], particle_type=particle_type).particles(box, wrap)
+
+
+def snapshot(sources: Sequence[Source], *, particle_type: TypeWanted = None) -> Snapshot:
+    """The particles of a type, or of all, in these files, or in the set that one of them belongs to."""
+    first = sources[0]
+    files = [GadgetFile.of(source) for source in completed(sources, files_stated)]
+    counts = [sum(column) for column in zip(*(file.header["count"] for file in files), strict=True)]
+    if len(files) > 1 and counts != (promised := _totals(files[0].header)):
+        raise first.damaged(f"the header promises {promised} particles by type; {len(files)} files hold {counts}")
+    kinds = chosen_types(particle_type, dict(enumerate(counts)), first.name)
+    length = files[0].header["box"]
     if not (np.isfinite(length) and length >= 0):
-        raise source.damaged(f"the box length in the header must be 0 (open) or positive; got {length}")
-    others = other_types(dict(enumerate(counts)), kind), named("block", first.blocks.keys() - set(LABELS))
-    metadata = noted(_metadata(first, counts, kind, len(parts)), *others)
-    return particles(positions, Cell((length,) * 3), box, velocities, ids, metadata, wrap=wrap)
+        raise first.damaged(f"the box length in the header must be 0 (open) or positive; got {length}")
+    tables = [file.table(kind) for kind in kinds for file in files if file.header["count"][kind]]
+    others = other_types(dict(enumerate(counts)), kinds), named("block", files[0].blocks.keys() - set(LABELS))
+    metadata = noted(_metadata(files[0], counts, kinds, len(files)), *others)
+    return Snapshot.of(first.name, tables, Cell((length,) * 3), metadata)
+
+
+def files_stated(source: Source) -> int:
+    """How many files the snapshot has, as one of them says."""
+    return int(GadgetFile.of(source).header["files"])
 
 
 def _header(source: Source, order: str, record: Record) -> dict[str, Any]:
@@ -101,7 +155,14 @@ def _in_order(source: Source, order: str) -> dict[str, Record]:
     if len(found) < len(LABELS):
         raise source.damaged(f"expected at least the blocks header, positions, velocities, ids; got {len(found)} blocks")
     rest = {f"{number} (without a name)": block for number, block in enumerate(found[len(LABELS) :], len(LABELS) + 1)}
-    return dict(zip(LABELS, found, strict=False)) | rest
+    blocks = dict(zip(LABELS, found, strict=False)) | rest
+    header = _header(source, order, found[0]) if found[0].size == HEADER else None
+    fifth = f"{len(LABELS) + 1} (without a name)"
+    if header and fifth in blocks:   # masses, if any type has none in the header
+        weighed = sum(count for count, mass in zip(header["count"], header["mass"], strict=True) if mass == 0)
+        if weighed and blocks[fifth].size in (4 * weighed, 8 * weighed):
+            blocks[MASS] = blocks.pop(fifth)
+    return blocks
 
 
 def _labelled(source: Source, order: str) -> dict[str, Record]:
@@ -118,12 +179,12 @@ def _totals(header: dict[str, Any]) -> list[int]:
     return [low + (high << 32) for low, high in zip(header["total"], header["total_high"], strict=True)]
 
 
-def _metadata(first: Snapshot, counts: list[int], kind: int, files: int) -> dict[str, Any]:
+def _metadata(first: GadgetFile, counts: list[int], kinds: tuple[int, ...], files: int) -> dict[str, Any]:
     header = {key: first.header[key] for key in ("time", "redshift", "omega_m", "omega_lambda", "hubble", "mass")}
     return {
         "format": f"Gadget-{first.version} binary",
         **header,
-        "particle_type": kind,
+        **described_types(kinds),
         "particle_counts": counts,
         "files": files,
         "units": "not stated; Gadget's defaults are kpc/h, km/s and 1e10 Msun/h",
@@ -136,4 +197,4 @@ def _recognises(source: Source) -> bool:
     return byte_order(source, (8,)) is not None and source.head[4:8] == b"HEAD"
 
 
-GADGET = Format("gadget", "Gadget-1 or Gadget-2 binary snapshot", _recognises, read)
+GADGET = Format("gadget", "Gadget-1 or Gadget-2 binary snapshot", _recognises, read, snapshot, files_stated)

@@ -9,7 +9,9 @@ plain name; columns may be compressed by Blosc.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,10 @@ from workbench.data.readers.crc64 import crc64
 from workbench.data.readers.format import Format
 from workbench.data.readers.leaving import named, noted
 from workbench.data.readers.libraries import library
-from workbench.data.readers.options import FROM_FILE, Cell, FileBox, particles, shifted
+from workbench.data.readers.options import FROM_FILE, Cell, FileBox, shifted
+from workbench.data.readers.snapshots import Snapshot
 from workbench.data.readers.source import Source
+from workbench.data.readers.tables import IDS, POSITIONS, VELOCITIES, Table, side_by_side
 from workbench.errors import WorkbenchError
 
 MAGICS = {b"HACC01L\0": "<", b"HACC01B\0": ">"}
@@ -103,30 +107,97 @@ class Header:
         return (size, start) if size else None
 
 
+@dataclass(frozen=True, kw_only=True)
+class RankTable(Table):
+    """The columns of all ranks in one file. A rank's column is read as a whole, because it has one checksum."""
+
+    ranks: tuple[int, ...]   # their numbers of particles
+    names: dict[str, tuple[str, ...]]
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """The columns in the file, without positions."""
+        return tuple(name for name in self.names if name != POSITIONS)
+
+    def rows(self, column: str, start: int, stop: int) -> np.ndarray:
+        """The rows from `start` to `stop`, of the ranks that have them."""
+        header = _header_at(self.path)
+        wanted = _wanted(header)
+        ends = np.cumsum(self.ranks)
+        first, last = (int(np.searchsorted(ends, row, side="right")) for row in (start, stop - 1))
+        begin = int(ends[first]) - self.ranks[first]
+        ranks = range(first, last + 1)
+        found = side_by_side([np.concatenate(_column(header, wanted[name], ranks)) for name in self.names[column]])
+        if column == POSITIONS and any(origin := header.numbers(104, 3, "f8")):
+            found = shifted(found, origin)
+        return found[start - begin : stop - begin]
+
+    def sizes(self, most: int) -> tuple[int, ...]:
+        """Whole ranks: as many as fit, at least one."""
+        sizes: list[int] = []
+        for count in self.ranks:
+            if sizes and sizes[-1] + count <= most:
+                sizes[-1] += count
+            elif count:
+                sizes.append(count)
+        return tuple(sizes)
+
+
 def read(source: Source, *, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
     """The particles of all ranks, checksums verified."""
-    header = Header.of(source)
-    parts = [header]
-    if any(variable.name == "$partition" for variable in header.variables):
-        parts = [Header.of(Source.at(path)) for path in _partitions(header)]
+    return snapshot([source]).particles(box, wrap)
+
+
+def snapshot(sources: Sequence[Source]) -> Snapshot:
+    """The particles in these files, or in the partitions that one of them maps."""
+    headers = [_header_at(source.path) for source in sources]
+    first, parts = headers[0], [part for header in headers for part in _parts_of(header)]
+    if twice := [part.source.name for part in parts if sum(other.source.path == part.source.path for other in parts) > 1]:
+        raise WorkbenchError(f"{twice[0]} is given twice: once itself, and once in the map of ranks {sources[0].name}")
     if not any(part.ranks for part in parts):
-        raise source.damaged("its header lists no ranks, so there are no particles")
-    groups = [{key: _column(part, variable) for key, variable in _wanted(part).items()} for part in parts]
-    columns = {key: np.concatenate([column for group in groups for column in group[key]]) for key in groups[0]}
-    positions = np.stack([columns.pop(axis) for axis in "xyz"], axis=1)
-    origin, scale = parts[0].numbers(104, 3, "f8"), parts[0].numbers(128, 3, "f8")
-    if any(origin):
-        positions = shifted(positions, origin)
-    velocities = np.stack([columns[name] for name in ("vx", "vy", "vz")], axis=1) if "vx" in columns else None
+        raise sources[0].damaged("its header lists no ranks, so there are no particles")
     metadata = {
         "format": "HACC GenericIO",
-        "origin": origin,
+        "origin": first.numbers(104, 3, "f8"),
         "ranks": sum(len(part.ranks) for part in parts),
         "variables": [variable.name for variable in parts[0].variables],
         "units": "not stated; HACC's convention is comoving Mpc/h and km/s",
     }
     metadata = noted(metadata, named("variable", _unread(parts[0])))
-    return particles(positions, Cell(tuple(scale)), box, velocities, columns.get("id"), metadata, wrap=wrap)
+    cell = Cell(tuple(parts[0].numbers(128, 3, "f8")))
+    return Snapshot.of(sources[0].name, [_table(part) for part in parts], cell, metadata)
+
+
+def _header_at(path: Path) -> Header:
+    """The header of a file, parsed once for all columns and chunks: it may list many thousand ranks."""
+    return _parsed(path, Source.at(path).size, path.stat().st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=4)
+def _parsed(path: Path, *state: int) -> Header:
+    return Header.of(Source.at(path))
+
+
+def _parts_of(header: Header) -> list[Header]:
+    """The file itself or, if it is the map of ranks, its partitions."""
+    if any(variable.name == "$partition" for variable in header.variables):
+        return [_header_at(path) for path in _partitions(header)]
+    return [header]
+
+
+def _table(part: Header) -> RankTable:
+    ranks = tuple(count for count, _ in part.ranks)
+    wanted = _wanted(part)
+    names = {POSITIONS: tuple("xyz")}
+    if "vx" in wanted:
+        names[VELOCITIES] = ("vx", "vy", "vz")
+    if "id" in wanted:
+        names[IDS] = ("id",)
+    kinds = np.result_type(*(wanted[axis].dtype for axis in "xyz"))
+    box = tuple(part.numbers(128, 3, "f8"))
+    return RankTable(
+        path=part.source.path, count=sum(ranks), dtype=kinds.newbyteorder("="), ranks=ranks, names=names, box=box
+    )
 
 
 def _unread(header: Header) -> set[str]:
@@ -150,10 +221,11 @@ def _wanted(header: Header) -> dict[str, Variable]:
     return chosen
 
 
-def _column(header: Header, variable: Variable) -> list[np.ndarray]:
+def _column(header: Header, variable: Variable, ranks: Iterable[int] | None = None) -> list[np.ndarray]:
     before = sum(other.dtype.itemsize for other in header.variables[: variable.index])
     parts = []
-    for rank, (count, start) in enumerate(header.ranks):
+    for rank in range(len(header.ranks)) if ranks is None else ranks:
+        count, start = header.ranks[rank]
         at = start + count * before + CRC * variable.index
         if header.compressed:
             parts.append(_block(header, variable, rank, count))
@@ -189,7 +261,7 @@ def _block(header: Header, variable: Variable, rank: int, count: int) -> np.ndar
     return values.view(variable.dtype)
 
 
-def _partitions(header: Header) -> list[Any]:
+def _partitions(header: Header) -> list[Path]:
     """The files that hold the data when this one is the map of ranks."""
     variable = next(variable for variable in header.variables if variable.name == "$partition")
     numbers = np.unique(np.concatenate(_column(header, variable))).tolist()
@@ -202,4 +274,4 @@ def _verify(source: Source, data: bytes | np.ndarray, stored: int, what: str) ->
         raise source.damaged(f"the checksum of {what} must be {stored:016x}; got {got:016x}")
 
 
-GENERICIO = Format("genericio", "HACC GenericIO", lambda source: source.head[:8] in MAGICS, read)
+GENERICIO = Format("genericio", "HACC GenericIO", lambda source: source.head[:8] in MAGICS, read, snapshot)

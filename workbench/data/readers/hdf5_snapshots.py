@@ -6,23 +6,30 @@ differ in the place of units and cosmology, in whether the box has one length or
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from workbench.data.particles import Particles
 from workbench.data.readers import hdf5
-from workbench.data.readers.file_sets import members
+from workbench.data.readers.file_sets import completed
 from workbench.data.readers.format import Format
 from workbench.data.readers.leaving import named, noted, other_types
-from workbench.data.readers.options import FROM_FILE, Cell, FileBox, particles
-from workbench.data.readers.particle_types import chosen_type
+from workbench.data.readers.options import FROM_FILE, Cell, FileBox
+from workbench.data.readers.particle_types import TypeWanted, chosen_types, described_types
+from workbench.data.readers.snapshots import Snapshot
 from workbench.data.readers.source import Source
+from workbench.data.readers.tables import IDS, MASSES, POSITIONS, VELOCITIES, Hdf5Table
 from workbench.errors import WorkbenchError
 
 TYPES = range(7)
-POSITIONS, VELOCITIES, IDS = "Coordinates", "Velocities", "ParticleIDs"
+COORDINATES = "Coordinates"
+COLUMNS = {   # of particles: their names in the groups of particle types
+    POSITIONS: (COORDINATES,),
+    VELOCITIES: ("Velocities",),
+    IDS: ("ParticleIDs",),
+    MASSES: ("Masses", "DynamicalMasses"),   # the latter for black holes in SWIFT
+}
 DESCRIPTIONS = ("Cosmology", "Units", "InternalCodeUnits", "Code")   # groups whose attributes are worth keeping
 NAMES = {   # in the metadata: where the different codes put it in the header
     "redshift": ("Redshift",),
@@ -35,34 +42,47 @@ NAMES = {   # in the metadata: where the different codes put it in the header
 
 @dataclass(frozen=True)
 class Part:
-    """What one file of the set contributes."""
+    """What one file of the set has of one particle type, and the names of columns that are not read."""
 
-    positions: np.ndarray
-    velocities: np.ndarray | None
-    ids: np.ndarray | None
-    others: tuple[str, ...] = ()   # the names of its other columns
+    table: Hdf5Table | None
+    others: tuple[str, ...] = ()
 
 
-def read(source: Source, *, particle_type: int | None = None, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
+def read(
+    source: Source, *, particle_type: TypeWanted = None, box: FileBox = FROM_FILE, wrap: bool = False
+) -> Particles:
     """The particles of one type, 1 (dark matter) unless told otherwise, of all files of the snapshot."""
-    with hdf5.opened(source) as file:
+    return snapshot([source], particle_type=particle_type).particles(box, wrap)
+
+
+def snapshot(sources: Sequence[Source], *, particle_type: TypeWanted = None) -> Snapshot:
+    """The particles of a type, or of all, in these files, or in the set that one of them belongs to."""
+    files = completed(sources, files_stated)
+    first = sources[0]
+    with hdf5.opened(first) as file:
         header = hdf5.attributes(file["Header"])
         metadata = _metadata(file, header)
         periodic = not _says_open(file)
-        paths = members(source.path, int(_number(header.get("NumFilesPerSnapshot", 1))))
-        counts = _counts(file, header, several=len(paths) > 1)
-    kind = chosen_type(particle_type, counts, source.name)
-    found = (_part(Source.at(path), kind) for path in paths)
-    parts = [part for part in found if part is not None]
-    got = sum(len(part.positions) for part in parts)
-    if got != counts[kind]:
-        raise source.damaged(f"the header promises {counts[kind]:,} particles of type {kind}; the files hold {got:,}")
-    positions, velocities, ids = (_joined(parts, name) for name in ("positions", "velocities", "ids"))
-    cell = Cell(_lengths(header, source)) if periodic else None
-    metadata |= {"particle_type": kind, "particle_counts": counts, "files": len(paths)}
+        counts = _counts(file, header, several=len(files) > 1)
+    kinds = chosen_types(particle_type, counts, first.name)
+    parts = [_part(source, kind) for kind in kinds for source in files]
+    for number, kind in enumerate(kinds):
+        tables = [part.table for part in parts[number * len(files) : (number + 1) * len(files)]]
+        got = sum(table.count for table in tables if table is not None)
+        if got != counts[kind]:
+            raise first.damaged(f"the header promises {counts[kind]:,} particles of type {kind}; the files hold {got:,}")
+    tables = [part.table for part in parts if part.table is not None]
+    cell = Cell(_lengths(header, first)) if periodic else None
+    metadata |= {**described_types(kinds), "particle_counts": counts, "files": len(files)}
     others = {name for part in parts for name in part.others}
-    metadata = noted(metadata, other_types(counts, kind), named("column", others))
-    return particles(positions, cell, box, velocities, ids, metadata, wrap=wrap)
+    metadata = noted(metadata, other_types(counts, kinds), named("column", others))
+    return Snapshot.of(first.name, [table for table in tables if table is not None], cell, metadata)
+
+
+def files_stated(source: Source) -> int:
+    """How many files the snapshot has, as one of them says."""
+    with hdf5.opened(source) as file:
+        return int(_number(hdf5.attributes(file["Header"]).get("NumFilesPerSnapshot", 1)))
 
 
 def _counts(file: Any, header: dict[str, Any], several: bool) -> dict[int, int]:
@@ -71,30 +91,38 @@ def _counts(file: Any, header: dict[str, Any], several: bool) -> dict[int, int]:
         low, high = _list(header.get("NumPart_Total")), _list(header.get("NumPart_Total_HighWord"))
         high += [0] * (len(low) - len(high))
         return {kind: int(count) + (int(more) << 32) for kind, (count, more) in enumerate(zip(low, high, strict=False))}
-    return {kind: len(file[f"PartType{kind}"][POSITIONS]) for kind in TYPES if POSITIONS in file.get(f"PartType{kind}", ())}
+    groups = {kind: file.get(f"PartType{kind}", ()) for kind in TYPES}
+    return {kind: len(group[COORDINATES]) for kind, group in groups.items() if COORDINATES in group}
 
 
-def _part(source: Source, kind: int) -> Part | None:
-    """The particles of one type in one file; None when it has none of them."""
+def _part(source: Source, kind: int) -> Part:
+    """The particles of one type in one file."""
     with hdf5.opened(source) as file:
         group = file.get(f"PartType{kind}", {})
-        if POSITIONS not in group or not len(group[POSITIONS]):
-            return None
-        arrays = {name: _array(group[name], source) for name in (POSITIONS, VELOCITIES, IDS) if name in group}
-        others = tuple(str(name) for name in group if name not in arrays)
-    if arrays[POSITIONS].dtype.kind != "f":
-        raise WorkbenchError(f"{source.name} stores positions as {arrays[POSITIONS].dtype}; only floats are supported")
-    return Part(arrays[POSITIONS], arrays.get(VELOCITIES), arrays.get(IDS), others)
+        if COORDINATES not in group or not len(group[COORDINATES]):
+            return Part(None)
+        hdf5.refuse_missing_sources(group[COORDINATES], source.path)
+        if group[COORDINATES].dtype.kind != "f":
+            raise WorkbenchError(f"{source.name} stores positions as {group[COORDINATES].dtype}; only floats are supported")
+        header = hdf5.attributes(file["Header"])
+        found = {column: next((n for n in names if n in group), None) for column, names in COLUMNS.items()}
+        sets = {column: (f"PartType{kind}/{name}",) for column, name in found.items() if name is not None}
+        others = tuple(str(name) for name in group if name not in found.values() or name == found[MASSES])
+        mass = None if MASSES in sets else _common_mass(header, kind)
+        box = None if _says_open(file) else _lengths(header, source)
+        table = Hdf5Table.of(file, source.path, sets, mass=mass, box=box, time=_time(header), particle_type=kind)
+    return Part(table, others)
 
 
-def _array(dataset: Any, source: Source) -> np.ndarray:
-    hdf5.refuse_missing_sources(dataset, source.path)
-    return np.asarray(dataset[()])
+def _common_mass(header: dict[str, Any], kind: int) -> float | None:
+    """The mass of each particle, where the header has one for all of a type."""
+    masses = _list(header.get("MassTable"))
+    return float(masses[kind]) if kind < len(masses) and masses[kind] else None
 
 
-def _joined(parts: list[Part], name: str) -> np.ndarray | None:
-    arrays = [getattr(part, name) for part in parts]
-    return None if any(array is None for array in arrays) else np.concatenate(arrays)
+def _time(header: dict[str, Any]) -> float | None:
+    found = _list(header.get("Time"))
+    return float(found[0]) if found and isinstance(found[0], int | float) and found[0] == found[0] else None
 
 
 def _lengths(header: dict[str, Any], source: Source) -> tuple[float, ...]:
@@ -129,7 +157,7 @@ def _metadata(file: Any, header: dict[str, Any]) -> dict[str, Any]:
 def _about_positions(file: Any) -> dict[str, Any]:
     """How positions scale with the expansion and with h, where the code says so."""
     groups = (file[key] for key in file if key.startswith("PartType"))
-    return next((hdf5.attributes(group[POSITIONS]) for group in groups if POSITIONS in group), {})
+    return next((hdf5.attributes(group[COORDINATES]) for group in groups if COORDINATES in group), {})
 
 
 def _stated_units(header: dict[str, Any]) -> dict[str, Any]:
@@ -152,4 +180,6 @@ HDF5_SNAPSHOT = Format(
     "HDF5 particle snapshot (Gadget, AREPO, IllustrisTNG, SWIFT)",
     lambda source: hdf5.kind(source) == "snapshot",
     read,
+    snapshot,
+    files_stated,
 )

@@ -31,8 +31,12 @@ class Images(enum.Enum):
     ANY = "as any periodic image"
 
 
-def require_placed(positions: np.ndarray, box: Sequence[float], images: Images, wrap: bool) -> dict[str, Any]:
+def require_placed(
+    positions: np.ndarray, box: Sequence[float], images: Images, wrap: bool, count: int | None = None
+) -> dict[str, Any]:
     """Refuse positions that do not match this box; returns a metadata entry about positions that will be wrapped.
+
+    `count` is the number of all particles, where these are a part of them.
 
     >>> require_placed(np.array([[-1e-6, 0.5], [1.0, 0.5]]), (1.0, 1.0), Images.CORNER, wrap=False)
     {'wrapped': '2 positions, at most 1e-06 outside the box'}
@@ -45,14 +49,14 @@ def require_placed(positions: np.ndarray, box: Sequence[float], images: Images, 
     start, told = np.zeros_like(lengths), {}
     if images is Images.CENTRE and len(positions) and positions.min() < 0:
         start, told = -lengths / 2, {"origin": CENTRED}
-    count, farthest, axis = _outside(positions, start, lengths)
-    if not count:
+    outside, farthest, axis = _outside(positions, start, lengths)
+    if not outside:
         return told
-    if not (wrap or images is Images.ANY) and farthest > _rounding(len(positions), lengths):
+    if not (wrap or images is Images.ANY) and farthest > _rounding(len(positions) if count is None else count, lengths):
         low, high = (float(end) for end in (positions[:, axis].min(), positions[:, axis].max()))
         reach = f"positions reach from {low:.6g} to {high:.6g} on axis {axis}"
         raise WorkbenchError(f"{reach}, outside the box of length {lengths[axis]:.6g}: {WAYS_OUT}")
-    return {**told, "wrapped": f"{count:,} positions, at most {farthest:.3g} outside the box"}
+    return {**told, "wrapped": f"{outside:,} positions, at most {farthest:.3g} outside the box"}
 
 
 def require_box_to_wrap(wrap: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from workbench.data.field import Field
@@ -30,13 +30,13 @@ def named(kind: str, names: Iterable[str]) -> list[str]:
     return [f"{kind}{'s' if len(found) > 1 else ''} {', '.join(found)}"] if found else []
 
 
-def other_types(counts: Mapping[int, int], kept: int) -> list[str]:
+def other_types(counts: Mapping[int, int], kept: Collection[int]) -> list[str]:
     """The particles of other types.
 
-    >>> other_types({0: 10, 1: 20, 2: 0}, kept=1)
+    >>> other_types({0: 10, 1: 20, 2: 0}, kept=[1])
     ['particle type 0: 10 particles']
     """
-    others = {kind: count for kind, count in sorted(counts.items()) if count and kind != kept}
+    others = {kind: count for kind, count in sorted(counts.items()) if count and kind not in kept}
     return [f"particle type {kind}: {count:,} particles" for kind, count in others.items()]
 
 

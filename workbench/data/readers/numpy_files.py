@@ -6,6 +6,9 @@ Arrays of Python objects are refused: they are pickles, and opening a file must 
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +19,9 @@ from workbench.data.readers.arrays import Spacing, particles_or_field
 from workbench.data.readers.format import Format
 from workbench.data.readers.leaving import named, noted
 from workbench.data.readers.options import FROM_FILE, FileBox, chosen_name, particles
+from workbench.data.readers.snapshots import Snapshot
 from workbench.data.readers.source import Source, plain
+from workbench.data.readers.tables import POSITIONS, Table, require_positions, require_rows
 from workbench.errors import WorkbenchError
 
 COMPANIONS = ("box", "velocities", "ids")
@@ -33,8 +38,47 @@ def read_npy(
 ) -> Particles | Field:
     """An `.npy` file. The memory map refuses a file shorter than its header says before anything is allocated."""
     with source.read_by("NumPy"):
-        array = np.array(np.lib.format.open_memmap(source.path, mode="r"))
+        array = np.array(_mapped(source.path))
     return particles_or_field(array, kind, frame, box, spacing, metadata={"format": "NumPy npy"}, wrap=wrap)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NpyTable(Table):
+    """Columns in `.npy` files, read through memory maps: each in a file of its own."""
+
+    paths: Mapping[str, Path]
+
+    @classmethod
+    def of(cls, paths: Mapping[str, Path]) -> NpyTable:
+        """The table of these files, by column; only their headers are read."""
+        positions = _mapped(paths[POSITIONS])
+        require_positions([positions], ("the array",), paths[POSITIONS].name)
+        count, dimensions = positions.shape
+        for column, path in paths.items():
+            require_rows(_mapped(path), column, "the array", count, 1, dimensions, path.name)
+        dtype = positions.dtype.newbyteorder("=")
+        return cls(path=paths[POSITIONS], count=count, dtype=dtype, dimensions=dimensions, paths=dict(paths))
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """The columns in the files, without positions."""
+        return tuple(name for name in self.paths if name != POSITIONS)
+
+    def rows(self, column: str, start: int, stop: int) -> np.ndarray:
+        """The rows from `start` to `stop`."""
+        return np.array(_mapped(self.paths[column])[start:stop])
+
+
+def npy_snapshot(sources: Sequence[Source]) -> Snapshot:
+    """Positions in `.npy` files: each holds some of them."""
+    tables = [NpyTable.of({POSITIONS: source.path}) for source in sources]
+    return Snapshot.of(sources[0].name, tables, None, {"format": "NumPy npy"})
+
+
+def _mapped(path: Path) -> np.ndarray:
+    """An array in a file. A file shorter than its header says is refused."""
+    with Source.at(path).read_by("NumPy"):
+        return np.lib.format.open_memmap(path, mode="r")
 
 
 def read_npz(
@@ -102,5 +146,5 @@ def _is_npz(source: Source) -> bool:
     return all(name.endswith(".npy") for name in names)
 
 
-NPY = Format("npy", "NumPy array (.npy)", lambda source: source.starts_with(b"\x93NUMPY"), read_npy)
+NPY = Format("npy", "NumPy array (.npy)", lambda source: source.starts_with(b"\x93NUMPY"), read_npy, npy_snapshot)
 NPZ = Format("npz", "NumPy archive (.npz)", _is_npz, read_npz)

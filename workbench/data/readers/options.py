@@ -66,22 +66,31 @@ def particles(
     >>> particles([[-1.0, 2.0]], Cell((10.0, 10.0)), FROM_FILE, images=Images.ANY).positions.tolist()
     [[9.0, 2.0]]
     """
-    chosen = box
-    if isinstance(box, str):
-        if box != FROM_FILE:
-            raise WorkbenchError(f"box must be None, a length, a length per axis, or {FROM_FILE!r}; got {box!r}")
-        chosen = None if cell is None else cell.box
-    elif images is Images.ANY:
+    chosen = chosen_box(cell, box)
+    if images is Images.ANY and not isinstance(box, str):
         images = Images.CORNER
     positions = backend.read_only(np.asarray(positions))
     velocities, ids = (one if one is None else backend.read_only(np.asarray(one)) for one in (velocities, ids))
     if chosen is None:
         require_box_to_wrap(wrap)
     if chosen is None or positions.ndim != 2 or positions.shape[1] not in (2, 3):
-        return Particles(positions, chosen, velocities, ids, metadata)   # type: ignore[arg-type]
+        return Particles(positions, chosen, velocities, ids, metadata)
     told = require_placed(positions, checked_box(chosen, positions.shape[1]), images, wrap)
     place = Particles.wrapped if told else Particles
-    return place(positions, chosen, velocities, ids, {**(metadata or {}), **told})   # type: ignore[arg-type]
+    return place(positions, chosen, velocities, ids, {**(metadata or {}), **told})
+
+
+def chosen_box(cell: Cell | None, box: FileBox) -> Box:
+    """The caller's box, or the file's.
+
+    >>> chosen_box(Cell((10.0, 10.0)), FROM_FILE), chosen_box(Cell((10.0, 10.0)), None)
+    ((10.0, 10.0), None)
+    """
+    if not isinstance(box, str):
+        return box
+    if box != FROM_FILE:
+        raise WorkbenchError(f"box must be None, a length, a length per axis, or {FROM_FILE!r}; got {box!r}")
+    return None if cell is None else cell.box
 
 
 def checked_box(box: Any, dimensions: int) -> tuple[float, ...]:

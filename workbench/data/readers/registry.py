@@ -20,6 +20,7 @@ from workbench.data.readers.gsd_files import GSD
 from workbench.data.readers.hdf5_grids import HDF5_GRID
 from workbench.data.readers.hdf5_snapshots import HDF5_SNAPSHOT
 from workbench.data.readers.lammps import LAMMPS
+from workbench.data.readers.named_columns import NAMED
 from workbench.data.readers.netcdf import NETCDF
 from workbench.data.readers.numpy_files import NPY, NPZ
 from workbench.data.readers.raw import RAW
@@ -51,6 +52,7 @@ FORMATS: list[Format] = [
     GRO,
     BOV,
     XYZ,
+    NAMED,
     RAW,
 ]
 
@@ -71,6 +73,8 @@ def format_of(source: Source, wanted: str | None, options: Mapping[str, Any]) ->
     """The format that the caller names, else the first that recognises the content, else raw floats if a shape is given."""
     if wanted is not None:
         return _named(wanted)
+    if options.get("positions") is not None and NAMED.recognises(source):
+        return NAMED
     found = next((known for known in FORMATS if known.recognises(source)), None)
     if found is not None:
         return found
@@ -84,14 +88,14 @@ def format_of(source: Source, wanted: str | None, options: Mapping[str, Any]) ->
     )
 
 
-def check_options(found: Format, source: Source, options: Mapping[str, Any]) -> None:
-    """Refuse unknown options, and options that do not apply to this format."""
-    known = {option for one in FORMATS for option in one.options}
+def check_options(found: Format, source: Source, options: Mapping[str, Any], applicable: tuple[str, ...]) -> None:
+    """Refuse unknown options, and options that do not apply to what is done with this format."""
+    known = {option for one in FORMATS for option in (*one.options, *one.snapshot_options)}
     for option in options:
-        if option in found.options:
+        if option in applicable:
             continue
         problem = "makes no sense for" if option in known else "is not an option of"
-        takes = f"it takes {', '.join(found.options)}" if found.options else "it takes no options"
+        takes = f"it takes {', '.join(applicable)}" if applicable else "it takes no options"
         raise WorkbenchError(f"{option!r} {problem} {source.name}, which is read as {found.title}: {takes}")
 
 

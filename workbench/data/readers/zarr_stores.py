@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import base64
 import struct
-import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from workbench import backend
@@ -15,11 +12,10 @@ from workbench.data.readers import cf
 from workbench.data.readers.arrays import Spacing
 from workbench.data.readers.format import Format
 from workbench.data.readers.leaving import named, noted
-from workbench.data.readers.libraries import library
+from workbench.data.readers.named_columns import zarr_snapshot
 from workbench.data.readers.options import chosen_name
 from workbench.data.readers.source import Source, plain
-
-MARKS = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
+from workbench.data.readers.zarr_files import is_store, opened
 
 
 def read(source: Source, *, name: str | None = None, scaled: bool | None = None, spacing: Spacing = None) -> Field:
@@ -28,7 +24,7 @@ def read(source: Source, *, name: str | None = None, scaled: bool | None = None,
     The attributes `_FillValue`, `missing_value` and the valid range define a mask, and packing is undone, as in NetCDF. The
     fill value of Zarr itself, usually 0, marks unwritten chunks and is no mask unless xarray wrote the array.
     """
-    with _opened(source) as (zarr, node):
+    with opened(source) as (zarr, node):
         arrays = {"": node} if isinstance(node, zarr.Array) else _arrays(node)
         numeric = {key: array for key, array in arrays.items() if _is_field(array)}
         shapes = {key: array.shape for key, array in numeric.items()}
@@ -79,17 +75,6 @@ def _float(text: str) -> float | None:
         return None
 
 
-@contextmanager
-def _opened(source: Source) -> Iterator[tuple[Any, Any]]:
-    zarr = library("zarr", "Zarr stores")
-    with source.read_by("zarr"):
-        if source.is_folder:
-            yield zarr, zarr.open(source.path, mode="r")
-        else:
-            with zarr.storage.ZipStore(source.path, mode="r") as store:
-                yield zarr, zarr.open(store, mode="r")
-
-
 def _arrays(group: Any, path: str = "") -> dict[str, Any]:
     found = {path + name: array for name, array in group.arrays()}
     for name, inner in group.groups():
@@ -101,16 +86,4 @@ def _is_field(array: Any) -> bool:
     return array.dtype.kind in "fiu" and array.ndim > 0 and array.size > 0
 
 
-def _recognises(source: Source) -> bool:
-    if source.is_folder:
-        return any((source.path / mark).is_file() for mark in MARKS)
-    if not source.starts_with(b"PK\x03\x04"):
-        return False
-    try:
-        with zipfile.ZipFile(source.path) as archive:
-            return bool(set(MARKS) & set(archive.namelist()))
-    except (zipfile.BadZipFile, OSError, ValueError):
-        return source.path.suffixes[-2:] == [".zarr", ".zip"]
-
-
-ZARR = Format("zarr", "Zarr store (folder or zip, formats 2 and 3)", _recognises, read)
+ZARR = Format("zarr", "Zarr store (folder or zip, formats 2 and 3)", is_store, read, zarr_snapshot)

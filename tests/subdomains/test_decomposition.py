@@ -1,0 +1,63 @@
+"""Who owns a position and who needs a copy of it, against distances to the cuboids of all subdomains."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import workbench as wb
+from workbench.distributed.decomposition import Decomposition, WithGhosts
+
+
+def plain_ghosts(division, positions, width):
+    """All pairs of a position and a foreign subdomain within `width` of it along every axis, image by image."""
+    lower, upper = division.faces
+    owner, pairs = division.owners(positions), set()
+    shifts = [np.zeros(division.dimensions)]
+    for axis, period in enumerate(division.box or ()):
+        along = period * (np.arange(division.dimensions) == axis)
+        shifts = [shift + sign * along for shift in shifts for sign in (-1, 0, 1)]
+    for row, position in enumerate(positions.astype(np.float64)):
+        for part in range(division.parts):
+            for image in (position + shift for shift in shifts):
+                if part != owner[row] and (image >= lower[part] - width).all() and (image < upper[part] + width).all():
+                    pairs.add((row, part))
+    return pairs
+
+
+@example(seed=0, dimensions=3, box=1.0, parts=8, width=0.6, dtype=np.float32, crowd=1)
+@given(
+    seed=st.integers(0, 2**32 - 1), dimensions=st.integers(2, 3), box=st.sampled_from([None, 1.0]),
+    parts=st.integers(1, 12), width=st.sampled_from([0.001, 0.05, 0.4]), dtype=st.sampled_from([np.float32, np.float64]),
+    crowd=st.sampled_from([1, 5]),
+)
+def test_ghosts_are_those_within_the_width(seed, dimensions, box, parts, width, dtype, crowd):
+    positions = np.random.default_rng(seed).random((40, dimensions)).astype(dtype) ** crowd
+    division = Decomposition.of(positions, parts, box and (box,) * dimensions)
+    owner, rows, found = division.divided(positions, width)
+    pairs = list(zip(rows.tolist(), found.tolist(), strict=True))
+    assert pairs == sorted(plain_ghosts(division, positions, width))
+    lower, upper = division.faces
+    assert (positions >= lower[owner]).all()
+    assert (positions < upper[owner]).all()
+
+
+def test_a_cut_is_compared_in_double():
+    """0.3 lies between two float32 numbers: the comparison must not round it to either of them."""
+    above = float(np.float32(0.3))
+    below = float(np.nextafter(np.float32(0.3), np.float32(0)))
+    positions = np.array([[below, 0], [above, 0]], np.float32)
+    for place in (0.3, above, above + 1e-12):
+        division = Decomposition.of(np.array([[place - 0.1, 0.0], [place + 0.1, 0.0]]), 2)
+        cut = division.cuts[0].place
+        assert division.owners(positions).tolist() == [int(below >= cut), int(above >= cut)]
+
+
+@pytest.mark.parametrize("parts", [1, 5, 64])
+def test_every_particle_is_sent_to_its_owner_once(parts):
+    snapshot = wb.synthetic.cosmic_web(n=16, seed=2)
+    division = Decomposition.of(snapshot.positions, parts, snapshot.box)
+    rows, to, owned = WithGhosts(division, 0.3).destinations(snapshot.positions)
+    assert rows[owned].tolist() == list(range(len(snapshot)))
+    assert (to[owned] == division.owners(snapshot.positions)).all()
+    assert np.bincount(to[owned], minlength=parts).max() <= 1.2 * len(snapshot) / parts + 1

@@ -1,0 +1,201 @@
+"""Workers, files and clients that fail while groups are searched: the groups are right, or the error names a place."""
+
+import itertools
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from subdomains.scripted import ScriptedCluster
+from workbench.data.chunked import ParticlesInMemory, ParticlesInNpy, even_sizes
+from workbench.distributed import executors, groups
+from workbench.errors import WorkbenchError
+
+distributed = pytest.importorskip("distributed")
+SNAPSHOT = wb.synthetic.cosmic_web(n=16, seed=7)
+SOURCE = ParticlesInMemory(wb.Particles(SNAPSHOT.positions, SNAPSHOT.box), even_sizes(len(SNAPSHOT), 700))
+HOW = ("exit", "segfault", "kill", "memory", "raise", "disk")
+BEGUN = threading.Event()
+PHASES = ("sample-particles", "send-particles", "find-groups", "compare-labels", "measure-groups")
+
+
+@pytest.fixture
+def script(client, tmp_path, monkeypatch):
+    """Searches follow the script in a folder; deaths of a worker count against an item once only."""
+    cluster = ScriptedCluster(client, folder=tmp_path / "script")
+    cluster.folder.mkdir()
+    monkeypatch.setattr(groups, "executor_of", lambda *given: cluster)
+
+    def allow(deaths):
+        client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", deaths))
+
+    allow(1)
+    yield cluster
+    allow(3)
+
+
+def search(tmp_path, source=SOURCE):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir(exist_ok=True)
+    return wb.distributed.friends_of_friends(source, client="the cluster", parts=4, scratch=scratch)
+
+
+def assert_right(found):
+    expected = wb.friends_of_friends(SNAPSHOT)
+    with found:
+        assert found.gathered().equals(expected)
+        assert found.count(20) == expected.count(20)
+
+
+def test_a_worker_that_dies_in_each_phase_changes_nothing(script, tmp_path):
+    phases, how = ("send-particles-3", "find-groups-1", "compare-labels-2", "measure-groups-0"), HOW[:4]
+    deaths = dict(zip(phases, how, strict=True))
+    for mark, how in deaths.items():
+        (script.folder / mark).write_text(how)
+    assert_right(search(tmp_path))
+    for mark in deaths:
+        assert not (script.folder / mark).exists()
+        name, _, item = mark.rpartition("-")
+        assert script.begun(name, int(item)) == 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("phase", "how"), list(itertools.product(PHASES, HOW)))
+def test_each_failure_in_each_phase(script, tmp_path, phase, how):
+    (script.folder / f"{phase}-2").write_text(how)
+    assert_right(search(tmp_path))
+    assert script.begun(phase, 2) == 2 or (how == "disk" and phase in ("sample-particles", "measure-groups"))
+
+
+@pytest.mark.parametrize("how", ["raise", "disk"])
+def test_an_error_that_does_not_repeat_changes_nothing(script, tmp_path, how):
+    (script.folder / "find-groups-1").write_text(how)
+    assert_right(search(tmp_path))
+    assert script.begun("find-groups", 1) == 2
+
+
+def test_an_error_that_repeats_names_the_place(script, tmp_path):
+    (script.folder / "send-particles-3").write_text("raise always")
+    with pytest.raises(WorkbenchError, match="send-particles failed on the cluster at chunk 4 of 6: ArithmeticError: a"):
+        search(tmp_path)
+    assert not list((tmp_path / "scratch").iterdir())
+    assert script.begun("send-particles", 3) == 1 + executors.RETRIES
+
+
+def test_a_full_disk_names_the_file(script, tmp_path):
+    (script.folder / "compare-labels-1").write_text("disk always")
+    with pytest.raises(WorkbenchError, match=r"label-shared-1\.npy cannot be written \(No space left on device\): give"):
+        search(tmp_path)
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_an_item_that_kills_every_worker_is_named(script, tmp_path):
+    (script.folder / "find-groups-2").write_text("exit always")
+    with pytest.raises(WorkbenchError, match="find-groups failed on the cluster at subdomain 3 of 4: every worker that"):
+        search(tmp_path)
+    script.client.wait_for_workers(1, timeout=60)
+    (script.folder / "find-groups-2").unlink()
+    assert_right(search(tmp_path))   # the cluster has not suffered
+
+
+class Unreadable(ParticlesInMemory):
+    """A source with a chunk that cannot be read."""
+
+    def read(self, number):
+        if number == 3:
+            raise OSError("input/output error")
+        return super().read(number)
+
+
+def test_a_chunk_that_cannot_be_read_is_named(client, tmp_path):
+    source = Unreadable(SOURCE.whole, SOURCE.sizes)
+    with pytest.raises(WorkbenchError, match="chunk 4 of 6 of particles in memory cannot be read: input/output error"):
+        wb.distributed.friends_of_friends(source, 0.3, "length", client, parts=3, scratch=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_ends_early_is_named(client, tmp_path):
+    np.save(tmp_path / "positions.npy", SNAPSHOT.positions)
+    source = ParticlesInNpy.open(tmp_path / "positions.npy", SNAPSHOT.box)
+    np.save(tmp_path / "positions.npy", SNAPSHOT.positions[:-5])
+    with pytest.raises(WorkbenchError, match=r"chunk 0 of positions\.npy must be float32 of shape"):
+        wb.distributed.friends_of_friends(source, client=client)
+
+
+def test_a_scratch_file_that_is_gone_is_named(client, tmp_path):
+    with wb.distributed.friends_of_friends(SOURCE, client=client, parts=4, scratch=tmp_path) as found:
+        next(tmp_path.rglob("label-own-2.npy")).unlink()
+        with pytest.raises(WorkbenchError, match=r"label-own-2\.npy cannot be read .*was the scratch folder deleted\?"):
+            found.gathered()
+        next(tmp_path.rglob("chunk-5")).write_bytes(b"short")
+        with pytest.raises(WorkbenchError, match=r"chunk-5 must hold [\d,]+ more bytes; it ends after"):
+            found.catalogue()
+
+
+CLIENT = """
+import sys
+sys.path[:] = sys.argv[3].split(":")
+from pathlib import Path
+import distributed, workbench as wb
+from subdomains.scripted import ScriptedCluster
+from subdomains.test_failures import SOURCE
+from workbench.distributed import groups
+client = distributed.Client(sys.argv[1])
+groups.executor_of = lambda *given: ScriptedCluster(client, folder=Path(sys.argv[2]))
+wb.distributed.friends_of_friends(SOURCE, parts=4)
+"""
+
+
+def test_a_client_that_goes_away_leaves_a_cluster_that_works(script, tmp_path):
+    (script.folder / "find-groups-1").write_text("sleep always")
+    program = [sys.executable, "-c", CLIENT, script.client.scheduler.address, str(script.folder), ":".join(sys.path)]
+    other = subprocess.Popen(program, env={"TMPDIR": str(tmp_path), "PATH": "/usr/bin:/bin"})
+    wait_until(lambda: script.begun("find-groups", 1) or other.poll() is not None)
+    assert other.poll() is None
+    other.send_signal(signal.SIGKILL)
+    other.wait()
+    wait_until(lambda: not script.client.run_on_scheduler(unfinished))
+    (script.folder / "find-groups-1").unlink()
+    assert_right(search(tmp_path))
+
+
+def test_a_cluster_that_loses_its_workers_or_its_scheduler_is_an_error(monkeypatch, tmp_path):
+    monkeypatch.setattr(executors, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(executors, "PATIENCE_SECONDS", 0.3)
+    for loss, told in (
+        (lambda cluster: cluster.scale(0), "the cluster has had no worker for"),
+        (lambda cluster: cluster.close(), "linger(: the connection| failed on the cluster)"),
+    ):
+        with (
+            distributed.LocalCluster(
+                n_workers=1, processes=False, host="127.0.0.1", dashboard_address="127.0.0.1:0", protocol="tcp"
+            ) as cluster,
+            distributed.Client(cluster, timeout=1) as client,
+        ):
+            BEGUN.clear()
+            thread = threading.Thread(target=lambda cluster=cluster, loss=loss: (BEGUN.wait(9), loss(cluster)), daemon=True)
+            thread.start()
+            with pytest.raises(WorkbenchError, match=told):
+                executors.OnDask(client).map("linger", linger, range(50))
+            thread.join()
+
+
+def unfinished(dask_scheduler):
+    return [key for key, task in dask_scheduler.tasks.items() if task.state not in ("memory", "erred", "released")]
+
+
+def linger(number):
+    BEGUN.set()
+    time.sleep(0.1)
+
+
+def wait_until(true, seconds=60):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.05)

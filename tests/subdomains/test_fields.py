@@ -1,0 +1,174 @@
+"""Archives of fields in parts: the bytes of `wb.compress` of the whole field, wherever the parts come from."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import workbench as wb
+from workbench.distributed import ChunkedField
+from workbench.errors import WorkbenchError
+
+da = pytest.importorskip("dask.array", reason="needs the dask extra")
+zarr = pytest.importorskip("zarr", reason="needs the io extra")
+h5py = pytest.importorskip("h5py", reason="needs the io extra")
+
+BOUNDS = {
+    "absolute": wb.Absolute(0.01), "relative": wb.Relative(1e-3), "pointwise": wb.PointwiseRelative(1e-2),
+    "coarse": wb.Absolute(2.0), "exact": wb.Absolute(0),
+}
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def assert_same_bytes(tmp_path, field, source, bound, codec="auto", client=None, **how):
+    expected, found = tmp_path / "one.zarr", tmp_path / "many.zarr"
+    wb.compress(field, bound, codec, **how).save(expected, overwrite=True)
+    archive = wb.distributed.compress(source, bound, codec, out=found, client=client, overwrite=True, **how)
+    assert files(found) == files(expected)
+    return archive
+
+
+def sample(shape, dtype="f4", masked=False):
+    values = np.random.default_rng(sum(shape)).normal(size=shape).cumsum(axis=-1)
+    values = (100 * values if dtype[0] in "iu" else values).astype(dtype)
+    mask = np.random.default_rng(1).random(shape) < 0.3 if masked else None
+    return wb.Field(values, spacing=0.5, name="T", mask=mask, metadata={"units": "K", "from": {"year": 2026}})
+
+
+@pytest.mark.parametrize("shape", [(997,), (40, 31), (17, 9, 20), (4, 5, 6, 7)])
+@pytest.mark.parametrize(("dtype", "bound"), [
+    ("f4", "absolute"), ("f8", "relative"), ("f8", "pointwise"), ("i2", "relative"), ("i2", "coarse"), ("f4", "exact"),
+])
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_dask_array_gives_the_bytes_of_one_process(tmp_path, shape, dtype, bound, masked):
+    field = sample(shape, dtype, masked)
+    chunks = tuple(max(1, size // 3 + 1) for size in shape)
+    source = ChunkedField(
+        da.from_array(field.values, chunks), field.spacing, field.name,
+        None if field.mask is None else da.from_array(field.mask, 17), field.metadata,
+    )
+    archive = assert_same_bytes(tmp_path, field, source, BOUNDS[bound], chunk_values=field.values.size // 3)
+    assert archive.verify(field).passed
+
+
+def test_sources_that_are_read_by_workers_give_the_same_bytes(tmp_path):
+    field = sample((30, 21, 10), "f8", masked=True)
+    np.save(tmp_path / "values.npy", field.values)
+    stored = zarr.create_array(str(tmp_path / "values"), shape=field.shape, dtype="f8", chunks=(7, 8, 9))
+    stored[...] = field.values
+    mask = zarr.create_array(str(tmp_path / "mask"), shape=field.shape, dtype=bool, chunks=(5, 5, 5))
+    mask[...] = field.mask
+    with h5py.File(tmp_path / "values.h5", "w") as file:
+        file["deep/values"] = field.values
+        in_file = ChunkedField(file["deep/values"], mask=field.mask)
+    sources = {
+        "npy": ChunkedField(tmp_path / "values.npy", mask=field.mask),
+        "zarr": ChunkedField(stored, mask=mask),
+        "mixed": ChunkedField(da.from_array(field.values, 11), mask=mask),
+        "mixed the other way": ChunkedField(tmp_path / "values.npy", mask=da.from_array(field.mask, 11)),
+        "h5": in_file,
+        "big-endian": ChunkedField(da.from_array(field.values.astype(">f8"), 11), mask=field.mask),
+        "masked": ChunkedField(da.ma.masked_array(da.from_array(field.values, 9), da.from_array(field.mask, 9))),
+        "memory": wb.Field(field.values, mask=field.mask),
+        "masked in memory": ChunkedField(np.ma.MaskedArray(field.values, field.mask)),
+        "folder": ChunkedField(tmp_path / "values", mask=tmp_path / "mask"),
+        "archive": ChunkedField.of(wb.compress(wb.Field(field.values, mask=field.mask), wb.Absolute(0))),
+    }
+    for source in sources.values():
+        assert_same_bytes(tmp_path, wb.Field(field.values, mask=field.mask), source, wb.Relative(1e-3), chunk_values=3000)
+
+
+@pytest.mark.parametrize("bound", ["absolute", "relative"])
+def test_a_masked_dask_array_without_masked_values_has_no_mask(tmp_path, bound):
+    values = sample((30, 20)).values
+    source = da.ma.masked_greater(da.from_array(values, 8), 1e9)
+    archive = assert_same_bytes(tmp_path, wb.Field(values), ChunkedField(source), BOUNDS[bound], chunk_values=100)
+    assert "mask" not in archive.arrays
+
+
+@settings(max_examples=15)
+@given(st.data())
+def test_any_division_gives_the_same_bytes(tmp_path_factory, data):
+    shape = tuple(data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=3)))
+    chunks = tuple(data.draw(st.integers(1, size)) for size in shape)
+    dtype = data.draw(st.sampled_from(["f4", "f8", "u1", "i8"]))
+    field = sample(shape, dtype, data.draw(st.booleans()))
+    if dtype[0] == "f":
+        odd = np.random.default_rng(data.draw(st.integers(0, 99))).choice([0, np.nan, np.inf], shape, p=[0.8, 0.1, 0.1])
+        with np.errstate(invalid="ignore"):
+            field = wb.Field(field.values + odd.astype(dtype), mask=field.mask)
+    source = ChunkedField(da.from_array(field.values, chunks), field.spacing, field.name, field.mask, field.metadata)
+    kind = data.draw(st.sampled_from(["absolute", "relative", "coarse", "exact"]))
+    most = data.draw(st.integers(-(-field.values.size // 8), field.values.size))
+    assert_same_bytes(tmp_path_factory.mktemp("any"), field, source, BOUNDS[kind], chunk_values=most)
+
+
+@pytest.mark.parametrize("codec", ["sz3", "zfp", "prequantised", "bitround", "pcodec"])
+def test_every_codec_gives_the_same_bytes(tmp_path, codec):
+    field = sample((40, 40))
+    assert_same_bytes(tmp_path, field, ChunkedField(da.from_array(field.values, 9), 0.5, "T", metadata=field.metadata),
+                      wb.Absolute(0.01), codec, chunk_values=300)
+
+
+def test_a_safeguard_of_single_values_is_kept(tmp_path):
+    pytest.importorskip("compression_safeguards", reason="needs the safeguards extra")
+    field = sample((40, 40))
+    source = ChunkedField(da.from_array(field.values, 9), 0.5, "T", metadata=field.metadata)
+    assert_same_bytes(tmp_path, field, source, wb.Absolute(0.1), keep=[wb.Safeguard("sign")], chunk_values=300)
+
+
+def test_nothing_remains_after_an_error(tmp_path):
+    def fail(block):
+        raise RuntimeError("no such tape")
+
+    values = da.from_array(np.zeros((10, 10)), 5).map_blocks(fail, dtype="f8")
+    with pytest.raises(RuntimeError, match="no such tape"):
+        wb.distributed.compress(ChunkedField(values), wb.Absolute(0.1), out=tmp_path / "field.zarr")
+    assert not list(tmp_path.iterdir())
+
+
+X = da.ones((4, 4), chunks=2)
+
+
+@pytest.mark.parametrize(("arguments", "told"), [
+    ({"source": X, "order": "free"}, "order='free' is for particles"),
+    ({"source": X, "keep": [wb.KeepClusters()]}, r"keep of a field takes wb\.Safeguard"),
+    ({"source": X, "codec": "lattice"}, "lattice is for particles"),
+    ({"source": X[X > 0]}, "the shape of a Dask array must be known"),
+    ({"source": X[:0]}, "must not be empty"),
+    ({"source": X.astype("c8")}, "must be float32, float64 or integers"),
+    ({"source": X.astype("i4"), "bound": wb.PointwiseRelative(0.1)}, "the bound of integers"),
+    ({"source": X, "out": "missing/field.zarr"}, "a directory that exists"),
+])
+def test_what_cannot_be_compressed_is_refused_before_any_work(tmp_path, arguments, told):
+    given = {"bound": wb.Absolute(0.1), "out": tmp_path / "field.zarr", **arguments}
+    with pytest.raises(WorkbenchError, match=told):
+        wb.distributed.compress(**{**given, "source": ChunkedField(given["source"])})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("arguments", "told"), [
+    ({"values": [1.0, 2.0]}, "a Dask array, a Zarr array, .* got builtins.list"),
+    ({"values": "missing.npy"}, "must be a .npy file of numbers"),
+    ({"values": X, "mask": X[:2]}, "mask must be boolean of shape"),
+    ({"values": X, "spacing": -1}, "spacing must be positive"),
+    ({"values": da.ones((1, 1, 1, 1, 1))}, "1 to 4 dimensions"),
+])
+def test_fields_that_cannot_be_are_refused(arguments, told):
+    with pytest.raises(WorkbenchError, match=told):
+        ChunkedField(**arguments)
+
+
+def test_a_field_of_a_climate_model_gives_the_same_bytes(tmp_path, shared_data):
+    with h5py.File(shared_data / "cesm" / "cam-fv.T.3months.nc") as file:
+        field, stored = wb.Field(file["T"][...]), ChunkedField(file["T"])
+        lazy = ChunkedField(da.from_array(file["T"], (1, 10, 96, 100)))
+        for source in (stored, lazy):
+            archive = assert_same_bytes(tmp_path, field, source, wb.Relative(1e-4))
+    assert archive.verify(field).passed
+    assert wb.distributed.compare(field, archive, bound=1e-4 * (306.125 - 180.749)).passed

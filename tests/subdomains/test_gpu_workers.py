@@ -1,0 +1,120 @@
+"""Workers with a GPU: who gets the searches, and that nothing is copied silently. The stand-in for CuPy refuses to mix."""
+
+import asyncio
+import sys
+
+import numpy as np
+import pytest
+
+import fake_cupy
+import workbench as wb
+from workbench.data.chunked import ParticlesInMemory, even_sizes
+from workbench.distributed import executors, gpu_workers
+from workbench.errors import WorkbenchError
+
+distributed = pytest.importorskip("distributed")
+SNAPSHOT = wb.synthetic.cosmic_web(n=16, seed=7)
+SOURCE = ParticlesInMemory(wb.Particles(SNAPSHOT.positions, SNAPSHOT.box), even_sizes(len(SNAPSHOT), 1500))
+
+
+@pytest.fixture
+def mixed():
+    """One worker with a GPU and one without, in this process, so that both see the stand-in."""
+    place = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "dashboard": False}
+    workers = {
+        name: {"cls": distributed.Worker, "options": place | gpu_workers.worker_options(name == "card")}
+        for name in ("card", "cpu")
+    }
+    scheduler = {"cls": distributed.Scheduler, "options": place | {"port": 0}}
+    with (
+        distributed.SpecCluster(scheduler=scheduler, workers=workers) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        client.wait_for_workers(2, timeout=60)
+        yield client
+
+
+def name_of_worker(item):
+    return distributed.get_worker().name, gpu_workers.has_gpu()
+
+
+def test_searches_go_to_the_workers_with_a_gpu(mixed):
+    found = executors.OnDask(mixed).map("where", name_of_worker, range(12), on_gpu=True)
+    assert set(found) == {("card", True)}
+    found = executors.OnDask(mixed).map("where", name_of_worker, range(30))
+    assert ("cpu", False) in found
+
+
+def test_without_a_gpu_every_worker_searches(client):
+    assert executors.OnDask(client)._gpus() == 0
+    assert executors.OnDask(client).map("where", len, [[1], [1, 2]], on_gpu=True) == [1, 2]
+
+
+@pytest.mark.parametrize("parts", [1, 5])
+def test_positions_go_to_the_card_once_and_only_labels_come_back(stand_in, mixed, monkeypatch, parts):
+    sent = []
+
+    def asarray(values, dtype=None):
+        sent.append(values)
+        return fake_cupy.asarray(values, dtype)
+
+    monkeypatch.setattr(stand_in, "asarray", asarray)
+    with wb.distributed.friends_of_friends(SOURCE, client=mixed, parts=parts) as found:
+        assert found.gathered().equals(wb.friends_of_friends(SNAPSHOT))
+        searched = len(SNAPSHOT) + found.ghosts
+    assert any(name.startswith("link_") for name in fake_cupy.Function.launches)
+    positions = [values for values in sent if isinstance(values, np.ndarray) and values.ndim == 2 and len(values) > 3]
+    assert (len(positions), sum(map(len, positions))) == (parts, searched)
+    large = [size for size in fake_cupy.copied_to_host if size > 100]
+    assert (len(large), sum(large)) == (parts, searched)
+
+
+def test_a_worker_that_claims_a_gpu_must_have_one(mixed, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(WorkbenchError, match=r"the worker .* cannot work: a GPU needs CuPy"):
+        wb.distributed.friends_of_friends(SOURCE, client=mixed)
+
+
+def test_a_search_does_not_wait_for_ever_for_a_card(mixed, monkeypatch):
+    monkeypatch.setattr(executors, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(executors, "PATIENCE_SECONDS", 0.2)
+    sleeps = mixed.submit(asyncio.sleep, 5, resources={"GPU": 1})   # the card is busy, and then gone
+    seen = iter([1])
+    monkeypatch.setattr(executors.OnDask, "_gpus", lambda self: next(seen, 0))
+    with pytest.raises(WorkbenchError, match="find-groups: the cluster has had no worker with a GPU for"):
+        executors.OnDask(mixed).map("find-groups", len, [[1]], on_gpu=True)
+    mixed.cancel(sleeps, force=True)
+
+
+def test_the_cluster_that_is_asked_for_listens_on_loopback_and_labels_its_workers():
+    options = gpu_workers.cluster_options([0, 2], "16GiB", "ucx", "/scratch")
+    assert options == {
+        "CUDA_VISIBLE_DEVICES": [0, 2], "threads_per_worker": 1, "resources": {"GPU": 1}, "memory_limit": "16GiB",
+        "protocol": "ucx", "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "pre_import": "cupy",
+        "local_directory": "/scratch",
+    }
+    assert "CUDA_VISIBLE_DEVICES" not in gpu_workers.cluster_options()
+    assert gpu_workers.worker_options(has_gpu=False, threads=4) == {"nthreads": 4, "resources": {}}
+
+
+@pytest.mark.parametrize(("given", "told"), [
+    ({"devices": []}, "at least one card, and each once"),
+    ({"devices": [1, 1]}, "at least one card, and each once"),
+    ({"devices": [-1]}, "each device must be a whole number"),
+    ({"protocol": "smoke"}, "protocol must be one of tcp, ucx; got 'smoke'"),
+])
+def test_what_no_cluster_can_be_made_of_is_refused(given, told):
+    with pytest.raises(WorkbenchError, match=told):
+        wb.distributed.local_gpus(**given)
+
+
+def test_without_dask_cuda_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dask_cuda", None)
+    with pytest.raises(WorkbenchError, match=r"GPU workers need dask-cuda.*pip install 'lossbench\[dask,gpu\]' 'dask-cuda"):
+        wb.distributed.local_gpus()
+
+
+def test_a_cluster_is_started_with_these_options(stand_in, monkeypatch):
+    started = type("dask_cuda", (), {"LocalCUDACluster": staticmethod(lambda **options: options)})
+    monkeypatch.setitem(sys.modules, "dask_cuda", started)
+    assert wb.distributed.local_gpus([1]) == gpu_workers.cluster_options([1])

@@ -1,0 +1,198 @@
+"""Clusters kept over subdomains: the guarantee of one process and, nearly always, its bytes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import workbench as wb
+from workbench.archive import finer
+from workbench.clusters.keep import KeepClusters
+from workbench.data.chunked import ParticlesInMemory, even_sizes
+from workbench.data.outline import Outline
+from workbench.data.synthetic import adversarial
+from workbench.distributed.keeping import rounds
+from workbench.distributed.keeping.terms import Terms
+from workbench.guarantees import Limit
+
+SNAPSHOT = wb.synthetic.cosmic_web(n=20, seed=3)
+WEB = wb.Particles(SNAPSHOT.positions, SNAPSHOT.box)
+FIGURES = (
+    "lengths", "margin", "precision", "partition", "groups", "largest", "groups_opened", "pairs_set_right", "violations",
+)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def kept_in_parts(particles, bound, keep, parts, out, order="keep", chunk_values=6000, client=None):
+    source = ParticlesInMemory(particles, even_sizes(len(particles), max(len(particles) // 7, 1)))
+    return wb.distributed.compress(
+        source, wb.Absolute(bound), keep=keep, order=order, chunk_values=chunk_values, parts=parts, out=out, client=client
+    )
+
+
+def stated(archive: wb.Archive) -> dict:
+    return archive.certificate["positions"].keep[0]
+
+
+@pytest.mark.parametrize(("parts", "order", "share"), [(1, "free", 0.3), (5, "keep", 0.05), (5, "free", 0.3)])
+def test_the_bytes_are_those_of_one_process(tmp_path, parts, order, share):
+    bound, keep = share * 0.2 * WEB.spacing, wb.KeepClusters(0.2)
+    wb.compress(WEB, wb.Absolute(bound), keep=keep, order=order, chunk_values=6000).save(tmp_path / "one.zarr")
+    archive = kept_in_parts(WEB, bound, keep, parts, tmp_path / "many.zarr", order)
+    assert files(tmp_path / "many.zarr") == files(tmp_path / "one.zarr")
+    assert stated(archive)["edited"] > 50
+
+
+def assert_as_in_one_process(folder, particles, keep, share, parts, order="keep"):
+    bound = share * 0.2 * particles.spacing
+    one = wb.compress(particles, wb.Absolute(bound), keep=keep, order=order, chunk_values=6000)
+    many = kept_in_parts(particles, bound, keep, parts, folder / "many.zarr", order)
+    assert {name: stated(many)[name] for name in FIGURES} == {name: stated(one)[name] for name in FIGURES}
+    assert many.verify(particles).passed
+    assert many.data.nbytes <= 1.03 * one.data.nbytes
+
+
+def part_of_web(dimensions, dtype, boxed):
+    places = SNAPSHOT.positions[: 4000 if dimensions == 3 else 1500, :dimensions].astype(dtype)
+    return wb.Particles(places, SNAPSHOT.box[:dimensions] if boxed else None)
+
+
+@pytest.mark.parametrize(
+    ("keep", "dimensions", "dtype", "boxed"),
+    [
+        (KeepClusters([0.15, 0.2]), 3, np.float64, True),
+        (KeepClusters(0.2, min_members=8), 3, np.float32, False),
+        (KeepClusters(0.2, solver="refine"), 2, np.float32, True),
+        (KeepClusters(0.2), 2, np.float64, False),
+    ],
+    ids=["two-lengths", "large-groups", "refined", "open-plane"],
+)
+def test_the_certificate_is_that_of_one_process(tmp_path, keep, dimensions, dtype, boxed):
+    assert_as_in_one_process(tmp_path, part_of_web(dimensions, dtype, boxed), keep, 0.4, 4)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dimensions", [2, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("boxed", [True, False])
+@pytest.mark.parametrize("parts", [1, 3, 16, 64])
+@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize("keep", [KeepClusters([0.15, 0.2]), KeepClusters(0.2, min_members=8)], ids=["several", "large"])
+def test_the_certificate_is_that_of_one_process_everywhere(tmp_path, dimensions, dtype, boxed, parts, share, keep):
+    assert_as_in_one_process(tmp_path, part_of_web(dimensions, dtype, boxed), keep, share, parts, "free")
+
+
+def test_a_finer_bound_is_taken_as_in_one_process(tmp_path):
+    """At a bound near the linking length, original coordinates for many cost more than a finer lattice for all."""
+    particles = part_of_web(3, np.float32, True)
+    keep, bound = wb.KeepClusters(0.2), 1.5 * 0.2 * particles.spacing
+    one = wb.compress(particles, wb.Absolute(bound), keep=keep, order="free")
+    archive = kept_in_parts(particles, bound, keep, 3, tmp_path / "many.zarr", "free", None)
+    assert stated(archive)["encoded_within"] == stated(one)["encoded_within"] < bound
+    assert archive.verify(particles).passed
+    assert archive.data.nbytes <= 1.03 * one.data.nbytes
+    assert not [path.name for path in tmp_path.rglob(".*")]
+
+
+def filament(count: int) -> wb.Particles:
+    """One group through every subdomain, with steps just below the linking length of 0.1."""
+    random = np.random.default_rng(2)
+    steps = random.uniform(0.0985, 0.0999, count)
+    along = np.cumsum(steps) % 20.0
+    places = np.column_stack([along, 0.3 * (np.cumsum(steps) // 20.0) + 1, np.full(count, 2.0)])
+    return wb.Particles(places[random.permutation(count)], box=20.0)
+
+
+HARD = {
+    "filament": (filament(900), 0.1),
+    "one-cell": (wb.Particles(5 + 0.02 * np.random.default_rng(0).random((400, 3)), box=20.0), 0.1),
+    "one-place": (wb.Particles(np.full((300, 3), 0.25), box=1.0), 0.1),
+    "lattice": (adversarial.lattice_at_link(2, np.float32), adversarial.LINK),
+    "one-group": (wb.Particles(np.random.default_rng(1).random((800, 2)), box=1.0), 0.07),
+}
+
+
+@pytest.mark.parametrize("kind", HARD)
+def test_hard_cases_over_many_subdomains(tmp_path, kind):
+    particles, length = HARD[kind]
+    keep, bound = wb.KeepClusters(length, "length"), 0.3 * length
+    one = wb.compress(particles, wb.Absolute(bound), keep=keep, chunk_values=1200)
+    many = kept_in_parts(particles, bound, keep, 4, tmp_path / "many.zarr", chunk_values=1200)
+    assert many.verify(particles).passed
+    assert stated(many)["partition"] == stated(one)["partition"]
+    assert many.data.nbytes <= 1.03 * one.data.nbytes + 64
+
+
+def assert_guaranteed(data, folder, parts):
+    dimensions, count = data.draw(st.integers(2, 3)), data.draw(st.integers(1, 150))
+    box = data.draw(st.sampled_from([None, 1.0, tuple(np.linspace(1, 2, dimensions).tolist())]))
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    positions = random.random((count, dimensions)) ** data.draw(st.sampled_from([1, 4]))
+    positions = positions.astype(data.draw(st.sampled_from([np.float32, np.float64])))
+    if data.draw(st.booleans()):
+        positions = np.round(positions * 8) / 8 * np.float32(0.999)   # ties, and particles at one place
+    particles = wb.Particles(positions) if box is None else wb.Particles.wrapped(positions, box)
+    length = data.draw(st.sampled_from([0.02, 0.125, 0.3, 1.5]))
+    lengths = data.draw(st.sampled_from([length, [length, 1.3 * length]]))
+    keep = KeepClusters(lengths, "length", min_members=data.draw(st.sampled_from([1, 1, 4])))
+    bound, order = data.draw(st.sampled_from([0.01, 0.2, 0.8])) * length, data.draw(st.sampled_from(["keep", "free"]))
+    archive = kept_in_parts(particles, bound, keep, data.draw(st.integers(1, parts)), folder / "many.zarr", order, 300)
+    one = wb.compress(particles, wb.Absolute(bound), keep=keep, order=order, chunk_values=300)
+    assert archive.verify(particles).passed
+    assert stated(archive)["partition"] == stated(one)["partition"]
+    if stated(archive)["encoded_within"] == stated(one)["encoded_within"]:
+        assert stated(archive)["pairs_set_right"] == stated(one)["pairs_set_right"]
+
+
+@settings(deadline=None, max_examples=5)
+@given(st.data())
+def test_the_guarantee_holds_for_any_particles(tmp_path_factory, data):
+    assert_guaranteed(data, tmp_path_factory.mktemp("any"), 6)
+
+
+@pytest.mark.long
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_the_guarantee_holds_for_many_more_particles(tmp_path_factory, data):
+    assert_guaranteed(data, tmp_path_factory.mktemp("any"), 16)
+
+
+def test_what_no_move_repairs_gets_original_coordinates(tmp_path, monkeypatch):
+    """The last resort: all particles are exact, and the groups are kept."""
+    monkeypatch.setattr(rounds, "EXACT_AFTER", 0)
+    monkeypatch.setattr(finer, "MOST_HALVES", 1)   # no finer bound is tried
+    few = part_of_web(2, np.float32, True)
+    archive = kept_in_parts(few, 0.05 * few.spacing, wb.KeepClusters(0.2), 2, tmp_path / "web.zarr")
+    assert stated(archive)["exact"] == len(few)
+    assert archive.verify(few).passed
+
+
+def test_ghosts_are_wide_enough_for_all_that_interacts():
+    outline = Outline(len(WEB), np.dtype("float32"), WEB.lower, WEB.upper, WEB.box)
+    terms = Terms.of(KeepClusters(0.2), Limit("absolute", 0.05), outline)
+    assert terms.depth >= terms.interaction / 2
+    assert terms.ghost_width >= terms.depth + terms.far + 2 * terms.shift
+    assert terms.apart >= 2 * (terms.reach + 2 * terms.shift) + terms.interaction   # two clusters and what they move
+
+
+def test_any_number_of_workers_writes_the_same_bytes(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    particles = part_of_web(3, np.float32, True)
+    bound, keep = 0.05 * 0.2 * particles.spacing, wb.KeepClusters(0.2)
+    kept_in_parts(particles, bound, keep, 3, tmp_path / "here.zarr")
+    expected = files(tmp_path / "here.zarr")
+    for workers in (1, 2, 3):
+        with (
+            distributed.LocalCluster(
+                n_workers=workers, threads_per_worker=1, processes=False, dashboard_address=None
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            out = tmp_path / f"{workers}.zarr"
+            kept_in_parts(particles, bound, keep, 3, out, client=client)
+            assert files(out) == expected

@@ -1,0 +1,239 @@
+"""Halos of two sets of groups, matched by their members: which are the same, and which are split, merged, lost or new.
+
+This is the one definition, for decoded particles, for two runs of a simulation and for two finders. Only pairs of groups
+that share particles are counted, by one sort, so the time is that of sorting the particles, whatever the groups look like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from workbench import backend, ordering
+from workbench.clusters.groups import Groups
+from workbench.errors import WorkbenchError
+
+NONE = -1   # the label of no group: no member of a halo is in the other set
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The pairs of groups of two sets that share particles, each once, by rising labels, and how many they share.
+
+    >>> pairs = Pairs.counted(np.array([0, 0, 2]), np.array([1, 1, 0]))
+    >>> pairs.first.tolist(), pairs.second.tolist(), pairs.shared.tolist()
+    ([0, 2], [1, 0], [2, 1])
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    shared: np.ndarray
+
+    @classmethod
+    def counted(cls, first: np.ndarray, second: np.ndarray) -> Self:
+        """The pairs of labels that these particles have, one label in either set."""
+        return cls(*_added(first, second))
+
+    @classmethod
+    def together(cls, parts: Sequence[Pairs]) -> Self:
+        """The pairs of all particles, from those of parts of them."""
+        names = ("first", "second", "shared")
+        return cls(*_added(*(np.concatenate([getattr(part, name) for part in parts]) for name in names)))
+
+    def chosen(self, which: np.ndarray) -> Pairs:
+        """Some of the pairs."""
+        return Pairs(self.first[which], self.second[which], self.shared[which])
+
+    def reversed(self) -> Pairs:
+        """The same pairs, with the sets exchanged."""
+        order = np.lexsort((self.first, self.second))
+        return Pairs(self.second, self.first, self.shared).chosen(order)
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """The halos of one set, the largest first, and their counterparts among the groups of another set.
+
+    The counterpart of a halo is the group with most of its members: label `found`, of `found_members`, `shared` of which
+    are among the halo's `members`. (Label -1: none of them is in the other set.) A halo is `matched` if its counterpart is
+    a halo, too, and this halo contributes the most members of all halos to it. `absent` members are not in the other set.
+    """
+
+    labels: np.ndarray
+    members: np.ndarray
+    found: np.ndarray
+    found_members: np.ndarray
+    shared: np.ndarray
+    matched: np.ndarray
+    absent: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    @property
+    def recall(self) -> np.ndarray:
+        """The share of each halo's members that are still together."""
+        return self.shared / self.members
+
+    @property
+    def identical(self) -> np.ndarray:
+        """Which halos have exactly the same members as their counterpart."""
+        return (self.shared == self.members) & (self.shared == self.found_members)
+
+    @property
+    def split(self) -> np.ndarray:
+        """Which halos lost members."""
+        return self.shared < self.members
+
+    @property
+    def merged(self) -> np.ndarray:
+        """Which halos lost no members, but gained some."""
+        return ~self.identical & ~self.split
+
+    @property
+    def broken(self) -> np.ndarray:
+        """Which halos lost or gained members: those that are split, and those that are merged."""
+        return ~self.identical
+
+    @property
+    def lost(self) -> np.ndarray:
+        """Which halos match none of the other set."""
+        return ~self.matched
+
+    @property
+    def different(self) -> np.ndarray:
+        """How many particles are in a halo or in its counterpart, but not in both."""
+        return self.members + self.found_members - 2 * self.shared
+
+
+@dataclass(frozen=True, eq=False)
+class Halos:
+    """The groups of a set that count as halos, the largest first."""
+
+    labels: np.ndarray
+    members: np.ndarray
+
+    @classmethod
+    def of(cls, groups: Groups, min_members: int) -> Self:
+        """The groups with at least so many members (the smaller label first among equals)."""
+        sizes, ids = backend.to_host(groups.sizes), backend.to_host(groups.ids)
+        large = np.flatnonzero(sizes >= min_members)
+        order = large[np.argsort(-sizes[large], kind="stable")]
+        return cls(ids[order], sizes[order])
+
+    def has(self, labels: np.ndarray) -> np.ndarray:
+        """Which of these labels are those of halos."""
+        return np.isin(labels, self.labels)
+
+
+def match(halos: Halos, others: Halos, pairs: Pairs, sizes: Any) -> Match:
+    """The halos with their counterparts; `pairs` has all pairs of these halos, `sizes` returns the members of groups.
+
+    Of counterparts that share equally many members, the smaller label is taken.
+    """
+    mine = pairs.chosen(halos.has(pairs.first))
+    there = np.unique(mine.first)
+    best = _best(mine.first, mine.second, mine.shared)
+    place = np.searchsorted(there, halos.labels)
+    known = np.isin(halos.labels, there)
+    at = best[np.minimum(place, max(len(there) - 1, 0))] if len(there) else np.zeros(len(halos.labels), np.int64)
+    found, shared = np.full(len(halos.labels), NONE, np.int64), np.zeros(len(halos.labels), np.int64)
+    found[known], shared[known] = mine.second[at[known]], mine.shared[at[known]]
+    members = np.zeros(len(found), np.int64)
+    members[known] = sizes(found[known])
+    return Match(
+        halos.labels, halos.members, found, members, shared,
+        matched=known & others.has(found) & (_owner(mine, found) == halos.labels),
+        absent=halos.members - _sums(mine.first, mine.shared, halos.labels),
+    )
+
+
+def common(first: Any, second: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Where the particles that both sets have are in either, by rising id; ids must name each particle of a set once.
+
+    >>> [place.tolist() for place in common([7, 3, 5], [5, 9, 7])]
+    [[2, 0], [0, 2]]
+    """
+    ids = [_checked(which, given) for which, given in (("first", first), ("second", second))]
+    low = min(int(one.min()) for one in ids)
+    bits = (max(int(one.max()) for one in ids) - low).bit_length()
+    if bits > 64:
+        raise WorkbenchError(f"ids must span less than 2^64; got ids from {low} on that span {bits} bits")
+    (key, places), (other, others) = (_sorted(which, one, low, bits) for which, one in zip(_SETS, ids, strict=True))
+    if np.array_equal(key, other):
+        return places, others
+    place = np.minimum(np.searchsorted(key, other), len(key) - 1)
+    there = np.flatnonzero(key[place] == other)
+    return places[place[there]], others[there]
+
+
+_SETS = ("first", "second")
+
+
+def _checked(which: str, given: Any) -> np.ndarray:
+    ids = np.asarray(backend.to_host(given) if backend.on_device(given) else given)
+    if ids.ndim != 1 or ids.dtype.kind not in "iu" or not len(ids):
+        raise WorkbenchError(f"the ids of the {which} set must be a row of integers; got {ids.dtype} of shape {ids.shape}")
+    return ids
+
+
+def _sorted(which: str, ids: np.ndarray, low: int, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ids less the lowest one, rising, and their places."""
+    key = ids.astype(np.uint64) - np.uint64(low % 2**64)   # modulo 2^64, so that it is right for negative ids
+    order = ordering.sort_by_key(key, bits)
+    twice = np.flatnonzero(key[1:] == key[:-1])
+    if len(twice):
+        raise WorkbenchError(
+            f"ids must name each particle once; the {which} set has id {int(ids[order[twice[0]]])} twice, and "
+            f"{len(twice):,} repeated ids in all"
+        )
+    return key, order
+
+
+def _added(
+    first: np.ndarray, second: np.ndarray, shared: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Distinct pairs by rising labels, with the sums of what they share: by default, one each."""
+    if not len(first):
+        return tuple(np.empty(0, np.int64) for _ in range(3))   # type: ignore[return-value]
+    width = int(second.max()) + 1
+    if (int(first.max()) + 1) * width < 2**63:
+        key = (first.astype(np.int64) * width + second).astype(np.uint64)
+        order = ordering.sort_by_key(key, int(key.max()).bit_length())
+        start = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
+    else:
+        order = np.lexsort((second, first))
+        one, other = first[order], second[order]
+        start = np.flatnonzero(np.append(True, (one[1:] != one[:-1]) | (other[1:] != other[:-1])))
+    at = order[start]
+    sums = np.diff(start, append=len(first)) if shared is None else np.add.reduceat(shared[order], start)
+    return first[at].astype(np.int64), second[at].astype(np.int64), sums
+
+
+def _best(owner: np.ndarray, other: np.ndarray, shared: np.ndarray) -> np.ndarray:
+    """The pair of each owner, by rising label, that shares most members; the smaller label among equals."""
+    ranked = np.lexsort((other, -shared, owner))
+    return ranked[np.flatnonzero(np.diff(owner[ranked], prepend=NONE))]
+
+
+def _owner(pairs: Pairs, groups: np.ndarray) -> np.ndarray:
+    """The halo that contributes most members to each of these groups."""
+    best = _best(pairs.second, pairs.first, pairs.shared)
+    if not len(best):
+        return np.full(len(groups), NONE)
+    place = np.minimum(np.searchsorted(pairs.second[best], groups), len(best) - 1)
+    return np.where(pairs.second[best[place]] == groups, pairs.first[best[place]], NONE)
+
+
+def _sums(labels: np.ndarray, counts: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """The sum of the counts of each wanted label."""
+    known, group = np.unique(labels, return_inverse=True)
+    found = np.zeros(len(wanted), np.int64)
+    if len(known):
+        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        sums = np.bincount(group, weights=counts).astype(np.int64)
+        found[:] = np.where(known[place] == wanted, sums[place], 0)
+    return found

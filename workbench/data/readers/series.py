@@ -1,0 +1,127 @@
+"""The snapshots of a simulation, one after the other; each is opened when it is asked for, and read chunk by chunk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, overload
+
+from workbench.data.chunked import ChunkedParticles
+from workbench.data.readers.file_sets import map_of, stem_of
+from workbench.data.readers.opening import snapshot_of
+from workbench.data.readers.options import FROM_FILE
+from workbench.data.readers.paths import in_order, is_several, listed
+from workbench.data.readers.registry import FORMATS, format_of
+from workbench.data.readers.source import Source
+from workbench.errors import WorkbenchError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SnapshotSeries(Sequence[ChunkedParticles]):
+    """Snapshots in the order of the numbers in their names, or of the list that was given.
+
+    `places` are what `wb.open_chunked` opens for each.
+    """
+
+    places: tuple[Any, ...]
+    options: Mapping[str, Any]
+    chunk: int
+    _opened: dict[int, ChunkedParticles] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @overload
+    def __getitem__(self, number: int) -> ChunkedParticles: ...
+    @overload
+    def __getitem__(self, number: slice) -> SnapshotSeries: ...
+    def __getitem__(self, number: int | slice) -> ChunkedParticles | SnapshotSeries:
+        if isinstance(number, slice):
+            return SnapshotSeries(self.places[number], self.options, self.chunk)
+        place = range(len(self.places))[number]   # refuses numbers that do not exist
+        if place not in self._opened:
+            options = dict(self.options)
+            found = snapshot_of(self.places[place], options.pop("format", None), options)
+            box, wrap = options.get("box", FROM_FILE), options.get("wrap", False)
+            self._opened[place] = found.in_chunks(box, wrap, self.chunk)
+        return self._opened[place]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The file or folder of each snapshot, or the first of its files."""
+        return tuple(Path(place[0] if isinstance(place, list) else place).name for place in self.places)
+
+    @property
+    def redshifts(self) -> tuple[float | None, ...]:
+        """The redshift of each snapshot, where its header has one; opens all of them."""
+        return tuple(one.metadata.get("redshift") for one in self)
+
+    @property
+    def times(self) -> tuple[float | None, ...]:
+        """The time of each snapshot in its header: the scale factor of cosmological runs; opens all of them."""
+        return tuple(one.metadata.get("time") for one in self)
+
+    def __repr__(self) -> str:
+        ends = f": {self.names[0]} to {self.names[-1]}" if len(self) else ""
+        return f"SnapshotSeries({len(self)} snapshots{ends})"
+
+
+def series_of(path: Any, *, chunk: int, **options: Any) -> SnapshotSeries:
+    """The snapshots in files of a pattern, in a folder, or in a list, of which each entry is a snapshot."""
+    if isinstance(path, list | tuple):
+        places: list[Any] = list(path)
+    else:
+        places = _snapshots(listed(path) if is_several(path) else _entries(Path(os.fspath(path)).expanduser()), options)
+    if not places:
+        raise WorkbenchError(f"{path!r} holds no snapshots: check the path")
+    return SnapshotSeries(tuple(places), options, chunk)
+
+
+def _entries(folder: Path) -> list[Path]:
+    """The files and folders in a folder that can be snapshots."""
+    if not folder.is_dir():
+        raise WorkbenchError(f"a series is a pattern, a folder, or a list; {folder} is no folder: check the path")
+    entries = sorted((entry for entry in folder.iterdir() if not entry.name.startswith(".")), key=in_order)
+    return [entry for entry in entries if entry.is_dir() or _is_snapshot(entry)]
+
+
+def _is_snapshot(path: Path) -> bool:
+    source = Source.at(path)
+    found = next((known for known in FORMATS if known.recognises(source)), None)
+    return found is not None and found.snapshot is not None
+
+
+def _snapshots(paths: Sequence[Path], options: Mapping[str, Any]) -> list[Any]:
+    """One entry for each snapshot: files of one set become its first file, which names the others."""
+    whole = [path for path in paths if map_of(path) is None]
+    partitions: dict[Path, list[Path]] = {}   # of GenericIO: where there is no map of ranks, they are the snapshot
+    for path in paths:
+        if (of := map_of(path)) is not None and of not in whole:
+            partitions.setdefault(of, []).append(path)
+    groups: dict[Any, list[Path]] = {}
+    for path in whole:
+        groups.setdefault(path if path.is_dir() else stem_of(path), []).append(path)
+    places: list[Any] = [*partitions.values()]
+    for stem, group in groups.items():
+        if not isinstance(stem, Path) and _joint_file(*stem) in whole and _states_several(group[0], options):
+            continue   # the parts of a file that refers to them, as SWIFT writes it beside them
+        several = len(group) > 1 and _states_several(group[0], options)
+        places += group[:1] if several else group
+    return sorted(places, key=lambda place: in_order(place[0] if isinstance(place, list) else place))
+
+
+def _joint_file(folder: Path, before: str, after: str) -> Path | None:
+    """The name of one file for the whole set.
+
+    >>> _joint_file(Path("out"), "snap_0004.", ".hdf5")
+    PosixPath('out/snap_0004.hdf5')
+    """
+    return folder / f"{before[:-1]}{after}" if before.endswith(".") else None
+
+
+def _states_several(path: Path, options: Mapping[str, Any]) -> bool:
+    source = Source.at(path)
+    found = format_of(source, options.get("format"), options)
+    return found.files_stated is not None and found.files_stated(source) > 1

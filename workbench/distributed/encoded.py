@@ -1,0 +1,151 @@
+"""The chunks of an archive that is being made on a cluster: encoded, checked, and written down with a record each.
+
+A record holds the checksums of the original rows and of the bytes that were made of them. A run that was killed and is
+started again reads the rows of each chunk, finds the record, and does not encode them again. A chunk whose file is missing
+or damaged, or whose rows have changed, is encoded anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import secrets
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from workbench.archive.chunk import EncodedChunk
+from workbench.archive.encoding import ReadyChunk, Slices, Task, encode_chunk
+from workbench.data.chunked import ChunkedParticles
+from workbench.errors import WorkbenchError
+from workbench.guarantees.enforce import Figures
+
+RECORDS = ".records"   # a hidden folder: it is no part of the archive, and disappears when the archive is complete
+DECODED = ".decoded"
+
+
+@dataclass(frozen=True)
+class DoneChunk:
+    """A chunk without its bytes, and how many these are."""
+
+    ready: ReadyChunk
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Encoded(ChunkedParticles):
+    """The chunks in a folder. As a source of particles, they are the original rows in the order of the archive."""
+
+    task: Task
+    folder: Path
+    put: Callable[[str, bytes], None]   # writes a part of the archive, in one step
+    keep_decoded: bool
+
+    @property
+    def name(self) -> str:   # type: ignore[override]
+        """For messages."""
+        return "the particles in the order of the archive"
+
+    @property
+    def sizes(self) -> tuple[int, ...]:   # type: ignore[override]
+        """The particles in each chunk."""
+        layout = self.task.layout
+        return tuple(layout.chunk_extent(index)[0] for index in layout.chunk_indices())
+
+    @property
+    def dtype(self) -> np.dtype:   # type: ignore[override]
+        """The type of the positions."""
+        return self.task.layout.dtype
+
+    @property
+    def dimensions(self) -> int:   # type: ignore[override]
+        """2 or 3."""
+        return self.task.layout.shape[1]
+
+    @property
+    def box(self) -> tuple[float, ...] | None:   # type: ignore[override]
+        """The periods."""
+        return self.task.period   # type: ignore[return-value]
+
+    def read(self, number: int) -> np.ndarray:
+        """The original rows of a chunk."""
+        return np.asarray(self.task.part(self.task.layout.chunk_slices((number, 0))))
+
+    def encode(self, number: int) -> DoneChunk:
+        """Encode, check and write one chunk, unless an earlier run did; returns everything but its bytes."""
+        rows = self.read(number)
+        source = zlib.crc32(np.ascontiguousarray(rows).data)
+        if (found := self._recalled(number, source)) is not None:
+            return found
+        ready = encode_chunk(dataclasses.replace(self.task, part=_Rows(rows), decoded=self.keep_decoded), (number, 0))
+        if ready.order is not None:
+            raise WorkbenchError(f"{self.task.codec.id} returns particles in an order of its own: use another codec")
+        data = ready.data.data
+        if self.keep_decoded:
+            assert ready.decoded is not None
+            self._put_hidden(DECODED, number, np.ascontiguousarray(ready.decoded).tobytes())
+        self.put(self.task.layout.chunk_key((number, 0)), data)
+        done = dataclasses.replace(ready, data=EncodedChunk(b"", ready.data.checksum), decoded=None)
+        self._put_hidden(RECORDS, number, _record(done, source, data))
+        return DoneChunk(done, len(data))
+
+    def data(self, number: int) -> bytes:
+        """The bytes of a chunk."""
+        return self._file(number).read_bytes()
+
+    def decoded(self, number: int) -> np.ndarray:
+        """The decoded positions of a chunk."""
+        found = np.fromfile(self._hidden(DECODED, number), self.dtype)
+        return found.reshape(-1, self.dimensions)
+
+    def _recalled(self, number: int, source: int) -> DoneChunk | None:
+        """The chunk as an earlier run made it from the same rows."""
+        place = self._hidden(RECORDS, number)
+        if not place.exists() or not self._file(number).exists():
+            return None
+        record, data = json.loads(place.read_text()), self.data(number)
+        if (record["source"], record["data"]) != (source, zlib.crc32(data)):
+            return None
+        ends = None if record["ends"] is None else tuple(np.array(end, np.float64) for end in record["ends"])
+        checksum = bytes.fromhex(record["checksum"])
+        if self.keep_decoded:
+            kept = self._hidden(DECODED, number)
+            if not kept.exists() or zlib.crc32(kept.read_bytes()) != int.from_bytes(checksum, "little"):
+                return None
+        ready = ReadyChunk(EncodedChunk(b"", checksum), Figures(**record["figures"]), None, ends, None)   # type: ignore[arg-type]
+        return DoneChunk(ready, len(data))
+
+    def _file(self, number: int) -> Path:
+        return self.folder / self.task.layout.chunk_key((number, 0))
+
+    def _hidden(self, kind: str, number: int) -> Path:
+        return self.folder / kind / str(number)
+
+    def _put_hidden(self, kind: str, number: int, data: bytes) -> None:
+        place = self._hidden(kind, number)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        staged = place.with_name(f".{number}.{secrets.token_hex(4)}")
+        staged.write_bytes(data)
+        os.replace(staged, place)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of one chunk, already read."""
+
+    rows: np.ndarray
+
+    def __call__(self, slices: Slices) -> np.ndarray:
+        return self.rows
+
+
+def _record(done: ReadyChunk, source: int, data: bytes) -> bytes:
+    ends = None if done.ends is None else [end.tolist() for end in done.ends]
+    return json.dumps({
+        "source": source, "data": zlib.crc32(data), "checksum": done.data.checksum.hex(),
+        "figures": dataclasses.asdict(done.figures), "ends": ends,
+    }).encode()

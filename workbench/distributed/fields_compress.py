@@ -1,0 +1,192 @@
+"""Fields as archives, chunk by chunk: each is encoded, checked and written where it is read.
+
+The bytes are those of `wb.compress` of the whole field. A relative bound needs the range of all values, so the field
+is read twice; for the other bounds once, and what the notes in the certificate need is collected on the way.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from workbench.archive import Archive
+from workbench.archive.chunk import EncodedChunk, exact_chunk
+from workbench.archive.encoding import EncodedArray, ReadyChunk, Task, assembled, encode_values, exact_layout, exactly
+from workbench.archive.fields import MASK, Plan, codec_for
+from workbench.archive.key import ROOT
+from workbench.archive.layout import ArrayLayout
+from workbench.archive.plausibility import Statistics, notes_on_spread
+from workbench.archive.request import Request, documents_for, promises
+from workbench.archive.writing import Draft
+from workbench.codecs import Codec
+from workbench.data import Field
+from workbench.distributed.clients import executor_of
+from workbench.distributed.executors import Executor
+from workbench.distributed.fields import ChunkedField, map_parts
+from workbench.distributed.sources import scratch_folder
+from workbench.errors import WorkbenchError
+from workbench.guarantees import Bound, Relative
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What must be known of all values: the smallest and largest valid ones, statistics, and whether any is masked."""
+
+    ends: np.ndarray
+    statistics: Statistics
+    masked: bool
+
+    @classmethod
+    def of(cls, part: Field) -> Self:
+        """The survey of a part."""
+        valid = part.values[part.valid]
+        ends = np.array([valid.min(), valid.max()], valid.dtype) if valid.size else valid
+        return cls(ends, Statistics.of(part.values, part.mask), part.mask is not None)
+
+    def __add__(self, other: Survey) -> Survey:
+        ends = np.concatenate([self.ends, other.ends])
+        both = np.array([ends.min(), ends.max()], ends.dtype) if ends.size else ends
+        return Survey(both, self.statistics + other.statistics, self.masked or other.masked)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A chunk that is encoded: of the values, and of the mask if there is one. The survey is of its values."""
+
+    values: ReadyChunk
+    mask: EncodedChunk | None
+    survey: Survey | None
+
+
+def compress_field(
+    given: Any,
+    bound: Bound,
+    codec: str | Codec,
+    keep: Any,
+    order: str,
+    *,
+    out: str | os.PathLike[str],
+    client: Any,
+    chunk_values: int | None,
+    overwrite: bool,
+    scratch: str | Path | None,
+    metadata: Mapping[str, Any] | None,
+) -> Archive:
+    """`wb.distributed.compress` for fields."""
+    request = Request(bound, codec, promises(keep), order, chunk_values=chunk_values)
+    if order == "free":
+        raise WorkbenchError("order='free' is for particles; got a field")
+    field = ChunkedField.of(given)
+    if metadata is not None:
+        field = ChunkedField(field.values, field.spacing, field.name, field.mask, metadata)
+    fitting_codec(field, request)
+    executor, draft = executor_of(client), Draft(out, overwrite)
+    try:
+        with scratch_folder(scratch, executor) as folder:
+            return Archive.open(written(field.reachable(executor, folder, "field"), request, draft, executor))
+    except BaseException:
+        draft.discard()
+        raise
+
+
+def written(field: ChunkedField, request: Request, draft: Draft, executor: Executor) -> Path:
+    """Write the archive of a field; returns where it is."""
+    codec = fitting_codec(field, request)
+    known = surveyed(field, executor) if isinstance(request.bound, Relative) or field.masks_itself else None
+    plan = plan_for(field, codec, request, known)
+    mask = mask_layout(plan, field.mask is not None or (known is not None and known.masked))
+    encode = functools.partial(_encode, plan.task(elsewhere), mask, known is None, draft)
+    chunks = map_parts(executor, "encode-chunks", encode, plan.layout.chunk_shape, [field])
+    arrays = arrays_of(plan, mask, chunks)
+    documents = documents_of_field(field, plan, arrays, together(chunks) if known is None else known)
+    root = documents.pop(ROOT)
+    for key, data in documents.items():
+        draft.put(key, data)
+    return draft.commit(root)
+
+
+def fitting_codec(field: ChunkedField, request: Request) -> Codec:
+    """The codec; refused if it, or a promise, needs the whole field at once."""
+    codec = codec_for(field, field.dtype, request)
+    if type(codec).fitted is not Codec.fitted:
+        raise WorkbenchError(f"{codec.id} learns from the whole field: use another codec, or wb.compress(...) there")
+    for kept in request.keep:
+        if kept.needs_neighbours:
+            raise WorkbenchError(f"{kept!r} needs the whole field as one chunk: use wb.compress(...) in one process")
+    return codec
+
+
+def surveyed(field: ChunkedField, executor: Executor) -> Survey:
+    """The survey of all values; reads them."""
+    return functools.reduce(Survey.__add__, map_parts(executor, "find-range", _survey, field.chunk_shape, [field]))
+
+
+def plan_for(field: ChunkedField, codec: Codec, request: Request, known: Survey | None) -> Plan:
+    """The plan; the survey is needed for a relative bound alone."""
+    limit = request.bound.limit(np.empty(0, field.dtype) if known is None else known.ends)
+    return Plan.of(field.shape, field.dtype, codec, limit, request, field)
+
+
+def mask_layout(plan: Plan, masked: bool) -> ArrayLayout | None:
+    """The layout of the mask, if there is one: its chunks are those of the values."""
+    return exact_layout(MASK, plan.layout.shape, np.dtype(bool), plan.layout.chunk_shape) if masked else None
+
+
+def arrays_of(plan: Plan, mask: ArrayLayout | None, chunks: list[Chunk]) -> list[EncodedArray]:
+    """The arrays of the archive, from all its chunks."""
+    arrays = [assembled(plan.task(elsewhere), [chunk.values for chunk in chunks])]
+    if mask is not None:
+        arrays.append(exactly(mask, [chunk.mask for chunk in chunks if chunk.mask is not None]))
+    return arrays
+
+
+def documents_of_field(
+    field: ChunkedField, plan: Plan, arrays: list[EncodedArray], survey: Survey
+) -> dict[str, bytes]:
+    """The documents of the archive, by key."""
+    notes = notes_on_spread("values", survey.statistics.spread, plan.request.bound)
+    return documents_for(arrays, plan.described(field), plan.codec, field.metadata, notes)
+
+
+def together(chunks: list[Chunk]) -> Survey:
+    """The survey of all chunks."""
+    return functools.reduce(Survey.__add__, [chunk.survey for chunk in chunks if chunk.survey is not None])
+
+
+def encoded(task: Task, mask: ArrayLayout | None, survey: bool, part: Field) -> Chunk:
+    """One chunk, decoded and checked."""
+    hidden = None if mask is None else np.zeros(part.shape, bool) if part.mask is None else part.mask
+    ready = encode_values(task, part.values, hidden)
+    return Chunk(ready, None if hidden is None else exact_chunk(hidden), Survey.of(part) if survey else None)
+
+
+def _encode(task: Task, mask: ArrayLayout | None, survey: bool, draft: Draft, number: int, part: Field) -> Chunk:
+    """Encode, check and write one chunk; returns everything but its bytes."""
+    done = encoded(task, mask, survey, part)
+    index = tuple(int(place) for place in np.unravel_index(number, task.layout.chunk_grid))
+    draft.put(task.layout.chunk_key(index), done.values.data.data)
+    if mask is not None and done.mask is not None:
+        draft.put(mask.chunk_key(index), done.mask.data)
+    return weightless(done)
+
+
+def weightless(chunk: Chunk) -> Chunk:
+    """The chunk without its bytes."""
+    values = dataclasses.replace(chunk.values, data=EncodedChunk(b"", chunk.values.data.checksum))
+    return Chunk(values, None if chunk.mask is None else EncodedChunk(b"", chunk.mask.checksum), chunk.survey)
+
+
+def _survey(number: int, part: Field) -> Survey:
+    return Survey.of(part)
+
+
+def elsewhere(place: Any) -> np.ndarray:
+    """The part of a task whose values are given to each step."""
+    raise AssertionError("the values of a chunk are given to the worker that encodes it")

@@ -1,0 +1,138 @@
+"""Labels that every subdomain gives to its particles by itself, made the same for all.
+
+Each subdomain writes the labels of its own particles and, sorted by owner, those of its ghosts. Then each compares what
+others call its particles with its own names, and `merging.py` renames the labels that differ. Only pairs of labels and
+the sizes of groups that several subdomains know pass through the scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from workbench.distributed.merging import Renaming, different
+from workbench.distributed.scratch_files import load, save
+
+
+class Compared(NamedTuple):
+    """The pairs of different labels of the same particles; and how many particles have each shared label here."""
+
+    edges: np.ndarray
+    shared: np.ndarray
+    members: np.ndarray
+
+
+@dataclass(frozen=True)
+class JointLabels:
+    """The labels of one kind in a folder that all workers see."""
+
+    folder: Path
+    name: str
+
+    def write(self, part: int, index: np.ndarray, label: np.ndarray, owned: np.ndarray, owner: np.ndarray) -> None:
+        """Write the labels of a subdomain; `owner` is the subdomain that owns each ghost."""
+        own, ghost = np.flatnonzero(owned), np.flatnonzero(~owned)
+        ghost = ghost[np.argsort(owner, kind="stable")]
+        for kind, chosen in (("own", own), ("ghosts", ghost)):
+            rows = np.empty((2, len(chosen)), np.int64)
+            for column, out in zip((index, label), rows, strict=True):
+                np.take(column, chosen, out=out, mode="clip")   # the mode that writes without a copy
+            save(self.file(kind, part), rows)
+
+    def compare(self, starts: np.ndarray, part: int, counted: bool = True) -> Compared:
+        """What others call the particles of this subdomain; those of `o` begin at `starts[s, o]` of the ghosts of `s`.
+
+        Members are zero unless they are counted, which looks at every particle.
+        """
+        index, label = load(self.file("own", part))
+        pairs, lent = [np.empty((0, 2), np.int64)], [np.empty(0, np.int64)]
+        for other in np.flatnonzero(starts[:, part + 1] > starts[:, part]).tolist():
+            ghosts = load(self.file("ghosts", other))[:, starts[other, part] : starts[other, part + 1]]
+            here = label[np.searchsorted(index, ghosts[0])]
+            pairs.append(different(ghosts[1], here))
+            lent.append(np.unique(here))
+        shared = np.unique(np.concatenate([*lent, load(self.file("ghosts", part))[1]]))
+        save(self.file("shared", part), shared)
+        if not counted:
+            return Compared(np.unique(np.concatenate(pairs), axis=0), shared, np.zeros(len(shared), np.int64))
+        place = np.minimum(np.searchsorted(shared, label), max(len(shared) - 1, 0))
+        known = place[shared[place] == label] if len(shared) else place[:0]
+        return Compared(np.unique(np.concatenate(pairs), axis=0), shared, np.bincount(known, minlength=len(shared)))
+
+    def shared(self, part: int) -> np.ndarray:
+        """The labels (rising), as the subdomain wrote them, that other subdomains know too."""
+        return load(self.file("shared", part))
+
+    def file(self, kind: str, part: int) -> Path:
+        """The file of a subdomain."""
+        return self.folder / f"{self.name}-{kind}-{part}.npy"
+
+
+def starts_of(ghosts: Sequence[np.ndarray]) -> np.ndarray:
+    """Where the ghosts of each owner begin, from their counts in each subdomain."""
+    return np.cumsum([np.concatenate([[0], row]) for row in ghosts], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """What all subdomains call their groups: final labels, and the sizes of groups that several subdomains know."""
+
+    renaming: Renaming
+    shared: np.ndarray    # final labels, rising
+    members: np.ndarray
+
+    @classmethod
+    def of(cls, compared: Sequence[Compared]) -> Self:
+        """The result of all comparisons."""
+        renaming = Renaming.of(np.concatenate([one.edges for one in compared]))
+        final = renaming.applied(np.concatenate([one.shared for one in compared]))
+        members = np.concatenate([one.members for one in compared])
+        shared, place = np.unique(final, return_inverse=True)
+        total = np.zeros(len(shared), np.int64)
+        np.add.at(total, place.ravel(), members)
+        return cls(renaming, shared, total)
+
+    def named(self, head: np.ndarray, index: np.ndarray) -> Named:
+        """The final names of groups of a subdomain, of which `head` gives the first row of each particle's group there."""
+        heads = np.flatnonzero(head == np.arange(len(head)))
+        name = index[heads]
+        final = self.renaming.applied(name)
+        home, label = np.arange(len(head), dtype=np.int32), np.empty(len(head), np.int64)
+        label[heads] = final
+        changed = np.flatnonzero(final != name)
+        if len(changed):
+            place = np.minimum(np.searchsorted(name, final[changed]), len(name) - 1)
+            known = name[place] == final[changed]
+            home[heads[changed[known]]] = heads[place[known]]
+            _, first, where = np.unique(final[changed[~known]], return_index=True, return_inverse=True)
+            home[heads[changed[~known]]] = heads[changed[~known]][first][where.ravel()]
+        at = np.minimum(np.searchsorted(self.shared, final), max(len(self.shared) - 1, 0))
+        shared = self.shared[at] == final if len(self.shared) else np.zeros(len(final), bool)
+        members = np.zeros(len(head), np.int64)
+        members[heads[shared]] = self.members[at[shared]]
+        return Named(label[head], home[head], members)
+
+
+@dataclass(frozen=True, eq=False)
+class Named:
+    """The final label of each particle of a subdomain, and the first row there of its group."""
+
+    label: np.ndarray
+    head: np.ndarray
+    _members: np.ndarray   # at the first row of each piece of a group that other subdomains know, its members; else 0
+
+    @property
+    def shared(self) -> np.ndarray:
+        """Whether other subdomains know the group of each particle."""
+        found: np.ndarray = self._members[self.head] > 0
+        return found
+
+    def sizes(self, owned: np.ndarray) -> np.ndarray:
+        """The number of members, in the whole set, of the group of each particle; `owned` marks those that count here."""
+        here = np.bincount(self.head[owned], minlength=len(self.head))
+        found: np.ndarray = np.where(self._members > 0, self._members, here)[self.head]
+        return found

@@ -1,0 +1,1 @@
+"""Keeping clusters of particles that are spread over many processes."""

@@ -1,0 +1,141 @@
+"""The particles of each subdomain, in files: what they were, what they are now, and what their groups are called.
+
+Rows rise by the index in the archive, own particles and ghosts together. All steps of keeping clusters read and write these
+files, so that no worker must remember anything, and a worker that dies is replaced by any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench.clusters import friends_of_friends
+from workbench.clusters.keep.edits import Surmise
+from workbench.data import Particles
+from workbench.distributed.encoded import Encoded
+from workbench.distributed.exchange import Exchange, Subdomain
+from workbench.distributed.joint import Joined, JointLabels, Named
+from workbench.distributed.keeping.terms import Terms
+
+
+@dataclass(frozen=True)
+class Members:
+    """The arrays of one subdomain by name."""
+
+    folder: Path
+    part: int
+
+    def save(self, **arrays: Any) -> None:
+        """Write these arrays."""
+        for name, array in arrays.items():
+            staged = self.folder / f".{name}-{self.part}.npy"
+            np.save(staged, array)
+            staged.replace(self._file(name))
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        found: np.ndarray = np.load(self._file(name))
+        return found
+
+    def mapped(self, name: str) -> np.ndarray:
+        """An array of which a part is wanted."""
+        found: np.ndarray = np.load(self._file(name), mmap_mode="r")
+        return found
+
+    def __len__(self) -> int:
+        return len(self.mapped("index"))
+
+    def _file(self, name: str) -> Path:
+        return self.folder / f"{name}-{self.part}.npy"
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What travels with each original position: the decoded one, and the side information about its moves."""
+
+    encoded: Encoded
+    terms: Terms
+
+    @property
+    def row_bytes(self) -> int:
+        """A position, and two bytes."""
+        return self.terms.dimensions * self.terms.dtype.itemsize + 2
+
+    def rows(self, chunk: int) -> np.ndarray:
+        """The rows of a chunk."""
+        decoded, terms = self.encoded.decoded(chunk), self.terms
+        surmise = Surmise.of(decoded, terms.limit.value, terms.lengths, terms.box)
+        columns = decoded.view(np.uint8).reshape(len(decoded), -1), surmise.context[:, None], surmise.forward[:, None]
+        return np.concatenate(columns, axis=1)
+
+
+@dataclass(frozen=True)
+class Cast:
+    """All subdomains, and how they are cut."""
+
+    exchange: Exchange
+    terms: Terms
+
+    @property
+    def folder(self) -> Path:
+        """Where everything is."""
+        return self.exchange.folder
+
+    @property
+    def parts(self) -> range:
+        """The numbers of the subdomains."""
+        return range(self.exchange.division.parts)
+
+    def of(self, part: int) -> Members:
+        """The particles of one subdomain."""
+        return Members(self.folder, part)
+
+    def labels(self, kind: str, number: int) -> JointLabels:
+        """The labels of one kind, at one linking length."""
+        return JointLabels(self.folder, f"{kind}{number}")
+
+    def enter(self, part: int) -> np.ndarray:
+        """Receive the particles and find the groups of the original; returns how many ghosts each other subdomain owns."""
+        decomposition = self.exchange.division.decomposition   # type: ignore[attr-defined]
+        subdomain, terms, members = self.exchange.receive(part), self.terms, self.of(part)
+        owner = decomposition.owners(subdomain.positions[~subdomain.owned])
+        own, deep = np.flatnonzero(subdomain.owned), subdomain.owned.copy()
+        deep[own[decomposition.ghosts(subdomain.positions[own], terms.depth)[0]]] = False
+        nothing = np.zeros(len(subdomain), np.int32)
+        decoded, context, forward = _unloaded(subdomain, terms)
+        members.save(
+            index=subdomain.index, owned=subdomain.owned, owner=owner, deep=deep, original=subdomain.positions,
+            decoded=decoded, context=context, forward=forward, current=decoded, rank=nothing, tries=nothing,
+        )
+        self.find(part, "original", subdomain.positions)
+        return np.bincount(owner, minlength=len(self.parts))
+
+    def find(self, part: int, kind: str, positions: np.ndarray) -> None:
+        """Find the groups of these positions of a subdomain, at each linking length."""
+        for number, length in enumerate(self.terms.lengths):
+            label = np.empty(0, np.int64)
+            if len(positions):
+                label = friends_of_friends(Particles(positions, self.terms.box), length, unit="length").labels
+            self.name(part, kind, number, label)
+
+    def name(self, part: int, kind: str, number: int, label: np.ndarray) -> None:
+        """Write the labels of a subdomain: the first row there of the group of each particle."""
+        members = self.of(part)
+        index = members["index"]
+        members.save(**{f"{kind}{number}": label.astype(np.int32)})
+        self.labels(kind, number).write(part, index, index[label], members["owned"], members["owner"])
+
+    def named(self, part: int, kind: str, number: int, joint: Joined) -> Named:
+        """The labels of a subdomain, with the names that all subdomains agree on."""
+        members = self.of(part)
+        return joint.named(members[f"{kind}{number}"], members["index"])
+
+
+def _unloaded(subdomain: Subdomain, terms: Terms) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The decoded positions and the side information, from the cargo."""
+    width = subdomain.cargo.shape[1] - 2
+    decoded = np.ascontiguousarray(subdomain.cargo[:, :width]).view(terms.dtype).reshape(-1, terms.dimensions)
+    context, forward = (np.ascontiguousarray(subdomain.cargo[:, width + column]) for column in (0, 1))
+    return decoded, context, forward

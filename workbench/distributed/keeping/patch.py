@@ -1,0 +1,180 @@
+"""The repair of some constraints by one worker, with all the particles that can take part.
+
+The moves are those of `clusters/keep`. A patch differs in two points from a whole set of particles. Only some of its
+particles may move: the others belong to somebody else, so constraints that reach them are left alone, with all candidates
+that interact with them. And groups extend beyond it: parts that are connected outside count as connected.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+
+from workbench.backend import Array
+from workbench.clusters.alike import Exempt, parts_of
+from workbench.clusters.groups import Groups
+from workbench.clusters.keep.attempts import Allowance, Attempts
+from workbench.clusters.keep.edits import Surmise
+from workbench.clusters.keep.needs import Needs
+from workbench.clusters.keep.problem import UNASKED, Problem
+from workbench.clusters.keep.region import farthest, region_around
+from workbench.clusters.keep.state import State
+from workbench.clusters.keep.surroundings import neighbours_of, places_in
+from workbench.clusters.sorted_cells import SortedCells
+from workbench.data import Particles
+from workbench.distributed.keeping.terms import Terms
+
+MOST_ATTEMPTS = 24   # in one patch, before all are compared again
+MOST_LISTED = 2048   # particles around the end of a constraint that may move for it
+COLUMNS = ("index", "original", "decoded", "current", "rank", "tries", "context", "forward")
+OF_LENGTH = ("label", "group", "joined")   # columns for each linking length
+
+
+@dataclass(frozen=True, eq=False)
+class Patch(Problem):
+    """Some particles of all subdomains, by rising index; `columns` has their arrays by name."""
+
+    terms: Terms = field(kw_only=True)
+    columns: Mapping[str, np.ndarray] = field(kw_only=True)
+
+    @classmethod
+    def of(cls, terms: Terms, columns: Mapping[str, np.ndarray]) -> Self:
+        """The problem of these particles."""
+        original = Particles(np.ascontiguousarray(columns["original"]), terms.box)
+        decoded = np.ascontiguousarray(columns["decoded"])
+        return cls(original, decoded, terms.limit, terms.promise, len(decoded), terms=terms, columns=columns)
+
+    @property
+    def lengths(self) -> tuple[float, ...]:
+        """The linking lengths."""
+        return self.terms.lengths
+
+    @property
+    def margin(self) -> float:
+        """The distance that deciding pairs keep from a linking length."""
+        return self.terms.margin
+
+    @property
+    def surmise(self) -> Surmise:
+        """The side information, from the chunks of the file."""
+        return Surmise(self.columns["context"], self.columns["forward"], (self.bound, self.lengths, self.original.box))
+
+    @functools.cached_property
+    def wanted(self) -> list[Groups]:
+        """The pieces of the original groups that are here."""
+        numbers = range(len(self.lengths))
+        return [Groups.from_labels(self.columns[f"label{number}"], self.lengths[number]) for number in numbers]
+
+    @functools.cached_property
+    def group(self) -> Array:
+        """For each linking length the label of every particle's group (int32); UNASKED in groups that are too small."""
+        asked = [self.columns[f"group{number}"] != UNASKED for number in range(len(self.lengths))]
+        rows = [np.where(counts, groups.labels, UNASKED) for counts, groups in zip(asked, self.wanted, strict=True)]
+        return np.ascontiguousarray(np.stack(rows).astype(np.int32))
+
+    def joined(self, number: int) -> Array:
+        """Pairs of particles whose parts, at one linking length, were connected elsewhere when the repair began."""
+        return self._joined[number]
+
+    @functools.cached_property
+    def _joined(self) -> list[np.ndarray]:
+        return [self._joined_at(number) for number in range(len(self.lengths))]
+
+    def _joined_at(self, number: int) -> np.ndarray:
+        """For each part of a group that is in several pieces here, links between one particle of each piece."""
+        current = Particles(np.array(self.columns["current"]), self.original.box)
+        spared = Exempt(self.original.positions, self.lengths[number])
+        cells = SortedCells.of(current, self.near(number))
+        piece = parts_of(cells, self.group[number], self.near(number), self.far(number), spared).part
+        heads = np.flatnonzero((piece == np.arange(len(self))) & (self.group[number] != UNASKED))
+        joined = self.columns[f"joined{number}"][heads]
+        order = np.argsort(joined, kind="stable")
+        same = np.flatnonzero(joined[order][1:] == joined[order][:-1])
+        return np.column_stack([heads[order[same]], heads[order[same + 1]]]).astype(np.int32)
+
+
+class PatchRepair(Attempts):
+    """The repair of the constraints of a patch that only concern particles which may move."""
+
+    def __init__(self, patch: Patch, allowance: Allowance) -> None:
+        state = State(patch)
+        state.current[...] = patch.columns["current"]
+        state.rank[...] = patch.columns["rank"]
+        state.tries[...] = patch.columns["tries"]
+        super().__init__(state, None, allowance)
+        self.movable = np.zeros(len(patch), bool)
+
+    def settle(self, needs: Needs, free: np.ndarray) -> np.ndarray:
+        """Repair until no constraint near the disturbed particles is left; returns which of these were treated.
+
+        Of the particles near the ends, those may move that are `free`; the others belong to somebody else.
+        """
+        ends = needs.ends(self.state)
+        self.movable[ends] = free[ends]
+        treated = self._treatable(needs)
+        needs = needs.chosen(np.flatnonzero(treated))
+        earlier = farthest(self.state, np.flatnonzero(self.state.rank))
+        while len(needs) and self.count < MOST_ATTEMPTS:
+            moved = self._attempt(needs)
+            if self._patch.promise.min_members > 1:
+                break   # small groups may have merged outside
+            needs = self._look(region_around(self.state, moved, earlier))
+            if self.count == 1 and len(needs):
+                self.movable = free & around(self._patch, ends)
+            needs = needs.chosen(np.flatnonzero(self._treatable(needs)))
+            earlier = max(earlier, farthest(self.state, moved))
+        return treated
+
+    def changes(self) -> dict[str, np.ndarray]:
+        """What differs from the beginning: the index, position, move and number of tries of these particles."""
+        state, before = self.state, self._patch.columns
+        differs = (state.rank != before["rank"]) | (state.tries != before["tries"])
+        rows = np.flatnonzero(differs | (state.current != before["current"]).any(axis=1))
+        index = before["index"][rows]
+        return {"index": index, "current": state.current[rows], "rank": state.rank[rows], "tries": state.tries[rows]}
+
+    @property
+    def _patch(self) -> Patch:
+        assert isinstance(self.state.problem, Patch)
+        return self.state.problem
+
+    def _treatable(self, needs: Needs) -> np.ndarray:
+        """Which constraints only have candidates that may move, with all candidates that interact with them."""
+        if not len(needs) or bool(self.movable[needs.pairs.ravel()].all()):
+            return np.ones(len(needs), bool)
+        around = self._around(needs)
+        component = around.components(self._patch)
+        fixed = np.zeros(len(around), bool)
+        fixed[component[~self.movable[around.candidates]]] = True
+        free: np.ndarray = ~fixed[component[around.slot[needs.pairs[:, 0]]]]
+        return free
+
+    def _escalated(self, needs: Needs) -> Array:
+        forced = super()._escalated(needs)
+        return forced[self.movable[forced]]
+
+
+def around(patch: Patch, ends: np.ndarray) -> np.ndarray:
+    """The particles of a patch near these ends: all others that they interact with are in the patch, too."""
+    may = np.zeros(len(patch), bool)
+    if not len(ends):
+        return may
+    cells = patch.decoded_cells[-1]
+    place = places_in(patch, cells)
+    candidates = ends[np.argsort(place[ends], kind="stable")].astype(np.int32)
+    reach = np.full(len(candidates), min(patch.terms.reach, cells.grid.widest_reach))
+    start, end, neighbours = neighbours_of(patch, cells, candidates, place, reach, reach, MOST_LISTED)
+    count = end - start
+    owner = np.repeat(np.arange(len(start)), count)
+    may[neighbours[start[owner] + np.arange(len(owner)) - (np.cumsum(count) - count)[owner]]] = True
+    may[ends] = True
+    return may
+
+
+def columns_of(terms: Terms) -> list[str]:
+    """The names of all columns of a patch."""
+    return [*COLUMNS, *(f"{name}{number}" for number in range(len(terms.lengths)) for name in OF_LENGTH)]

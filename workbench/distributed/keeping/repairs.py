@@ -1,0 +1,206 @@
+"""Who repairs what: subdomains what lies inside them, and one owner each cluster of constraints near a border.
+
+A subdomain moves only particles so deep inside it that no other subdomain's moves can affect them. Constraints that reach
+others are left over. These are gathered: constraints near each other form a cluster, which is repaired as a whole, after
+all subdomains are done, by one worker to whom every subdomain lends the particles around it. Clusters are far enough apart
+to be independent, so it does not matter which are repaired together.
+
+A cluster is never divided. One that is larger than a subdomain takes as much memory as its particles need, on one worker;
+this happens where the bound is not small against the linking length, so that nearly all particles interact.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench.clusters import friends_of_friends
+from workbench.clusters.keep.attempts import Allowance, TooExpensive
+from workbench.clusters.keep.needs import Needs
+from workbench.data import Particles
+from workbench.distributed.executors import Executor
+from workbench.distributed.keeping.look import Pairs, constraints
+from workbench.distributed.keeping.members import Cast
+from workbench.distributed.keeping.patch import Patch, PatchRepair, columns_of
+from workbench.distributed.keeping.vicinity import near
+
+ENDS = 2**14   # the ends of constraints that one worker repairs at a time; a cluster is not divided
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """What one repair took; None for what exceeded the allowance."""
+
+    evaluated: int = 0
+    attempts: int = 0
+    descent: int = 0
+    dear: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Left:
+    """What a subdomain leaves to others: the ends of constraints by index, and where they are in the original."""
+
+    repaired: Repaired
+    index: np.ndarray
+    places: np.ndarray
+    opened: list[np.ndarray]   # at each linking length: the groups with constraints that other subdomains know,
+    alone: int                 # and how many others there are
+
+
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """The ends of all constraints that are left over (rising), their places, and the batch that each belongs to."""
+
+    index: np.ndarray
+    places: np.ndarray
+    batch: np.ndarray
+
+    @classmethod
+    def of(cls, left: Sequence[Left], apart: float, box: tuple[float, ...] | None) -> Ends | None:
+        """Clusters of ends, in batches of about as many as one worker should repair; None if nothing is left."""
+        index, first = np.unique(np.concatenate([one.index for one in left]), return_index=True)
+        if not len(index):
+            return None
+        places = np.ascontiguousarray(np.concatenate([one.places for one in left])[first])
+        label = friends_of_friends(Particles(places, box), apart, unit="length").labels
+        _, cluster, size = np.unique(label, return_inverse=True, return_counts=True)
+        before = np.cumsum(size) - size
+        return cls(index, places, np.unique((before // ENDS)[cluster.ravel()], return_inverse=True)[1].ravel())
+
+
+def repair(
+    cast: Cast, links: list[Pairs], allowance: Allowance, number: int, executor: Executor
+) -> tuple[list[Repaired], list[Left]]:
+    """Repair all violated constraints once; what has moved is then known to every subdomain."""
+    left = executor.map("repair-inside", functools.partial(_inside, cast, links, allowance), cast.parts)
+    repaired = [one.repaired for one in left]
+    ends = None if any(one.dear for one in repaired) else Ends.of(left, cast.terms.apart, cast.terms.box)
+    lent: list[list[int]] = [[] for _ in cast.parts]
+    if ends is not None:
+        names = cast.folder / f"ends-{number}.npz"
+        np.savez(names, index=ends.index, places=ends.places, batch=ends.batch)
+        lent = executor.map("lend-particles", functools.partial(_lend, cast, names, number), cast.parts)
+        batches = range(int(ends.batch.max()) + 1)
+        lenders = [[part for part in cast.parts if batch in lent[part]] for batch in batches]
+        across = functools.partial(_across, cast, allowance, number, lenders)
+        repaired += executor.map("repair-across", across, batches)
+    executor.map("apply-moves", functools.partial(_apply, cast, number, lent), cast.parts)
+    return repaired, left
+
+
+def _inside(cast: Cast, links: list[Pairs], allowance: Allowance, part: int) -> Left:
+    """Repair what lies inside a subdomain."""
+    members, terms = cast.of(part), cast.terms
+    pairs, kind = constraints(cast, links, part)
+    index, owned, original = members["index"], members["owned"], members["original"]
+    ends = np.unique(pairs)
+    rows = near(original, original[ends], np.zeros(len(ends), np.int64), terms.context, terms.box)[0]
+    work, treated = Repaired(), np.zeros(len(pairs), bool)
+    changes = {name: members[name][:0] for name in ("index", "current", "rank", "tries")}
+    if len(pairs):
+        patch = Patch.of(terms, {name: members[name][rows] for name in columns_of(terms)})
+        here = np.searchsorted(rows, pairs).astype(np.int32)
+        work, treated, changes = _settled(patch, Needs(here, kind), members["deep"][rows], allowance)
+    _update(cast, part, changes)
+    _save(cast.folder / f"changes-{part}.npz", changes)
+    mine = ~treated & owned[pairs[:, 0]]
+    _save(cast.folder / f"left-{part}.npz", {"pairs": index[pairs[mine]], "kind": kind[mine]})
+    rest = np.unique(pairs[mine])
+    opened, alone = _opened(cast, part, pairs[owned[pairs[:, 0]]], kind[owned[pairs[:, 0]]])
+    return Left(work, index[rest], original[rest], opened, alone)
+
+
+def _settled(
+    patch: Patch, needs: Needs, free: np.ndarray, allowance: Allowance
+) -> tuple[Repaired, np.ndarray, dict[str, np.ndarray]]:
+    work = PatchRepair(patch, allowance)
+    try:
+        treated, dear = work.settle(needs, free), False
+    except TooExpensive:
+        treated, dear = np.ones(len(needs), bool), True
+    return Repaired(work.evaluated, work.count, len(work.descent), dear), treated, work.changes()
+
+
+def _opened(cast: Cast, part: int, pairs: np.ndarray, kind: np.ndarray) -> tuple[list[np.ndarray], int]:
+    """The groups with constraints: those that other subdomains know, and the number of the others."""
+    members, known, alone = cast.of(part), [], 0
+    for number in range(len(cast.terms.lengths)):
+        ends = np.unique(pairs[kind >> 1 == number])
+        shared, label = members[f"shared{number}"][ends], members[f"label{number}"][ends]
+        known.append(np.unique(label[shared]))
+        alone += len(np.unique(label[~shared]))
+    return known, alone
+
+
+def _lend(cast: Cast, names: Path, number: int, part: int) -> list[int]:
+    """Write the own particles near each batch of ends, and the constraints that are left over; returns the batches."""
+    members, terms, ends, left = cast.of(part), cast.terms, np.load(names), np.load(cast.folder / f"left-{part}.npz")
+    own = np.flatnonzero(members["owned"])
+    rows, batch = near(members["original"][own], ends["places"], ends["batch"], terms.context, terms.box)
+    of_pair = ends["batch"][np.searchsorted(ends["index"], left["pairs"][:, 0])]
+    batches = np.unique(batch).tolist()
+    columns = {name: members[name] for name in columns_of(terms)} if batches else {}
+    for one in batches:
+        chosen, mine = own[rows[batch == one]], of_pair == one
+        lent = {name: column[chosen] for name, column in columns.items()}
+        _save(_lent(cast, number, part, one), {"pairs": left["pairs"][mine], "kind": left["kind"][mine], **lent})
+    return batches
+
+
+def _across(cast: Cast, allowance: Allowance, number: int, lenders: list[list[int]], batch: int) -> Repaired:
+    """Repair the clusters of one batch."""
+    pieces = [dict(np.load(_lent(cast, number, part, batch))) for part in lenders[batch]]
+    columns = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+    given, kind = columns.pop("pairs"), columns.pop("kind")
+    order = np.argsort(columns["index"])
+    patch = Patch.of(cast.terms, {name: column[order] for name, column in columns.items()})
+    pairs = np.searchsorted(patch.columns["index"], given)
+    sort = np.lexsort((kind, pairs[:, 1], pairs[:, 0]))
+    needs = Needs(pairs[sort].astype(np.int32), kind[sort])
+    work, _, changes = _settled(patch, needs, np.ones(len(patch), bool), allowance)
+    _save(_moved(cast, number, batch), changes)
+    return work
+
+
+def _apply(cast: Cast, number: int, lent: list[list[int]], part: int) -> None:
+    """Take over the moves of all particles of a subdomain that others have moved."""
+    owners = np.unique(cast.of(part)["owner"]).tolist()
+    for other in owners:
+        _update(cast, part, np.load(cast.folder / f"changes-{other}.npz"))
+    for batch in sorted({batch for one in [part, *owners] for batch in lent[one]}):
+        _update(cast, part, np.load(_moved(cast, number, batch)))
+
+
+def _update(cast: Cast, part: int, changes: Mapping[str, np.ndarray]) -> None:
+    members, given = cast.of(part), changes["index"]
+    index = members["index"]
+    if not len(given) or not len(index):
+        return
+    place = np.minimum(np.searchsorted(index, given), len(index) - 1)
+    here = index[place] == given
+    for name in ("current", "rank", "tries"):
+        column = members[name]
+        column[place[here]] = changes[name][here]
+        members.save(**{name: column})
+
+
+def _save(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write arrays; a worker that dies leaves no file that looks complete."""
+    staged = path.with_name(f".{path.name}")
+    with staged.open("wb") as file:
+        np.savez(file, **arrays)
+    staged.replace(path)
+
+
+def _lent(cast: Cast, number: int, part: int, batch: int) -> Path:
+    return cast.folder / f"lent-{number}-{part}-{batch}.npz"
+
+
+def _moved(cast: Cast, number: int, batch: int) -> Path:
+    return cast.folder / f"moved-{number}-{batch}.npz"

@@ -1,0 +1,114 @@
+"""Keeping clusters of particles that are spread over many processes, until a look at all of them finds nothing wrong."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from workbench.clusters.keep import Allowance, TooExpensive
+from workbench.clusters.keep.state import PINNED
+from workbench.distributed.decomposition import Decomposition, WithGhosts
+from workbench.distributed.encoded import Encoded
+from workbench.distributed.exchange import Exchange
+from workbench.distributed.executors import Executor
+from workbench.distributed.joint import Joined
+from workbench.distributed.keeping.look import Violated, look
+from workbench.distributed.keeping.members import Cast, Decoded
+from workbench.distributed.keeping.original import Sizes, enter, joined, name_groups, same_groups
+from workbench.distributed.keeping.repairs import Left, Repaired, repair
+from workbench.distributed.keeping.terms import Terms
+from workbench.errors import GuaranteeBroken
+
+EXACT_AFTER = 24   # rounds: the last resort, all particles get their original coordinates
+MOST_ROUNDS = 26
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """The groups are kept: where everybody's moves are, and the figures."""
+
+    cast: Cast
+    sizes: list[Sizes]
+    opened: int
+    needs: int
+    attempts: int
+    descent: int
+    exact: int
+    close_calls: int
+
+
+def settle(
+    encoded: Encoded, terms: Terms, decomposition: Decomposition, folder: Path, executor: Executor, allowance: Allowance
+) -> Settled:
+    """Find and repair all violated constraints; raises TooExpensive where this takes more than the allowance."""
+    division = WithGhosts(decomposition, terms.ghost_width)
+    cast = Cast(Exchange(encoded, division, folder, Decoded(encoded, terms)), terms)
+    cast.exchange.sent(executor.map("send-particles", cast.exchange.send, range(len(encoded.sizes))))
+    starts = enter(cast, executor)
+    groups = joined(cast, "original", starts, executor)
+    sizes = name_groups(cast, groups, executor)
+    found = look(cast, starts, executor)
+    needs, opened, works, rounds = found.count, 0, [], 0   # type: int, int, list[list[Repaired]], int
+    while found.count:
+        if rounds == MOST_ROUNDS:
+            raise GuaranteeBroken(f"{found.count:,} pairs of particles could not be repaired: please report this")
+        if rounds >= EXACT_AFTER:
+            executor.map("restore-particles", functools.partial(_restore, cast), cast.parts)
+        else:
+            repaired, left = repair(cast, found.links, allowance, rounds, executor)
+            works.append(repaired)
+            opened = opened or _opened(left)
+            _require_affordable(allowance, works, 0)
+        rounds += 1
+        found = look(cast, starts, executor)
+        _require_affordable(allowance, works, found.exact)
+    _require_kept(cast, starts, executor)
+    return Settled(
+        cast, sizes, opened, needs, sum(max(one.attempts for one in work) for work in works),
+        sum(max(one.descent for one in work) for work in works), found.exact,
+        _close_calls(cast, starts, found, executor),
+    )
+
+
+def _require_affordable(allowance: Allowance, works: list[list[Repaired]], exact: int) -> None:
+    every = [one for work in works for one in work]
+    evaluated = sum(one.evaluated for one in every)
+    if any(one.dear for one in every) or exact > allowance.exact or evaluated > allowance.evaluated:
+        raise TooExpensive
+
+
+def _opened(left: list[Left]) -> int:
+    """How many groups have constraints, at all linking lengths together."""
+    shared = sum(len(np.unique(np.concatenate(labels))) for labels in zip(*[one.opened for one in left], strict=True))
+    return shared + sum(one.alone for one in left)
+
+
+def _restore(cast: Cast, part: int) -> None:
+    """Give all particles their original coordinates."""
+    members = cast.of(part)
+    members.save(current=members["original"], rank=np.full(len(members), PINNED, np.int32))
+
+
+def _require_kept(cast: Cast, starts: np.ndarray, executor: Executor) -> None:
+    """Find the groups again where the absence of violated constraints does not prove that they are kept.
+
+    It is a proof when all groups count. Groups that are too small to count may be near each other.
+    """
+    if cast.terms.promise.min_members == 1:
+        return
+    executor.map("find-groups-again", functools.partial(_find_again, cast), cast.parts)
+    now: list[Joined] = joined(cast, "now", starts, executor)
+    if differ := sum(executor.map("compare-groups", functools.partial(same_groups, cast, now), cast.parts)):
+        raise GuaranteeBroken(f"the groups of {differ:,} particles differ, though no pair is wrong: please report this")
+
+
+def _find_again(cast: Cast, part: int) -> None:
+    cast.find(part, "now", cast.of(part)["current"])
+
+
+def _close_calls(cast: Cast, starts: np.ndarray, found: Violated, executor: Executor) -> int:
+    """The deciding pairs that remain within the margin of a linking length because they are so in the original."""
+    return look(cast, starts, executor, exempt=False).count if found.exempted else 0

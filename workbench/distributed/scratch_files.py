@@ -1,0 +1,57 @@
+"""Files of one run in the scratch folder: complete or absent, whatever happens to the worker that writes them.
+
+A file is written under a name of its own and then renamed. So a worker that dies leaves no file that looks complete, and
+two workers that write the same file (one was given up for dead, and lives) do not disturb each other.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from workbench.errors import WorkbenchError
+
+
+@contextmanager
+def complete(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to, which gets its name when the block ends without an error."""
+    staged = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with staged.open("wb") as file:
+            yield file
+        staged.replace(path)
+    except OSError as error:
+        staged.unlink(missing_ok=True)
+        raise WorkbenchError(
+            f"{path} cannot be written ({error.strerror or error}): give scratch=, a folder with enough room that all "
+            "workers may write to"
+        ) from error
+    except BaseException:
+        staged.unlink(missing_ok=True)
+        raise
+
+
+def save(path: Path, array: np.ndarray) -> None:
+    """Write an array.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(Path(folder) / "labels.npy", np.arange(3))
+    ...     load(Path(folder) / "labels.npy").tolist()
+    [0, 1, 2]
+    """
+    with complete(path) as file:
+        np.save(file, array)
+
+
+def load(path: Path) -> np.ndarray:
+    """An array of which only what is used will be read."""
+    try:
+        return np.load(path, mmap_mode="r")
+    except (OSError, ValueError) as error:
+        raise WorkbenchError(f"{path} cannot be read ({error}): was the scratch folder deleted? Search again") from error
