@@ -10,7 +10,7 @@ import pytest
 
 import oracles
 import workbench as wb
-from workbench.cli import demo_comparison, main
+from workbench.cli import demo_comparison, demo_propagation, main
 from workbench.cli.demo_comparison import HEADER, NO_SCIPY, SHARE, Comparison, compare_ways
 from workbench.clusters.baselines import Baseline
 
@@ -125,6 +125,15 @@ def test_demo_prints_what_the_page_shows(tmp_path: Path, capsys: pytest.CaptureF
         (line,) = [line for line in printed if line.startswith(name)]
         assert line.split() == " ".join(row).split()
         assert (row[HEADER.index("same groups")] == "NO") == (name == "plain")
+
+
+def test_demo_tells_which_bounds_the_mass_function_tolerates() -> None:
+    snapshot = wb.synthetic.cosmic_web(n=24, seed=1)
+    found = demo_propagation.doses(snapshot, 0.2, 20)
+    assert [dose.ratio for dose in found] == sorted(dose.ratio for dose in found)
+    assert found[0].damage <= 1
+    verdicts = [line.split()[-1] for line in demo_propagation.dose_table(found).splitlines()[3:]]
+    assert verdicts == ["tolerated" if dose.damage <= 1 else "much" for dose in found]
 
 
 def test_a_universe_without_halos_is_compressed_too(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from workbench.cli.demo_comparison import HEADER, SHARE, Comparison, compare_ways
 from workbench.cli.demo_page import page
+from workbench.cli.demo_propagation import dose_table, doses
 from workbench.cli.leftovers import clear_leftovers
 from workbench.cli.notes import show_notes
 from workbench.cli.target import add_overwrite, new_file, require_free
@@ -26,7 +27,10 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "demo",
         help="show what the workbench does, on a simulated universe",
-        description="Simulate a small universe, find its halos, compress it with and without them kept, write a page.",
+        description=(
+            "Simulate a small universe, find its halos, compress it with and without them kept, see what error bounds do "
+            "to their mass function, write a page."
+        ),
     )
     parser.add_argument("-n", type=int, default=64, help="particles per axis (default 64)")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default 0)")
@@ -36,7 +40,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Simulate, find groups, compress, print two tables, write the page."""
+    """Simulate, find groups, compress, print three tables, write the page."""
     show_notes(clear_leftovers(require_free(options.out, options.overwrite)))
     _say(f"simulating {options.n}^3 particles ...")
     start = time.perf_counter()
@@ -49,6 +53,7 @@ def run(options: argparse.Namespace) -> int:
     _say("compressing, with and without the clusters kept ...")
     comparison = compare_ways(particles, groups, MIN_MEMBERS)
     print(_comparison_table(comparison))
+    print(dose_table(doses(particles, LINKING_LENGTH, MIN_MEMBERS)))
     with new_file(options.out, options.overwrite) as file:
         file.write(page(particles, groups, halos, searched, comparison).encode())
     _say(f"wrote {visible(options.out)}: open it in a browser")
