@@ -38,6 +38,7 @@ def shows_what_python_has(notebook: NotebookPage, views: int) -> bool:
     return bool(notebook.page.evaluate(SHOWN, version) == [told] * views)
 
 
+@pytest.mark.long
 def test_changes_before_a_view_listens_are_seen(notebook: NotebookPage) -> None:
     notebook.write("charts.ipynb", WAVES, "display(view.widget)\nview.show(wave(2))")
     notebook.run_all()
@@ -48,6 +49,7 @@ def test_changes_before_a_view_listens_are_seen(notebook: NotebookPage) -> None:
     eventually(lambda: notebook.picture("canvas.bk-layer") != before)
 
 
+@pytest.mark.long
 def test_later_views_and_reloaded_pages_show_the_chart_as_it_is(notebook: NotebookPage) -> None:
     notebook.write("views.ipynb", WAVES, "view.widget", "view.widget")
     notebook.run_all()

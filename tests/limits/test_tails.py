@@ -88,6 +88,15 @@ def test_both_sides_sum_to_one_and_the_quantile_is_the_inverse(parts, deviations
         assert squares.quantile(above) == pytest.approx(value, rel=1e-9)
 
 
+@pytest.mark.parametrize("freedom", [0.5, 8.5, 9.0, 9.1, 40.0, 1e4])
+def test_no_place_near_the_mean_is_left_out(freedom):
+    squares = SumOfSquares(np.array([1.0]), np.array([freedom]))
+    for deviations in (-0.5, -1e-9, 0.0, 1e-9, 1e-3, 0.1, 0.2499, 0.25, 0.2501, 0.5):
+        value = squares.mean + deviations * np.sqrt(squares.variance)
+        assert np.exp(squares.log_above(value)) == pytest.approx(stats.chi2.sf(value, freedom), rel=1e-11)
+        assert np.exp(squares.log_below(value)) == pytest.approx(stats.chi2.cdf(value, freedom), rel=1e-11)
+
+
 @given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=12), st.floats(0.1, 4), st.floats(1e-6, 1e6))
 @settings(max_examples=50)
 def test_units_do_not_matter(weights, times, unit):

@@ -45,7 +45,7 @@ def test_gadget_particle_types(file, kind, rows):
     np.testing.assert_array_equal(particles.ids, ids[rows])
 
 
-@pytest.mark.parametrize("kind", [2, 6, -1, "gas", 1.0, True])
+@pytest.mark.parametrize("kind", [2, 6, -1, "dust", 1.0, True])
 def test_gadget_absent_particle_types(file, kind):
     with pytest.raises(WorkbenchError, match="it has 5 of type 0, 20 of type 1, 3 of type 4"):
         open_file(file(snapshot()[0]), particle_type=kind)

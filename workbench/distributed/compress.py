@@ -190,8 +190,8 @@ class _Run:
             finally:
                 rmtree(folder, ignore_errors=True)
 
-        shape = len(self.outline), self.outline.dimensions
-        found = smallest(encode, limit, np.broadcast_to(np.zeros((), self.outline.dtype), shape))
+        shape, shortest = (len(self.outline), self.outline.dimensions), min(promise.lengths(self.outline))
+        found = smallest(encode, limit, np.broadcast_to(np.zeros((), self.outline.dtype), shape), shortest)
         encoding = next(one for one in encodings.values() if one.encoded is found.encoded)
         take = functools.partial(_take, found.encoded, self.draft)
         self.executor.map("write-chunks", take, range(len(found.encoded.sizes)))

@@ -70,7 +70,7 @@ class SumOfSquares:
 
     def log_above(self, value: float) -> float:
         """The logarithm of P[Q > value]."""
-        if value < self.mean:
+        if value < self._middle:
             return float(np.log1p(-np.exp(self.log_power(value, 0.0))))
         saddle = _root(lambda s: self.tilted(s).mean - value - 1 / s, 0.5 / float(self.weights.max()))
         tilted, turning = self.scaled(saddle).tilted(1.0), saddle * value
@@ -81,9 +81,14 @@ class SumOfSquares:
         top = float(self.cumulants(np.array([saddle + 0j])).real[0]) - turning
         return top + _along_parabola(exponent, tilted.variance + 1, max(tilted.third - 2, 0.0))   # away from the pole at 0
 
+    @property
+    def _middle(self) -> float:
+        """Above the mean, near which the saddle point of the upper tail is near a pole: one tail follows from the other."""
+        return self.mean + 0.25 * float(np.sqrt(self.variance))
+
     def log_below(self, value: float) -> float:
         """The logarithm of P[Q <= value]."""
-        if value > self.mean:
+        if value > self._middle:
             return float(np.log1p(-np.exp(self.log_above(value))))
         return self.log_power(value, 0.0)
 

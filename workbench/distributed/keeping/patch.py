@@ -22,7 +22,7 @@ from workbench.clusters.keep.edits import Surmise
 from workbench.clusters.keep.needs import Needs
 from workbench.clusters.keep.problem import UNASKED, Problem
 from workbench.clusters.keep.region import farthest, region_around
-from workbench.clusters.keep.state import State
+from workbench.clusters.keep.state import PINNED, State
 from workbench.clusters.keep.surroundings import neighbours_of, places_in
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
@@ -119,7 +119,10 @@ class PatchRepair(Attempts):
         needs = needs.chosen(np.flatnonzero(treated))
         earlier = farthest(self.state, np.flatnonzero(self.state.rank))
         while len(needs) and self.count < MOST_ATTEMPTS:
+            exact = self.state.rank == PINNED
             moved = self._attempt(needs)
+            if not ((self.state.rank == PINNED) & ~exact).any():
+                break   # moves alone violate no constraint
             if self._patch.promise.min_members > 1:
                 break   # small groups may have merged outside
             needs = self._look(region_around(self.state, moved, earlier))
