@@ -14,7 +14,8 @@
 ARGS ?=
 ASKED_FOR := $(PYTHON)
 PYTHON ?= python3
-SIDE_BY_SIDE := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder   # files of tests in conftest.py's order
+# Files of tests side by side, in conftest.py's order; one more than there are cores, as tests in a browser often wait.
+SIDE_BY_SIDE := -n $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) < 4 ? $$(getconf _NPROCESSORS_ONLN) + 1 : 4))) --dist loadfile --no-loadscope-reorder
 COMPILER := $(if $(filter default,$(origin CXX)),c++,$(CXX))   # as in workbench/host_library.py
 
 MADE := .venv/.made

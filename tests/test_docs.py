@@ -187,6 +187,7 @@ def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
     assert {page.policy for page in pages.values()} == {POLICY}
 
 
+@pytest.mark.long
 def test_no_page_scrolls_sideways(site: Path) -> None:
     assert wide_pages(site.rglob("*.html")) == {}
 
