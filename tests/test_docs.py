@@ -192,6 +192,7 @@ def test_no_page_scrolls_sideways(site: Path) -> None:
     assert wide_pages(site.rglob("*.html")) == {}
 
 
+@pytest.mark.long
 def test_a_browser_shows_a_plot_and_a_wide_table_and_asks_nobody_else(tmp_path: Path) -> None:
     pytest.importorskip("sphinx", reason="needs the docs extra")
     done = build(DOCS, one_notebook(tmp_path, PLOT), tmp_path / "html", notebooks="force")

@@ -89,6 +89,7 @@ def test_lost_messages_are_made_up_for(notebook: NotebookPage) -> None:
     expect(notebook.page.locator(".wb-chart-frame")).to_have_attribute("aria-busy", "false")
 
 
+@pytest.mark.long
 def test_a_chart_that_loads_too_slowly_follows_python_all_the_same(notebook: NotebookPage) -> None:
     said: list[str] = []
     notebook.page.on("console", lambda message: said.append(message.text))

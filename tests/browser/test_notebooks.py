@@ -8,12 +8,12 @@ from browser.notebook_page import NotebookPage
 pytestmark = pytest.mark.slow
 WITHIN = 90.0     # seconds
 MEMORY = 2 * 2**30
-WITHOUT_PANELS = {"codec_plugin", "cosmology_on_dask", "library"}   # run by make test-long
+SELDOM = {"bounds", "codec_plugin", "cosmology_on_dask", "library", "limits"}   # run by make test-long
 NAMES = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
 
 
 @pytest.mark.parametrize("name", [
-    pytest.param(name, marks=[pytest.mark.long] if name in WITHOUT_PANELS else []) for name in NAMES
+    pytest.param(name, marks=[pytest.mark.long] if name in SELDOM else []) for name in NAMES
 ])
 def test_a_notebook_runs_and_shows_what_it_says(notebook: NotebookPage, name: str) -> None:
     notebook.open(f"{name}.ipynb")
