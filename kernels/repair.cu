@@ -199,6 +199,8 @@ KERNEL(find_missed)(i64 n, const i32* pair SIZE(2 * n), const i32* kind SIZE(n),
                     const double* far_squared SIZE(lengths), const double* periods SIZE(D),
                     const real* original SIZE(particles * D), const real* current SIZE(particles * D), u8* missed SIZE(n))
 {
+    (void)lengths;
+    (void)particles;
     const Space space = space_of(periods, 0);
     FOR_EACH(m, n) {
         const i32 i = pair[2 * m], j = pair[2 * m + 1], l = kind[m] >> 1;

@@ -77,11 +77,10 @@ def test_the_certificate_is_that_of_one_process(tmp_path, keep, dimensions, dtyp
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("dimensions", [2, 3])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("dimensions", "dtype"), [(2, np.float64), (3, np.float32)])
 @pytest.mark.parametrize("boxed", [True, False])
-@pytest.mark.parametrize("parts", [1, 3, 16, 64])
-@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize("parts", [1, 16])
+@pytest.mark.parametrize("share", [0.1, 0.5])
 @pytest.mark.parametrize("keep", [KeepClusters([0.15, 0.2]), KeepClusters(0.2, min_members=8)], ids=["several", "large"])
 def test_the_certificate_is_that_of_one_process_everywhere(tmp_path, dimensions, dtype, boxed, parts, share, keep):
     assert_as_in_one_process(tmp_path, part_of_web(dimensions, dtype, boxed), keep, share, parts, "free")
@@ -156,7 +155,7 @@ def test_the_guarantee_holds_for_any_particles(tmp_path_factory, data):
 
 
 @pytest.mark.long
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(st.data())
 def test_the_guarantee_holds_for_many_more_particles(tmp_path_factory, data):
     assert_guaranteed(data, tmp_path_factory.mktemp("any"), 16)
