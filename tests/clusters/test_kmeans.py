@@ -276,3 +276,9 @@ def test_whole_numbers_and_strided_arrays_are_taken() -> None:
     wide = np.zeros((20, 4))
     wide[:, ::2] = points
     assert wb.clusters.kmeans(wide[:, ::2], 3).inertia == expected.inertia
+
+
+def test_masked_points_are_refused():
+    points = np.ma.masked_less(np.random.default_rng(0).random((10, 2)), 0.3)
+    with pytest.raises(WorkbenchError, match=r"points must have no masked entries; got .* leave those points out"):
+        wb.clusters.kmeans(points, 2)

@@ -154,3 +154,11 @@ def test_a_list_that_is_no_perturbation_is_refused():
         pipeline.perturbed(pipeline.run(np.ones(2)), ["flip"])
     with pytest.raises(wb.WorkbenchError, match="there is no site 'inpt'; the nearest names are: input"):
         pipeline.perturbed(pipeline.run(np.ones(2)), BitFlip("inpt"))
+
+
+def test_masked_values_are_refused():
+    """A stage sees the numbers below a mask, which are no data."""
+    values, mask = np.random.default_rng(0).random((8, 8, 8)) + 1, np.arange(512).reshape(8, 8, 8) % 5 == 0
+    for masked in (wb.Field(values, mask=mask), np.ma.masked_array(values, mask)):
+        with pytest.raises(wb.WorkbenchError, match=r"no masked .*got 103 of them: fill them first"):
+            wb.propagation.power_spectrum(wb.Field(values)).run(masked)

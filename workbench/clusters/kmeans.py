@@ -22,6 +22,7 @@ from workbench.clusters.kmeans_assignment import Assignment
 from workbench.clusters.kmeans_centres import Update, own_distances, with_empty_moved
 from workbench.clusters.kmeans_faults import Fault, ProductFlips, SumFlip
 from workbench.clusters.kmeans_seeding import seeded_centres
+from workbench.data.taking import unmasked
 from workbench.errors import WorkbenchError
 
 _MOST = {np.dtype(np.float32): 1e18, np.dtype(np.float64): 1e150}   # squares of sizes must stay far from overflow
@@ -168,7 +169,7 @@ def _checked_points(points: Any) -> Array:
     if hasattr(points, "positions"):
         raise WorkbenchError("kmeans takes an array (N, D): give particles.positions; a periodic box is not considered")
     xp = backend.namespace(points)
-    array = xp.asarray(points)
+    array = xp.asarray(points if backend.on_device(points) else unmasked("points", points, "leave those points out"))
     if array.dtype.kind in "iu":
         array = array.astype(xp.float64)
     if array.ndim != 2 or 0 in array.shape or array.dtype not in _MOST:

@@ -9,6 +9,10 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.data import Field, Particles
+from workbench.data.taking import unmasked
+from workbench.errors import WorkbenchError
+
+FILL = "fill them first with what the analysis is to see"
 
 
 def is_labelled(value: Any) -> bool:
@@ -17,18 +21,20 @@ def is_labelled(value: Any) -> bool:
 
 
 def array_of(value: Any) -> Array:
-    """The numbers in a value, as an array of NumPy or CuPy.
+    """The numbers in a value, as an array of NumPy or CuPy; masked entries are refused, as stages know no masks.
 
     >>> array_of(Field([1.0, 2.0])).tolist(), array_of(3.5).shape
     ([1.0, 2.0], ())
     """
     if isinstance(value, Field):
+        if value.mask is not None and value.mask.any():
+            raise WorkbenchError(f"a field must have no masked values here; got {int(value.mask.sum()):,} of them: {FILL}")
         return value.values
     if isinstance(value, Particles):
         return value.positions
     if is_labelled(value):
         return array_of(value.data)
-    return value if backend.on_device(value) else np.asarray(value)
+    return value if backend.on_device(value) else np.asarray(unmasked("an array", value, FILL))
 
 
 def with_array(value: Any, array: Array) -> Any:
