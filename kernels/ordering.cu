@@ -33,6 +33,39 @@ KERNEL(place_by_digit)(i64 chunks, i64 n, const u64* key SIZE(n), const i32* val
     }
 }
 
+// The same for words that hold a key above the number of its place, so that one array carries both. `joined`: the words are
+// still keys, and get the number of their place below, in so many bits. `split`: this is the last digit, so key and number
+// part again.
+KERNEL(place_words)(i64 chunks, i64 n, const u64* from SIZE(n), i32 joined, i32 split, i32 shift, i32 digits,
+                    const i64* first SIZE(digits * chunks), u64* to SIZE(n), i32* order SIZE(n if split else 0))
+{
+    FOR_EACH(c, chunks) {
+        u32 next[MOST_DIGITS];
+        for (i32 d = 0; d < digits; ++d) next[d] = (u32)first[d * chunks + c];
+        const i64 end = chunk_begin(c + 1, chunks, n);
+        for (i64 i = chunk_begin(c, chunks, n); i < end; ++i) {
+            const u64 word = joined ? from[i] << joined | (u64)i : from[i];
+            const u32 place = next[(word >> shift) & (digits - 1)]++;
+            to[place] = word >> split;
+            if (split) order[place] = (i32)(word & ((1ull << split) - 1));
+        }
+    }
+}
+
+// Where the sort itself is not ours: key and number of the place in one word, and apart again.
+KERNEL(join_words)(i64 n, i32 bits, u64* key SIZE(n))
+{
+    FOR_EACH(i, n) key[i] = key[i] << bits | (u64)i;
+}
+
+KERNEL(split_words)(i64 n, i32 bits, u64* word SIZE(n), i32* order SIZE(n))
+{
+    FOR_EACH(i, n) {
+        order[i] = (i32)(word[i] & ((1ull << bits) - 1));
+        word[i] >>= bits;
+    }
+}
+
 DEVICE bool starts_run(i64 i, const u64* key, i32 shift) { return i == 0 || key[i] >> shift != key[i - 1] >> shift; }
 
 KERNEL(count_runs)(i64 chunks, i64 n, const u64* key SIZE(n), i32 shift, i64* counts SIZE(chunks))

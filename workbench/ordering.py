@@ -1,8 +1,9 @@
 """Sorting by integer key, and finding runs of equal keys, on either machine.
 
 Cells, blocks and space-filling curves all come from the same two steps: sort 64-bit keys, then find where they change.
-On a GPU the sort is CuPy's radix sort. NumPy has no radix sort for 64-bit keys, so on a CPU it is the one in
-`kernels/ordering.cu`; both are stable, so the order is the same.
+Where a key and the number of its place fit into 64 bits together, as they do for 10^8 particles in usual cells, one word
+carries both: less memory is moved, and a sort of words without a payload is the stable sort of the keys. On a GPU the
+sort is CuPy's radix sort. NumPy has none for 64-bit keys, so on a CPU it is the one in `kernels/ordering.cu`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 
+WORD_BITS = 64
 MOST_DIGIT_BITS = 11   # as in kernels/ordering.cu
 
 
@@ -25,40 +27,85 @@ def sort_by_key(key: Array, bits: int, scratch: Array | None = None) -> Array:
     >>> sort_by_key(key, bits=3).tolist(), key.tolist()
     ([3, 1, 0, 2], [0, 2, 7, 7])
     """
-    xp = backend.namespace(key)
+    place_bits = max(len(key) - 1, 1).bit_length()
+    in_words = bits + place_bits <= WORD_BITS
     if backend.on_device(key):
-        order = xp.argsort(key, kind="stable").astype(xp.int32)
-        key[...] = key[order]
-        return order
-    order = np.arange(len(key), dtype=np.int32)
-    target = _scratch(scratch, len(key))
-    source = (key, order)
-    passes = 2 * -(-bits // (2 * MOST_DIGIT_BITS))   # after an even number, the result is in `key`
-    digit_bits = -(-bits // max(passes, 1))
+        return _device_words(key, place_bits) if in_words else _device_pairs(key)
+    return _host_words(key, bits, place_bits, scratch) if in_words else _host_pairs(key, bits, scratch)
+
+
+def _device_words(key: Array, place_bits: int) -> Array:
+    xp = backend.namespace(key)
+    order = xp.empty(len(key), xp.int32)
+    backend.kernel("ordering", "join_words")(len(key), place_bits, key)
+    key.sort()
+    backend.kernel("ordering", "split_words")(len(key), place_bits, key, order)
+    return order
+
+
+def _device_pairs(key: Array) -> Array:
+    xp = backend.namespace(key)
+    order = xp.argsort(key, kind="stable").astype(xp.int32)
+    key[...] = key[order]
+    return order
+
+
+def _host_words(key: np.ndarray, bits: int, place_bits: int, scratch: Array | None) -> np.ndarray:
+    order = np.arange(len(key), dtype=np.int32) if bits == 0 else np.empty(len(key), np.int32)
+    passes, digit_bits = _passes(bits)
+    source, target = key, _room(scratch, len(key), np.uint64)
+    place = backend.kernel("ordering", "place_words")
     for number in range(passes):
-        _sort_by_digit(source, target, number * digit_bits, digit_bits)
+        joined, split = place_bits * (number == 0), place_bits * (number == passes - 1)
+        shift = number * digit_bits
+        first = _first_of_digits(source, shift + place_bits * (number > 0), digit_bits)
+        place(
+            _chunks(source), len(key), source, joined, split, shift + place_bits, 1 << digit_bits, first, target,
+            order if split else order[:0],
+        )
         source, target = target, source
     return order
 
 
-def _scratch(memory: Array | None, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Room for as many keys and values."""
-    if memory is None or memory.nbytes < 12 * count:
-        return np.empty(count, np.uint64), np.empty(count, np.int32)
-    room = memory.reshape(-1).view(np.uint8)
-    return room[: 8 * count].view(np.uint64), room[8 * count : 12 * count].view(np.int32)
-
-
-def _sort_by_digit(
-    source: tuple[np.ndarray, np.ndarray], target: tuple[np.ndarray, np.ndarray], shift: int, digit_bits: int
-) -> None:
-    """Sort keys and values by one digit of the keys, from source to target."""
-    count, digits = len(source[0]), 1 << digit_bits
-    chunks = backend.chunks(count, source[0])
-    counts = np.empty(digits * chunks, np.int64)
-    backend.kernel("ordering", "count_digits")(chunks, count, source[0], shift, digits, counts)
+def _host_pairs(key: np.ndarray, bits: int, scratch: Array | None) -> np.ndarray:
+    order = np.arange(len(key), dtype=np.int32)
+    passes, digit_bits = _passes(bits)
+    room = None if scratch is None else scratch.reshape(-1).view(np.uint8)
+    source = key, order
+    target = _room(room, len(key), np.uint64), _room(None if room is None else room[8 * len(key) :], len(key), np.int32)
     place = backend.kernel("ordering", "place_by_digit")
-    place(chunks, count, *source, shift, digits, _running_sum(counts), *target)
+    for number in range(passes):
+        shift = number * digit_bits
+        first = _first_of_digits(source[0], shift, digit_bits)
+        place(_chunks(key), len(key), *source, shift, 1 << digit_bits, first, *target)
+        source, target = target, source
+    return order
+
+
+def _passes(bits: int) -> tuple[int, int]:
+    """The number of passes, even so that the result ends where the keys began, and the bits of a digit."""
+    passes = 2 * -(-bits // (2 * MOST_DIGIT_BITS))
+    return passes, -(-bits // max(passes, 1))
+
+
+def _room(memory: np.ndarray | None, count: int, dtype: type) -> np.ndarray:
+    """An array of so many numbers, in this memory if it is large enough."""
+    size = count * np.dtype(dtype).itemsize
+    if memory is None or memory.nbytes < size:
+        return np.empty(count, dtype)
+    return memory.reshape(-1).view(np.uint8)[:size].view(dtype)
+
+
+def _first_of_digits(source: np.ndarray, shift: int, digit_bits: int) -> np.ndarray:
+    """Where each chunk places its first number of each digit."""
+    chunks, digits = _chunks(source), 1 << digit_bits
+    counts = np.empty(digits * chunks, np.int64)
+    backend.kernel("ordering", "count_digits")(chunks, len(source), source, shift, digits, counts)
+    return _running_sum(counts)
+
+
+def _chunks(array: np.ndarray) -> int:
+    return backend.chunks(len(array), array)
 
 
 def gather_rows(table: Array, order: Array, out: Array | None = None) -> Array:
