@@ -9,7 +9,7 @@
 .NOTPARALLEL:
 .ONESHELL:
 .SHELLFLAGS := -eu -c
-.PHONY: help demo lab app test test-long check docs bench build wheel lock clean
+.PHONY: help demo lab app test test-long check docs bench gpu-check build wheel lock clean
 
 ARGS ?=
 ASKED_FOR := $(PYTHON)
@@ -57,6 +57,9 @@ bench: $(MADE)/bench $(LIBRARY)    ## all benchmarks but the GPU's; one: .venv/b
 		echo "== $$script"
 		$(RUN) $$script
 	done
+
+gpu-check:    ## every kernel on this machine's GPU, compared with the CPU and measured; PYTHON has CuPy and NumPy
+	@$(PYTHON) benchmarks/gpu.py $(ARGS)
 
 build: $(INTERPRETER)    ## compile the kernels again
 	@$(RUN) workbench/host_library.py

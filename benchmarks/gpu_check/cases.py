@@ -1,0 +1,312 @@
+"""Public calls whose results must be the same bits on both machines, on random, clustered and adversarial input.
+
+A case gets its arrays through a function that moves them to the machine that computes, and returns named results. Inputs
+are uniform random numbers and sums of them: no function whose last bit depends on the version of NumPy or on the processor.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import workbench as wb
+from workbench import backend
+from workbench.backend import Array
+from workbench.clusters.alike import parts_of
+from workbench.clusters.discord import discords
+from workbench.clusters.keep.edits import apply_edits
+from workbench.clusters.sorted_cells import SortedCells
+from workbench.codecs import Tolerance
+from workbench.codecs.entropy import slots_of, words_of
+from workbench.data.extent import inside
+from workbench.data.synthetic import adversarial
+from workbench.distributed.decomposition import Decomposition
+from workbench.guarantees import Limit, check
+from workbench.guarantees.correction import apply_correction
+from workbench.guarantees.sections import EDIT, PIN
+from workbench.ordering import run_starts, sort_by_key
+from workbench.propagation.protection import protected_convolve, protected_matmul
+from workbench.propagation.protection.matrices import column_sums
+
+Move = Callable[[np.ndarray], Array]
+Named = Iterable[tuple[str, Any]]
+VARIANTS = tuple(itertools.product((2, 3), (np.float32, np.float64)))
+BYTES = "bytes"   # results whose name begins so depend on the versions of other packages, too
+
+
+@dataclass(frozen=True)
+class Case:
+    """A name, and a function of the way to the machine and of the number of particles."""
+
+    name: str
+    run: Callable[[Move, int], Named]
+
+
+def all_cases() -> list[Case]:
+    """Every case, the quick and basic ones first."""
+    return [Case(name, run) for name, run in _cases()]
+
+
+def _cases() -> Iterator[tuple[str, Callable[[Move, int], Named]]]:
+    yield "sorting", _sorting
+    yield "sorting by digits", _sorting_by_digits
+    for dimensions, dtype in VARIANTS:
+        kind = f"{dimensions}-D {np.dtype(dtype).name}"
+        for name, make in (("uniform", uniform), ("clustered", clustered), ("on a lattice", on_a_lattice)):
+            yield f"groups, {name}, {kind}", _on(_groups, make, dimensions, dtype)
+        yield f"groups, adversarial, {kind}", _on(_hard_groups, dimensions, dtype)
+        yield f"extent, {kind}", _on(_extent, dimensions, dtype)
+        yield f"mesh, {kind}", _on(_mesh, dimensions, dtype)
+        yield f"subdomains, {kind}", _on(_divide, dimensions, dtype)
+        for order, coder in itertools.product(("free", "keep"), ("packed", "context", "pcodec", "auto")):
+            yield f"lattice codec, {order} {coder}, {kind}", _on(_codec, order, coder, dimensions, dtype)
+        yield f"regions of the curve, {kind}", _on(_regions, dimensions, dtype)
+        yield f"bounds, {kind}", _on(_bounds, dimensions, dtype)
+        for solver in ("auto", "pgd", "refine"):
+            yield f"kept clusters, {solver}, {kind}", _on(_kept, solver, dimensions, dtype)
+        yield f"label conflicts, {kind}", _on(_conflicts, dimensions, dtype)
+        yield f"archives, {kind}", _on(_archives, dimensions, dtype)
+    for dtype in (np.float32, np.float64):
+        yield f"k-means, {np.dtype(dtype).name}", _on(_kmeans, dtype)
+        yield f"checksums, {np.dtype(dtype).name}", _on(_checksums, dtype)
+    yield "symbols", _symbols
+
+
+def _on(run: Callable[..., Named], *given: Any) -> Callable[[Move, int], Named]:
+    return lambda move, count: run(move, count, *given)
+
+
+# Inputs.
+
+def numbers(seed: int) -> np.random.Generator:
+    """Counter-based random numbers: the same on every machine."""
+    return np.random.Generator(np.random.Philox(seed))
+
+
+def uniform(count: int, dimensions: int) -> np.ndarray:
+    """Points all over the unit box."""
+    return numbers(1).random((count, dimensions))
+
+
+def clustered(count: int, dimensions: int) -> np.ndarray:
+    """Clumps of many sizes, some through the faces of the unit box, in no particular order."""
+    random = numbers(2)
+    clumps = max(count // 150, 2)
+    centres, radii = random.random((clumps, dimensions)), 0.03 * random.random(clumps) ** 3 + 1e-4
+    of = random.integers(0, clumps, count)
+    offsets = random.random((4, count, dimensions)).sum(axis=0) - 2   # nearly normal
+    points = (centres[of] + radii[of, None] * offsets) % 1.0
+    return np.where(points < 1, points, 0.0)
+
+
+def on_a_lattice(count: int, dimensions: int) -> np.ndarray:
+    """Points whose distances tie with the linking length: one wrong rounding changes groups."""
+    return np.floor(uniform(count, dimensions) * 128) / 128
+
+
+def typed(points: np.ndarray, dtype: Any) -> np.ndarray:
+    """Points of the unit box in this type, still inside."""
+    found = points.astype(dtype)
+    found[found >= 1] = 0
+    return found
+
+
+# What is computed.
+
+def _sorting(move: Move, count: int) -> Named:
+    for bits in (0, 3, 11, 12, 33, 44, 64):
+        key = move(numbers(bits).integers(0, 2**bits - 1, size=count, dtype=np.uint64, endpoint=True))
+        yield f"order of {bits} bits", sort_by_key(key, bits)
+        yield f"keys of {bits} bits", key
+        yield f"runs of {bits} bits", run_starts(key, bits // 2)
+
+
+def _sorting_by_digits(move: Move, count: int) -> Named:
+    """The passes of the CPU's sort, which a GPU leaves to CuPy: so that every kernel is compared."""
+    digits, chunks = 256, 7
+    key, value = move(numbers(5).integers(0, 2**40, count, np.uint64)), move(np.arange(count, dtype=np.int32))
+    xp = backend.namespace(key)
+    counts = xp.empty(digits * chunks, xp.int64)
+    backend.kernel("ordering", "count_digits")(chunks, count, key, 8, digits, counts)
+    first, out = xp.cumsum(counts) - counts, (xp.empty_like(key), xp.empty_like(value))
+    backend.kernel("ordering", "place_by_digit")(chunks, count, key, value, 8, digits, first, *out)
+    yield from zip(("counts", "keys", "values"), (counts, *out), strict=True)
+    words = xp.empty_like(key), xp.empty_like(value)
+    backend.kernel("ordering", "place_words")(chunks, count, key, 24, 24, 8 + 24, digits, first, *words)
+    yield from zip(("words", "places"), words, strict=True)
+
+
+def _groups(move: Move, count: int, make: Callable[[int, int], np.ndarray], dimensions: int, dtype: Any) -> Named:
+    positions = typed(make(count, dimensions), dtype)
+    spacing = count ** (-1 / dimensions)
+    for box, length in itertools.product((None, 1.0), (1 / 128, 0.2 * spacing, 0.7 * spacing)):
+        groups = wb.friends_of_friends(wb.Particles(move(positions), box), length, unit="length")
+        yield f"labels, box {box}, {length:.4g}", groups.labels
+        yield f"sizes, box {box}, {length:.4g}", groups.sizes
+
+
+def _hard_groups(move: Move, count: int, dimensions: int, dtype: Any) -> Named:
+    for name, (particles, length) in adversarial.cases(dimensions, dtype, crowd=count).items():
+        moved = wb.Particles(move(particles.positions), particles.box)
+        yield name, wb.friends_of_friends(moved, length, unit="length").labels
+
+
+def _extent(move: Move, count: int, dimensions: int, dtype: Any) -> Named:
+    particles = wb.Particles(move(typed(uniform(count, dimensions), dtype) - dtype(0.5)))
+    yield "ends", np.array([particles.lower, particles.upper])
+    cuboids = [([-0.3] * dimensions, [0.2] * dimensions), ([0.4] * dimensions, [9.0] * dimensions)]
+    yield "inside", inside(particles.positions, cuboids)
+
+
+def _mesh(move: Move, count: int, dimensions: int, dtype: Any) -> Named:
+    cells, shape = 16, (16,) * dimensions
+    positions = move(np.minimum(uniform(count, dimensions) * cells, cells - 0.01).astype(dtype))
+    mass = move(np.zeros(shape, np.int64))
+    backend.kernel("mesh", "deposit", dtype, dimensions)(count, cells, positions, mass)
+    yield "mass", mass
+    potential, momenta = (move(numbers(3).random(of).astype(dtype)) for of in (shape, (count, dimensions)))
+    backend.kernel("mesh", "kick_and_drift", dtype, dimensions)(count, cells, potential, 0.3, 1.7, positions, momenta)
+    yield from (("positions", positions), ("momenta", momenta))
+
+
+def _divide(move: Move, count: int, dimensions: int, dtype: Any) -> Named:
+    positions = typed(clustered(count, dimensions), dtype)
+    cut = Decomposition.of(positions, 7, (1.0,) * dimensions)
+    lower, upper = cut.faces
+    tree = {name: move(array) for name, array in cut._tree.items()}
+    given = {"low": move(lower + 0.02), "high": move(upper - 0.02), "position": move(positions)}
+    owner, near = move(np.zeros(count, np.int32)), move(np.zeros(count, np.uint8))
+    backend.kernel("division", "divide", dtype, dimensions)(count, tree, given, cuts=len(cut.cuts), owner=owner, near=near)
+    yield from (("owners", owner), ("near faces", near))
+
+
+def _codec(move: Move, count: int, order: str, coder: str, dimensions: int, dtype: Any) -> Named:
+    positions = move(typed(clustered(count, dimensions), dtype))
+    xp = backend.namespace(positions)
+    for tolerance in (1e-3, 1e-6 if dtype == np.float32 else 1e-11):
+        codec = wb.codecs.get("lattice", order=order, coder=coder, block=256)
+        data = codec.encode(positions, Tolerance(absolute=tolerance))
+        yield f"{BYTES} at {tolerance:g}", data
+        yield f"decoded at {tolerance:g}", codec.decode(data, positions.shape, positions.dtype, xp)
+
+
+def _regions(move: Move, count: int, dimensions: int, dtype: Any) -> Named:
+    bits = 8 * dimensions
+    first = np.sort(numbers(6).integers(0, 2**bits, min(count, 2000), np.uint64))
+    final = np.append(first[1:], np.uint64(2**bits - 1))
+    corners = np.array([2**bits // 5, 2**bits // 2], np.uint64)
+    reaches = move(np.zeros(len(first), np.uint8))
+    kernel = backend.kernel("lattice", "reaches_box", dtype, dimensions)
+    kernel(len(first), move(first), move(final), move(corners), bits, reaches)
+    yield "reached", reaches
+
+
+def _bounds(move: Move, count: int, dimensions: int, dtype: Any) -> Named:
+    original = uniform(count, dimensions)
+    decoded = typed((original + 4e-4 * (numbers(7).random(original.shape) - 0.5)) % 1.0, dtype)
+    there = move(typed(original, dtype)), move(decoded)
+    limits = Limit("absolute", 1e-4), Limit("relative", 1e-3), Limit("absolute", 0.0)
+    for limit, period in itertools.product(limits, (None, (1.0,) * dimensions)):
+        found = check(*there, limit, period)
+        yield f"broken, {limit.kind} {limit.value:g}, {period}", found.broken
+        yield f"largest error, {limit.kind} {limit.value:g}, {period}", np.float64(found.largest_error)
+
+
+def _torn(count: int, dimensions: int, dtype: Any) -> tuple[np.ndarray, np.ndarray, float, float]:
+    """Clumps, what a codec made of them, its bound, and a linking length at which that tears and joins many."""
+    random, length = numbers(dimensions), 0.25 * count ** (-1 / dimensions)
+    centres = random.random((max(count // 12, 2), dimensions))
+    offsets = 0.02 * (random.random((4, count, dimensions)).sum(axis=0) - 2)
+    points = (centres[random.integers(0, len(centres), count)] + offsets) % 1.0
+    original = typed(points[np.lexsort(np.floor(points * 20).T)], dtype)   # beside each other in the file, as on a curve
+    noise = 0.9 * 0.2 * length * (2 * random.random(original.shape) - 1)
+    return original, typed((original.astype(np.float64) + noise) % 1.0, dtype), 0.2 * length, length
+
+
+def _kept(move: Move, count: int, solver: Any, dimensions: int, dtype: Any) -> Named:
+    original, decoded, bound, length = _torn(min(count, 4000), dimensions, dtype)
+    before, after = (wb.Particles(move(points), 1.0) for points in (original, decoded))
+    kept = wb.clusters.correct(before, after, bound, (0.7 * length, length), "length", 1, solver)
+    for name, array in (("positions", kept.positions), ("index", kept.index), ("rank", kept.rank)):
+        yield name, array
+    for name, section in sorted(kept.sections().items()):
+        yield f"{BYTES} of {name}", section
+    moved = apply_edits(after.positions, kept.sections().get(EDIT, b""))
+    yield f"{BYTES} applied", apply_correction(moved, kept.sections().get(PIN, b""))
+    if solver == "auto":
+        links = wb.clusters.broken_links(before, after, kept.groups[-1])
+        yield from (("missing links", links.missing), ("false links", links.false))
+
+
+def _conflicts(move: Move, count: int, dimensions: int, dtype: Any) -> Named:
+    """Labels that alternate in one clump: more pairs than there is room for at first."""
+    points = 0.5 + 0.02 * (uniform(count, dimensions) - 0.5)
+    cells = SortedCells.of(wb.Particles(move(typed(points, dtype)), 1.0), 0.02)
+    labels = move((np.arange(count) % 2).astype(np.int32))
+    yield "between two labels", discords(cells, labels, 0.02)
+    found = parts_of(cells, labels, 0.02, 0.02)
+    yield from (("parts", found.part), ("between parts", found.unlike))
+
+
+def _archives(move: Move, count: int, dimensions: int, dtype: Any) -> Named:
+    positions = typed(clustered(count, dimensions), dtype)
+    velocities = move((uniform(count, dimensions) - 0.5).astype(dtype))
+    given = wb.Particles(move(positions), 1.0, velocities, move(np.arange(count)))
+    for order in ("keep", "free"):
+        store = wb.compress(given, wb.Absolute(1e-4), order=order, chunk_values=max(count, 8)).store
+        yield f"{BYTES}, order {order}", b"".join(store.read(key) for key in sorted(store.keys()))
+
+
+def _kmeans(move: Move, count: int, dtype: Any) -> Named:
+    points = move((uniform(count, 5) + np.floor(4 * uniform(count, 1))).astype(dtype))
+    for protect in (False, True):
+        found = wb.clusters.kmeans(points, 12, seed=3, max_iterations=6, protect=protect)
+        yield from ((f"labels, protected: {protect}", found.labels), (f"centres, protected: {protect}", found.centres))
+    flips = wb.clusters.ProductFlips([1, count // 2], [0, 3], [20, 21])
+    struck = wb.clusters.kmeans(points, 12, seed=3, max_iterations=3, protect=True, faults=lambda i: [flips] * (i == 1))
+    yield "labels after faults", struck.labels
+
+
+def _checksums(move: Move, count: int, dtype: Any) -> Named:
+    rows = max(min(count // 20, 400), 8)
+    field, stencil = numbers(8).random((rows, 50)).astype(dtype), numbers(9).random((3, 5)).astype(dtype)
+    for edges in ("valid", "zero", "periodic"):
+        yield f"convolution, {edges}", protected_convolve(move(field), move(stencil), edges)[0]
+    there, weights = move(field), move(stencil)
+    clean = protected_convolve(there, weights, "valid")[0]
+    yield "corrected convolution", protected_convolve(there, weights, "valid", correlate=lambda *_: _struck(clean[None]))[0]
+    for number, sums in enumerate(column_sums(there)):
+        yield f"column sums {number}", sums
+    whole = np.floor(16 * field)   # products and sums of small whole numbers are exact in any order
+    product, findings = protected_matmul(move(whole.T.copy()), move(whole), product=_faulty)
+    yield from (("corrected product", product), ("corrected values", np.int64(findings.corrected)))
+
+
+def _faulty(a: Array, b: Array) -> Array:
+    return _struck(a @ b)
+
+
+def _struck(result: Array) -> Array:
+    """A copy with two wrong values in one line."""
+    wrong = result.copy()
+    wrong[..., 3, 5], wrong[..., 4, 5] = float("nan"), 1e20
+    return wrong
+
+
+def _symbols(move: Move, count: int) -> Named:
+    """The coder of moves, whose symbols are decoded where positions are; its tables are small."""
+    symbols, contexts, block = 8, 5, 512
+    context = numbers(10).integers(0, contexts, count).astype(np.uint8)
+    symbol = (numbers(11).random(count) ** 3 * symbols).astype(np.uint8)
+    frequency = np.full((contexts, symbols), 4096 // symbols, np.uint32)
+    code = move(context.astype(np.uint16) * np.uint16(symbols) + symbol)
+    words, first = words_of(code, block, frequency)
+    decoded = move(np.zeros(count, np.uint8))
+    tables = move(frequency.reshape(-1)), move(slots_of(frequency).reshape(-1))
+    kernel = backend.kernel("entropy", "decode_known")
+    kernel(-(-count // block), count, block, move(context), symbols, move(first), words, *tables, decoded)
+    yield from (("words", words), ("symbols", decoded))
