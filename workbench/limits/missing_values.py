@@ -35,8 +35,8 @@ class Fill:
 
     def __str__(self) -> str:
         if self.declared:
-            return f"{self.count:,} values are left out as missing: the attributes of the field declare them"
-        return f"{self.count:,} values of {self.value:g}, far from all others, are left out as missing: mask them to confirm"
+            return f"{self.count:,} values are left out: the attributes of the field declare them missing"
+        return f"{self.count:,} values of {self.value:g}, far from all others, are left out: mask them to confirm"
 
 
 def without_fills(field: Field) -> tuple[Field, tuple[Fill, ...]]:
@@ -45,7 +45,7 @@ def without_fills(field: Field) -> tuple[Field, tuple[Fill, ...]]:
     >>> land = np.array([14.0, 14.5, -999.0, -999.0, 15.0])
     >>> found, fills = without_fills(Field(land))
     >>> found.mask.tolist(), str(fills[0])
-    ([False, False, True, True, False], '2 values of -999, far from all others, are left out as missing: mask them to confirm')
+    ([False, False, True, True, False], '2 values of -999, far from all others, are left out: mask them to confirm')
     """
     values, valid = np.asarray(field.values), np.asarray(field.valid)
     fills: list[Fill] = []
