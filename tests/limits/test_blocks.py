@@ -1,4 +1,4 @@
-"""Spectra of boxes, tiles and regions: against matrices written down, closed forms, and the tables of the theory."""
+"""Spectra of boxes and tiles: against matrices written down, closed forms, and the tables of the theory."""
 
 import itertools
 import math
@@ -11,7 +11,8 @@ from scipy.linalg import block_diag, toeplitz
 from scipy.stats import chi2
 
 from workbench.errors import WorkbenchError
-from workbench.limits import axis, blocks
+from workbench.limits import axis, blocks, converse
+from workbench.limits.achievability import achievable
 from workbench.limits.blocks import (
     block_spectrum,
     chunks,
@@ -19,8 +20,7 @@ from workbench.limits.blocks import (
     lattice_spectrum,
     mismatched_dispersion,
     per_tile_excess,
-    region_spectrum,
-    tile_lengths,
+    product_spectrum,
 )
 from workbench.limits.correlation import Autoregressive, Matern, Sampled
 from workbench.limits.spectrum import LOG2E, Spectrum
@@ -132,12 +132,13 @@ def test_a_general_box_has_the_diagonal_of_its_matrix_in_the_basis_of_its_axes(m
     for other in bases[1:]:
         basis = np.kron(basis, other)
     diagonal = np.diag(basis.T @ covariance(model, list(np.ndindex(shape))) @ basis)
-    assert block_spectrum(model, shape).values == pytest.approx(np.sort(diagonal), rel=1e-9)
+    assert product_spectrum(model, shape).values == pytest.approx(np.sort(diagonal), rel=1e-9)
 
 
 @pytest.mark.parametrize(("model", "shape"), GENERAL[:4])
 def test_a_general_box_costs_no_less_than_its_eigenvalues_and_little_more(model, shape):
-    seen, true = block_spectrum(model, shape), dense_spectrum(model, shape)
+    seen, true = product_spectrum(model, shape), dense_spectrum(model, shape)
+    assert block_spectrum(model, shape).values == pytest.approx(true.values, rel=1e-9)
     assert seen.variance == pytest.approx(model.variance, rel=1e-12)
     assert true.variance == pytest.approx(model.variance, rel=1e-12)
     for distortion in model.variance * np.array([0.001, 0.01, 0.1, 0.3, 0.7]):
@@ -145,15 +146,33 @@ def test_a_general_box_costs_no_less_than_its_eigenvalues_and_little_more(model,
         assert -1e-9 <= excess < 0.06
 
 
+LARGE = [
+    (Matern(1.0, (8.0, 8.0), 2.5), (40, 40)), (Matern(1.0, (10.0, 6.0), 1.5), (33, 34)),
+    (Matern(1.0, (4.0,) * 3, 2.5), (11,) * 3), (Matern(1.0, (3.0, 12.0), 0.5), (60, 20)),
+]
+
+
+@pytest.mark.parametrize(("model", "shape"), LARGE, ids=str)
+def test_a_large_general_box_is_nearly_that_of_its_eigenvalues_and_its_converse_is_one(model, shape):
+    seen, true, plain = block_spectrum(model, shape), dense_spectrum(model, shape), product_spectrum(model, shape)
+    assert seen.variance == pytest.approx(model.variance, rel=1e-12)
+    for distortion in model.variance * np.array([1e-6, 1e-4, 0.001, 0.01, 0.1, 0.3]):
+        excess, before = (each.rate(distortion) - true.rate(distortion) for each in (seen, plain))
+        assert abs(excess) < 0.006
+        assert abs(excess) <= max(0.5 * before, 0.001)
+        assert excess <= seen.slack + 1e-4
+    assert converse.converse(seen, 1e-4, 0.01) <= achievable(true, 1e-4, 0.01)
+
+
 def test_lags_in_slabs_and_out_of_reach_change_nothing(monkeypatch):
     model, shape = Matern(1.0, (0.3, 0.4, 0.2), 1.5), (60, 40, 50)
     assert max(model.reach(k, length) for k, length in enumerate(shape)) < 15
-    whole = block_spectrum(model, shape)
+    whole = product_spectrum(model, shape)
     monkeypatch.setattr(blocks, "SLAB", 1)
-    assert block_spectrum(model, shape).values == pytest.approx(whole.values, rel=1e-11)
+    assert product_spectrum(model, shape).values == pytest.approx(whole.values, rel=1e-11)
     monkeypatch.setattr(Matern, "reach", lambda self, axis, length: length)
     axis._toeplitz_modes.cache_clear()
-    assert block_spectrum(model, shape).values == pytest.approx(whole.values, rel=1e-11)
+    assert product_spectrum(model, shape).values == pytest.approx(whole.values, rel=1e-11)
     axis._toeplitz_modes.cache_clear()
 
 
@@ -353,125 +372,6 @@ def test_the_chance_of_each_tile_is_exact_however_small():
     assert 1 - (1 - per_tile_excess(0.3, 7)) ** 7 == pytest.approx(0.3, rel=1e-14)
 
 
-# --- regions
-
-
-def faces(inside, tile=None):
-    """How many sides of cells look out of the region or into another tile, one cell at a time."""
-    total, sizes = 0, tile_lengths(tile, inside.shape)
-    for cell in zip(*np.nonzero(inside), strict=True):
-        for k, step in itertools.product(range(inside.ndim), (-1, 1)):
-            other = list(map(int, cell))
-            other[k] += step
-            away = not 0 <= other[k] < inside.shape[k] or not inside[tuple(other)]
-            total += away or other[k] // sizes[k] != cell[k] // sizes[k]
-    return total
-
-
-def disc(radius):
-    rows, columns = np.ogrid[-radius : radius + 1, -radius : radius + 1]
-    return rows**2 + columns**2 <= radius**2
-
-
-def ell():
-    inside = np.ones((24, 30), bool)
-    inside[:11, 13:] = False
-    return inside
-
-
-def holes():
-    return np.random.default_rng(3).random((20, 23)) < 0.7
-
-
-def ball():
-    x, y, z = np.ogrid[-6:7, -6:7, -6:7]
-    return x**2 + y**2 + z**2 <= 30
-
-
-@pytest.mark.parametrize("tile", [None, 8, (5, 7, 4)])
-@pytest.mark.parametrize("inside", [disc(13), ell(), holes(), ball(), holes()[0]], ids="disc ell holes ball line".split())
-def test_a_region_costs_its_cells_and_its_faces(inside, tile):
-    tile = tile[: inside.ndim] if isinstance(tile, tuple) else tile
-    found = region_spectrum(recursion(0.95, inside.ndim), inside, tile)
-    cells, boundary = int(inside.sum()), faces(inside, tile)
-    assert found.size == pytest.approx(cells, rel=1e-13)
-    assert found.variance == pytest.approx(1, rel=1e-12)
-    assert log_determinant(found) == pytest.approx(-(inside.ndim * cells - boundary / 2) * CORRELATED, rel=1e-10)
-
-
-def test_a_unit_of_boundary_costs_what_the_table_says():
-    line = np.ones((1, 40), bool)
-    model = Autoregressive(1.0, (0.0, 0.95))
-    longer, shorter = (region_spectrum(model, line[:, :n]) for n in (40, 39))
-    split = np.delete(np.insert(line, 20, False, axis=1), -1, axis=1)
-    apart = region_spectrum(model, split)
-    entropy = 0.5 * log_determinant(apart) - 0.5 * log_determinant(shorter)
-    assert entropy / 2 == printed(0.839613, 6)   # one cut has two faces
-    assert 0.5 * (log_determinant(longer) - log_determinant(shorter)) == pytest.approx(-0.5 * CORRELATED, rel=1e-10)
-
-
-@pytest.mark.parametrize(("shape", "bits"), [((8, 8), -376.146845), ((4, 16), -362.713029), ((16, 16), -1612.057906)])
-def test_rectangles_have_the_determinants_of_the_table(shape, bits):
-    model = recursion(0.95, 2)
-    for found in (block_spectrum(model, shape), region_spectrum(model, np.ones(shape, bool)), dense_spectrum(model, shape)):
-        assert log_determinant(found) == printed(bits, 6)
-
-
-@given(st.lists(st.tuples(st.integers(1, 14), st.integers(1, 9)), min_size=1, max_size=3))
-@settings(max_examples=40)
-def test_a_region_that_is_the_whole_lattice_is_the_lattice(sides):
-    shape, tile = zip(*sides, strict=True)
-    model = recursion(0.8, len(shape), nugget=0.05)
-    assert_same(region_spectrum(model, np.ones(shape, bool), tile), lattice_spectrum(model, shape, tile))
-    assert_same(region_spectrum(model, np.ones(shape, bool)), lattice_spectrum(model, shape))
-
-
-def test_a_rectangle_anywhere_is_the_boxes_into_which_tiles_cut_it():
-    inside = np.zeros((30, 40), bool)
-    inside[3:21, 6:33] = True   # rows 5 8 5, columns 2 8 8 8 1
-    for model in (recursion(0.9, 2, nugget=0.1), Matern(1.0, (4.0, 3.0), 1.5)):
-        boxes = [block_spectrum(model, box) for box in itertools.product((5, 8, 5), (2, 8, 8, 8, 1))]
-        assert_same(region_spectrum(model, inside, 8), Spectrum.joined(boxes))
-
-
-def test_a_tile_cut_by_an_edge_is_two_smaller_tiles():
-    left = np.zeros((8, 8), bool)
-    left[:, :3] = True
-    model = recursion(0.9, 2)
-    both = Spectrum.joined([region_spectrum(model, left, 8), region_spectrum(model, ~left, 8)])
-    assert_same(both, Spectrum.joined([block_spectrum(model, (8, 3)), block_spectrum(model, (8, 5))]))
-
-
-@given(st.integers(1, 3), st.integers(0, 2**32 - 1), st.floats(0.05, 0.95), st.none() | st.integers(1, 6))
-def test_any_region_keeps_its_cells_and_its_faces(dimensions, seed, share, tile):
-    random = np.random.default_rng(seed)
-    inside = random.random(tuple(random.integers(1, 10, dimensions))) < share
-    inside.flat[random.integers(inside.size)] = True
-    found = region_spectrum(recursion(0.6, dimensions), inside, tile)
-    assert found.size == pytest.approx(int(inside.sum()), rel=1e-12)
-    expected = (dimensions * inside.sum() - faces(inside, tile) / 2) * math.log2(1 - 0.36)
-    assert log_determinant(found) == pytest.approx(expected, rel=1e-9, abs=1e-9)
-
-
-def test_a_disc_is_nearly_as_its_true_matrix_at_every_rate():
-    inside, model = disc(15), recursion(0.95, 2)
-    true = Spectrum.of(np.linalg.eigvalsh(covariance(model, list(zip(*np.nonzero(inside), strict=True)))))
-    found = region_spectrum(model, inside)
-    for distortion in (1e-4, 1e-3, 0.01, 0.1, 0.5):
-        assert found.rate(distortion) == pytest.approx(true.rate(distortion), rel=0.05, abs=5e-4)
-
-
-def test_many_kinds_of_cut_tiles_are_counted_together():
-    inside = np.tri(64, 64, dtype=bool)   # a stairway: every tile on the diagonal is a triangle
-    boxes, others = blocks._box_tiles(*blocks._cells_and_runs(inside, (8, 8)), (8, 8))
-    assert boxes == [([8, 8], 28)]
-    assert others.sum() == 8
-    comb = np.arange(200) % 101 < np.repeat(np.arange(40), 5)[:200]   # runs of all lengths
-    boxes, _ = blocks._box_tiles(*blocks._cells_and_runs(comb, (37,)), (37,))
-    assert len(boxes) <= 3
-    assert region_spectrum(Autoregressive(1.0, 0.5), comb, 37).size == pytest.approx(comb.sum(), rel=1e-14)
-
-
 REFUSED = [
     (lambda: lattice_spectrum(recursion(0.5, 2), (4, 4), 0), "tile must be a whole number, at least 1; got 0"),
     (lambda: lattice_spectrum(recursion(0.5, 2), (4, 4), (2,)), r"tile must be one length, or one for each of 2 axes; got"),
@@ -479,9 +379,6 @@ REFUSED = [
     (lambda: block_spectrum(recursion(0.5, 2), 16), "shape must have 2 axes, as the correlation has; got 16"),
     (lambda: block_spectrum(recursion(0.5, 1), 0), "each axis of shape must be a whole number, at least 1"),
     (lambda: dense_spectrum(recursion(0.5, 2), (64, 64)), "shape must have at most 2048 points for a matrix of all pairs"),
-    (lambda: region_spectrum(recursion(0.5, 2), np.zeros((4, 4), bool)), "inside must be a boolean array of 2 axes, true"),
-    (lambda: region_spectrum(recursion(0.5, 2), np.ones((4, 4))), "inside must be a boolean array.*got float64"),
-    (lambda: region_spectrum(recursion(0.5, 2), np.ones(4, bool)), r"inside must be a boolean array.*of shape \(4,\)"),
     (lambda: mismatched_dispersion(Matern(1.0, 50.0, 20.0), 40, 20), "must be invertible.*add a nugget"),
     (lambda: per_tile_excess(0.0, 4), "eps, the probability of exceeding the distortion, must lie in"),
     (lambda: per_tile_excess(0.01, 0), "tiles must be a whole number, at least 1; got 0"),

@@ -1,19 +1,20 @@
-"""The spectrum of a stationary field on a finite box, on tiles, and on regions of any shape, without its covariance matrix.
+"""The spectrum of a stationary field on a finite box and on tiles, without its covariance matrix.
 
 A box is diagonalised axis by axis (`axis.py`). This is exact if the covariance is separable, plus a nugget. Otherwise the
-variances are the diagonal of the covariance in the product basis, as a transform code in this basis sees it. Their rate is
-never below the rate of the true eigenvalues (Schur-Horn theorem), which `dense_spectrum` computes for small boxes.
+product basis gives the diagonal of the covariance only, as a transform code in this basis sees it, and its rate is never
+below that of the true eigenvalues (Schur-Horn theorem). So small boxes are diagonalised as they are. What the off-diagonal
+part changes in them is a matter of their faces, and is carried over to large boxes in proportion to faces per cell; the
+`slack` of the spectrum says how far it may be off.
 
-Independently coded tiles are many boxes. A region is approximated by boxes, too: the rate of a correlated field has a part
-per cell and a part per face, so the boxes have as many cells, and as many faces along each axis, as the region. For the
-separable recursion at high resolution this is exact if each row and column of the region is one run. Correlation across
-holes is ignored, so the rate of a region with holes is too high.
+Independently coded tiles are many boxes. Regions of other shapes are the subject of `shapes.py`.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -22,6 +23,7 @@ from workbench.arguments import grid_shape, whole_number
 from workbench.errors import WorkbenchError
 from workbench.limits.axis import modes
 from workbench.limits.correlation import Autoregressive, Correlation
+from workbench.limits.quantiles import log_ratios, moved
 from workbench.limits.spectrum import LOG2E, Spectrum, require_excess
 
 MOST_VALUES = 2**23    # of a box; in larger ones, nearly equal modes of an axis are merged
@@ -29,6 +31,10 @@ MOST_LAGS = 2**28      # of a box whose covariance is not separable
 LONGEST = 2**11        # points of an axis for the general eigensolver; a longer untiled axis is treated as several pieces
 LONGEST_KNOWN = 2**22  # the same, for eigenvalues in closed form
 SLAB = 2**20           # lags at a time
+DENSE_BOX = 1024       # points of a box that is not separable, below which its full matrix is diagonalised
+PIECE = {2: 24, 3: 8, 4: 5}   # side of the box in which the product basis is compared with the eigenvalues
+UNSURE = 0.5           # share of the correction of a larger box by which it may be wrong
+REMEMBERED = 32        # spectra of small boxes
 DENSE = 2048           # points of a box whose full matrix is computed
 SMALLEST = 1e-16       # of the largest variance: replaces a variance that rounding made negative
 NEGATIVE = 1e-9        # of the largest variance: a more negative variance is not a rounding error
@@ -50,7 +56,7 @@ def chunks(length: int, tile: int | None) -> list[tuple[int, int]]:
 
 
 def block_spectrum(correlation: Correlation, shape: int | Sequence[int]) -> Spectrum:
-    """The variances of the product modes of one box.
+    """The variances of the components of one box.
 
     >>> line = Autoregressive(1.0, 0.95)
     >>> round(float(np.log2(block_spectrum(line, 8).values).sum()), 6)   # 7 log2(1 - 0.95^2)
@@ -69,36 +75,21 @@ def lattice_spectrum(correlation: Correlation, shape: int | Sequence[int], tile:
     [0.233, 0.053]
     """
     axes = _box_shape(correlation, shape)
-    return _boxes(correlation, [chunks(*pair) for pair in zip(axes, tile_lengths(tile, axes), strict=True)])
-
-
-def region_spectrum(correlation: Correlation, inside: np.ndarray, tile: Tile = None) -> Spectrum:
-    """The variances of all modes of a region of any shape, in independently coded tiles.
-
-    If the cells of a tile in the region form a box, the tile is this box. All other cells are replaced by boxes whose
-    sides are the mean chords along each axis, which conserves the numbers of cells and of faces. A fractional side is a
-    mixture of the two nearest whole numbers.
-
-    >>> field, rows, columns = Autoregressive(1.0, (0.95, 0.95)), *np.ogrid[-10:11, -10:11]
-    >>> region_spectrum(field, rows**2 + columns**2 <= 100).size
-    317.0
-    """
-    inside = _mask(correlation, inside)
-    tiles = tile_lengths(tile, inside.shape)
-    cells, runs = _cells_and_runs(inside, tiles)
-    boxes, others = _box_tiles(cells, runs, tiles)
-    parts = [_boxes(correlation, [[(side, 1)] for side in sides], number) for sides, number in boxes]
-    if others.any():
-        total = int(cells[others].sum())
-        sides = [_even(total, int(along[others].sum())) for along in runs]
-        parts.append(_boxes(correlation, sides, 1 / total ** (inside.ndim - 1)))
-    return Spectrum.joined(parts)
+    return boxes_spectrum(correlation, [chunks(*pair) for pair in zip(axes, tile_lengths(tile, axes), strict=True)])
 
 
 def dense_spectrum(correlation: Correlation, shape: int | Sequence[int]) -> Spectrum:
     """The true eigenvalues of a small box."""
-    points = _small_lattice(_box_shape(correlation, shape))
-    return _spectrum(np.linalg.eigvalsh(_covariance(correlation, points)), np.ones(len(points)))
+    return spectrum_of_points(correlation, _small_lattice(_box_shape(correlation, shape)))
+
+
+def spectrum_of_points(correlation: Correlation, points: np.ndarray) -> Spectrum:
+    """The true eigenvalues of the covariance matrix of these points, one per row.
+
+    >>> spectrum_of_points(Autoregressive(1.0, (0.5,)), np.array([[0], [2]])).values.tolist()
+    [0.75, 1.25]
+    """
+    return _spectrum(np.linalg.eigvalsh(covariance_of_points(correlation, points)), np.ones(len(points)))
 
 
 def mismatched_dispersion(correlation: Correlation, shape: int | Sequence[int], tile: Tile) -> float:
@@ -114,7 +105,7 @@ def mismatched_dispersion(correlation: Correlation, shape: int | Sequence[int], 
     points = _small_lattice(axes)
     place = points // np.array(tile_lengths(tile, axes))
     _, owner = np.unique(place, axis=0, return_inverse=True)
-    covariance = _covariance(correlation, points)
+    covariance = covariance_of_points(correlation, points)
     whitened = np.empty_like(covariance)   # A C
     for one in range(int(owner.max()) + 1):
         mine = np.flatnonzero(owner.ravel() == one)
@@ -160,7 +151,7 @@ def _small_lattice(shape: Sequence[int]) -> np.ndarray:
     return np.stack(np.unravel_index(np.arange(math.prod(shape)), tuple(shape)), axis=1)
 
 
-def _covariance(correlation: Correlation, points: np.ndarray) -> np.ndarray:
+def covariance_of_points(correlation: Correlation, points: np.ndarray) -> np.ndarray:
     """The covariance matrix of these points, nugget included."""
     lags = [np.subtract.outer(place, place) for place in points.T]
     return np.asarray(correlation.at(*lags) + correlation.nugget * np.eye(len(points)))
@@ -178,18 +169,18 @@ def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
         ) from error
 
 
-def _boxes(correlation: Correlation, sides: Sequence[Sides], times: float = 1) -> Spectrum:
+def boxes_spectrum(correlation: Correlation, sides: Sequence[Sides], times: float = 1) -> Spectrum:
     """The joint spectrum of `times` copies of the boxes of all combinations of sides."""
     limit = _longest(correlation)
     pieces = [
-        [(piece, number * many) for side, number in along for piece, many in _even(side, -(-side // limit))]
+        [(piece, number * many) for side, number in along for piece, many in even_runs(side, -(-side // limit))]
         for along in sides
     ]
     parts = []
     for combination in product(*pieces):
         box = _box(correlation, [length for length, _ in combination])
         number = math.prod(number for _, number in combination) * times
-        parts.append(Spectrum(box.values, box.counts * number))
+        parts.append(box.times(number))
     return parts[0] if len(parts) == 1 else Spectrum.joined(parts)
 
 
@@ -200,14 +191,34 @@ def _longest(correlation: Correlation) -> int:
     return min(LONGEST, int(MOST_LAGS ** (1 / correlation.dimensions)))
 
 
-def _even(cells: int, runs: int) -> list[tuple[int, int]]:
+def even_runs(cells: int, runs: int) -> list[tuple[int, int]]:
     """Split cells into runs of nearly equal length: the lengths, and the number of runs of each length."""
     length, longer = divmod(cells, runs)
     return [(size, number) for size, number in ((length, runs - longer), (length + 1, longer)) if number]
 
 
 def _box(correlation: Correlation, shape: Sequence[int]) -> Spectrum:
-    """The variances of the product modes of a box whose axes are all short enough to diagonalise."""
+    """The variances of a box whose axes are all short enough to diagonalise."""
+    if correlation.separable:
+        return product_spectrum(correlation, shape)
+    if math.prod(shape) <= DENSE_BOX:
+        return _small_box(correlation, tuple(shape))
+    whole = product_spectrum(correlation, shape)
+    piece = tuple(min(length, PIECE[len(shape)]) for length in shape)
+    share = sum(1 / length for length in shape) / sum(1 / length for length in piece)
+    ratios = share * log_ratios(_small_box(correlation, piece), product_spectrum(correlation, piece))
+    saved = np.cumsum(-ratios[::-1]).max(initial=0.0) / (2 * len(ratios)) * LOG2E   # at most, in bits
+    return replace(moved(whole, ratios), slack=UNSURE * float(saved))
+
+
+@functools.lru_cache(maxsize=REMEMBERED)
+def _small_box(correlation: Correlation, shape: tuple[int, ...]) -> Spectrum:
+    """The true eigenvalues of a small box."""
+    return spectrum_of_points(correlation, _small_lattice(shape))
+
+
+def product_spectrum(correlation: Correlation, shape: Sequence[int]) -> Spectrum:
+    """The variances of the products of the eigenvectors of the axes."""
     axes = [modes(correlation, axis, length) for axis, length in enumerate(shape)]
     if math.prod(shape) > MOST_VALUES:
         classes = int(MOST_VALUES ** (1 / len(shape)))
@@ -251,55 +262,3 @@ def _spectrum(values: np.ndarray, counts: np.ndarray) -> Spectrum:
             "taper the table smoothly to zero (multiply it by 1 - lag / lags along each axis), or fit a model"
         )
     return Spectrum.of(np.where(values > 0, values, SMALLEST * top), counts)
-
-
-def _mask(correlation: Correlation, inside: np.ndarray) -> np.ndarray:
-    inside = np.asarray(inside)
-    if inside.dtype != bool or inside.ndim != correlation.dimensions or not inside.any():
-        raise WorkbenchError(
-            f"inside must be a boolean array of {correlation.dimensions} axes, true somewhere; "
-            f"got {inside.dtype} of shape {inside.shape}"
-        )
-    return inside
-
-
-def _cells_and_runs(inside: np.ndarray, tiles: Sequence[int]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """For each tile, the number of its cells in the region, and the number of their runs along each axis."""
-    runs = []
-    for axis, tile in enumerate(tiles):
-        first = inside.copy()
-        line, here = np.moveaxis(first, axis, 0), np.moveaxis(inside, axis, 0)
-        line[1:] &= ~here[:-1]
-        line[::tile] = here[::tile]   # a tile begins here
-        runs.append(_tile_sums(first, tiles))
-    return _tile_sums(inside, tiles), runs
-
-
-def _tile_sums(marked: np.ndarray, tiles: Sequence[int]) -> np.ndarray:
-    """The number of marked cells of each tile, as a flat array."""
-    sums: np.ndarray = marked
-    for axis, tile in enumerate(tiles):
-        sums = np.add.reduceat(sums, np.arange(0, sums.shape[axis], tile), axis=axis, dtype=np.int64)
-    return sums.ravel()
-
-
-def _box_tiles(
-    cells: np.ndarray, runs: Sequence[np.ndarray], tiles: Sequence[int]
-) -> tuple[list[tuple[list[int], int]], np.ndarray]:
-    """Sides and number of the tiles whose cells form a box, and a mask of the tiles with other shapes.
-
-    The product of the chords, cells / runs, is at most the number of cells, with equality only for a box
-    (Loomis-Whitney inequality). A rectangle has up to three kinds of tiles per axis, so only the 3^axes most frequent
-    kinds of boxes are treated separately.
-    """
-    occupied = np.maximum(cells, 1)
-    sides = np.stack([occupied // np.maximum(along, 1) for along in runs])
-    whole = np.logical_and.reduce([along * side == cells for along, side in zip(runs, sides, strict=True)])
-    boxes = (cells > 0) & whole & (np.prod(sides, axis=0) == cells)
-    kinds = np.ravel_multi_index(tuple(sides[:, boxes] - 1), tuple(tiles))
-    found, numbers = np.unique(kinds, return_counts=True)
-    common = np.argsort(-numbers, kind="stable")[: 3 ** len(runs)]
-    singled = np.zeros(cells.size, bool)
-    singled[boxes] = np.isin(kinds, found[common])
-    shapes = np.stack(np.unravel_index(found[common], tuple(tiles)), axis=1) + 1
-    return list(zip(shapes.tolist(), numbers[common].tolist(), strict=True)), (cells > 0) & ~singled

@@ -33,10 +33,16 @@ NEARLY = 1e-9        # tolerance for components at the level, and for s = 0: the
 def converse(spectrum: Spectrum, distortion: float, eps: float) -> float:
     """The best of the lower bounds: bits per sample for P[mean square error > distortion] <= eps, at any block length.
 
+    Where the variances are estimates, the bound is lowered by the `slack` of the spectrum.
+
     >>> white = Spectrum.of(1.0, 100)
     >>> round(white.rate(0.25), 6), round(converse(white, 0.25, 0.01), 6)
     (1.0, 1.220777)
     """
+    return max(0.0, _best(spectrum, distortion, eps) - spectrum.slack)
+
+
+def _best(spectrum: Spectrum, distortion: float, eps: float) -> float:
     plain = volume(spectrum, distortion, eps)
     if spectrum.variance == 0:
         return plain

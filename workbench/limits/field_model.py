@@ -17,6 +17,7 @@ from workbench.errors import WorkbenchError
 from workbench.limits.blocks import Tile, block_spectrum
 from workbench.limits.fit import Fit, fit
 from workbench.limits.innovations import Innovations, innovations
+from workbench.limits.missing_values import Fill, without_fills
 from workbench.limits.periodogram import periodogram
 from workbench.limits.regions import Regions, segment
 from workbench.limits.sources import Piecewise, piecewise
@@ -36,6 +37,7 @@ class FieldModel:
     means: tuple[float, ...]
     fits: tuple[Fit | None, ...]   # None for a constant region
     settled: np.ndarray            # where the region of a value is certain
+    fills: tuple[Fill, ...] = ()   # what is missing although the field does not mask it
 
     @cached_property
     def varying(self) -> Piecewise | None:
@@ -105,6 +107,7 @@ class FieldModel:
 
 def estimate(field: Field, regions: str | int | np.ndarray = "auto", seed: int = 0) -> FieldModel:
     """Fit the model: `regions` are found ("auto"), found up to a largest number, or given as a map of whole numbers."""
+    field, fills = without_fills(field)
     found = _regions(field, regions)
     given = not isinstance(regions, str | int)
     settled = found.labels >= 0 if given or found.count == 1 else _away_from_borders(found.labels)
@@ -122,7 +125,7 @@ def estimate(field: Field, regions: str | int | np.ndarray = "auto", seed: int =
         sure = inside & settled
         known = sure if np.count_nonzero(sure) >= max(LEAST_SURE, cells.size / 4) else inside
         fits.append(fit(periodogram(values, known, mean), cells.size, seed + region))
-    return FieldModel(field, found, tuple(means), tuple(fits), settled)
+    return FieldModel(field, found, tuple(means), tuple(fits), settled, fills)
 
 
 def _away_from_borders(labels: np.ndarray) -> np.ndarray:

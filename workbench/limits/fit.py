@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.limits.correlation import Correlation
+from workbench.limits.correlation import Autoregressive, Correlation
 from workbench.limits.families import AutoregressiveFamily, Family, MaternFamily, Noisy, sampled
 from workbench.limits.misfit import Misfit, misfit
 from workbench.limits.periodogram import Periodogram
@@ -23,6 +23,7 @@ FEW_BLOCKS = 12       # with fewer blocks, their scatter is not a reliable estim
 STEP = 1e-4           # of a parameter, for finite differences
 LEAST_GAIN = 1e-6     # of the deviance: the search ends below it
 PASSES = 40
+FEWEST = 8            # cells, and frequencies, below which nothing but a variance can be fitted
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +41,8 @@ class Fit:
 
 def fit(seen: Periodogram, cells: int, seed: int = 0) -> Fit:
     """Fit all families to a region of `cells` cells, without and with noise, and take the most likely one."""
+    if min(cells, seen.multiplicity.sum()) < FEWEST:
+        return _white(seen)
     price = np.log(cells) / cells
     found: dict[str, tuple[float, Family, np.ndarray]] = {}
     clean: list[Family] = [AutoregressiveFamily(), *map(MaternFamily, SMOOTHNESSES)]
@@ -58,6 +61,15 @@ def fit(seen: Periodogram, cells: int, seed: int = 0) -> Fit:
         covariance, draws, free = sampled(seen, seen.power), _resampled(seen, random), 0
     expected = seen.expected(covariance)
     return Fit(covariance, name, deviances, draws, misfit(seen, expected, free), seen, expected)
+
+
+def _white(seen: Periodogram) -> Fit:
+    """White noise, for regions that are too small for anything else; nothing is known about its uncertainty."""
+    variance = float(np.sum(seen.multiplicity * seen.power) / seen.multiplicity.sum())
+    covariance = Autoregressive(variance, (0.0,) * len(seen.side))
+    expected = seen.expected(covariance)
+    name = "white noise, for lack of values"
+    return Fit(covariance, name, {name: seen.deviance(expected)}, (), misfit(seen, expected, 1), seen, expected)
 
 
 def _search(family: Family, seen: Periodogram, start: np.ndarray) -> tuple[float, np.ndarray]:

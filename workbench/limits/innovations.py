@@ -94,7 +94,7 @@ def innovations(
     centres = _centres(given, regions, len(correlations)) if means is None else np.asarray(means, np.float64)
     if centres.shape != (len(correlations),) or not np.isfinite(centres).all():
         raise WorkbenchError(f"means must be {len(correlations)} finite numbers, one for each region; got {means!r}")
-    varies = np.array([each.variance > 0 for each in correlations])
+    varies = np.array([each.variance > 0 for each in correlations], bool)
     for region in np.flatnonzero(~varies):
         _require_constant(given[regions == region], int(region))
     residuals, bits = np.full(given.shape, np.nan), np.full(given.shape, np.nan)

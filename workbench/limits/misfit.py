@@ -45,6 +45,8 @@ def misfit(seen: Periodogram, expected: np.ndarray, free: int) -> Misfit:
     used = seen.multiplicity > 0
     order = np.sort(np.repeat(frequency[used], seen.multiplicity[used].astype(int)))
     edges = np.unique(order[np.linspace(0, len(order) - 1, BANDS + 1).astype(int)])
+    if len(edges) == 1:   # a line of two or three values has a single frequency
+        edges = np.append(0.0, edges)
     band = np.clip(np.searchsorted(edges, frequency, side="right") - 1, 0, len(edges) - 2)
     weights = np.stack([np.where(used & (band == each), seen.multiplicity, 0.0) for each in range(len(edges) - 1)])
     shares = weights.sum(axis=tuple(range(1, weights.ndim)))

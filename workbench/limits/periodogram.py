@@ -65,13 +65,13 @@ def periodogram(values: np.ndarray, inside: np.ndarray, mean: float) -> Periodog
     """The periodogram of the cells `inside`, around this mean."""
     side = tuple(min(length, SIDES[values.ndim]) for length in values.shape)
     fade = _product([_fade(length) for length in side])
-    starts, shares = _places(inside, side, fade)
     blocks, windows, weights = [], [], []
     whole = _window(fade)
-    for start, share in zip(starts, shares, strict=True):
-        cut = tuple(slice(first, first + length) for first, length in zip(start, side, strict=True))
-        weight = fade if share > 1 - 1e-9 else fade * inside[cut]
-        centred = np.where(weight > 0, values[cut] - mean, 0.0) * weight
+    for start in _starts(inside, side, fade):
+        cut = _cut(start, side)
+        known = inside[cut]
+        weight = fade if known.all() else fade * known
+        centred = np.where(known, values[cut] - mean, 0.0) * weight
         total = float(np.sum(weight**2))
         blocks.append(_half(np.abs(np.fft.fftn(centred)) ** 2) / total)
         windows.append(whole if weight is fade else _window(weight))
@@ -137,8 +137,8 @@ def _window(weight: np.ndarray) -> np.ndarray:
     return np.asarray(seen / seen.flat[0])
 
 
-def _places(inside: np.ndarray, side: tuple[int, ...], fade: np.ndarray) -> tuple[list[tuple[int, ...]], list[float]]:
-    """The starts of half-overlapping blocks, and the share of the weight of each that lies in the region."""
+def _starts(inside: np.ndarray, side: tuple[int, ...], fade: np.ndarray) -> list[tuple[int, ...]]:
+    """The starts of half-overlapping blocks with enough of their weight in the region."""
     along = []
     for length, block in zip(inside.shape, side, strict=True):
         steps = max(1, round(2 * (length - block) / block)) if length > block else 0
@@ -147,19 +147,21 @@ def _places(inside: np.ndarray, side: tuple[int, ...], fade: np.ndarray) -> tupl
     if len(everywhere) > 4 * MOST_BLOCKS[inside.ndim]:
         everywhere = everywhere[:: len(everywhere) // (4 * MOST_BLOCKS[inside.ndim])]
     total = float(np.sum(fade**2))
-    shares = []
-    for start in everywhere:
-        within = inside[tuple(slice(first, first + length) for first, length in zip(start, side, strict=True))]
-        shares.append(1.0 if within.all() else float(np.sum(fade[within] ** 2)) / total)
-    whole = _evenly([place for place, share in enumerate(shares) if share == 1.0], MOST_BLOCKS[inside.ndim])
+    shares = [float(np.sum(fade[inside[_cut(start, side)]] ** 2)) / total for start in everywhere]
+    full = [bool(inside[_cut(start, side)].all()) for start in everywhere]
+    whole = _evenly([place for place, holds in enumerate(full) if holds], MOST_BLOCKS[inside.ndim])
     room = min(MOST_CUT_BLOCKS, MOST_BLOCKS[inside.ndim]) - len(whole)
-    cut = _evenly([place for place, share in enumerate(shares) if FILLED <= share < 1], max(0, room))
+    partly = [place for place, share in enumerate(shares) if share >= FILLED and not full[place]]
     fullest = sorted(range(len(shares)), key=lambda place: -shares[place])[:4]
-    chosen = sorted([*whole, *cut]) or [place for place in fullest if shares[place] > 0]
+    chosen = sorted([*whole, *_evenly(partly, max(0, room))]) or [place for place in fullest if shares[place] > 0]
     if not chosen:   # the region is a few cells between the candidate blocks
         cell, last = np.argwhere(inside)[0], np.subtract(inside.shape, side)
-        return [tuple(np.minimum(cell, last).tolist())], [0.0]
-    return [everywhere[place] for place in chosen], [shares[place] for place in chosen]
+        return [tuple(np.minimum(cell, last).tolist())]
+    return [everywhere[place] for place in chosen]
+
+
+def _cut(start: tuple[int, ...], side: tuple[int, ...]) -> tuple[slice, ...]:
+    return tuple(slice(first, first + length) for first, length in zip(start, side, strict=True))
 
 
 def _evenly(places: list[int], most: int) -> list[int]:

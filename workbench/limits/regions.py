@@ -21,6 +21,7 @@ from workbench.metrics.pairs import require_host
 
 FEWEST = 64      # cells of a region
 SAMPLE = 2**17   # values that determine the scale
+MOSTLY = 0.5     # the share of all cells of one value in large patches, above which the others belong to the region, too
 EXTREME = 1e6    # standard deviations, estimated from the quartiles, at which values are clipped
 
 
@@ -114,7 +115,10 @@ def _constant_patches(values: np.ndarray, valid: np.ndarray, most: int) -> np.nd
     largest_first = np.argsort(-numbers, kind="stable")
     count = 0
     for place in largest_first[numbers[largest_first] >= least]:
-        patch = _large_patches(flat & (values == different[place]))
+        same = valid & (values == different[place])
+        patch = _large_patches(flat & same)
+        if np.count_nonzero(patch) >= MOSTLY * np.count_nonzero(same):
+            patch = same   # with islands
         if count < most - 1 and np.count_nonzero(patch) >= least:
             labels[patch] = count
             count += 1

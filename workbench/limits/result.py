@@ -165,7 +165,7 @@ class FieldLimits(RateDistortion):
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Evidence against the model, in sentences."""
-        found = []
+        found = [str(fill) for fill in self.source.fills]
         for region, fit in enumerate(self.source.fits):
             if fit is not None and fit.misfit.serious:
                 found.append(f"region {region + 1}: the fitted spectrum differs from the measured one by {fit.misfit}")

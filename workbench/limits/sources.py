@@ -16,8 +16,9 @@ import numpy as np
 from workbench.arguments import grid_shape, number, positive, whole_number
 from workbench.errors import WorkbenchError
 from workbench.limits.axis import sine_frequencies
-from workbench.limits.blocks import Tile, lattice_spectrum, region_spectrum, tile_lengths
+from workbench.limits.blocks import Tile, lattice_spectrum, tile_lengths
 from workbench.limits.correlation import Autoregressive, Correlation
+from workbench.limits.shapes import region_spectrum
 from workbench.limits.spectrum import LOG2E, Spectrum, require_distortion
 
 MOST_SHOWN = 3        # correlations in a description

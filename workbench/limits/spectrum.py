@@ -9,7 +9,7 @@ represented by the list of different variances and their counts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -31,6 +31,7 @@ class Spectrum:
 
     values: np.ndarray
     counts: np.ndarray   # may be fractional for shares of a larger field
+    slack: float = 0.0   # bits per sample by which the rate may be too high; 0 where the variances are exact
 
     @classmethod
     def of(cls, variances: Numbers, counts: Numbers = 1) -> Spectrum:
@@ -48,7 +49,13 @@ class Spectrum:
     @classmethod
     def joined(cls, parts: Sequence[Spectrum]) -> Spectrum:
         """All components of several independent sources."""
-        return cls.of(np.concatenate([part.values for part in parts]), np.concatenate([part.counts for part in parts]))
+        whole = cls.of(np.concatenate([part.values for part in parts]), np.concatenate([part.counts for part in parts]))
+        slack = sum(part.slack * part.size for part in parts) / whole.size
+        return replace(whole, slack=slack) if slack else whole
+
+    def times(self, number: float) -> Spectrum:
+        """The components of so many copies of the source, which may be a fraction."""
+        return replace(self, counts=self.counts * number)
 
     @cached_property
     def size(self) -> float:
@@ -106,7 +113,7 @@ class Spectrum:
         counts = np.bincount(place, self.counts, classes)
         sums = np.bincount(place, self.counts * self.values, classes)
         used = counts > 0
-        return Spectrum(sums[used] / counts[used], counts[used])
+        return Spectrum(sums[used] / counts[used], counts[used], self.slack)
 
 
 def require_distortion(distortion: float) -> None:
