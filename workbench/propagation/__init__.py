@@ -21,6 +21,7 @@ from workbench.propagation.from_function import from_function
 from workbench.propagation.from_torch import from_torch
 from workbench.propagation.perturbation import Perturbation
 from workbench.propagation.pipeline import Pipeline, Run
+from workbench.propagation.protected import protected
 from workbench.propagation.ready import (
     derivatives,
     halos,
@@ -77,6 +78,7 @@ __all__ = [
     "poisson",
     "power_spectrum",
     "principal_components",
+    "protected",
     "shares_equal",
     "strata",
     "trace",
