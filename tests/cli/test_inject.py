@@ -58,6 +58,25 @@ def test_ready_made_pipelines_need_no_script(run: Run, name: str, field: Path) -
     assert name in READY
 
 
+def test_a_script_that_ends_the_process_is_counted(run: Run, tmp_path: Path, field: Path) -> None:
+    pytest.importorskip("cloudpickle")
+    script = tmp_path / "ends.py"
+    script.write_text(
+        "import workbench as wb\nfrom beside import total\n\npipeline = wb.propagation.Pipeline([('total', total)])\n"
+    )
+    (tmp_path / "beside.py").write_text(
+        "import os\nimport numpy as np\n\n\ndef total(x):\n"
+        "    if not np.isfinite(x).all() or abs(x).max() > 1e9:\n        os.abort()\n    return x.sum()\n"
+    )
+    printed = run(
+        "inject", f"{script}:pipeline", field, "--bits", "30", "--trials", 8, "--isolate-trials", 20,
+        "--workers", 1, "--json",
+    )
+    assert printed.status == 0
+    assert printed.json["strata"][0]["crash"] > 0
+    assert sum(printed.json["reasons"].values()) == printed.json["strata"][0]["crash"]
+
+
 def test_particles_are_data_too(run: Run, snapshot: Path) -> None:
     printed = run("inject", "halos", snapshot, "--trials", 10, "--bits", "any", "--sites", "input", "--json")
     assert printed.json["trials"] == 10

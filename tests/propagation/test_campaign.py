@@ -14,6 +14,7 @@ import workbench as wb
 from workbench.propagation import (
     BitFlip,
     Bounded,
+    CampaignPlan,
     Detected,
     Pipeline,
     Stage,
@@ -22,13 +23,11 @@ from workbench.propagation import (
     Until,
     campaign,
     histogram,
-    iter_campaign,
     power_spectrum,
     strata,
     trace,
     within,
 )
-from workbench.propagation.campaign import _experiment
 from workbench.propagation.intervals import sample_size, weighted, wilson
 
 
@@ -61,7 +60,7 @@ def test_outcomes_are_the_same_for_any_number_of_workers_and_any_order(spectrum)
     for other in (
         campaign(pipeline, rho, perturbations, seed=3, until=240, workers=2),
         campaign(pipeline, rho, perturbations, seed=3, until=240, workers=4),
-        campaign(pipeline, rho, perturbations, seed=3, until=240, executor=Backwards()),
+        CampaignPlan(pipeline, rho, perturbations, seed=3, until=240).run(Backwards()),
     ):
         assert outcomes(other) == outcomes(one)
     assert outcomes(campaign(pipeline, rho, perturbations, seed=4, until=240)) != outcomes(one)
@@ -69,7 +68,7 @@ def test_outcomes_are_the_same_for_any_number_of_workers_and_any_order(spectrum)
 
 def test_reuse_of_the_unperturbed_prefix_changes_no_outcome(spectrum):
     pipeline, rho, perturbations = spectrum
-    experiment = _experiment(pipeline, rho, perturbations, 0, None)
+    experiment = CampaignPlan(pipeline, rho, perturbations).experiment
     plain = Pipeline([replace(stage, update=None) for stage in pipeline.stages], tolerance=pipeline.tolerance)
     for trial in range(150):
         at = pipeline.interventions(experiment.strata[trial % len(perturbations)], 0, trial)
@@ -95,7 +94,8 @@ def test_an_interrupted_campaign_continues_to_the_same_end(tmp_path, spectrum):
     whole = campaign(pipeline, rho, perturbations, until=Until(0.2, 50, 100), workers=1)
     path = tmp_path / "campaign.jsonl"
     stop = threading.Event()
-    for state in iter_campaign(pipeline, rho, perturbations, until=Until(0.2, 50, 100), path=path, cancel=stop):
+    plan = CampaignPlan(pipeline, rho, perturbations, until=Until(0.2, 50, 100), path=path)
+    for state in plan.rounds(cancel=stop):
         if state.trials:
             stop.set()
     assert not state.complete

@@ -5,7 +5,7 @@ import pytest
 
 import workbench as wb
 from workbench.errors import WorkbenchError
-from workbench.propagation.campaign import _experiment
+from workbench.propagation import CampaignPlan
 
 distributed = pytest.importorskip("distributed")
 cloudpickle = pytest.importorskip("cloudpickle")
@@ -39,7 +39,8 @@ def test_workers_count_the_outcomes_of_one_process(client, make):
     expected = wb.propagation.campaign(pipeline, field, perturbations, seed=5, until=150, workers=1)
     found = wb.distributed.campaign(pipeline, field, perturbations, seed=5, until=150, client=client)
     assert found.trials == expected.trials
-    sent = cloudpickle.loads(cloudpickle.dumps(_experiment(pipeline, field, perturbations, 5, None)))   # as to a process
+    plan = CampaignPlan(pipeline, field, perturbations, seed=5)
+    sent = cloudpickle.loads(cloudpickle.dumps(plan.experiment))   # as to a process
     assert tuple(sent.outcomes(range(30))) == expected.trials[:30]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import runpy
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from workbench.propagation.tolerance import within
 from workbench.propagation.trials import OUTCOMES
 
 WITHOUT_DATA = ("kuramoto_sivashinsky", "linear_operator")
+REASONS = 5   # for crashes, that are printed
 READY = tuple(name for name in ready_made.__all__ if name not in WITHOUT_DATA)
 
 
@@ -50,6 +53,8 @@ def add(commands: Any) -> None:
     text = "how much of its size a result may be off (default: that of the pipeline, or 0.01)"
     group.add_argument("--tolerance", type=float, metavar="SHARE", help=text)
     group.add_argument("--workers", type=int, help="threads (default: all cores); the outcomes are the same")
+    text = "each trial in a process of its own, for at most so many seconds of processor time: for stages that may crash"
+    group.add_argument("--isolate-trials", type=float, metavar="SECONDS", help=text)
     group.add_argument("--log", metavar="FILE", help="write trials to this file, and continue where it ends")
     add_quiet(parser)
     parser.set_defaults(run=run)
@@ -58,7 +63,7 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Load the pipeline, open the data, run the campaign, print its table."""
     until = _until(options)
-    with Progress(options.quiet) as progress:
+    with Progress(options.quiet) as progress, _importable_beside(options.pipeline):
         progress(None, f"reading {options.file}")
         data = open_data(options)
         pipeline = _pipeline(options.pipeline, data)
@@ -70,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
         found = campaign(
             pipeline, unperturbed, perturbations, options.seed, until,
             tolerance=None if options.tolerance is None else within(options.tolerance),
-            path=options.log, workers=options.workers, progress=progress,
+            path=options.log, isolate=options.isolate_trials, workers=options.workers, progress=progress,
         )
     if options.json:
         print_result({"file": options.file, "pipeline": pipeline.name, **found.to_dict()}, True)
@@ -103,20 +108,29 @@ def _pipeline(named: str, data: Particles | Field) -> Pipeline:
     return found
 
 
+@contextmanager
+def _importable_beside(named: str) -> Iterator[None]:
+    """Let a script, and processes that are started meanwhile, import what lies beside it, as `python SCRIPT.py` does."""
+    path, colon, _ = named.rpartition(":")
+    folder = [str(Path(path).resolve().parent)] if colon else []
+    sys.path[:0] = folder
+    try:
+        yield
+    finally:
+        for each in folder:
+            sys.path.remove(each)
+
+
 def _executed(script: Path) -> dict[str, Any]:
     """The names that a script defines."""
     if not script.is_file():
         raise WorkbenchError(f"{script} must be a Python file; there is none: give SCRIPT.py:NAME")
-    folder = str(script.resolve().parent)
-    sys.path.insert(0, folder)   # as `python SCRIPT.py` does
     try:
         return runpy.run_path(str(script), run_name="lossbench_script")
     except WorkbenchError:
         raise
     except Exception as error:
         raise WorkbenchError(f"{script} must run without an error; it raised {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.remove(folder)
 
 
 def _print(found: Campaign) -> None:
@@ -132,6 +146,8 @@ def _print(found: Campaign) -> None:
         numbers = [text.rjust(width) for text, width in zip(row[2:], widths[2:], strict=True)]
         print(visible("  ".join([*names, *numbers])))
     print(visible(f"all faults alike: silent {found.rate('silent')}, detected {found.rate('detected')}"))
+    for reason, count in list(found.reasons("crash").items())[:REASONS]:
+        print(visible(f"{count:,} crashed: {reason}"))
     print(visible(f"tolerance: {found.tolerance}"))
 
 

@@ -149,7 +149,7 @@ GLOSSARY: Mapping[str, str] = {
     ),
     "outcome": (
         "masked: rounding only; benign: tolerated; silent: wrong but plausible; detected: not finite or refused; "
-        "crash: a stage raised"
+        "crash: a stage raised, or ended its process"
     ),
     "place": "the index of the hit value in the array, from 0 along each axis",
     "point size": "the size of each particle, relative to what suits their number",

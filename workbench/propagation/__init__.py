@@ -13,13 +13,15 @@ A pipeline is an analysis as named stages; a perturbation changes the array at o
 from workbench.propagation.bits import BitFlip, StuckAt
 from workbench.propagation.bounded import Bounded, Noise
 from workbench.propagation.budget import Budget, budget
-from workbench.propagation.campaign import Until, campaign, iter_campaign
+from workbench.propagation.campaign import CampaignPlan, campaign
 from workbench.propagation.campaign_result import Campaign, HeatMap
 from workbench.propagation.dose import Dose, DoseResponse, dose_response
+from workbench.propagation.dropped import Dropped
 from workbench.propagation.from_function import from_function
 from workbench.propagation.from_torch import from_torch
 from workbench.propagation.perturbation import Perturbation
 from workbench.propagation.pipeline import Pipeline, Run
+from workbench.propagation.protected import protected
 from workbench.propagation.ready import (
     derivatives,
     halos,
@@ -32,7 +34,9 @@ from workbench.propagation.ready import (
     vorticity,
 )
 from workbench.propagation.stage import Detected, Stage, StageFailed
+from workbench.propagation.stopping import Until
 from workbench.propagation.strata import strata
+from workbench.propagation.stream_flip import CompressedStreamFlip
 from workbench.propagation.tolerance import Tolerance, each_within, poisson, shares_equal, within
 from workbench.propagation.trace import SiteError, Trace, trace
 
@@ -41,9 +45,12 @@ __all__ = [
     "Bounded",
     "Budget",
     "Campaign",
+    "CampaignPlan",
+    "CompressedStreamFlip",
     "Detected",
     "Dose",
     "DoseResponse",
+    "Dropped",
     "HeatMap",
     "Noise",
     "Perturbation",
@@ -65,13 +72,13 @@ __all__ = [
     "from_torch",
     "halos",
     "histogram",
-    "iter_campaign",
     "kmeans",
     "kuramoto_sivashinsky",
     "linear_operator",
     "poisson",
     "power_spectrum",
     "principal_components",
+    "protected",
     "shares_equal",
     "strata",
     "trace",

@@ -70,7 +70,7 @@ class Bits(Perturbation):
         if self.count > numbers:
             raise WorkbenchError(f"count must be at most the {numbers:,} values at {self.site!r}; got {self.count:,}")
 
-    def drawn(self, values: Array, draws: np.random.Generator) -> tuple[Self, ...]:
+    def drawn(self, values: Array, draws: np.random.Generator, box: Any = None) -> tuple[Self, ...]:
         """One perturbation for each hit value, with its index and its bit.
 
         >>> from workbench.propagation.draws import draws_of

@@ -24,22 +24,11 @@ Unit = Literal["rms", "range", "value"]
 
 
 @dataclass(frozen=True, repr=False)
-class Bounded(Perturbation):
-    """The array, compressed within a bound by a codec and decompressed again, as `wb.compress` does it.
-
-    The note of the run has the ratio and the largest error. A site that holds positions in a box, according to the
-    pipeline, is compressed as particles; `keep` are promises beyond the bound, as in `wb.compress`.
-
-    >>> from workbench.guarantees import Absolute
-    >>> wave = np.sin(np.arange(4096.0))
-    >>> done = Bounded("x", Absolute(1e-3), codec="prequantised").apply(wave)
-    >>> bool(abs(done.values - wave).max() <= 1e-3), done.notes[0]["ratio"] > 3
-    (True, True)
-    """
+class Compressed(Perturbation):
+    """What compressing the array of a site within a bound takes; "auto" is the codec that `wb.compress` would choose."""
 
     bound: Bound
     codec: str | Codec = "auto"
-    keep: Any = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -52,6 +41,37 @@ class Bounded(Perturbation):
         """Refuse types that no codec takes."""
         if component(values.dtype).name not in ("float32", "float64") and values.dtype.kind not in "iu":
             raise WorkbenchError(f"a bounded error needs float32, float64 or integers at {self.site!r}; got {values.dtype}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The perturbation, ready for JSON."""
+        codec = self.codec.to_dict() if isinstance(self.codec, Codec) else self.codec
+        return {**super().to_dict(), "codec": codec}
+
+    def _data(self, values: Array, box: Any) -> Particles | Field:
+        """The array as what is compressed: a site with a box holds positions."""
+        if box is not None and values.ndim == 2:
+            return Particles(values, box=box)
+        numbers = backend.namespace(values).ascontiguousarray(values)
+        if values.dtype.kind == "c":
+            numbers = numbers.view(component(values.dtype))
+        return Field(numbers if 1 <= numbers.ndim <= MOST_AXES else numbers.reshape(-1))
+
+
+@dataclass(frozen=True, repr=False)
+class Bounded(Compressed):
+    """The array, compressed within a bound by a codec and decompressed again, as `wb.compress` does it.
+
+    The note of the run has the ratio and the largest error. A site that holds positions in a box, according to the
+    pipeline, is compressed as particles; `keep` are promises beyond the bound, as in `wb.compress`.
+
+    >>> from workbench.guarantees import Absolute
+    >>> wave = np.sin(np.arange(4096.0))
+    >>> done = Bounded("x", Absolute(1e-3), codec="prequantised").apply(wave)
+    >>> bool(abs(done.values - wave).max() <= 1e-3), done.notes[0]["ratio"] > 3
+    (True, True)
+    """
+
+    keep: Any = ()
 
     def apply(self, values: Array, draws: np.random.Generator | None = None, box: Any = None) -> Changed:
         """What is decompressed from the compressed array."""
@@ -76,17 +96,8 @@ class Bounded(Perturbation):
 
     def to_dict(self) -> dict[str, Any]:
         """The perturbation, ready for JSON."""
-        codec = self.codec.to_dict() if isinstance(self.codec, Codec) else self.codec
-        described = {"kind": "Bounded", "site": self.site, "bound": self.bound.to_dict(), "codec": codec}
+        described = super().to_dict()
         return {**described, "keep": repr(self.keep)} if self.keep != () else described
-
-    def _data(self, values: Array, box: Any) -> Particles | Field:
-        if box is not None and values.ndim == 2:
-            return Particles(values, box=box)
-        numbers = backend.namespace(values).ascontiguousarray(values)
-        if values.dtype.kind == "c":
-            numbers = numbers.view(component(values.dtype))
-        return Field(numbers if 1 <= numbers.ndim <= MOST_AXES else numbers.reshape(-1))
 
 
 @dataclass(frozen=True, repr=False)

@@ -29,6 +29,7 @@ def fingerprint(experiment: Experiment) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "pipeline": experiment.pipeline.name,
+        "checks": {site: [repr(check) for check in found] for site, found in experiment.pipeline.checks.items()},
         "sites": {site: _digest(to_host(experiment.run[site])) for site in experiment.pipeline.sites},
         "strata": [[each.to_dict() for each in stratum] for stratum in experiment.strata],
         "seed": experiment.seed,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -93,6 +94,17 @@ class Campaign:
             return wilson(self.counts[stratum][outcome], sum(self.counts[stratum].values()))
         return weighted([self.rate(outcome, each) for each in range(len(self.strata))], self.populations)
 
+    def reasons(self, outcome: str = "crash") -> dict[str, int]:
+        """Why trials ended with this outcome, where a reason is known, and how many did, the most frequent first."""
+        require_known("outcome", outcome, OUTCOMES)
+        found = Counter(trial.reason for trial in self.trials if trial.outcome == outcome and trial.reason)
+        return dict(found.most_common())
+
+    def most_vulnerable(self, count: int = 1, outcome: str = "silent") -> list[str]:
+        """The sites with the highest share of an outcome, for `wb.propagation.protected`, without those that have none."""
+        whole_number("count", count, 1)
+        return [site for site, rate in self.ranking(outcome)[:count] if rate.estimate > 0]
+
     def drawn(self, run: Run, trial: int) -> Stratum:
         """The perturbations of a trial with all choices made, given the unperturbed run: to follow it by `trace`."""
         return drawn(self.strata, run, self.seed, whole_number("trial", trial, 0))
@@ -142,7 +154,7 @@ class Campaign:
         overall = {outcome: asdict(self.rate(outcome)) for outcome in OUTCOMES}
         return json_value({
             "complete": self.complete, "trials": len(self.trials), "seed": self.seed, "tolerance": self.tolerance,
-            "overall": overall, "strata": self.rows(), "floor": self.floor,
+            "overall": overall, "reasons": self.reasons("crash"), "strata": self.rows(), "floor": self.floor,
         })
 
     def to_json(self) -> str:

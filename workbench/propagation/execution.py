@@ -10,15 +10,17 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.errors import WorkbenchError
-from workbench.propagation.containers import array_of, protected
+from workbench.propagation.containers import array_of, protected, with_array
 from workbench.propagation.perturbation import Changed, Perturbation
 from workbench.propagation.stage import Detected, Stage, StageFailed, Where
 
 if TYPE_CHECKING:
     from workbench.propagation.pipeline import Run
+    from workbench.propagation.protection.findings import Findings
 
 Intervention = Callable[[Array], Any]   # the array at a site -> another one, or a Changed
 Interventions = Mapping[str, Any]       # site -> array or intervention
+Check = Callable[[Sequence[Any], Array], "tuple[Array, Findings]"]   # what a stage has read, its result -> as it should be
 
 NOWHERE = np.empty(0, np.int64)
 FIRST = 64   # values that are compared before all of them
@@ -58,6 +60,22 @@ def changed_by(site: str, value: Any, how: Any) -> Changed:
             f"got {done.values.dtype} of shape {tuple(done.values.shape)}"
         )
     return done
+
+
+def checked(
+    checks: Sequence[Check], read: Sequence[Any], value: Any, where: Where
+) -> tuple[Any, Where, Findings]:
+    """A value after the checks of its site, where it may differ from the run before, and what was found."""
+    array = array_of(value)
+    found = None
+    with np.errstate(all="ignore"):   # faults overflow
+        for check in checks:
+            result, seen = check(read, array)
+            found = seen if found is None else found + seen
+            if seen.detected:
+                array, where = result, None
+    assert found is not None
+    return (with_array(value, array) if found.detected else value), where, found
 
 
 def outputs_of(

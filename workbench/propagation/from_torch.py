@@ -10,14 +10,14 @@ import contextlib
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from workbench.backend import Array
 from workbench.errors import WorkbenchError
 from workbench.propagation.enclosures import change_of
-from workbench.propagation.execution import Interventions, changed_by
+from workbench.propagation.execution import Interventions, changed_by, checked
 from workbench.propagation.pipeline import Pipeline, Run
 from workbench.propagation.stage import Stage, StageFailed
 from workbench.propagation.tolerance import Tolerance
@@ -50,6 +50,8 @@ class _Call:
 
 class TorchPipeline(Pipeline):
     """The pipeline of a module; its stages cannot be computed one by one, only resumed."""
+
+    whole = True
 
     def __init__(self, module: Any, example: Any, tolerance: Tolerance | None = None) -> None:
         self._module = module
@@ -114,9 +116,12 @@ class TorchPipeline(Pipeline):
         notes: dict[str, Any] = {}
         computed: list[str] = []
         source = np.asarray(given[INPUT])
+        findings: dict[str, Any] = {}
         if INPUT in at:
             done = changed_by(INPUT, source, at[INPUT])
             source, notes[INPUT] = done.values, done.notes
+        if INPUT in self.checks:
+            source, _, findings[INPUT] = checked(self.checks[INPUT], [], source, None)
         values[INPUT] = source
 
         def watch(site: str, name: str, output: Any) -> Any:
@@ -129,13 +134,14 @@ class TorchPipeline(Pipeline):
             array = _to_array(tensor)
             if before is not None and array.shape != before[site].shape:
                 raise WorkbenchError(f"{site!r} must keep its shape {before[site].shape}; got {array.shape}")
+            given = array
             if site in at:
                 done = changed_by(site, array, at[site])
                 array, notes[site] = done.values, done.notes
-                values[site] = array
-                return _replaced(output, tensor, _like(array, tensor))
+            if site in self.checks:
+                array, _, findings[site] = checked(self.checks[site], [], array, None)
             values[site] = array
-            return None
+            return None if array is given else _replaced(output, tensor, _like(array, tensor))
 
         with self._lock, self._hooked(watch), self._prefix(at, before) as skipped:
             try:
@@ -144,7 +150,7 @@ class TorchPipeline(Pipeline):
                 raise
             except Exception as error:
                 raise StageFailed(f"module {self.name} raised {type(error).__name__}: {error}") from error
-        return Run(self, values, tuple(site for site in computed if site not in skipped), notes)
+        return Run(self, values, tuple(site for site in computed if site not in skipped), notes, findings)
 
     def _forward(self, array: np.ndarray) -> None:
         torch = _torch()
@@ -155,6 +161,12 @@ class TorchPipeline(Pipeline):
     def _given(self, x: Any) -> dict[str, Any]:
         given = x[INPUT] if isinstance(x, Mapping) and set(x) == {INPUT} else x
         return super()._given(_to_array(given))
+
+    def like(self, stages: Any = None, checks: Any = None) -> Self:
+        """The same pipeline with other checks; it takes turns with this one, as hooks are set on the module itself."""
+        made = super().like(None, checks)
+        made._lock = self._lock
+        return made
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_lock"}

@@ -46,7 +46,7 @@ class Perturbation(ABC):
     def apply(self, values: Array, draws: np.random.Generator | None = None, box: Any = None) -> Changed:
         """The changed array. `draws` decides what is left open; `box` is that of the site, if it holds positions."""
 
-    def drawn(self, values: Array, draws: np.random.Generator) -> tuple[Perturbation, ...]:
+    def drawn(self, values: Array, draws: np.random.Generator, box: Any = None) -> tuple[Perturbation, ...]:
         """The perturbation, or several single ones, with all random choices made."""
         return (self,)
 

@@ -7,9 +7,10 @@ stops where a stage returns the same bits as before. Both are exact: the arrays 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from workbench.propagation.execution import (
     Interventions,
     applied,
     changed_by,
+    checked,
     checked_input,
     joined,
     outputs_of,
@@ -36,6 +38,8 @@ from workbench.propagation.prediction import first_order
 from workbench.propagation.stage import Stage, Where
 
 if TYPE_CHECKING:
+    from workbench.propagation.execution import Check
+    from workbench.propagation.protection.findings import Findings
     from workbench.propagation.tolerance import Tolerance
 
 
@@ -51,6 +55,7 @@ class Run(Mapping[str, Any]):
     raw: Mapping[str, Any]   # as stages returned it, perhaps with labels
     computed: tuple[str, ...]
     notes: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    findings: Mapping[str, Findings] = field(default_factory=dict)   # of the checks of a protected pipeline
 
     def __getitem__(self, site: str) -> Array:
         return array_of(self.raw[require_known("site", site, self.pipeline.sites)])
@@ -85,6 +90,8 @@ class Pipeline:
     0.1667
     """
 
+    whole: ClassVar[bool] = False   # whether stages can only be computed together
+
     def __init__(
         self,
         stages: Iterable[Stage | tuple[str, Callable[..., Any]]],
@@ -103,8 +110,24 @@ class Pipeline:
         last = [site for site in self.sites if site not in read]
         self.outputs = tuple(last) if outputs is None else listed("the outputs of a pipeline", outputs)
         self.boxes = dict(boxes or {})
+        self.checks: Mapping[str, Sequence[Check]] = {}   # of a protected pipeline, before anybody reads a site
         for site in (*self.outputs, *self.boxes):
             require_known("site", site, self.sites)
+
+    def like(
+        self, stages: Iterable[Stage] | None = None, checks: Mapping[str, Sequence[Check]] | None = None
+    ) -> Self:
+        """The same pipeline with other stages between the same sites, or other checks.
+
+        >>> Pipeline([("double", lambda x: 2 * x)]).like([Stage("double", lambda x: x + x)])(3.0)
+        array(6.)
+        """
+        made = copy.copy(self)
+        if stages is not None:
+            made.stages = in_order(connected(list(stages), self.inputs), self.inputs)
+        if checks is not None:
+            made.checks = {require_known("site", site, self.sites): tuple(found) for site, found in checks.items()}
+        return made
 
     def stage_of(self, site: str) -> Stage | None:
         """The stage that writes a site; None for an input of the pipeline."""
@@ -210,12 +233,17 @@ class Pipeline:
         changed: dict[str, Where] = {}   # sites that differ from the run before, and where
         notes: dict[str, Sequence[Mapping[str, Any]]] = {}
         computed: list[str] = []
+        findings: dict[str, Findings] = {}
 
         def place(site: str, value: Any, where: Where) -> None:
-            """Put a value at a site, after the intervention there, and see whether it is new."""
+            """Put a value at a site, after the intervention and the checks there, and see whether it is new."""
             if site in at:
                 done = changed_by(site, value, at[site])
                 value, where, notes[site] = with_array(value, done.values), joined(where, done.where), done.notes
+            if site in self.checks:
+                stage = self.stage_of(site)
+                read = [values[each] for each in stage.inputs or ()] if stage else []
+                value, where, findings[site] = checked(self.checks[site], read, value, where)
             if before is not None and same(array_of(before.raw[site]), array_of(value), where):
                 return
             values[site], changed[site] = protected(value), where
@@ -233,7 +261,7 @@ class Pipeline:
                     for site in stage.outputs:
                         if site in at:
                             place(site, before.raw[site], NOWHERE)
-        return Run(self, values, tuple(computed), notes)
+        return Run(self, values, tuple(computed), notes, findings)
 
     def __repr__(self) -> str:
         return f"Pipeline({self.name!r}: {' -> '.join(self.sites)})"

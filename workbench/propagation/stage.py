@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
 from workbench.propagation.names import listed
+
+if TYPE_CHECKING:
+    from workbench.propagation.protection.findings import Findings
 
 Where = Any   # flat indices of the values that may have changed, or None: any of them
 
@@ -37,8 +40,9 @@ class Stage:
     anywhere in its enclosure (`workbench.propagation.enclosures`). `update(inputs, before, outputs, where)` returns, for
     each output, its new value and the flat indices that may have changed, given the inputs and outputs before and the
     indices that have changed in each input (None: any); it returns None where it cannot, and its values must be those of
-    the function, bit for bit. `categorical` outputs are labels: their error is the share that differs, and they have no
-    derivative.
+    the function, bit for bit. `verify(inputs, output)` compares an output with its inputs by checksums, and returns it
+    corrected, with what was found (`wb.propagation.protected`). `categorical` outputs are labels: their error is the share
+    that differs, and they have no derivative.
 
     >>> Stage("double", lambda x: 2 * x, linear=True)
     Stage('double')
@@ -52,6 +56,7 @@ class Stage:
     derivative: Callable[[Sequence[Any], Sequence[Any]], Any] | None = None
     enclose: Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Any] | None = None
     update: Callable[[Sequence[Any], Sequence[Any], Sequence[Any], Sequence[Where]], Any] | None = None
+    verify: Callable[[Sequence[Any], Any], tuple[Any, Findings]] | None = None
     categorical: bool = False
 
     def __post_init__(self) -> None:

@@ -31,7 +31,7 @@ MEANING: Mapping[Outcome, str] = {
     "benign": "the result differs, within the tolerance",
     "silent": "the result is wrong and looks right (silent data corruption)",
     "detected": "the result is not finite, or a stage refused its input",
-    "crash": "a stage raised an exception",
+    "crash": "a stage raised an exception, or in a process of its own, ended that or took too long",
 }
 
 Stratum = tuple[Perturbation, ...]
@@ -110,7 +110,7 @@ def drawn(strata: Sequence[Stratum], run: Run, seed: int, trial: int) -> Stratum
     """The perturbations of a trial with all choices made."""
     found: list[Perturbation] = []
     for number, each in enumerate(strata[trial % len(strata)]):
-        found += each.drawn(run[each.site], draws_of(seed, trial, number))
+        found += each.drawn(run[each.site], draws_of(seed, trial, number), run.pipeline.boxes.get(each.site))
     return tuple(found)
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from workbench import backend
 from workbench.lab.jobs import Job
 from workbench.lab.propagation_panel.state import PropagationState
-from workbench.propagation import BitFlip, Campaign, Run, iter_campaign, strata
+from workbench.propagation import BitFlip, Campaign, CampaignPlan, Run, strata
 from workbench.propagation.draws import draws_of
 from workbench.propagation.trials import Trial
 
@@ -82,7 +82,8 @@ def count(run: Run, state: PropagationState, job: Job, tell: Callable[[Counted],
             tell(Counted(campaign, asked))
 
     job(0.0, "measuring the round-off floor")
-    for campaign in iter_campaign(run.pipeline, run, tried, state.seed, wanted, executor=_Telling(heard), cancel=job):
+    plan = CampaignPlan(run.pipeline, run, tried, state.seed, wanted)
+    for campaign in plan.rounds(_Telling(heard), cancel=job):
         latest.campaign = campaign
     return Counted(latest.campaign, asked)
 

@@ -7,7 +7,7 @@ from workbench.propagation.protection.convolutions import protected_convolve
 from workbench.propagation.protection.findings import Findings
 from workbench.propagation.protection.guards import Finite, Guard, Range, learn_ranges
 from workbench.propagation.protection.matrices import protected_matmul
-from workbench.propagation.protection.shield import Shielded, protect
+from workbench.propagation.protection.shield import Shielded, Twice, protect
 
 __all__ = [
     "Findings",
@@ -15,6 +15,7 @@ __all__ = [
     "Guard",
     "Range",
     "Shielded",
+    "Twice",
     "learn_ranges",
     "protect",
     "protected_convolve",

@@ -1,4 +1,8 @@
-"""Points to the clusters of k-means: a few rounds of Lloyd's algorithm, in which faults die out or move a centre."""
+"""Points to the clusters of k-means: a few rounds of Lloyd's algorithm, in which faults die out or move a centre.
+
+The products of points and centres are sites, as nearly all of the work is done there, and checksums find faults in them.
+Labels and centres, which follow from them, are computed twice where checksums are asked for.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +19,14 @@ from workbench.data import Particles
 from workbench.errors import WorkbenchError
 from workbench.propagation.containers import array_of
 from workbench.propagation.pipeline import Pipeline
+from workbench.propagation.protection import Findings, Twice
+from workbench.propagation.protection.matrices import checked_matmul
 from workbench.propagation.stage import Stage
 from workbench.propagation.tolerance import shares_equal
 
 
 def kmeans(points: Particles | Array, clusters: int = 8, rounds: int = 5, seed: int = 0, share: float = 0.001) -> Pipeline:
-    """Lloyd's algorithm from fixed first centres: sites `labels 1`, `centres 1`, ..., and `labels` at the end.
+    """Lloyd's algorithm from fixed first centres: sites `products 1`, `labels 1`, `centres 1`, ..., `labels` at the end.
 
     The first centres are points of the given data, far from each other (k-means++). Up to this share of the labels may
     change.
@@ -34,13 +40,14 @@ def kmeans(points: Particles | Array, clusters: int = 8, rounds: int = 5, seed: 
         raise WorkbenchError(f"k-means needs points of shape (N, D); got {values.shape}")
     clusters = whole_number("clusters", clusters, 1, len(values))
     lloyd = _Lloyd(_spread(values, clusters, np.random.default_rng(whole_number("seed", seed, 0))))
-    stages, before = [], ""
+    stages: list[Stage] = []
+    before: tuple[str, ...] = ()
     for number in range(1, whole_number("rounds", rounds, 1, 1000) + 1):
-        read = ("input", before) if before else ("input",)
-        stages.append(Stage(f"labels {number}", lloyd.labels, read, categorical=True))
-        stages.append(Stage(f"centres {number}", lloyd.centres, ("input", f"labels {number}", *read[1:])))
-        before = f"centres {number}"
-    stages.append(Stage("labels", lloyd.labels, ("input", before), categorical=True))
+        stages += lloyd.assignment(f"products {number}", f"labels {number}", before)
+        read = ("input", f"labels {number}", *before)
+        stages.append(Stage(f"centres {number}", lloyd.centres, read, verify=Twice(lloyd.centres)))
+        before = (f"centres {number}",)
+    stages += lloyd.assignment("products", "labels", before)
     return Pipeline(stages, outputs="labels", tolerance=shares_equal(share), name="k-means")
 
 
@@ -50,16 +57,34 @@ class _Lloyd:
 
     first: np.ndarray
 
-    def labels(self, points: Array, centres: Array | None = None) -> Array:
-        xp = backend.namespace(points)
-        known = xp.asarray(self.first, points.dtype) if centres is None else centres
-        product = points @ known.T
-        return xp.argmin((known * known).sum(axis=1) - 2 * product, axis=1)
+    def assignment(self, products: str, labels: str, centres: tuple[str, ...]) -> list[Stage]:
+        """The stages from points and centres, or the first ones, to labels."""
+        return [
+            Stage(products, self.products, ("input", *centres), verify=self.products_verified),
+            Stage(labels, self.labels, (products, *centres), verify=Twice(self.labels), categorical=True),
+        ]
+
+    def products(self, points: Array, centres: Array | None = None) -> Array:
+        return points @ self._known(points, centres).T
+
+    def products_verified(self, inputs: Sequence[Any], output: Array) -> tuple[Array, Findings]:
+        points = inputs[0]
+        if output.dtype not in (np.float32, np.float64):
+            return output, Findings(unchecked=output.size)
+        return checked_matmul(points, self._known(*inputs).T, output)
+
+    def labels(self, products: Array, centres: Array | None = None) -> Array:
+        xp, known = backend.namespace(products), self._known(products, centres)
+        return xp.argmin((known * known).sum(axis=1) - 2 * products, axis=1)
+
+    def _known(self, like: Array, centres: Array | None = None) -> Array:
+        """The centres; before the first round, the first ones."""
+        return backend.namespace(like).asarray(self.first, like.dtype) if centres is None else centres
 
     def centres(self, points: Array, labels: Array, before: Array | None = None) -> Array:
         """The mean of the points with each label; a cluster without points keeps its centre."""
         xp, count = backend.namespace(points), len(self.first)
-        known = xp.asarray(self.first, points.dtype) if before is None else before
+        known = self._known(points, before)
         if bool((labels < 0).any()) or bool((labels >= count).any()):
             raise ValueError(f"labels must be less than {count}; got {int(labels.min())} to {int(labels.max())}")
         members = xp.bincount(labels, minlength=count)

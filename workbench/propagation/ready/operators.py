@@ -12,6 +12,8 @@ from workbench import backend
 from workbench.backend import Array, to_host
 from workbench.errors import WorkbenchError
 from workbench.propagation.enclosures import WIDER, Ball, rounding
+from workbench.propagation.protection.findings import Findings
+from workbench.propagation.protection.matrices import checked_matmul
 from workbench.propagation.stage import Stage
 
 
@@ -27,7 +29,8 @@ def linear_operator(name: str, matrix: Array, inputs: tuple[str, ...] | None = N
         got = f"{matrix.dtype} of shape {tuple(matrix.shape)}"
         raise WorkbenchError(f"a linear operator needs a matrix of finite floats; got {got}")
     operator = _Operator(backend.read_only(matrix.copy()))
-    return Stage(name, operator.apply, inputs, linear=True, enclose=operator.enclosure)
+    verify = operator.verify if matrix.dtype in (np.float32, np.float64) else None
+    return Stage(name, operator.apply, inputs, linear=True, enclose=operator.enclosure, verify=verify)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +41,14 @@ class _Operator:
 
     def apply(self, values: Array) -> Array:
         return self.matrix @ values
+
+    def verify(self, inputs: Sequence[Any], output: Array) -> tuple[Array, Findings]:
+        """The product, corrected by its checksums; products of numbers of two types have none."""
+        values = inputs[0]
+        if not self.matrix.dtype == values.dtype == output.dtype:
+            return output, Findings(unchecked=output.size)
+        product, found = checked_matmul(self.matrix, _columns(values), _columns(output))
+        return product.reshape(output.shape), found
 
     def enclosure(self, inputs: Sequence[Any], enclosures: Sequence[Any], outputs: Sequence[Any]) -> Ball | None:
         """The sizes of the entries times the radius, and the rounding of both products."""
@@ -52,3 +63,7 @@ class _Operator:
         most = WIDER * (sizes @ radius + slack + tiny)
         norm = float(np.linalg.norm(sizes)) * ball.norm + float(np.linalg.norm(slack + tiny))
         return Ball(most, min(WIDER * norm, float(np.linalg.norm(most))))
+
+
+def _columns(values: Array) -> Array:
+    return values.reshape(len(values), -1)

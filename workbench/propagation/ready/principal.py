@@ -15,6 +15,8 @@ from workbench.errors import WorkbenchError
 from workbench.propagation.containers import array_of
 from workbench.propagation.enclosures import WIDER, Ball, rounding
 from workbench.propagation.pipeline import Pipeline
+from workbench.propagation.protection.findings import Findings
+from workbench.propagation.protection.matrices import checked_matmul
 from workbench.propagation.stage import Stage
 from workbench.propagation.tolerance import within
 
@@ -31,7 +33,7 @@ def principal_components(samples: Particles | Array, share: float = 0.01) -> Pip
         raise WorkbenchError(f"principal components need samples of shape (N, D) with N > 1; got {tuple(values.shape)}")
     stages = [
         Stage("centred", _centred, linear=True, enclose=_centred_enclosure),
-        Stage("covariance", _covariance, derivative=_covariance_change, enclose=_covariance_enclosure),
+        Stage("covariance", _covariance, derivative=_covariance_change, enclose=_covariance_enclosure, verify=_verified),
         Stage("decomposition", _decomposition, outputs=("variances", "axes"), enclose=_variances_enclosure),
     ]
     return Pipeline(stages, outputs="variances", tolerance=within(share), name="principal components")
@@ -54,6 +56,11 @@ def _centred_enclosure(inputs: Sequence[Any], enclosures: Sequence[Any], outputs
 
 def _covariance(centred: Array) -> Array:
     return centred.T @ centred / (len(centred) - 1)
+
+
+def _verified(inputs: Sequence[Any], output: Array) -> tuple[Array, Findings]:
+    centred = inputs[0]
+    return checked_matmul(centred.T / (len(centred) - 1), centred, output)
 
 
 def _covariance_change(inputs: Sequence[Any], changes: Sequence[Any]) -> Array:

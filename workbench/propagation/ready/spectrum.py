@@ -17,6 +17,8 @@ from workbench.errors import WorkbenchError
 from workbench.metrics.spectrum import layers, limits_of, three_axes
 from workbench.propagation.enclosures import WIDER, Ball, Range, Squares, rounding
 from workbench.propagation.pipeline import Pipeline
+from workbench.propagation.protection.findings import Findings
+from workbench.propagation.protection.transforms import checked_rfftn
 from workbench.propagation.stage import Stage, Where
 from workbench.propagation.tolerance import each_within
 
@@ -37,7 +39,7 @@ def power_spectrum(field: Field | Array, share: float = 0.01) -> Pipeline:
     limits_of(mesh.shape, mesh.lengths)   # refuses fields without waves
     stages = [
         Stage("contrast", mesh.contrast, enclose=mesh.contrast_enclosure, derivative=mesh.contrast_change),
-        Stage("waves", mesh.waves, linear=True, enclose=mesh.waves_enclosure),
+        Stage("waves", mesh.waves, linear=True, enclose=mesh.waves_enclosure, verify=mesh.waves_verified),
         Stage("power", mesh.power, enclose=mesh.power_enclosure, derivative=mesh.power_change, update=mesh.power_update),
         Stage("spectrum", mesh.spectrum, linear=True, enclose=mesh.spectrum_enclosure, update=mesh.spectrum_update),
     ]
@@ -112,6 +114,9 @@ class _Mesh:
         for axis in reversed(range(contrast.ndim - 1)):
             np.fft.fft(waves, axis=axis, out=waves)   # in place: half the time of `rfftn`
         return waves
+
+    def waves_verified(self, inputs: Sequence[Any], output: Array) -> tuple[Array, Findings]:
+        return checked_rfftn(inputs[0], output, self.waves)
 
     def waves_enclosure(self, inputs: Sequence[Any], enclosures: Sequence[Any], outputs: Sequence[Any]) -> Ball | None:
         if not isinstance(enclosures[0], Ball):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,12 @@ from workbench.data import Field
 from workbench.errors import WorkbenchError
 from workbench.propagation.enclosures import WIDER, Ball, rounding
 from workbench.propagation.pipeline import Pipeline
+from workbench.propagation.protection.convolutions import checked_convolve
+from workbench.propagation.protection.findings import Findings
 from workbench.propagation.stage import Stage, Where
 from workbench.propagation.tolerance import within
 
+REACH = 3   # points along each axis of the stencils here
 Term = tuple[int, tuple[int, ...], float]   # component of the input, offset, factor
 
 
@@ -73,7 +77,8 @@ class Stencil:
 
     def stage(self, name: str, read: str) -> Stage:
         """The stage of this stencil."""
-        return Stage(name, self.apply, (read,), linear=True, enclose=self.enclosure, update=self.update)
+        verify = None if self.several else self.verify   # sums of convolutions have no checksums here
+        return Stage(name, self.apply, (read,), linear=True, enclose=self.enclosure, update=self.update, verify=verify)
 
     @property
     def sizes(self) -> Stencil:
@@ -95,6 +100,25 @@ class Stencil:
             part = values.dtype.type(factor) * xp.roll(source, [-step for step in offset], axes)
             total = part if total is None else total + part
         return total
+
+    def verify(self, inputs: Sequence[Any], output: Array) -> tuple[Array, Findings]:
+        """The sums, corrected by their checksums: each component is a convolution. Narrow grids are not checked."""
+        values, found = inputs[0], Findings()
+        parts = list(output) if self.stacked else [output]
+        if min(values.shape) < REACH or values.ndim > 3 or values.dtype not in (np.float32, np.float64):
+            return output, Findings(unchecked=output.size)
+        for number, terms in enumerate(self.components):
+            sums = partial(self._sum, terms, values)
+            parts[number], seen = checked_convolve(values, self._weights(terms, values), parts[number], sums)
+            found += seen
+        return (backend.namespace(output).stack(parts) if self.stacked else parts[0]), found
+
+    def _weights(self, terms: Sequence[Term], values: Array) -> Array:
+        """The factors as the stencil of a convolution."""
+        weights = np.zeros((REACH,) * self.dimensions, values.dtype)
+        for _, offset, factor in terms:
+            weights[tuple(REACH // 2 - step for step in offset)] += values.dtype.type(factor)
+        return backend.namespace(values).asarray(weights)
 
     def enclosure(self, inputs: Sequence[Any], enclosures: Sequence[Any], outputs: Sequence[Any]) -> Ball | None:
         """The sizes of the factors times the radius; the same for the norm."""
