@@ -55,6 +55,37 @@ def test_an_error_leaves_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def steps_of(work):
+    """The steps that tell their progress, in order; each goes from 0 to 1."""
+    told = []
+    work(lambda *now: told.append(now))
+    for step in {what for _, what in told}:
+        shares = [share for share, what in told if what == step]
+        assert (shares[0], shares[-1]) == (0, 1)
+    return list(dict.fromkeys(what for _, what in told))
+
+
+def test_all_that_takes_long_tells_its_progress(tmp_path):
+    snapshot = wb.synthetic.cosmic_web(n=12, seed=3)
+    particles, bound = wb.Particles(snapshot.positions, snapshot.box), wb.Absolute(0.05)
+    keep, out = wb.KeepClusters(0.2), tmp_path / "web.zarr"
+    steps = steps_of(lambda told: wb.distributed.compress(
+        particles, bound, keep=keep, order="free", chunk_values=900, parts=3, out=out, progress=told,
+    ))
+    assert steps[:4] == ["sample particles", "send particles", "sort particles", "encode chunks"]
+    assert {"repair inside", "repair across"} <= set(steps)
+    assert steps[-2:] == ["finish chunks", "write chunks"]
+    assert "examine positions" in steps_of(lambda told: wb.distributed.verify(out, particles, progress=told))
+    field = wb.synthetic.gaussian_field((16, 16), seed=1)
+    sweep = steps_of(lambda told: wb.distributed.sweep(field, "prequantised", bound, progress=told))
+    assert sweep == ["find range", "try codecs"]
+    for given in (field, wb.distributed.ChunkedField(pytest.importorskip("dask.array").from_array(field.values, 5))):
+        out = tmp_path / f"{type(given).__name__}.zarr"
+        assert steps_of(lambda told, given=given, out=out: wb.distributed.compress(
+            given, bound, "prequantised", out=out, progress=told,
+        )) == ["encode chunks"]
+
+
 def test_what_a_cluster_cannot_do_is_said(tmp_path):
     snapshot = wb.synthetic.cosmic_web(n=8)
     for how, told in (

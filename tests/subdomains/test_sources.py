@@ -116,7 +116,7 @@ def test_empty_blocks_are_left_out():
         (da.zeros((3, 3), dtype="i4"), {}, r"got int32 \(3, 3\)"),
         (da.ones((9, 3))[da.ones(9) > 0], {}, r"known sizes: call positions\.compute_chunk_sizes\(\) first"),
         (da.zeros((3, 3)), {"ids": da.zeros(3)}, r"ids must be a Dask array of integers of shape \(3,\)"),
-        (da.zeros((3, 3)), {"velocities": da.zeros((4, 3))}, r"velocities must be a Dask array of numbers of shape"),
+        (da.zeros((3, 3)), {"velocities": da.zeros((4, 3))}, r"velocities must be a Dask array of floats of shape"),
         (da.zeros((3, 3)), {"box": -1.0}, "box lengths must be positive"),
     ],
 )

@@ -110,7 +110,7 @@ def _run_on_workers(
         start = time.perf_counter()
         archive = distributed.compress(
             source, bound, codec, keep, options.order, out=options.out, client=client, overwrite=options.overwrite,
-            scratch=options.scratch,
+            scratch=options.scratch, progress=progress,
         )
         seconds = time.perf_counter() - start
     limit = archive.certificate[archive.data.layout.name].limit

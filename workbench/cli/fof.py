@@ -97,7 +97,7 @@ def summary(particles: Particles, groups: Groups, min_members: int) -> dict[str,
 
 def summary_of_chunks(groups: distributed.DistributedGroups, min_members: int) -> dict[str, Any]:
     """The same figures of groups on a cluster."""
-    members = groups.catalogue(min_members).members
+    members = groups.catalogue(min_members, ()).members
     return {
         "particles": len(groups.source),
         "linking_length": groups.linking_length,

@@ -3,27 +3,50 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from workbench import backend
 from workbench.clusters.groups import Groups
+from workbench.clusters.moments import Box, Moments
 from workbench.data import Particles
-from workbench.data.periodic import nearest_image
 from workbench.errors import WorkbenchError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Catalogue:
-    """One entry per group, the largest first (the smaller label first among equals), in NumPy.
+    """One entry per group, the one with most members first (the smaller label first among equals), in NumPy.
 
-    `centres` are mean positions, inside the box if there is one; `radii` are root mean square distances from them.
+    `centres` are mean positions, inside the box if there is one; `radii` are root mean square distances from them. Where
+    the masses of particles are known, `masses` are those of the groups, and all means are weighted by mass. With velocities
+    there are mean `velocities`, and `dispersions`, the root mean square deviations from them along one axis. Means of a
+    group without mass are NaN.
     """
 
     labels: np.ndarray
     members: np.ndarray
     centres: np.ndarray
     radii: np.ndarray
+    masses: np.ndarray | None = None
+    velocities: np.ndarray | None = None
+    dispersions: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, groups: Moments, min_members: int, box: Box, weighed: bool) -> Self:
+        """The groups with at least so many members; `weighed`: weights are masses."""
+        found = groups.chosen(np.flatnonzero(groups.members >= min_members))
+        found = found.chosen(np.argsort(-found.members, kind="stable"))
+        centres, axes = found.mean, found.velocity.shape[1]
+        if box is not None and len(centres):
+            centres = Particles.wrapped(centres, box).positions
+        weight = np.where(found.weight > 0, found.weight, np.nan)   # a group without mass has no centre
+        known = 0 * weight
+        return cls(
+            found.label, found.members, centres + known[:, None], np.sqrt(found.spread / weight),
+            found.weight if weighed else None, found.velocity + known[:, None] if axes else None,
+            np.sqrt(found.motion / weight / axes) if axes else None,
+        )
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -39,35 +62,57 @@ class Catalogue:
         return f"Catalogue({len(self):,} groups of {int(self.members.min()):,} to {int(self.members.max()):,} members)"
 
 
-def catalogue(particles: Particles, groups: Groups, min_members: int = 20) -> Catalogue:
+def catalogue(
+    particles: Particles, groups: Groups, min_members: int = 20, masses: Any = None, velocities: Any = None
+) -> Catalogue:
     """The groups with at least `min_members`, with their centres and radii.
 
-    Members are measured from their group's first one, by nearest image: in a periodic box, a group wider than half of
-    the box has no meaningful centre.
+    With the `masses` of the particles, groups have masses, and centres are centres of mass; with `velocities`, such as
+    `particles.velocities`, groups have mean velocities and dispersions. Members are measured from their group's first one,
+    by nearest image: in a periodic box, a group wider than half of the box has no meaningful centre.
 
     >>> particles = Particles([[0.1, 0.5], [0.9, 0.5], [0.5, 0.5]], box=1.0)
-    >>> pair = catalogue(particles, Groups.from_labels([0, 0, 2], 0.2), min_members=2)
+    >>> groups = Groups.from_labels([0, 0, 2], 0.2)
+    >>> pair = catalogue(particles, groups, min_members=2)
     >>> pair.members.tolist(), pair.centres.round(6).tolist(), pair.radii.round(6).tolist()
     ([2], [[0.0, 0.5]], [0.1])
+    >>> heavy = catalogue(particles, groups, min_members=2, masses=[3.0, 1.0, 1.0])
+    >>> heavy.masses.tolist(), heavy.centres.round(6).tolist()
+    ([4.0], [[0.05, 0.5]])
     """
     labels = backend.to_host(groups.labels)
     if len(labels) != len(particles):
         raise WorkbenchError(f"groups must be of these {len(particles):,} particles; got labels of {len(labels):,}")
+    weights = None if masses is None else checked_masses(masses, len(particles))
+    moving = None if velocities is None else checked_velocities(velocities, particles.positions.shape)
     sizes = np.bincount(labels, minlength=len(labels))
-    chosen = np.flatnonzero(sizes[labels] >= min_members)
-    chosen = chosen[np.argsort(labels[chosen], kind="stable")]
-    if not len(chosen):
-        empty = np.empty(0, np.int64)
-        return Catalogue(empty, empty, np.empty((0, particles.dimensions)), np.empty(0))
-    start = np.flatnonzero(np.diff(labels[chosen], prepend=-1))
-    members = np.diff(start, append=len(chosen))
-    positions = backend.to_host(particles.positions)[chosen].astype(np.float64)
-    first = np.repeat(positions[start], members, axis=0)
-    offset = nearest_image(positions - first, particles.box)
-    mean = np.add.reduceat(offset, start) / members[:, None]
-    spread = np.add.reduceat(((offset - np.repeat(mean, members, axis=0)) ** 2).sum(axis=1), start) / members
-    centres = positions[start] + mean
-    if particles.box is not None:
-        centres = Particles.wrapped(centres, particles.box).positions
-    order = np.argsort(-members, kind="stable")
-    return Catalogue(labels[chosen][start][order], members[order], centres[order], np.sqrt(spread[order]))
+    order = np.flatnonzero(sizes[labels] >= min_members)
+    order = order[np.argsort(labels[order], kind="stable")]
+    positions = backend.to_host(particles.positions)
+    found = Moments.of(labels[order], positions, particles.box, weights, moving, order)
+    return Catalogue.of(found, min_members, particles.box, weights is not None)
+
+
+def checked_masses(given: Any, count: int) -> np.ndarray:
+    """Masses of so many particles; refused unless they are finite and not negative.
+
+    >>> checked_masses([1, 2.5], 2).tolist()
+    [1.0, 2.5]
+    """
+    masses = np.asarray(backend.to_host(given))
+    if masses.shape != (count,) or masses.dtype.kind not in "fiu":
+        raise WorkbenchError(f"masses must be numbers of shape ({count},); got {masses.dtype} of shape {masses.shape}")
+    if not (np.isfinite(masses).all() and (masses >= 0).all()):
+        raise WorkbenchError(f"masses must be finite and not negative; got {masses.min()} to {masses.max()}")
+    return masses
+
+
+def checked_velocities(given: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Velocities of as many particles, in as many dimensions; refused unless they are finite."""
+    velocities = np.asarray(backend.to_host(given))
+    if velocities.shape != shape or velocities.dtype.kind not in "fiu":
+        got = f"{velocities.dtype} of shape {velocities.shape}"
+        raise WorkbenchError(f"velocities must be numbers of shape {tuple(shape)}; got {got}")
+    if not np.isfinite(velocities).all():
+        raise WorkbenchError("velocities must be finite; got nan or infinity: leave them out of the catalogue")
+    return velocities

@@ -215,7 +215,7 @@ def _compared_on_workers(first: DistributedGroups, second: DistributedGroups, mi
     """The comparison of groups whose labels are in files of the workers."""
     _require_same_number(len(first.source), len(second.source))
     labels = first._labels, second._labels
-    catalogues = [groups.catalogue(min_members) for groups in (first, second)]
+    catalogues = [groups.catalogue(min_members, ()) for groups in (first, second)]
     halos = Halos(catalogues[0].labels, catalogues[0].members), Halos(catalogues[1].labels, catalogues[1].members)
     chunks = range(len(first.source.sizes))
     map_chunks = first._executor.map

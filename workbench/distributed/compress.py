@@ -13,6 +13,7 @@ import functools
 import hashlib
 import json
 import os
+import secrets
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ from workbench.distributed.clients import executor_of
 from workbench.distributed.curve_order import SortedParts, sort_along
 from workbench.distributed.decomposition import Decomposition
 from workbench.distributed.encoded import DECODED, RECORDS, DoneChunk, Encoded
-from workbench.distributed.executors import Executor
+from workbench.distributed.executors import Executor, Progress
 from workbench.distributed.fields import ChunkedField
 from workbench.distributed.fields_compress import compress_field
 from workbench.distributed.keeping.finish import finished_file
@@ -65,6 +66,7 @@ def compress(
     overwrite: bool = False,
     scratch: str | Path | None = None,
     metadata: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
 ) -> Archive:
     """Compress the positions of particles in chunks, or a field, on a Dask cluster; the archive is written to `out`.
 
@@ -72,7 +74,8 @@ def compress(
     `client` is a Dask client or the address of a scheduler; without one, the work is done in this process. `out` must be on
     a file system that all workers see, and so must `scratch`, which is needed for `order="free"` and for `keep`.
     `parts` is the number of subdomains for that (by default, about a million particles each); the bytes do not depend on
-    the number of workers. A run that was killed leaves a hidden folder beside `out`: the same call goes on from there.
+    the number of workers. `progress` is called with the completed share of each step and the name of the step, such as
+    `wb.ProgressBar()`. A run that was killed leaves a hidden folder beside `out`: the same call goes on from there.
 
     >>> import tempfile
     >>> from workbench.data.synthetic import cosmic_web
@@ -86,7 +89,7 @@ def compress(
     if isinstance(source, ChunkedField | Field):
         return compress_field(
             source, bound, codec, keep, order, out=out, client=client, chunk_values=chunk_values, overwrite=overwrite,
-            scratch=scratch, metadata=metadata,
+            scratch=scratch, metadata=metadata, progress=progress,
         )
     if not isinstance(bound, Absolute | Relative):
         raise WorkbenchError(f"the bound must be wb.Absolute(...) or wb.Relative(...) on a cluster; got {bound!r}")
@@ -95,7 +98,7 @@ def compress(
     if parts is not None:
         whole_number("parts", parts, least=1)
     require_writable(out, overwrite)
-    executor = executor_of(client)
+    executor = executor_of(client, progress)
     with scratch_folder(scratch, executor) as folder:
         particles = chunked(source, executor, folder)
         outline = outline_of(particles, executor).known
@@ -230,7 +233,7 @@ def _put(folder: Path, key: str, data: bytes) -> None:
     """Write a chunk that is to be corrected."""
     place = folder / key
     place.parent.mkdir(parents=True, exist_ok=True)
-    staged = place.with_name(f".{place.name}.{os.getpid()}")
+    staged = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
     staged.write_bytes(data)
     staged.replace(place)
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from workbench import ordering
 from workbench.archive.encoding import Slices
 from workbench.codecs.curve import Lattice
 from workbench.data.chunked import ChunkedParticles
 from workbench.distributed.exchange import Exchange
 from workbench.distributed.executors import Executor
+from workbench.distributed.scratch_files import load, save
+from workbench.ordering import gather_rows, sort_by_key
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class AlongCurve:
     def destinations(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All rows, the range of each, and that it is owned there."""
         parts: np.ndarray = np.searchsorted(self.splitters, self.curve.keys(positions), side="right")   # type: ignore[assignment]
-        return np.arange(len(positions)), parts, np.ones(len(positions), bool)
+        return np.arange(len(positions), dtype=np.int32), parts, np.ones(len(positions), bool)
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,13 @@ class SortedParts:
             if start >= end:
                 break
             if stop > begin:
-                rows = np.load(positions_file(self.folder, part), mmap_mode="r")
+                rows = load(positions_file(self.folder, part))
                 pieces.append(rows[max(begin - start, 0) : end - start])
         return np.concatenate(pieces)
 
     def order(self, part: int) -> np.ndarray:
         """The index in the source of each particle of a part."""
-        return np.load(order_file(self.folder, part), mmap_mode="r")
+        return load(order_file(self.folder, part))
 
     @property
     def parts(self) -> int:
@@ -98,8 +98,8 @@ def order_file(folder: Path, part: int) -> Path:
 
 
 def _sort(exchange: Exchange, curve: Lattice, part: int) -> int:
-    found: Any = exchange.receive(part)
-    order = ordering.sort_by_key(curve.keys(found.positions), curve.key_bits) if len(found) else np.empty(0, np.int32)
-    np.save(positions_file(exchange.folder, part), found.positions[order])
-    np.save(order_file(exchange.folder, part), found.index[order])
+    found = exchange.receive(part)
+    order = sort_by_key(curve.keys(found.positions), curve.key_bits) if len(found) else np.empty(0, np.int32)
+    save(positions_file(exchange.folder, part), gather_rows(found.positions, order))
+    save(order_file(exchange.folder, part), found.index[order])
     return len(found)

@@ -29,8 +29,12 @@ def is_dask_array(given: Any) -> bool:
     return type(given).__module__.partition(".")[0] == "dask" and hasattr(given, "blocks")
 
 
-def from_dask(positions: Any, box: Box = None, velocities: Any = None, ids: Any = None) -> ParticlesInDask:
+def from_dask(
+    positions: Any, box: Box = None, velocities: Any = None, ids: Any = None, masses: Any = None
+) -> ParticlesInDask:
     """Particles in a Dask array of shape (N, 2) or (N, 3), in chunks that are its blocks along the first axis.
+
+    `velocities`, `ids` and `masses` are Dask arrays, too; their blocks may differ from those of the positions.
 
     >>> import dask.array as da
     >>> from_dask(da.random.default_rng(0).random((100, 3), chunks=(40, 3)), box=1.0)
@@ -41,14 +45,14 @@ def from_dask(positions: Any, box: Box = None, velocities: Any = None, ids: Any 
         raise WorkbenchError(f"positions must be a Dask array of float32 or float64, (N, 2) or (N, 3); got {got}")
     if any(np.isnan(size) for size in positions.chunks[0]):
         raise WorkbenchError("the blocks of positions must have known sizes: call positions.compute_chunk_sizes() first")
-    given = {"positions": positions, "velocities": velocities, "ids": ids}
+    given = {"positions": positions, "velocities": velocities, "ids": ids, "masses": masses}
     arrays = {}
     for name, array in given.items():
         if array is None:
             continue
-        shape = positions.shape if name != "ids" else positions.shape[:1]
-        if not is_dask_array(array) or array.shape != shape or (name == "ids" and array.dtype.kind not in "iu"):
-            what = "integers" if name == "ids" else "numbers"
+        shape = positions.shape if name in ("positions", "velocities") else positions.shape[:1]
+        kind, what = ("iu", "integers") if name == "ids" else ("f", "floats")
+        if not is_dask_array(array) or array.shape != shape or array.dtype.kind not in kind:
             raise WorkbenchError(f"{name} must be a Dask array of {what} of shape {shape}; got {array!r:.100}")
         arrays[name] = _in_rows(array, tuple(size for size in positions.chunks[0] if size))
     periods = None if box is None else checked_box(box, positions.shape[1])
@@ -88,7 +92,7 @@ class ParticlesInDask(ChunkedParticles):
 
     @property
     def columns(self) -> tuple[str, ...]:   # type: ignore[override]
-        """Which of velocities and ids there are."""
+        """Which of velocities, ids and masses there are."""
         return tuple(name for name in self.arrays if name != "positions")
 
     def read(self, number: int) -> np.ndarray:
@@ -96,7 +100,7 @@ class ParticlesInDask(ChunkedParticles):
         return placed(_host(self.arrays["positions"].blocks[number].compute()), self.box, len(self))
 
     def column(self, number: int, name: str) -> np.ndarray:
-        """The velocities or ids in a block."""
+        """The velocities, ids or masses in a block."""
         return _host(self.arrays[name].blocks[number].compute()) if name in self.columns else super().column(number, name)
 
     def saved(self, client: Any, folder: Path) -> ChunkedParticles:

@@ -193,8 +193,26 @@ class WithGhosts:
     def destinations(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows of these positions, the subdomain that gets each, and whether it owns it."""
         owner, rows, parts = self.decomposition.divided(positions, self.width)
-        every = np.concatenate([np.arange(len(positions)), rows]), np.concatenate([owner, parts])
-        return *every, np.arange(len(every[0])) < len(positions)
+        count = len(positions)
+        rows = np.concatenate([np.arange(count, dtype=np.int32), rows.astype(np.int32)])
+        return rows, np.concatenate([owner, parts]), np.repeat([True, False], [count, len(rows) - count])
+
+
+@dataclass(frozen=True)
+class Owners:
+    """A division by a decomposition, without ghosts."""
+
+    decomposition: Decomposition
+
+    @property
+    def parts(self) -> int:
+        """How many subdomains there are."""
+        return self.decomposition.parts
+
+    def destinations(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """All rows, the subdomain that owns each, and that it does."""
+        count = len(positions)
+        return np.arange(count, dtype=np.int32), self.decomposition.owners(positions), np.ones(count, bool)
 
 
 def _quantile(values: np.ndarray, share: float, low: float, high: float) -> float:

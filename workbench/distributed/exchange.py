@@ -15,8 +15,6 @@ from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
-from workbench import backend
-from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles
 from workbench.distributed.scratch_files import complete, load, save
 from workbench.errors import WorkbenchError
@@ -66,9 +64,18 @@ class Subdomain:
     def __len__(self) -> int:
         return len(self.index)
 
-    def particles(self, box: tuple[float, ...] | None) -> Particles:
-        """As particles in the box of the whole set."""
-        return Particles(backend.read_only(self.positions), box)
+
+@dataclass(frozen=True)
+class _Pieces:
+    """Where the particles of a subdomain begin in the file of each chunk, and their places in the subdomain."""
+
+    begins: np.ndarray
+    places: np.ndarray
+
+    @property
+    def count(self) -> int:
+        """The number of particles of the subdomain."""
+        return int(self.places[-1])
 
 
 @dataclass(frozen=True)
@@ -90,15 +97,19 @@ class Exchange:
         positions = self.source.chunk(chunk).positions
         rows, parts, owned = self.division.destinations(positions)
         counts, own = (np.bincount(of, minlength=self.division.parts) for of in (parts, parts[owned]))
-        rows, owned = _by_part(rows.astype(ROW), parts, owned, counts)
-        sent = [np.where(owned, rows, -1 - rows), gather_rows(positions, rows)]
-        if self.cargo is not None:
-            sent.append(self.cargo.rows(chunk)[rows])
+        rows, owned = _by_part(rows.astype(ROW, copy=False), parts, owned, counts)
+        del parts
+        cargo = None if self.cargo is None else self.cargo.rows(chunk)
         ends = np.cumsum(counts).tolist()
         with complete(self._file(chunk)) as file:
             for begin, end in zip([0, *ends], ends, strict=False):
-                for column in sent:
-                    file.write(column[begin:end].data)
+                if begin == end:
+                    continue
+                here = rows[begin:end]
+                file.write(np.where(owned[begin:end], here, ~here).data)   # ~row is -1 - row
+                file.write(gather_rows(positions, here).data)
+                if cargo is not None:
+                    file.write(cargo[here].data)
         return Shipped(counts, own)
 
     def sent(self, shipped: Sequence[Shipped]) -> Self:
@@ -107,35 +118,57 @@ class Exchange:
         save(self._table, np.concatenate([np.zeros((len(shipped), 1), np.int64), ends], axis=1))
         return self
 
+    @property
+    def complete(self) -> bool:
+        """Whether all chunks were sent."""
+        return self._table.exists()
+
     def receive(self, part: int) -> Subdomain:
         """The particles of a subdomain."""
-        begin, end = np.array(self._ends[:, part]), np.array(self._ends[:, part + 1])
-        places = np.concatenate([[0], np.cumsum(end - begin)])
-        count = int(places[-1])
-        index, owned = np.empty(count, np.int64), np.empty(count, bool)
-        positions = np.empty((count, self.source.dimensions), self.source.dtype)
-        cargo = np.empty((count, self._cargo_bytes), np.uint8)
-        for chunk in np.flatnonzero(end > begin).tolist():
-            here = slice(int(places[chunk]), int(places[chunk + 1]))
-            rows = self._read(chunk, int(begin[chunk]), positions[here], cargo[here])
-            owned[here] = rows >= 0
-            index[here] = np.where(rows < 0, -1 - rows, rows)
-            index[here] += self.source.starts[chunk]
-        return Subdomain(positions, index, owned, cargo)
+        index, owned = self.members(part)
+        cargo = np.empty((len(index), self._cargo_bytes), np.uint8)
+        self._read(part, cargo, self.row_bytes - self._cargo_bytes)
+        return Subdomain(self.positions(part), index, owned, cargo)
 
-    def _read(self, chunk: int, begin: int, positions: np.ndarray, cargo: np.ndarray) -> np.ndarray:
-        """Read a piece of a chunk's file into `positions` and `cargo`; returns the rows."""
-        rows, path = np.empty(len(positions), ROW), self._file(chunk)
-        columns = [column for column in (rows, positions, cargo) if column.size]
-        try:
-            with path.open("rb") as file:
-                file.seek(begin * self.row_bytes)
-                got = sum(file.readinto(column.data.cast("B")) for column in columns)
-        except OSError as error:
-            raise WorkbenchError(f"{path} cannot be read: {error}") from error
-        if got != len(rows) * self.row_bytes:
-            raise WorkbenchError(f"{path} must hold {len(rows) * self.row_bytes:,} more bytes; it ends after {got:,}")
-        return rows
+    def members(self, part: int) -> tuple[np.ndarray, np.ndarray]:
+        """The indices (int64, rising) of the particles of a subdomain, and which of them it owns."""
+        rows = np.empty((self._pieces(part).count, 1), ROW)
+        self._read(part, rows, 0)
+        row = rows[:, 0]
+        owned = row >= 0
+        np.invert(row, out=row, where=~owned)   # -1 - row
+        index = row.astype(np.int64)
+        places = self._pieces(part).places
+        for chunk in np.flatnonzero(np.diff(places)).tolist():
+            index[places[chunk] : places[chunk + 1]] += self.source.starts[chunk]
+        return index, owned
+
+    def positions(self, part: int) -> np.ndarray:
+        """The positions of the particles of a subdomain, in the order of their indices."""
+        found = np.empty((self._pieces(part).count, self.source.dimensions), self.source.dtype)
+        self._read(part, found, ROW.itemsize)
+        return found
+
+    def _read(self, part: int, column: np.ndarray, before: int) -> None:
+        """Fill a column, with a row for each particle, from the files of all chunks; `before`: bytes of a row before it."""
+        pieces, width = self._pieces(part), column.itemsize * column.shape[1]
+        if not width:
+            return
+        for chunk in np.flatnonzero(np.diff(pieces.places)).tolist():
+            here, path = column[pieces.places[chunk] : pieces.places[chunk + 1]], self._file(chunk)
+            try:
+                with path.open("rb") as file:
+                    file.seek(int(pieces.begins[chunk]) * self.row_bytes + len(here) * before)
+                    got = file.readinto(here.data.cast("B"))
+            except OSError as error:
+                raise WorkbenchError(f"{path} cannot be read: {error}") from error
+            if got != len(here) * width:
+                raise WorkbenchError(f"{path} must hold {len(here) * width:,} more bytes; it ends after {got:,}")
+
+    def _pieces(self, part: int) -> _Pieces:
+        ends = self._ends
+        begins = np.array(ends[:, part])
+        return _Pieces(begins, np.concatenate([[0], np.cumsum(ends[:, part + 1] - begins)]))
 
     @property
     def _cargo_bytes(self) -> int:

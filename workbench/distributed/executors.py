@@ -31,7 +31,11 @@ GPU = "GPU"             # the resource of workers with a GPU, as Dask's manual c
 
 
 class Executor(Protocol):
-    """Runs one step for many items."""
+    """Runs one step for many items, and tells its progress."""
+
+    @property
+    def progress(self) -> Progress | None:
+        """Who is told."""
 
     def map(
         self, name: str, step: Callable[[Item], Result], items: Sequence[Item], each: str = "item", on_gpu: bool = False
@@ -56,7 +60,7 @@ class InProcess:
         self, name: str, step: Callable[[Item], Result], items: Sequence[Item], each: str = "item", on_gpu: bool = False
     ) -> list[Result]:
         """The results, in the order of the items."""
-        told, results = _Told(self.progress, name, len(items)), []
+        told, results = Told(self.progress, name, len(items)), []
         for number, item in enumerate(items):
             try:
                 results.append(step(item))
@@ -82,7 +86,7 @@ class OnDask:
         if not threads:
             threads = sum(self.client.nthreads().values())
         run, checked = uuid.uuid4().hex[:8], partial(_checked, own_code(), step)
-        told, done = _Told(self.progress, name, len(items)), queue.SimpleQueue[Any]()
+        told, done = Told(self.progress, name, len(items)), queue.SimpleQueue[Any]()
         results: dict[int, Result] = {}
         running: dict[str, tuple[int, Any]] = {}
         waiting = iter(range(len(items)))
@@ -150,7 +154,7 @@ class OnDask:
             future.release()
 
 
-class _Told:
+class Told:
     """Tells how many items of a step are done."""
 
     def __init__(self, progress: Progress | None, name: str, count: int) -> None:
@@ -158,6 +162,7 @@ class _Told:
         self.one_more()
 
     def one_more(self) -> None:
+        """One more is done."""
         self._done += 1
         if self._progress is not None:
             self._progress(self._done / self._count, self._name)

@@ -123,6 +123,7 @@ class ChunkedField:
         self.shape, self.dtype = _shape(self.values), np.dtype(self.values.dtype).newbyteorder("=")
         described = Field(np.zeros((1,) * len(self.shape), self.dtype), spacing, name, metadata=metadata)
         self.spacing, self.name, self.metadata = described.spacing, described.name, described.metadata
+        self.knows_spacing = spacing is not None
         require_storable(self.metadata)
         if self.mask is not None and (_shape(self.mask) != self.shape or self.mask.dtype != bool):
             got = f"{self.mask.dtype} of shape {self.mask.shape}"
@@ -200,13 +201,22 @@ def grid(shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> list[Slices]:
 
 
 def map_parts(
-    executor: Executor, name: str, step: Callable[..., Result], chunk_shape: tuple[int, ...], fields: Sequence[ChunkedField]
+    executor: Executor, name: str, step: Callable[..., Result], chunk_shape: tuple[int, ...],
+    fields: Sequence[ChunkedField], beyond: int = 0,
 ) -> list[Result]:
-    """The results of `step(number, *parts)` for each chunk of this shape, with the parts of all fields there, in order."""
-    places = grid(fields[0].shape, chunk_shape)
+    """The results of `step(number, *parts)` for each chunk of this shape, with the parts of all fields there, in order.
+
+    Parts extend `beyond` the end of their chunk along each axis by so many points, as far as the field does.
+    """
+    shape = fields[0].shape
+    places = [
+        tuple(slice(part.start, min(part.stop + beyond, end)) for part, end in zip(place, shape, strict=True))
+        for place in grid(shape, chunk_shape)
+    ]
     if not any(field.on_dask for field in fields):
         return executor.map(name, functools.partial(_on_read, step, fields), list(enumerate(places)))
-    parts = zip(*(_parts(field, chunk_shape, places) for field in fields), strict=True)
+    blocks = None if beyond else chunk_shape
+    parts = zip(*(_parts(field, blocks, places) for field in fields), strict=True)
     items = [(number, *of_fields) for number, of_fields in enumerate(parts)]
     return in_one_graph(executor, name, functools.partial(_on_computed, step), items)
 
@@ -224,19 +234,22 @@ def _on_computed(step: Callable[..., Result], number: int, *parts: Any) -> Resul
 
 
 def _parts(
-    field: ChunkedField, chunk_shape: tuple[int, ...], places: Sequence[Slices]
+    field: ChunkedField, blocks: tuple[int, ...] | None, places: Sequence[Slices]
 ) -> Iterator[tuple[Any, Any]]:
     """The values and the mask of each part: blocks of Dask, or calls that read them."""
-    return zip(*(_parts_of(array, chunk_shape, places) for array in (field.values, field.mask)), strict=True)
+    return zip(*(_parts_of(array, blocks, places) for array in (field.values, field.mask)), strict=True)
 
 
-def _parts_of(array: Any, chunk_shape: tuple[int, ...], places: Sequence[Slices]) -> list[Any]:
+def _parts_of(array: Any, blocks: tuple[int, ...] | None, places: Sequence[Slices]) -> list[Any]:
+    """The parts of an array at these places, which are the blocks of this shape, if there is one, or overlap."""
     if array is None:
         return [None] * len(places)
-    if _is_dask(array):
-        blocks: list[Any] = array.rechunk(chunk_shape).to_delayed().ravel().tolist()
-        return blocks
-    return [functools.partial(operator.getitem, array, place) for place in places]
+    if not _is_dask(array):
+        return [functools.partial(operator.getitem, array, place) for place in places]
+    if blocks is not None:
+        found: list[Any] = array.rechunk(blocks).to_delayed().ravel().tolist()
+        return found
+    return [array[place].rechunk(-1).to_delayed(optimize_graph=False).item() for place in places]
 
 
 def _readable(what: str, given: Any) -> Any:

@@ -28,7 +28,7 @@ from workbench.archive.writing import Draft
 from workbench.codecs import Codec
 from workbench.data import Field
 from workbench.distributed.clients import executor_of
-from workbench.distributed.executors import Executor
+from workbench.distributed.executors import Executor, Progress
 from workbench.distributed.fields import ChunkedField, map_parts
 from workbench.distributed.sources import scratch_folder
 from workbench.errors import WorkbenchError
@@ -78,6 +78,7 @@ def compress_field(
     overwrite: bool,
     scratch: str | Path | None,
     metadata: Mapping[str, Any] | None,
+    progress: Progress | None,
 ) -> Archive:
     """`wb.distributed.compress` for fields."""
     request = Request(bound, codec, promises(keep), order, chunk_values=chunk_values)
@@ -87,7 +88,7 @@ def compress_field(
     if metadata is not None:
         field = ChunkedField(field.values, field.spacing, field.name, field.mask, metadata)
     fitting_codec(field, request)
-    executor, draft = executor_of(client), Draft(out, overwrite)
+    executor, draft = executor_of(client, progress), Draft(out, overwrite)
     try:
         with scratch_folder(scratch, executor) as folder:
             return Archive.open(written(field.reachable(executor, folder, "field"), request, draft, executor))

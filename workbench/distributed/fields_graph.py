@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from workbench.distributed.executors import RETRIES, Executor, OnDask
+from workbench.distributed.executors import RETRIES, Executor, OnDask, Told
 from workbench.errors import WorkbenchError
 
 Result = TypeVar("Result")
@@ -21,17 +21,24 @@ def in_one_graph(
 ) -> list[Result]:
     """The results of `step(*item)`, in order; what is lazy in an item is computed first."""
     from dask.base import compute
+    from dask.callbacks import Callback
     from dask.delayed import delayed
 
-    run, call = uuid.uuid4().hex[:8], delayed(step, pure=False)
-    tasks = [call(*item, dask_key_name=f"{name}-{run}-{number}") for number, item in enumerate(items)]
+    run, call, told = uuid.uuid4().hex[:8], delayed(step, pure=False), Told(executor.progress, name, len(items))
+    keys = [f"{name}-{run}-{number}" for number in range(len(items))]
+    tasks = [call(*item, dask_key_name=key) for key, item in zip(keys, items, strict=True)]
     if not isinstance(executor, OnDask):
-        return list(compute(*tasks, scheduler="threads"))   # type: ignore[no-untyped-call]
-    futures = executor.client.compute(tasks, retries=RETRIES)
+        ours = frozenset(keys)
+        with Callback(posttask=lambda key, *_: told.one_more() if key in ours else None):   # type: ignore[no-untyped-call]
+            return list(compute(*tasks, scheduler="threads"))   # type: ignore[no-untyped-call]
+    futures, results = executor.client.compute(tasks, retries=RETRIES), []
     try:
-        return [_result(future, f"{name} {number} of {len(items)}") for number, future in enumerate(futures, start=1)]
+        for number, future in enumerate(futures, start=1):
+            results.append(_result(future, f"{name} {number} of {len(items)}"))
+            told.one_more()
     finally:
         executor.client.cancel(futures)
+    return results
 
 
 def _result(future: Any, what: str) -> Any:

@@ -24,8 +24,8 @@ from workbench.bounds.run import Question
 from workbench.bounds.sweep import questions_of
 from workbench.data import Field
 from workbench.distributed.clients import executor_of
+from workbench.distributed.executors import Progress
 from workbench.distributed.fields import ChunkedField, map_parts
-from workbench.distributed.fields_compare import LEFT_OUT
 from workbench.distributed.fields_compress import (
     Chunk,
     Survey,
@@ -43,22 +43,25 @@ from workbench.errors import WorkbenchError
 from workbench.metrics import Errors, pointwise
 from workbench.metrics.compare import report_of_errors
 
+LEFT_OUT = "no ssim, spectrum or histogram in a sweep on a cluster: wb.distributed.compare has them"
+
 
 def sweep(
     source: Any, codecs: Any, bounds: Any, *, client: Any = None, chunk_values: int | None = None,
-    scratch: str | Path | None = None,
+    scratch: str | Path | None = None, progress: Progress | None = None,
 ) -> Sweep:
     """Size and quality of each codec at each bound, chunk by chunk: `wb.sweep` for fields that do not fit into memory.
 
     Sizes are those of the archives that `wb.distributed.compress` would write; nothing is written. A chunk is read once for
     all codecs and bounds whose chunks have the same shape. Times are the sums over all chunks. Nothing is cached.
+    `progress` is called with the completed share of each step and its name.
 
     >>> import workbench as wb
     >>> waves = wb.synthetic.gaussian_field((32, 32), seed=1)
     >>> sweep(waves, ["pcodec", "prequantised"], [wb.Absolute(0.1), wb.Absolute(0.01)])
     Sweep(4 runs of 2 codecs)
     """
-    questions, executor = questions_of(codecs, bounds), executor_of(client)
+    questions, executor = questions_of(codecs, bounds), executor_of(client, progress)
     with scratch_folder(scratch, executor) as folder:
         field = ChunkedField.of(source).reachable(executor, folder, "field")
         known = surveyed(field, executor)

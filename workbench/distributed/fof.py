@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from workbench import backend
-from workbench.clusters import friends_of_friends
+from workbench.clusters.friends import link
+from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles
 from workbench.distributed.decomposition import WithGhosts
@@ -94,11 +95,23 @@ def find_groups(labels: Labels, executor: Executor) -> list[Shipped]:
 
 def _link(labels: Labels, part: int) -> np.ndarray:
     """Search one subdomain; returns how many of its ghosts each other subdomain owns."""
-    subdomain, label = labels.exchange.receive(part), np.empty(0, np.int64)
-    if len(subdomain):
-        particles = Particles(on_card(backend.read_only(subdomain.positions)), labels.source.box)
-        found = friends_of_friends(particles, labels.length, unit="length")
-        label = subdomain.index[backend.to_host(found.labels)]
-    owner = labels.division.decomposition.owners(subdomain.positions[~subdomain.owned])
-    labels.joint.write(part, subdomain.index, label, subdomain.owned, owner)
+    owner, local = _searched(labels, part)
+    index, owned = labels.exchange.members(part)
+    labels.joint.write(part, index, index[local], owned, owner)
     return np.bincount(owner, minlength=labels.division.parts)
+
+
+def _searched(labels: Labels, part: int) -> tuple[np.ndarray, np.ndarray]:
+    """The owners of the ghosts of a subdomain, and for each particle the first row of its group there.
+
+    Only positions are held, and only until they are sorted: the search decides how large a subdomain may be.
+    """
+    positions = labels.exchange.positions(part)
+    owner = labels.division.decomposition.owners(positions[~labels.exchange.members(part)[1]])
+    if not len(positions):
+        return owner, np.empty(0, np.int64)
+    particles = Particles(on_card(backend.read_only(positions)), labels.source.box)
+    del positions
+    cells = SortedCells.of(particles, labels.length)
+    del particles
+    return owner, backend.to_host(link(cells).labels)

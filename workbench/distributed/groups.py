@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from shutil import rmtree
@@ -19,9 +19,10 @@ from workbench.distributed.clients import executor_of
 from workbench.distributed.decomposition import Decomposition, WithGhosts
 from workbench.distributed.executors import Executor, Progress
 from workbench.distributed.fof import Labels, find_groups
-from workbench.distributed.halos import catalogue_of
+from workbench.distributed.halos import MEASURED, catalogue_of
 from workbench.distributed.plan import default_parts, require_room
 from workbench.distributed.sources import Given, chunked, outline_of, sample_of, scratch_folder
+from workbench.errors import WorkbenchError
 
 
 def friends_of_friends(
@@ -76,7 +77,7 @@ class DistributedGroups:
 
     def __init__(self, labels: Labels, executor: Executor, ghosts: int) -> None:
         self._labels, self._executor, self.ghosts = labels, executor, ghosts
-        self._catalogues: dict[int, Catalogue] = {}
+        self._catalogues: dict[tuple[int, tuple[str, ...]], Catalogue] = {}
         self.close = weakref.finalize(self, rmtree, labels.folder, ignore_errors=True)
 
     @property
@@ -115,20 +116,31 @@ class DistributedGroups:
         """All labels in this process."""
         return Groups(np.concatenate(list(self.chunks())), self.linking_length)
 
-    def catalogue(self, min_members: int = 20) -> Catalogue:
-        """The groups with at least `min_members` members, with centres and radii; particles are not gathered."""
+    def catalogue(self, min_members: int = 20, columns: Sequence[str] | None = None) -> Catalogue:
+        """The groups with at least `min_members` members, with centres and radii; particles are not gathered.
+
+        `columns` says which of "masses" and "velocities" are read, too; by default, those that the source has. With masses,
+        groups have masses, and centres are centres of mass; with velocities, they have mean velocities and dispersions.
+        """
         whole_number("min_members", min_members, least=1)
-        if min_members not in self._catalogues:
-            self._catalogues[min_members] = catalogue_of(self._labels, min_members, self._executor)
-        return self._catalogues[min_members]
+        wanted = tuple(name for name in MEASURED if name in self.source.columns) if columns is None else tuple(columns)
+        if strangers := [name for name in wanted if name not in MEASURED or name not in self.source.columns]:
+            there = ", ".join(name for name in MEASURED if name in self.source.columns) or "neither"
+            raise WorkbenchError(
+                f"columns must be of masses and velocities, as far as the source has them ({there}); got {strangers[0]!r}"
+            )
+        if (min_members, wanted) not in self._catalogues:
+            found = catalogue_of(self._labels, min_members, self._executor, wanted)
+            self._catalogues[min_members, wanted] = found
+        return self._catalogues[min_members, wanted]
 
     def count(self, min_members: int = 20) -> int:
         """The number of groups with at least this many members."""
-        return len(self.catalogue(min_members))
+        return len(self.catalogue(min_members, ()))
 
     def mass_function(self, min_members: int = 20) -> tuple[np.ndarray, np.ndarray]:
         """The edges of bins of members, each twice the one before, and the number of groups in each bin."""
-        members = self.catalogue(min_members).members
+        members = self.catalogue(min_members, ()).members
         bins = max(int(members.max(initial=1)) // min_members, 1).bit_length()
         edges = min_members * 2 ** np.arange(bins + 1)
         return edges, np.histogram(members, edges)[0]

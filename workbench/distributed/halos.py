@@ -1,8 +1,8 @@
 """The catalogue of groups that are spread over subdomains, without gathering their particles.
 
-Each subdomain adds up its part of every group: the number of members, their mean position and their mean square distance
-from it. Parts of one group are combined by the parallel axis theorem, by nearest image. Groups that one subdomain holds
-alone and that are too small are dropped there.
+Each subdomain adds up its part of every group (`clusters/moments.py`), and the parts are combined. Groups that one
+subdomain holds alone and that are too small are dropped there. Masses and velocities travel to the subdomains only when a
+catalogue is asked for: the search, which decides how much memory is needed, does without them.
 """
 
 from __future__ import annotations
@@ -14,70 +14,104 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.clusters import Catalogue
-from workbench.data import Particles
-from workbench.data.periodic import nearest_image
+from workbench.clusters.catalogue import checked_masses, checked_velocities
+from workbench.clusters.moments import Moments
+from workbench.data.chunked import ChunkedParticles
+from workbench.distributed.decomposition import Owners
+from workbench.distributed.exchange import Exchange
 from workbench.distributed.executors import Executor
 from workbench.distributed.fof import Labels
 
-
-@dataclass(frozen=True, eq=False)
-class Moments:
-    """Parts of groups: label, members, mean position, and sum of squared distances from it."""
-
-    label: np.ndarray
-    members: np.ndarray
-    mean: np.ndarray
-    squares: np.ndarray
+MASSES, VELOCITIES = "masses", "velocities"
+MEASURED = (MASSES, VELOCITIES)
+BLOCK = 2**17   # labels that are looked up together
 
 
-def catalogue_of(labels: Labels, min_members: int, executor: Executor) -> Catalogue:
-    """The groups with at least `min_members` members, the largest first."""
-    parts = executor.map(
-        "measure-groups", functools.partial(_moments, labels, min_members), range(labels.division.parts)
-    )
-    found = combined(parts, labels.source.box)
-    chosen = np.flatnonzero(found.members >= min_members)
-    order = chosen[np.argsort(-found.members[chosen], kind="stable")]
-    members, centres = found.members[order], found.mean[order]
+@dataclass(frozen=True)
+class Columns:
+    """Masses and velocities as cargo of an exchange, in float64."""
+
+    source: ChunkedParticles
+    names: tuple[str, ...]
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The numbers of each column in a row."""
+        return tuple(self.source.dimensions if name == VELOCITIES else 1 for name in self.names)
+
+    @property
+    def row_bytes(self) -> int:
+        """Eight for each number."""
+        return 8 * sum(self.widths)
+
+    def rows(self, chunk: int) -> np.ndarray:
+        """The rows of a chunk, checked."""
+        count, columns = self.source.sizes[chunk], []
+        for name, width in zip(self.names, self.widths, strict=True):
+            given = self.source.column(chunk, name)
+            checked = checked_masses(given, count) if name == MASSES else checked_velocities(given, (count, width))
+            columns.append(checked.reshape(count, width).astype(np.float64))
+        return np.ascontiguousarray(np.concatenate(columns, axis=1)).view(np.uint8)
+
+    def of(self, cargo: np.ndarray) -> dict[str, np.ndarray]:
+        """The columns by name, from the cargo of a subdomain."""
+        numbers, ends = cargo.view(np.float64), np.cumsum(self.widths).tolist()
+        places = zip(self.names, self.widths, ends, strict=True)
+        return {
+            name: numbers[:, end - 1] if name == MASSES else numbers[:, end - width : end] for name, width, end in places
+        }
+
+
+def catalogue_of(labels: Labels, min_members: int, executor: Executor, columns: Sequence[str] = ()) -> Catalogue:
+    """The groups with at least `min_members` members, the largest first; with masses and velocities by these columns."""
+    names = tuple(name for name in MEASURED if name in columns)
+    if names:
+        exchange = _with_columns(labels, names)
+        if not exchange.complete:
+            exchange.folder.mkdir(exist_ok=True)
+            exchange.sent(executor.map("send-columns", exchange.send, range(len(labels.source.sizes)), "chunk"))
+    step = functools.partial(_moments, labels, min_members, names)
+    parts = executor.map("measure-groups", step, range(labels.division.parts), "subdomain")
     box = labels.source.box
-    if box is not None and len(order):
-        centres = Particles.wrapped(centres, box).positions
-    return Catalogue(found.label[order], members, centres, np.sqrt(found.squares[order] / np.maximum(members, 1)))
+    return Catalogue.of(Moments.combined(parts, box), min_members, box, MASSES in names)
 
 
-def combined(parts: Sequence[Moments], box: tuple[float, ...] | None) -> Moments:
-    """Whole groups from their parts, by rising label."""
-    label, members, mean, squares = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("label", "members", "mean", "squares")
-    )
-    order = np.argsort(label, kind="stable")
-    return _added(label[order], members[order], mean[order], squares[order], box)
+def _with_columns(labels: Labels, names: tuple[str, ...]) -> Exchange:
+    """The exchange of columns: subdomains receive the particles that they own."""
+    division, cargo = Owners(labels.division.decomposition), Columns(labels.source, names)
+    return Exchange(labels.source, division, labels.folder / "-".join(("columns", *names)), cargo)
 
 
-def _moments(labels: Labels, min_members: int, part: int) -> Moments:
+def _moments(labels: Labels, min_members: int, names: tuple[str, ...], part: int) -> Moments:
     """The parts of groups that this subdomain owns; small groups that nobody else knows are left out."""
-    subdomain = labels.exchange.receive(part)
-    positions, (_, label) = subdomain.positions[subdomain.owned], labels.own(part)
-    order = np.argsort(label, kind="stable")
-    sorted_label = np.asarray(label)[order]
-    name, inverse, members = np.unique(sorted_label, return_inverse=True, return_counts=True)
-    wanted = (members >= min_members) | np.isin(name, labels.shared(part), assume_unique=True)
-    order = order[wanted[inverse]]
-    places = positions[order].astype(np.float64)
-    ones = np.ones(len(order), np.int64)
-    return _added(np.asarray(label)[order], ones, places, np.zeros(len(order)), labels.source.box)
+    label = np.asarray(labels.own(part)[1])
+    known, members = _counted(label)
+    wanted = known[(members >= min_members) | np.isin(known, labels.shared(part), assume_unique=True)]
+    order = _rows_among(label, wanted)
+    order = order[np.argsort(label[order], kind="stable")]
+    label = label[order]
+    if not names:
+        own = np.flatnonzero(labels.exchange.members(part)[1])
+        return Moments.of(label, labels.exchange.positions(part), labels.source.box, order=own[order])
+    received = _with_columns(labels, names).receive(part)
+    columns = Columns(labels.source, names).of(received.cargo)
+    return Moments.of(
+        label, received.positions, labels.source.box, columns.get(MASSES), columns.get(VELOCITIES), order
+    )
 
 
-def _added(
-    label: np.ndarray, members: np.ndarray, mean: np.ndarray, squares: np.ndarray, box: tuple[float, ...] | None
-) -> Moments:
-    """Sums over runs of equal labels; places are measured from the first of each run, by nearest image."""
-    if not len(label):
-        return Moments(label, members, mean, squares)
-    start = np.flatnonzero(np.diff(label, prepend=label[0] - 1))
-    run = np.repeat(np.arange(len(start)), np.diff(start, append=len(label)))
-    offset = nearest_image(mean - mean[start][run], box)
-    total = np.add.reduceat(members, start)
-    middle = np.add.reduceat(offset * members[:, None], start) / total[:, None]
-    apart = ((offset - middle[run]) ** 2).sum(axis=1)
-    return Moments(label[start], total, mean[start] + middle, np.add.reduceat(squares + members * apart, start))
+def _counted(label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct labels, rising, and how many particles have each."""
+    ordered = np.sort(label)
+    start = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
+    return ordered[start], np.diff(start, append=len(label))
+
+
+def _rows_among(label: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """The particles (rising) whose label is one of these, which rise."""
+    rows = [np.empty(0, np.int64)]
+    for start in range(0, len(label) if len(wanted) else 0, BLOCK):
+        here = label[start : start + BLOCK]
+        place = np.minimum(np.searchsorted(wanted, here), len(wanted) - 1)
+        rows.append(start + np.flatnonzero(wanted[place] == here))
+    return np.concatenate(rows)

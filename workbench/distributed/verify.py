@@ -32,7 +32,7 @@ from workbench.distributed.clients import executor_of
 from workbench.distributed.compress import Rows, checksum_of_parts
 from workbench.distributed.curve_order import SortedParts, sort_along
 from workbench.distributed.decomposition import Decomposition, WithGhosts
-from workbench.distributed.executors import Executor, OnDask
+from workbench.distributed.executors import Executor, OnDask, Progress
 from workbench.distributed.fof import Labels, find_groups
 from workbench.distributed.groups import DistributedGroups
 from workbench.distributed.keeping.keeping import fingerprint_of
@@ -49,12 +49,14 @@ def verify(
     *,
     parts: int | None = None,
     scratch: str | Path | None = None,
+    progress: Progress | None = None,
 ) -> Report:
     """Decode an archive and check it, chunk by chunk on a Dask cluster; `source` are the original particles.
 
     Raises `wb.GuaranteeBroken` with the reason when the promise does not hold. Without the original, the bound itself
     cannot be checked. Of the original, positions are compared; velocities and ids are checked against their checksums.
-    `parts` is the number of subdomains for the search of groups.
+    `parts` is the number of subdomains for the search of groups. `progress` is called with the completed share of each step
+    and its name.
 
     >>> import tempfile
     >>> import workbench as wb
@@ -68,7 +70,7 @@ def verify(
     opened = archive if isinstance(archive, Archive) else Archive.open(archive)
     if parts is not None:
         whole_number("parts", parts, least=1)
-    executor = executor_of(client)
+    executor = executor_of(client, progress)
     if isinstance(executor, OnDask) and isinstance(opened.store, MemoryStore):
         raise WorkbenchError("workers read an archive from a file system that all see: save it first, and give its path")
     with scratch_folder(scratch, executor) as folder:

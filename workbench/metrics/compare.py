@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from workbench.metrics.particle_spectrum import particle_spectrum
 from workbench.metrics.report import Check, Figure, Report
 from workbench.metrics.similarity import WINDOW, ssim
 from workbench.metrics.spectrum import Spectrum, field_spectrum, spectrum_ratio, worst_deviation
-from workbench.metrics.structure import error_autocorrelation, error_histogram
+from workbench.metrics.structure import ErrorHistogram, error_autocorrelation, error_histogram
 
 
 @dataclass
@@ -77,14 +78,68 @@ def compare(
     pair = field_pair(original, decoded)
     if not quick:
         _require_host(pair[0].values)
-    _compare_fields(draft, *pair, bound, quick)
-    return draft.report(f"{pair[0]!r}, original and decoded")
+    errors = pointwise(*pair, bound)
+    return report_on_field(f"{pair[0]!r}, original and decoded", pair[0].shape, errors, bound, _Whole(pair, errors), quick)
 
 
 def require_bound(bound: float | None) -> None:
     """Refuse what is no absolute error."""
     if bound is not None and not (_is_number(bound) and 0 <= bound < math.inf):
         raise WorkbenchError(f"bound must be a finite absolute error, not negative; got {bound!r}")
+
+
+class Structure(Protocol):
+    """What the values of two fields show together; how it is computed depends on where they are."""
+
+    def ssim(self) -> float | None:
+        """The structural similarity."""
+
+    def autocorrelation(self) -> np.ndarray:
+        """The autocorrelation of the errors."""
+
+    def histogram(self, width: float) -> ErrorHistogram:
+        """The histogram of the errors in units of `width`."""
+
+    def spectra(self) -> tuple[Spectrum, Spectrum]:
+        """The spectra of the original and the decoded field, over the same valid points."""
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """The structure of two fields in memory."""
+
+    pair: tuple[Field, Field]
+    errors: Errors
+
+    def ssim(self) -> float | None:
+        return ssim(*self.pair, errors=self.errors)
+
+    def autocorrelation(self) -> np.ndarray:
+        return error_autocorrelation(*self.pair, errors=self.errors)
+
+    def histogram(self, width: float) -> ErrorHistogram:
+        return error_histogram(*self.pair, width)
+
+    def spectra(self) -> tuple[Spectrum, Spectrum]:
+        original, decoded = self.pair
+        return field_spectrum(original), field_spectrum(_as_measured(original, decoded))
+
+
+def report_on_field(
+    subject: str, shape: Sequence[int], errors: Errors, bound: float | None, structure: Structure, quick: bool = False
+) -> Report:
+    """The report on two fields of this shape with known errors; what else it needs is asked of their structure."""
+    draft = _Draft()
+    _add_figures(draft, errors, bound)
+    if not errors.count:
+        draft.notes.append("no structural figures: the original has no valid value")
+    elif not math.isfinite(errors.max_error):
+        draft.notes.append("no structural figures: some errors are infinite")
+    else:
+        _add_ssim(draft, shape, errors, structure)
+        if not quick:
+            _add_structure(draft, shape, errors, bound, structure)
+    return draft.report(subject)
 
 
 def report_of_errors(subject: str, errors: Errors, bound: float | None, *notes: str) -> Report:
@@ -101,19 +156,6 @@ def _require_host(array: Array) -> None:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
-def _compare_fields(draft: _Draft, original: Field, decoded: Field, bound: float | None, quick: bool) -> None:
-    errors = pointwise(original, decoded, bound)
-    _add_figures(draft, errors, bound)
-    if not errors.count:
-        draft.notes.append("no structural figures: the original has no valid value")
-    elif not math.isfinite(errors.max_error):
-        draft.notes.append("no structural figures: some errors are infinite")
-    else:
-        _add_ssim(draft, original, decoded, errors)
-        if not quick:
-            _add_structure(draft, original, decoded, errors, bound)
 
 
 def _add_figures(draft: _Draft, errors: Errors, bound: float | None) -> None:
@@ -139,8 +181,8 @@ def _add_errors(draft: _Draft, errors: Errors, bound: float | None) -> None:
         draft.checks.append(Check("max_error", float(bound), errors.max_error))
 
 
-def _add_ssim(draft: _Draft, original: Field, decoded: Field, errors: Errors) -> None:
-    axes = [points for points in original.shape if points > 1]
+def _add_ssim(draft: _Draft, shape: Sequence[int], errors: Errors, structure: Structure) -> None:
+    axes = [points for points in shape if points > 1]
     if len(axes) < 2:
         draft.notes.append("no ssim: it is defined for two and three dimensions")
     elif min(axes[-3:]) < WINDOW:
@@ -148,21 +190,24 @@ def _add_ssim(draft: _Draft, original: Field, decoded: Field, errors: Errors) ->
     elif errors.value_range == 0:
         draft.notes.append("no ssim: the original is constant")
     else:
-        similarity = ssim(original, decoded, errors=errors)
+        similarity = structure.ssim()
         if similarity is not None and math.isfinite(similarity):
             draft.figures["ssim"] = similarity
         else:
             draft.notes.append("no ssim: no window is free of invalid values")
 
 
-def _add_structure(draft: _Draft, original: Field, decoded: Field, errors: Errors, bound: float | None) -> None:
-    correlation = error_autocorrelation(original, decoded, errors=errors)
+def _add_structure(
+    draft: _Draft, shape: Sequence[int], errors: Errors, bound: float | None, structure: Structure
+) -> None:
+    correlation = structure.autocorrelation()
     if np.isfinite(correlation).any():
         draft.figures["error_autocorrelation"] = float(np.nanmax(np.abs(correlation)))
     draft.curves["error_autocorrelation"] = correlation
-    _add_histogram(draft, original, decoded, bound or errors.max_error, None)
-    if max(original.shape[-3:]) > 1:
-        _add_spectra(draft, field_spectrum(original), field_spectrum(_as_measured(original, decoded)))
+    if (width := bound or errors.max_error) > 0:
+        _add_histogram(draft, structure.histogram(width))
+    if max(shape[-3:]) > 1:
+        _add_spectra(draft, *structure.spectra())
     else:
         draft.notes.append("no power spectrum: it needs at least 2 points along an axis")
 
@@ -173,10 +218,8 @@ def _as_measured(original: Field, decoded: Field) -> Field:
     return decoded if bool(valid.all()) else Field(decoded.values, decoded.spacing, decoded.name, ~valid)
 
 
-def _add_histogram(draft: _Draft, original: Any, decoded: Any, width: float, order: Any) -> None:
-    if width > 0:
-        histogram = error_histogram(original, decoded, width, order=order)
-        draft.curves |= {"error_histogram_edges": histogram.width * histogram.edges, "error_histogram": histogram.counts}
+def _add_histogram(draft: _Draft, found: ErrorHistogram) -> None:
+    draft.curves |= {"error_histogram_edges": found.width * found.edges, "error_histogram": found.counts}
 
 
 def _add_spectra(draft: _Draft, original: Spectrum, decoded: Spectrum) -> None:

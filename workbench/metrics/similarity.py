@@ -50,14 +50,27 @@ def ssim(
         raise WorkbenchError(f"window must fit the field along each axis; got {window} for {shape[-3:]} points")
     if not 0 < errors.value_range < math.inf:
         return math.nan
-    total, count = 0.0, 0
+    total, count = similarity_sum(fields[0], fields[1], errors, window)
+    return total / count if count else math.nan
+
+
+def similarity_sum(original: Field, decoded: Field, errors: Errors, window: int = WINDOW) -> tuple[float, int]:
+    """The sum of the similarities of all windows without invalid values, and their number: of parts, these add up.
+
+    Fields of four axes have windows in the last three. `errors` are those of the whole, whose range is the unit.
+
+    >>> picture = Field(np.add.outer(np.arange(8.0), np.arange(8.0)))
+    >>> similarity_sum(picture, picture, pointwise(picture, picture))
+    (4.0, 4)
+    """
+    total, count, shape = 0.0, 0, original.shape
     for lead in range(shape[0]) if len(shape) == 4 else (...,):
         for place, _ in tiles(shape[-3:], window - 1):
-            x, y = (_scaled(field, lead, place, errors) for field in fields)
+            x, y = (_scaled(field, lead, place, errors) for field in (original, decoded))
             similarity = _of_tile(x, y, window, errors)
             counted = ~backend.namespace(similarity).isnan(similarity)
             total, count = total + float(similarity[counted].sum()), count + int(counted.sum())
-    return total / count if count else math.nan
+    return total, count
 
 
 def _scaled(field: Field, lead: Any, place: tuple[slice, ...], errors: Errors) -> Array:

@@ -82,6 +82,11 @@ def field_spectrum(field: Field | Array) -> Spectrum:
     lengths = [points * step for points, step in zip(shape, spacing, strict=True)]
     mean = _mean(field)
     spectra = [shell_averages(_contrast(field, lead, mean), lengths) for lead in leads]
+    return mean_spectrum(spectra)
+
+
+def mean_spectrum(spectra: Sequence[Spectrum]) -> Spectrum:
+    """The mean of spectra over the same shells."""
     if len(spectra) == 1:
         return spectra[0]
     power = np.mean([spectrum.power for spectrum in spectra], axis=0)
@@ -114,19 +119,48 @@ def shell_averages(
     """
     shape, sides = three_axes(contrast.shape, 1), three_axes(lengths, 1.0)
     gain, noise = (None if given is None else three_axes(given, np.ones(1)) for given in (gain, noise))
-    waves = transform(contrast.reshape(shape))
-    scale = math.prod(lengths) / contrast.size**2
-    fundamental, nyquist = limits_of(contrast.shape, lengths)
-    shells = math.floor(nyquist / fundamental * (1 + 1e-9))
-    sums = np.zeros((4, shells + 2))   # of waves, k, power, noise; shell 0 is the mean, the last one everything beyond
+    waves, shells = transform(contrast.reshape(shape)), Shells(contrast.shape, tuple(lengths))
+    sums = np.zeros(shells.table)
     for part, k, count in layers(shape, sides):
-        shell = np.minimum(np.rint(k / fundamental), shells + 1).astype(np.int64).ravel()
-        power = scale * (waves[part].real ** 2 + waves[part].imag ** 2) * _product(gain, part)
-        for row, values in zip(sums, (np.ones(()), k, power, _product(noise, part)), strict=True):
-            row += np.bincount(shell, np.broadcast_to(count * values, k.shape).ravel(), shells + 2)
-    modes, k_sum, power_sum, noise_sum = sums[:, 1:-1]
-    shot_noise = None if noise is None else noise_sum / modes
-    return Spectrum(k_sum / modes, power_sum / modes, modes.astype(np.int64), nyquist, shot_noise)
+        sums += shells.sums(k, count, waves[part], _product(gain, part), _product(noise, part))
+    return shells.spectrum(sums, noise is not None)
+
+
+@dataclass(frozen=True)
+class Shells:
+    """The shells of a real array on a periodic box, for sums over parts of its transform, which add up.
+
+    >>> shells = Shells((4,), (2 * np.pi,))
+    >>> sums = shells.sums(np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 1.0]), np.fft.rfft([0.0, 1.0, 0.0, -1.0]))
+    >>> shells.spectrum(sums).power.round(3).tolist()
+    [1.571, 0.0]
+    """
+
+    shape: tuple[int, ...]
+    lengths: tuple[float, ...]
+
+    @property
+    def table(self) -> tuple[int, int]:
+        """The shape of sums: of waves, k, power and noise; shell 0 is the mean, the last one everything beyond."""
+        fundamental, nyquist = limits_of(self.shape, self.lengths)
+        return 4, math.floor(nyquist / fundamental * (1 + 1e-9)) + 2
+
+    def sums(self, k: np.ndarray, count: np.ndarray, waves: np.ndarray, gain: Any = 1.0, noise: Any = 1.0) -> np.ndarray:
+        """The sums over some waves: their wave numbers, how many each represents, and their amplitudes."""
+        found, fundamental = np.zeros(self.table), limits_of(self.shape, self.lengths)[0]
+        last = self.table[1] - 1
+        shell = np.minimum(np.rint(k / fundamental), last).astype(np.int64).ravel()
+        scale = math.prod(self.lengths) / math.prod(self.shape) ** 2
+        power = scale * (waves.real**2 + waves.imag**2) * gain
+        for row, values in zip(found, (np.ones(()), k, power, noise), strict=True):
+            row += np.bincount(shell, np.broadcast_to(count * values, k.shape).ravel(), last + 1)
+        return found
+
+    def spectrum(self, sums: np.ndarray, noisy: bool = False) -> Spectrum:
+        """The spectrum from the sums over all waves."""
+        modes, k, power, noise = sums[:, 1:-1]
+        nyquist = limits_of(self.shape, self.lengths)[1]
+        return Spectrum(k / modes, power / modes, modes.astype(np.int64), nyquist, noise / modes if noisy else None)
 
 
 def transform(values: np.ndarray) -> np.ndarray:

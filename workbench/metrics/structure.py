@@ -7,7 +7,7 @@ errors of the same size do not average out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ from workbench.errors import WorkbenchError
 from workbench.metrics.displacements import moves
 from workbench.metrics.errors import Errors, pointwise, signed_errors
 from workbench.metrics.pairs import chunks, field_pair, require_host, reshaped, tiles, valid_in
+
+LAGS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +36,11 @@ class ErrorHistogram:
     counts: np.ndarray
     below: int
     above: int
+
+    def __add__(self, other: ErrorHistogram) -> ErrorHistogram:
+        """Of two parts with the same edges."""
+        counted = self.counts + other.counts, self.below + other.below, self.above + other.above
+        return ErrorHistogram(self.width, self.edges, *counted)
 
 
 def error_histogram(original: Any, decoded: Any, width: float, bins: int = 64, order: Any = None) -> ErrorHistogram:
@@ -68,7 +75,7 @@ def _errors(original: Any, decoded: Any, order: Any) -> Iterator[Array]:
 
 
 def error_autocorrelation(
-    original: Field | Array, decoded: Field | Array, lags: int = 10, errors: Errors | None = None
+    original: Field | Array, decoded: Field | Array, lags: int = LAGS, errors: Errors | None = None
 ) -> np.ndarray:
     """The autocorrelation of errors at lags 1, 2, ... `lags` along each axis: rows are axes, columns lags.
 
@@ -84,19 +91,48 @@ def error_autocorrelation(
     require_host("an autocorrelation", pair[0].values)
     errors = errors or pointwise(*pair)
     require_all_back(errors)
-    products, pairs = np.zeros((2, len(pair[0].shape), lags))
-    variance, mean, peak = 0.0, errors.mean_error, errors.max_error
-    for place, own in tiles(pair[0].shape, lags):
-        error, valid = _centred(pair, place, mean, peak)
-        variance += _own_sum(error, error, own)
-        for axis, lag in np.ndindex(*products.shape):
-            near, far = _pairs_of(own, error.shape, axis, lag + 1)
-            products[axis, lag] += _product(error[near], error[far])
-            pairs[axis, lag] += error[near].size if valid is None else int((valid[near] & valid[far]).sum())
-    variance /= max(errors.count, 1)
-    means = np.full(products.shape, np.nan)
-    np.divide(products, pairs, out=means, where=pairs > 0)
-    return means / variance if variance > 1e-24 else np.where(pairs > 0, 0.0, np.nan)   # in units of the largest error
+    return AutocorrelationSums.of(*pair, errors, lags).means(errors)
+
+
+@dataclass(frozen=True, eq=False)
+class AutocorrelationSums:
+    """Sums over pairs of errors by axis (rows) and lag (columns), in units of the largest error; those of parts add up."""
+
+    products: np.ndarray
+    pairs: np.ndarray
+    squares: float
+
+    @classmethod
+    def of(
+        cls, original: Field, decoded: Field, errors: Errors, lags: int = LAGS, own: Sequence[int] | None = None
+    ) -> AutocorrelationSums:
+        """The sums of the pairs whose first point is one of the first `own` points along each axis, by default all.
+
+        `errors` are those of the whole, whose mean and largest error are needed.
+        """
+        shape = original.shape
+        products, pairs = np.zeros((2, len(shape), lags))
+        squares, mean, peak = 0.0, errors.mean_error, errors.max_error
+        for place, points in tiles(shape, lags):
+            ends = (min(part.start + size, end) for part, size, end in zip(place, points, own or shape, strict=True))
+            inside = tuple(max(end - part.start, 0) for part, end in zip(place, ends, strict=True))
+            error, valid = _centred((original, decoded), place, mean, peak)
+            squares += _own_sum(error, error, inside)
+            for axis, lag in np.ndindex(*products.shape):
+                near, far = _pairs_of(inside, error.shape, axis, lag + 1)
+                products[axis, lag] += _product(error[near], error[far])
+                pairs[axis, lag] += error[near].size if valid is None else int((valid[near] & valid[far]).sum())
+        return cls(products, pairs, squares)
+
+    def __add__(self, other: AutocorrelationSums) -> AutocorrelationSums:
+        return AutocorrelationSums(self.products + other.products, self.pairs + other.pairs, self.squares + other.squares)
+
+    def means(self, errors: Errors) -> np.ndarray:
+        """The autocorrelation, as `error_autocorrelation` returns it."""
+        means, variance = np.full(self.products.shape, np.nan), self.squares / max(errors.count, 1)
+        np.divide(self.products, self.pairs, out=means, where=self.pairs > 0)
+        known = variance > 1e-24   # in units of the largest error
+        return means / variance if known else np.where(self.pairs > 0, 0.0, np.nan)
 
 
 def require_all_back(errors: Errors) -> None:

@@ -17,6 +17,7 @@ from workbench.clusters.keep.state import PINNED
 from workbench.data.extent import extent
 from workbench.distributed.encoded import Encoded
 from workbench.distributed.keeping.members import Cast
+from workbench.distributed.scratch_files import save
 from workbench.errors import GuaranteeBroken
 from workbench.guarantees import check
 
@@ -65,7 +66,7 @@ def finish(cast: Cast, encoded: Encoded, chunk: int) -> FinishedChunk:
         for number, label in enumerate(labels):
             label[place] = members.mapped(f"kept{number}")[rows]
     for number, label in enumerate(labels):
-        np.save(labels_file(cast, number, chunk), label)
+        save(labels_file(cast, number, chunk), label)
     moved, pinned = (np.flatnonzero(which).astype(np.int32) for which in (rank > 0, rank == PINNED))
     edits = Edits(moved, rank[moved].astype(np.uint16), terms.limit.value / PARTS, terms.lengths, terms.box)
     sections = sections_of(edits, pinned, decoded, wanted)

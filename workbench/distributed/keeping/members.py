@@ -1,12 +1,13 @@
 """The particles of each subdomain, in files: what they were, what they are now, and what their groups are called.
 
 Rows rise by the index in the archive, own particles and ghosts together. All steps of keeping clusters read and write these
-files, so that no worker must remember anything, and a worker that dies is replaced by any other.
+files, so that no worker must remember anything. What repairs change has a file for each round: a step reads one round and
+writes the next, so that it may be begun again, wherever a worker died.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,36 +20,39 @@ from workbench.distributed.encoded import Encoded
 from workbench.distributed.exchange import Exchange, Subdomain
 from workbench.distributed.joint import Joined, JointLabels, Named
 from workbench.distributed.keeping.terms import Terms
+from workbench.distributed.scratch_files import load, save
+
+STATE = ("current", "rank", "tries")   # what repairs change
 
 
 @dataclass(frozen=True)
 class Members:
-    """The arrays of one subdomain by name."""
+    """The arrays of one subdomain by name; those of STATE are as they were when a round of repairs began."""
 
     folder: Path
     part: int
+    round: int
 
     def save(self, **arrays: Any) -> None:
         """Write these arrays."""
         for name, array in arrays.items():
-            staged = self.folder / f".{name}-{self.part}.npy"
-            np.save(staged, array)
-            staged.replace(self._file(name))
+            save(self.file(name), array)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        found: np.ndarray = np.load(self._file(name))
+        found: np.ndarray = np.load(self.file(name))
         return found
 
     def mapped(self, name: str) -> np.ndarray:
         """An array of which a part is wanted."""
-        found: np.ndarray = np.load(self._file(name), mmap_mode="r")
-        return found
+        return load(self.file(name))
 
     def __len__(self) -> int:
         return len(self.mapped("index"))
 
-    def _file(self, name: str) -> Path:
-        return self.folder / f"{name}-{self.part}.npy"
+    def file(self, name: str) -> Path:
+        """The file of an array."""
+        moment = f"-{self.round}" if name in STATE else ""
+        return self.folder / f"{name}{moment}-{self.part}.npy"
 
 
 @dataclass(frozen=True)
@@ -73,10 +77,11 @@ class Decoded:
 
 @dataclass(frozen=True)
 class Cast:
-    """All subdomains, and how they are cut."""
+    """All subdomains, how they are cut, and how many rounds of repairs there were."""
 
     exchange: Exchange
     terms: Terms
+    round: int = 0
 
     @property
     def folder(self) -> Path:
@@ -90,7 +95,18 @@ class Cast:
 
     def of(self, part: int) -> Members:
         """The particles of one subdomain."""
-        return Members(self.folder, part)
+        return Members(self.folder, part, self.round)
+
+    @property
+    def next(self) -> Cast:
+        """The same after one more round."""
+        return replace(self, round=self.round + 1)
+
+    def forget_state(self) -> None:
+        """Delete what repairs have changed since."""
+        for part in self.parts:
+            for name in STATE:
+                self.of(part).file(name).unlink(missing_ok=True)
 
     def labels(self, kind: str, number: int) -> JointLabels:
         """The labels of one kind, at one linking length."""

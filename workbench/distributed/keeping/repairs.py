@@ -25,9 +25,10 @@ from workbench.clusters.keep.needs import Needs
 from workbench.data import Particles
 from workbench.distributed.executors import Executor
 from workbench.distributed.keeping.look import Pairs, constraints
-from workbench.distributed.keeping.members import Cast
+from workbench.distributed.keeping.members import STATE, Cast
 from workbench.distributed.keeping.patch import Patch, PatchRepair, columns_of
 from workbench.distributed.keeping.vicinity import near
+from workbench.distributed.scratch_files import complete
 
 ENDS = 2**14   # the ends of constraints that one worker repairs at a time; a cluster is not divided
 
@@ -75,22 +76,21 @@ class Ends:
 
 
 def repair(
-    cast: Cast, links: list[Pairs], allowance: Allowance, number: int, executor: Executor
+    cast: Cast, links: list[Pairs], allowance: Allowance, executor: Executor
 ) -> tuple[list[Repaired], list[Left]]:
-    """Repair all violated constraints once; what has moved is then known to every subdomain."""
+    """Repair all violated constraints once; every subdomain then knows what has moved, as `cast.next`."""
     left = executor.map("repair-inside", functools.partial(_inside, cast, links, allowance), cast.parts)
     repaired = [one.repaired for one in left]
     ends = None if any(one.dear for one in repaired) else Ends.of(left, cast.terms.apart, cast.terms.box)
     lent: list[list[int]] = [[] for _ in cast.parts]
     if ends is not None:
-        names = cast.folder / f"ends-{number}.npz"
-        np.savez(names, index=ends.index, places=ends.places, batch=ends.batch)
-        lent = executor.map("lend-particles", functools.partial(_lend, cast, names, number), cast.parts)
+        names = cast.folder / f"ends-{cast.round}.npz"
+        _save(names, {"index": ends.index, "places": ends.places, "batch": ends.batch})
+        lent = executor.map("lend-particles", functools.partial(_lend, cast, names), cast.parts)
         batches = range(int(ends.batch.max()) + 1)
         lenders = [[part for part in cast.parts if batch in lent[part]] for batch in batches]
-        across = functools.partial(_across, cast, allowance, number, lenders)
-        repaired += executor.map("repair-across", across, batches)
-    executor.map("apply-moves", functools.partial(_apply, cast, number, lent), cast.parts)
+        repaired += executor.map("repair-across", functools.partial(_across, cast, allowance, lenders), batches)
+    executor.map("apply-moves", functools.partial(_apply, cast, lent), cast.parts)
     return repaired, left
 
 
@@ -102,15 +102,14 @@ def _inside(cast: Cast, links: list[Pairs], allowance: Allowance, part: int) -> 
     ends = np.unique(pairs)
     rows = near(original, original[ends], np.zeros(len(ends), np.int64), terms.context, terms.box)[0]
     work, treated = Repaired(), np.zeros(len(pairs), bool)
-    changes = {name: members[name][:0] for name in ("index", "current", "rank", "tries")}
+    changes = {name: members.mapped(name)[:0] for name in ("index", *STATE)}
     if len(pairs):
-        patch = Patch.of(terms, {name: members[name][rows] for name in columns_of(terms)})
+        patch = Patch.of(terms, {name: members.mapped(name)[rows] for name in columns_of(terms)})
         here = np.searchsorted(rows, pairs).astype(np.int32)
-        work, treated, changes = _settled(patch, Needs(here, kind), members["deep"][rows], allowance)
-    _update(cast, part, changes)
-    _save(cast.folder / f"changes-{part}.npz", changes)
+        work, treated, changes = _settled(patch, Needs(here, kind), members.mapped("deep")[rows], allowance)
+    _save(_changed(cast, part), changes)
     mine = ~treated & owned[pairs[:, 0]]
-    _save(cast.folder / f"left-{part}.npz", {"pairs": index[pairs[mine]], "kind": kind[mine]})
+    _save(_left_over(cast, part), {"pairs": index[pairs[mine]], "kind": kind[mine]})
     rest = np.unique(pairs[mine])
     opened, alone = _opened(cast, part, pairs[owned[pairs[:, 0]]], kind[owned[pairs[:, 0]]])
     return Left(work, index[rest], original[rest], opened, alone)
@@ -138,24 +137,25 @@ def _opened(cast: Cast, part: int, pairs: np.ndarray, kind: np.ndarray) -> tuple
     return known, alone
 
 
-def _lend(cast: Cast, names: Path, number: int, part: int) -> list[int]:
+def _lend(cast: Cast, names: Path, part: int) -> list[int]:
     """Write the own particles near each batch of ends, and the constraints that are left over; returns the batches."""
-    members, terms, ends, left = cast.of(part), cast.terms, np.load(names), np.load(cast.folder / f"left-{part}.npz")
+    members, terms, ends, left = cast.of(part), cast.terms, np.load(names), np.load(_left_over(cast, part))
     own = np.flatnonzero(members["owned"])
     rows, batch = near(members["original"][own], ends["places"], ends["batch"], terms.context, terms.box)
     of_pair = ends["batch"][np.searchsorted(ends["index"], left["pairs"][:, 0])]
     batches = np.unique(batch).tolist()
-    columns = {name: members[name] for name in columns_of(terms)} if batches else {}
+    changes = np.load(_changed(cast, part))
     for one in batches:
         chosen, mine = own[rows[batch == one]], of_pair == one
-        lent = {name: column[chosen] for name, column in columns.items()}
-        _save(_lent(cast, number, part, one), {"pairs": left["pairs"][mine], "kind": left["kind"][mine], **lent})
+        lent = {name: members.mapped(name)[chosen] for name in columns_of(terms)}
+        _update(lent, changes)
+        _save(_lent(cast, part, one), {"pairs": left["pairs"][mine], "kind": left["kind"][mine], **lent})
     return batches
 
 
-def _across(cast: Cast, allowance: Allowance, number: int, lenders: list[list[int]], batch: int) -> Repaired:
+def _across(cast: Cast, allowance: Allowance, lenders: list[list[int]], batch: int) -> Repaired:
     """Repair the clusters of one batch."""
-    pieces = [dict(np.load(_lent(cast, number, part, batch))) for part in lenders[batch]]
+    pieces = [dict(np.load(_lent(cast, part, batch))) for part in lenders[batch]]
     columns = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
     given, kind = columns.pop("pairs"), columns.pop("kind")
     order = np.argsort(columns["index"])
@@ -164,43 +164,50 @@ def _across(cast: Cast, allowance: Allowance, number: int, lenders: list[list[in
     sort = np.lexsort((kind, pairs[:, 1], pairs[:, 0]))
     needs = Needs(pairs[sort].astype(np.int32), kind[sort])
     work, _, changes = _settled(patch, needs, np.ones(len(patch), bool), allowance)
-    _save(_moved(cast, number, batch), changes)
+    _save(_moved(cast, batch), changes)
     return work
 
 
-def _apply(cast: Cast, number: int, lent: list[list[int]], part: int) -> None:
-    """Take over the moves of all particles of a subdomain that others have moved."""
-    owners = np.unique(cast.of(part)["owner"]).tolist()
-    for other in owners:
-        _update(cast, part, np.load(cast.folder / f"changes-{other}.npz"))
+def _apply(cast: Cast, lent: list[list[int]], part: int) -> None:
+    """Write the state of a subdomain after all moves of its particles, its own and those of others."""
+    members = cast.of(part)
+    state = {name: members[name] for name in ("index", *STATE)}
+    owners = np.unique(members["owner"]).tolist()
+    for one in [part, *owners]:
+        _update(state, np.load(_changed(cast, one)))
     for batch in sorted({batch for one in [part, *owners] for batch in lent[one]}):
-        _update(cast, part, np.load(_moved(cast, number, batch)))
+        _update(state, np.load(_moved(cast, batch)))
+    cast.next.of(part).save(**{name: state[name] for name in STATE})
 
 
-def _update(cast: Cast, part: int, changes: Mapping[str, np.ndarray]) -> None:
-    members, given = cast.of(part), changes["index"]
-    index = members["index"]
+def _update(state: Mapping[str, np.ndarray], changes: Mapping[str, np.ndarray]) -> None:
+    """Take over the changes of particles that are here."""
+    index, given = state["index"], changes["index"]
     if not len(given) or not len(index):
         return
     place = np.minimum(np.searchsorted(index, given), len(index) - 1)
     here = index[place] == given
-    for name in ("current", "rank", "tries"):
-        column = members[name]
-        column[place[here]] = changes[name][here]
-        members.save(**{name: column})
+    for name in STATE:
+        state[name][place[here]] = changes[name][here]
 
 
 def _save(path: Path, arrays: Mapping[str, Any]) -> None:
     """Write arrays; a worker that dies leaves no file that looks complete."""
-    staged = path.with_name(f".{path.name}")
-    with staged.open("wb") as file:
+    with complete(path) as file:
         np.savez(file, **arrays)
-    staged.replace(path)
 
 
-def _lent(cast: Cast, number: int, part: int, batch: int) -> Path:
-    return cast.folder / f"lent-{number}-{part}-{batch}.npz"
+def _changed(cast: Cast, part: int) -> Path:
+    return cast.folder / f"changes-{cast.round}-{part}.npz"
 
 
-def _moved(cast: Cast, number: int, batch: int) -> Path:
-    return cast.folder / f"moved-{number}-{batch}.npz"
+def _left_over(cast: Cast, part: int) -> Path:
+    return cast.folder / f"left-{cast.round}-{part}.npz"
+
+
+def _lent(cast: Cast, part: int, batch: int) -> Path:
+    return cast.folder / f"lent-{cast.round}-{part}-{batch}.npz"
+
+
+def _moved(cast: Cast, batch: int) -> Path:
+    return cast.folder / f"moved-{cast.round}-{batch}.npz"

@@ -51,18 +51,19 @@ def settle(
     groups = joined(cast, "original", starts, executor)
     sizes = name_groups(cast, groups, executor)
     found = look(cast, starts, executor)
-    needs, opened, works, rounds = found.count, 0, [], 0   # type: int, int, list[list[Repaired]], int
+    needs, opened, works = found.count, 0, []   # type: int, int, list[list[Repaired]]
     while found.count:
-        if rounds == MOST_ROUNDS:
+        if cast.round == MOST_ROUNDS:
             raise GuaranteeBroken(f"{found.count:,} pairs of particles could not be repaired: please report this")
-        if rounds >= EXACT_AFTER:
+        if cast.round >= EXACT_AFTER:
             executor.map("restore-particles", functools.partial(_restore, cast), cast.parts)
         else:
-            repaired, left = repair(cast, found.links, allowance, rounds, executor)
+            repaired, left = repair(cast, found.links, allowance, executor)
             works.append(repaired)
             opened = opened or _opened(left)
             _require_affordable(allowance, works, 0)
-        rounds += 1
+        before, cast = cast, cast.next
+        before.forget_state()
         found = look(cast, starts, executor)
         _require_affordable(allowance, works, found.exact)
     _require_kept(cast, starts, executor)
@@ -89,7 +90,8 @@ def _opened(left: list[Left]) -> int:
 def _restore(cast: Cast, part: int) -> None:
     """Give all particles their original coordinates."""
     members = cast.of(part)
-    members.save(current=members["original"], rank=np.full(len(members), PINNED, np.int32))
+    exact = np.full(len(members), PINNED, np.int32)
+    cast.next.of(part).save(current=members["original"], rank=exact, tries=members["tries"])
 
 
 def _require_kept(cast: Cast, starts: np.ndarray, executor: Executor) -> None:
