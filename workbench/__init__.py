@@ -13,9 +13,22 @@ Particles(4,096 in 3-D, float32, box 16 x 16 x 16, velocities, ids)
 import importlib
 import typing
 
-from workbench import clusters, codecs, distributed, limits, metrics, propagation
+from workbench import bounds, clusters, codecs, distributed, limits, metrics, propagation
 from workbench.archive import Archive, compress
-from workbench.bounds import Sweep, iter_sweep, sweep
+from workbench.bounds import (
+    PSNR,
+    SSIM,
+    All,
+    Found,
+    KeepMassFunction,
+    KeepSpectrum,
+    Quality,
+    Ratio,
+    Sweep,
+    find_bound,
+    iter_sweep,
+    sweep,
+)
 from workbench.clusters import Groups, KeepClusters, friends_of_friends
 from workbench.data import Field, Particles, synthetic
 from workbench.data.readers import open_chunked, open_series
@@ -32,25 +45,35 @@ if typing.TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "PSNR",
+    "SSIM",
     "Absolute",
+    "All",
     "Archive",
     "Field",
+    "Found",
     "Groups",
     "GuaranteeBroken",
     "KeepClusters",
+    "KeepMassFunction",
+    "KeepSpectrum",
     "Particles",
     "PointwiseRelative",
     "ProgressBar",
+    "Quality",
+    "Ratio",
     "Relative",
     "Safeguard",
     "Sweep",
     "WorkbenchError",
+    "bounds",
     "clusters",
     "codecs",
     "compare",
     "compare_groups",
     "compress",
     "distributed",
+    "find_bound",
     "friends_of_friends",
     "iter_sweep",
     "limits",

@@ -1,8 +1,27 @@
-"""Bounds: the size and the quality of each codec at each error bound."""
+"""Bounds: the size and the quality of each codec at each error bound, and the bound that meets a target."""
 
 from workbench.bounds.chart import Chart
 from workbench.bounds.result import Sweep
 from workbench.bounds.run import Run
 from workbench.bounds.sweep import iter_sweep, sweep
+from workbench.bounds.tuning.find import find_bound
+from workbench.bounds.tuning.found import Found
+from workbench.bounds.tuning.targets import PSNR, SSIM, All, KeepMassFunction, KeepSpectrum, Quality, Ratio, Target
 
-__all__ = ["Chart", "Run", "Sweep", "iter_sweep", "sweep"]
+__all__ = [
+    "PSNR",
+    "SSIM",
+    "All",
+    "Chart",
+    "Found",
+    "KeepMassFunction",
+    "KeepSpectrum",
+    "Quality",
+    "Ratio",
+    "Run",
+    "Sweep",
+    "Target",
+    "find_bound",
+    "iter_sweep",
+    "sweep",
+]

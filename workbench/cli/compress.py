@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     """Open the file, compress it, write the archive, print the outcome."""
     bound, velocities, codec = _bound(options), _velocities(options), chosen_codec(options)
     keep: tuple[KeepClusters | Safeguard, ...] = (*chosen_clusters(options), *chosen_safeguards(options))
-    _require_target(options)
+    require_target(options)
     if wants_workers(options):
         return _run_on_workers(options, bound, codec, keep)
     with Progress(options.quiet) as progress:
@@ -146,7 +146,7 @@ def _bound(options: argparse.Namespace) -> Bound:
     return next(kind(eb) for name, (kind, _) in BOUNDS.items() if (eb := getattr(options, name)) is not None)
 
 
-def _require_target(options: argparse.Namespace) -> None:
+def require_target(options: argparse.Namespace) -> None:
     """Refuse an output that cannot be written, before any work."""
     target = require_free(options.out, options.overwrite, options.file)
     if os.path.lexists(target) and not is_archive(target):

@@ -1,0 +1,217 @@
+"""The answer holds on all data, is close to the target, and is refused in words where there is none."""
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.bounds.tuning.targets import All
+
+
+@pytest.fixture(scope="module")
+def cube() -> wb.Field:
+    return wb.synthetic.gaussian_field((32, 36, 40), 3, seed=2)
+
+
+@pytest.fixture(scope="module")
+def universe() -> wb.Particles:
+    made = wb.synthetic.cosmic_web(n=20, seed=2)
+    return wb.Particles(made.positions, made.box)
+
+
+def check(found, data, quick=True):
+    """Everything that an answer says is true of an archive made anew with its bound."""
+    assert found.met, found.sentence
+    again = wb.compress(data, found.bound, found.codec)
+    assert again.nbytes == found.archive.nbytes
+    report = wb.compare(data, again.decompress(), quick=quick)
+    assert report["max_error"] == found.report["max_error"]
+    return again, report
+
+
+@pytest.mark.parametrize("codec", ["sz3", "prequantised", "sperr"])
+@pytest.mark.parametrize("decibels", [40, 75])
+def test_psnr_within_a_tenth_of_a_decibel(cube, codec, decibels):
+    found = wb.find_bound(cube, wb.PSNR(decibels), codec)
+    _, report = check(found, cube)
+    assert decibels <= report["psnr"] <= decibels + 0.1
+    assert len(found.runs) <= 5
+
+
+@pytest.mark.parametrize("codec", ["sz3", "prequantised"])
+@pytest.mark.parametrize("ratio", [4, 9])
+def test_ratio_within_a_percent(cube, codec, ratio):
+    found = wb.find_bound(cube, wb.Ratio(ratio), codec)
+    again, _ = check(found, cube)
+    assert ratio <= again.ratio <= 1.01 * ratio
+    assert len(found.runs) <= 6
+
+
+@pytest.mark.parametrize("kind", ["absolute", "relative", "pointwise-relative"])
+def test_each_kind_of_bound(cube, kind):
+    found = wb.find_bound(cube, wb.PSNR(55), "sz3", kind=kind)
+    assert found.bound.kind == kind
+    check(found, cube)
+
+
+@pytest.mark.parametrize("kind", ["absolute", "relative"])
+def test_a_coarse_codec_is_tried_at_powers_of_two_alone(cube, kind):
+    found = wb.find_bound(cube, wb.PSNR(60), "zfp", kind=kind)
+    assert found.values["psnr"] >= 60
+    limits = [run["limit"] for run in found.runs]
+    assert all(abs(np.log2(limit) - round(np.log2(limit))) < 1e-9 for limit in limits)
+    worse = wb.compress(cube, wb.Absolute(2.001 * max(run["limit"] for run in found.runs if run["psnr"] >= 60)), "zfp")
+    assert wb.compare(cube, worse.decompress(), quick=True)["psnr"] < 60
+
+
+def test_similarity_and_spectrum(cube):
+    found = wb.find_bound(cube, wb.SSIM(0.98), "sz3")
+    _, report = check(found, cube)
+    assert 0.98 <= report["ssim"] <= 0.9821
+    k_max = float(np.pi / 2)
+    found = wb.find_bound(cube, wb.KeepSpectrum(0.02, k_max), "sz3")
+    again, _ = check(found, cube)
+    before, after = (wb.metrics.field_spectrum(field) for field in (cube, again.decompress()))
+    assert wb.metrics.worst_deviation(before, after, k_max) <= 0.02
+    assert len(found.runs) <= 8
+
+
+@pytest.mark.parametrize("order", ["keep", "free"])
+def test_halos_of_particles(universe, order):
+    target = wb.KeepMassFunction(0.1, min_members=10)
+    found = wb.find_bound(universe, target, order=order)
+    decoded = found.archive.decompress()
+    before = wb.friends_of_friends(universe)
+    after = wb.friends_of_friends(decoded, before.linking_length, "length")
+    assert wb.metrics.mass_function(before, after, 10).worst() <= 0.1
+    assert found.values["mass_function_deviation"] <= 0.1
+
+
+def test_clusters_are_kept_with_the_fewest_bytes(universe):
+    found = wb.find_bound(universe, wb.KeepClusters(0.2))
+    archive = found.archive
+    groups = wb.friends_of_friends(universe, 0.2)
+    assert wb.friends_of_friends(archive.decompress(), groups.linking_length, "length").equals(groups)
+    assert archive.nbytes == min(run["nbytes"] for run in found.runs)
+    for factor in (0.4, 2.5):
+        other = wb.compress(universe, wb.Absolute(factor * found.bound.eb), keep=wb.KeepClusters(0.2))
+        assert other.nbytes > 0.99 * archive.nbytes
+    assert "keep=[wb.KeepClusters(" in found.code("universe")
+
+
+def test_clusters_and_a_spectrum_together(universe):
+    found = wb.find_bound(universe, wb.All(wb.KeepClusters(0.2, min_members=10), wb.KeepSpectrum(0.01)))
+    assert found.values["spectrum_deviation"] <= 0.01
+    assert found.archive.certificate["positions"].keep
+
+
+def test_several_targets_hold_together_or_the_answer_says_which_does_not(cube):
+    found = wb.find_bound(cube, wb.All(wb.PSNR(60), wb.SSIM(0.9999), wb.Ratio(2)), "sz3")
+    assert found.values["psnr"] >= 60
+    assert found.values["ssim"] >= 0.9999
+    assert found.values["ratio"] >= 2
+    found = wb.find_bound(cube, wb.All(wb.PSNR(90), wb.Ratio(50)), "sz3")
+    assert not found.met
+    assert any("a ratio of at least 50" in note for note in found.notes)
+    with pytest.raises(wb.WorkbenchError, match=r"no bound of sz3 meets a PSNR of at least 90 dB, and a ratio .* nearest"):
+        _ = found.archive
+
+
+def test_a_quality_of_ones_own_gets_particles_in_one_order(universe):
+    def displacement(before, after):
+        apart = np.abs(before.positions - after.positions)
+        return np.minimum(apart, universe.box[0] - apart).max()
+
+    found = wb.find_bound(universe, wb.Quality(displacement, at_most=0.05), order="free")
+    assert 0.04 <= found.values["displacement"] <= 0.05
+
+
+def test_what_no_bound_reaches_is_said_with_what_comes_nearest(cube):
+    found = wb.find_bound(cube, wb.Ratio(1e6), "sz3")
+    assert not found.met
+    assert found.nearest["ratio"] == max(run["ratio"] for run in found.runs)
+    with pytest.raises(wb.WorkbenchError, match="nearest is Absolute"):
+        found.code()
+    exact = wb.find_bound(cube, wb.Quality(lambda a, b: float((a.values == b.values).all()), at_least=1.0), "prequantised")
+    assert exact.met
+    assert exact.report["max_error"] == 0
+
+
+def test_gaps_do_not_matter(cube):
+    values = cube.values.copy()
+    values[3] = np.nan
+    mask = np.zeros(values.shape, bool)
+    mask[:, :3] = True
+    holed = wb.Field(values, mask=mask)
+    for target in (wb.PSNR(60), wb.Ratio(2.5), wb.SSIM(0.99), wb.KeepSpectrum(0.02)):
+        assert wb.find_bound(holed, target, "sz3").met
+
+
+@pytest.mark.parametrize(
+    ("data", "target", "message"),
+    [
+        (np.full((8, 8), 3.0), wb.PSNR(60), "values that differ"),
+        (np.full((8, 8), np.nan), wb.PSNR(60), "masked or not finite"),
+        (np.arange(64).reshape(8, 8), wb.PSNR(60), "floating-point"),
+        (np.random.default_rng(0).random((4, 4)), wb.SSIM(0.9), "at least 7 points"),
+        (np.random.default_rng(0).random(64), wb.KeepMassFunction(), "is for particles"),
+        (np.random.default_rng(0).random(64), wb.KeepClusters(), "is for particles"),
+        (np.random.default_rng(0).random(64), wb.KeepSpectrum(0.01, 1e-9), "k_max must be at least"),
+        (np.random.default_rng(0).random(64), 60, "target must be"),
+        (np.random.default_rng(0).random(64), lambda a, b: 1.0, "wrap a function"),
+        (np.random.default_rng(0).random(64), wb.Quality(lambda a, b: 1 / 0, at_least=1), "raised ZeroDivisionError"),
+        (np.random.default_rng(0).random(64), wb.Quality(lambda a, b: np.nan, at_least=1), "got nan"),
+        (np.random.default_rng(0).random(64), wb.Quality(lambda a, b: "good", at_least=1), "got 'good'"),
+        (wb.Particles(np.ones((5, 3))), wb.PSNR(60), "positions that differ"),
+        (wb.Particles(np.eye(3)), wb.SSIM(0.9), "needs a field"),
+        ("a file", wb.PSNR(60), "open files with wb.open"),
+    ],
+)
+def test_bad_input_is_refused(data, target, message):
+    with pytest.raises(wb.WorkbenchError, match=message):
+        wb.find_bound(data, target)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: wb.Ratio(0), lambda: wb.Ratio(float("nan")), lambda: wb.PSNR(float("inf")), lambda: wb.SSIM(1),
+        lambda: wb.KeepSpectrum(-1), lambda: wb.KeepSpectrum(0.1, 0), lambda: wb.KeepMassFunction(-0.1),
+        lambda: wb.KeepMassFunction(0.1, 0), lambda: wb.KeepMassFunction(0.1, min_members=0), lambda: wb.All(),
+        lambda: wb.All(60), lambda: wb.Quality(3, at_least=1), lambda: wb.Quality(len), lambda: wb.Ratio(5, tolerance=0),
+        lambda: wb.Quality(len, at_least=1, at_most=2),
+    ],
+)
+def test_targets_that_make_no_sense_do_not_exist(make):
+    with pytest.raises(wb.WorkbenchError):
+        make()
+
+
+def test_tiny_fields_have_a_clear_answer():
+    tiny = wb.Field(np.random.default_rng(0).random((3, 3)).astype(np.float32))
+    assert wb.find_bound(tiny, wb.PSNR(40)).met
+    assert not wb.find_bound(tiny, wb.Ratio(4)).met
+
+
+def test_targets_are_flat_and_results_are_json(cube):
+    target = wb.All(wb.PSNR(30), wb.All(wb.Ratio(1.5)))
+    assert target == All(wb.PSNR(30), wb.Ratio(1.5))
+    found = wb.find_bound(cube, target, "prequantised", most_runs=1)
+    described = found.to_dict()
+    assert described["target"] == "a PSNR of at least 30 dB, and a ratio of at least 1.5"
+    assert len(described["runs"]) == 1
+    assert "PSNR" in found._repr_html_()
+
+
+def test_progress_names_the_trial_and_may_stop_the_search(cube):
+    class Enough(Exception):
+        pass
+
+    told = []
+
+    def progress(share, what):
+        told.append(what)
+        raise Enough
+
+    with pytest.raises(Enough):
+        wb.find_bound(cube, wb.PSNR(60), "sz3", progress=progress)
+    assert told[0].startswith("trial 1, Absolute(")

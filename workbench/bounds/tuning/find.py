@@ -1,0 +1,297 @@
+"""`wb.find_bound`: the bound, and the codec, with which a target is met, proved by a compression of all data."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+import numpy as np
+
+from workbench.archive import Archive, compress
+from workbench.archive.encoding import Progress
+from workbench.archive.plausibility import spread_of
+from workbench.archive.request import promises
+from workbench.arguments import whole_number
+from workbench.bounds.as_code import bound_code
+from workbench.bounds.measure import answer
+from workbench.bounds.result import Sweep
+from workbench.bounds.run import Order, Question, Run
+from workbench.bounds.sweep import Data, require_data
+from workbench.bounds.tuning import cheapest
+from workbench.bounds.tuning.attempt import Attempt, Original
+from workbench.bounds.tuning.choice import Candidate, chosen_candidate
+from workbench.bounds.tuning.found import Found
+from workbench.bounds.tuning.guides import expected_room
+from workbench.bounds.tuning.search import Terms, Tried, next_place
+from workbench.bounds.tuning.targets import All, Target, require_target
+from workbench.clusters import KeepClusters
+from workbench.codecs import Codec
+from workbench.data import Field, Particles
+from workbench.errors import WorkbenchError
+from workbench.guarantees import Absolute, Bound, PointwiseRelative, Relative
+from workbench.metrics import Report, compare
+
+KINDS: dict[str, type[Bound]] = {"absolute": Absolute, "relative": Relative, "pointwise-relative": PointwiseRelative}
+DIGITS = 5            # of a bound that is tried
+MOST_RUNS = 12
+COARSE = 16.0
+
+
+def find_bound(
+    data: Data,
+    target: Target | KeepClusters,
+    codec: str | Codec = "auto",
+    *,
+    kind: str = "absolute",
+    order: Order = "keep",
+    velocities: Bound | None = None,
+    keep: Any = (),
+    most_runs: int = MOST_RUNS,
+    progress: Progress | None = None,
+) -> Found:
+    """The bound with which the decoded data meet a target, found with few compressions and measured on all data.
+
+    For a quality (`wb.PSNR`, `wb.SSIM`, `wb.KeepSpectrum`, `wb.KeepMassFunction`, `wb.Quality` with a function of one's
+    own) it is the largest bound that meets it; for a `wb.Ratio` the smallest. For `wb.KeepClusters` it is the one with the
+    smallest archive, since a larger bound costs more bytes for moving particles. `wb.All` combines several.
+
+    Every bound that is tried makes a whole archive, which is decoded and measured; the answer is one of these. If no bound
+    meets the target, the result says so (`met` is False) and names what came nearest. A larger bound beyond a gap that the
+    search has stepped over may meet the target, too.
+
+    `codec="auto"` chooses by predicted size. `kind` is that of the bound: "absolute", "relative" or "pointwise-relative".
+    `order`, `velocities` and `keep` are passed to `wb.compress`. `most_runs` limits the compressions.
+
+    >>> import workbench as wb
+    >>> waves = wb.synthetic.gaussian_field((64, 64), seed=1)
+    >>> found = find_bound(waves, wb.PSNR(60), codec="prequantised")
+    >>> found.met, 60 <= found.values["psnr"] <= 60.1
+    (True, True)
+    >>> print(found.code("waves").splitlines()[2])
+    archive = wb.compress(waves, wb.Absolute(0.01...), codec="prequantised")
+    """
+    require_target(target)
+    wanted = target if isinstance(target, All) else All(target)
+    if kind not in KINDS:
+        raise WorkbenchError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}")
+    if order not in get_args(Order):
+        raise WorkbenchError(f"order must be 'keep' or 'free'; got {order!r}")
+    checked = require_data(data)
+    limits = Limits.of(checked, KINDS[kind])
+    wanted.require(checked)
+    held = _Held(order, velocities, (*promises(keep), *wanted.promises))
+    chosen = chosen_candidate(checked, codec, wanted, limits, order)
+    most = whole_number("most_runs", most_runs, least=1)
+    search = _Search(wanted, Original(checked), chosen, limits, held, most, progress)
+    if wanted.promises:
+        return cheapest_found(search)
+    return _bracketed(search)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The smallest and largest error that make sense for some data, and how a limit becomes a bound."""
+
+    kind: type[Bound]
+    low: float
+    high: float
+    peak: float      # the range of the values, or the longest side
+    unit: float      # of the bound, in the unit of the limits: the range for a relative bound, a typical size for others
+
+    @classmethod
+    def of(cls, data: Particles | Field, kind: type[Bound]) -> Limits:
+        """The limits for these data; refused if no bound can matter."""
+        if isinstance(data, Particles):
+            if kind is PointwiseRelative:
+                raise WorkbenchError("kind must be 'absolute' or 'relative' for particles; got 'pointwise-relative'")
+            ends = max(abs(float(np.max(data.upper))), abs(float(np.min(data.lower))))
+            peak, spread = max(data.lengths), float(np.max(data.upper)) - float(np.min(data.lower))
+            if not spread > 0:
+                raise WorkbenchError(f"find_bound needs positions that differ; got {data!r}, all at one place")
+            unit = spread if kind is Relative else 1.0
+            return cls(kind, _finest(ends, data.positions.dtype, peak), peak, peak, unit)
+        data.require_floats("find_bound")
+        found = spread_of(data.values, data.mask)
+        if found is None:
+            raise WorkbenchError(f"find_bound needs values; all of {data!r} are masked or not finite")
+        if not 0 < found.range < math.inf:
+            raise WorkbenchError(
+                f"find_bound needs values that differ, by a finite number; all of {data!r} lie between {found.lower:g} and "
+                f"{found.upper:g}: wb.compress(data, wb.Absolute(0)) keeps them exactly"
+            )
+        ends = max(abs(found.lower), abs(found.upper))
+        unit = {Relative: found.range, PointwiseRelative: max(found.deviation, ends * 1e-6)}.get(kind, 1.0)
+        high = min(found.range, 0.99 * unit) if kind is PointwiseRelative else found.range
+        return cls(kind, _finest(ends, data.values.dtype, high), high, found.range, unit)
+
+    def bound(self, limit: float) -> Bound:
+        """The bound with about this limit, in few digits."""
+        return self.kind(float(f"{limit / self.unit:.{DIGITS}g}"))
+
+    def exact_bound(self, limit: float) -> Bound:
+        """The bound with this limit, not less."""
+        return self.kind(limit / self.unit if self.unit == 1 else math.nextafter(limit / self.unit, math.inf))
+
+
+def _finest(largest: float, dtype: np.dtype, high: float) -> float:
+    """The limit below which rounded values hardly change."""
+    return min(max(largest * float(np.finfo(dtype).eps) / 8, float(np.finfo(dtype).tiny)), high / 2)
+
+
+@dataclass(frozen=True)
+class _Held:
+    """The arguments of `wb.compress` that all attempts share."""
+
+    order: Order
+    velocities: Bound | None
+    keep: tuple[Any, ...]
+
+    def as_code(self) -> str:
+        """The arguments as Python."""
+        texts = [f', order="{self.order}"'] if self.order != "keep" else []
+        texts += [f", velocities={bound_code(self.velocities)}"] if self.velocities is not None else []
+        texts += [f", keep={[_Call(kept) for kept in self.keep]!r}"] if self.keep else []
+        return "".join(texts)
+
+
+@dataclass(frozen=True)
+class _Call:
+    promise: Any
+
+    def __repr__(self) -> str:
+        return f"wb.{self.promise!r}"
+
+
+@dataclass
+class _Search:
+    """The attempts of a search, and the best of them."""
+
+    target: All
+    original: Original
+    candidate: Candidate
+    limits: Limits
+    held: _Held
+    most_runs: int
+    progress: Progress | None
+    runs: list[Run] = field(default_factory=list)
+    best: tuple[Run, Archive, Report] | None = None
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether no more compressions are allowed."""
+        return len(self.runs) >= self.most_runs
+
+    def attempt(self, bound: Bound, better: Callable[[Run, Run], bool]) -> Run:
+        """Compress, decompress and measure; keeps the archive if it meets the target and is better than the best so far."""
+        codec, held, data = self.candidate.codec, self.held, self.original.data
+        start = time.perf_counter()
+        archive = compress(
+            data, bound, codec, held.keep, held.order, self._told(bound), velocities=held.velocities
+        )
+        middle = time.perf_counter()
+        decoded = archive.decompress()
+        end = time.perf_counter()
+        order = archive.permutation(data) if held.order == "free" and isinstance(data, Particles) else None
+        report = compare(data, decoded, order=order, quick=True)
+        run = answer(Question(codec, bound, held.order), archive, report, middle - start, end - middle)
+        figures = self.target.measured(Attempt(self.original, archive, decoded, order, report))
+        run = dataclasses.replace(run, figures={**run.figures, **figures})
+        if math.isnan(room := self.target.room_of(figures)):
+            why = "; ".join(report.notes) or "the figure is not a number"
+            raise WorkbenchError(f"{self.target} cannot be measured on {data!r}: {why}")
+        self.runs.append(run)
+        if room >= 0 and (self.best is None or better(run, self.best[0])):
+            self.best = run, archive, report
+        return run
+
+    def found(self, *notes: str) -> Found:
+        """The result."""
+        held = None if self.best is None else (self.best[0].bound, *self.best[1:])
+        nearest = self.best[0] if self.best else max(self.runs, key=lambda run: self.target.room_of(run.figures))
+        remarks = (*self.candidate.notes, *notes)
+        runs = Sweep(tuple(self.runs))
+        return Found(self.target, self.candidate.codec, nearest, runs, remarks, self.held.as_code(), held)
+
+    def _told(self, bound: Bound) -> Progress | None:
+        progress = self.progress
+        if progress is None:
+            return None
+        number = len(self.runs) + 1
+        return lambda share, what: progress(None if share is None else share, f"trial {number}, {bound!r}: {what}")
+
+
+def _bracketed(search: _Search) -> Found:
+    """The largest bound with room, or the smallest for a ratio."""
+    target, limits, candidate = search.target, search.limits, search.candidate
+    sign = -1.0 if target.searched_upwards else 1.0
+    expected = expected_room(target, search.original, limits.peak, candidate.ratio, candidate.noise)
+    grain = math.log(2) if candidate.codec.coarse and limits.kind is not PointwiseRelative else None
+    high = limits.high if grain is None else limits.high * COARSE   # errors of coarse codecs are far below their bound
+    ends = sorted((sign * math.log(limits.low), sign * math.log(high)))
+    precision = max(each.precision for each in target.leading)
+    terms = Terms(ends[0], ends[1], target.stop, precision, grain)
+
+    def guide(places: np.ndarray) -> np.ndarray:
+        return expected(np.exp(sign * places))
+
+    def better(run: Run, other: Run) -> bool:
+        return sign * run.bound.eb > sign * other.bound.eb
+
+    tried: list[Tried] = []
+    while not search.exhausted and (place := next_place(tried, guide, terms)) is not None:
+        limit = math.exp(sign * place)
+        run = search.attempt(limits.bound(limit) if grain is None else limits.exact_bound(_power_of_two(limit)), better)
+        tried.append(Tried(place, target.leading_room(run.figures)))
+    hopeless = target.searched_upwards or any(point.room >= 0 for point in tried) or search.exhausted
+    if not hopeless:   # not even the smallest bound: only exact values are left
+        search.attempt(limits.kind(0.0), better)
+    return search.found(*_notes(search, terms, tried))
+
+
+def _power_of_two(limit: float) -> float:
+    return 2.0 ** round(math.log2(limit))
+
+
+def _notes(search: _Search, terms: Terms, tried: list[Tried]) -> list[str]:
+    """Why the answer is not closer to the target, where it is not."""
+    target, best = search.target, search.best
+    if best is None:
+        if any(target.leading_room(run.figures) >= 0 for run in search.runs):
+            others = [each for each in target.measurable if each not in target.leading]
+            return [f"the largest bounds that meet the other targets do not meet {', and '.join(map(str, others))}"]
+        return [f"stopped after {len(search.runs)} compressions"] if search.exhausted else []
+    if best[0].bound.eb == 0:
+        return ["only exact values meet the target"]
+    unused = target.leading_room(best[0].figures)
+    if not 0 < terms.stop < unused:
+        return []
+    if terms.grain is not None:
+        return [f"{search.candidate.codec.id} rounds bounds down to powers of two: there is none closer to the target"]
+    if max(point.place for point in tried if point.room >= 0) >= terms.high:
+        return ["the target is met by any bound that makes sense for these data"]
+    if search.exhausted:
+        return [f"stopped after {len(search.runs)} compressions; more may come closer to the target"]
+    return ["the figure jumps here: no bound nearby is closer to the target"]
+
+
+def cheapest_found(search: _Search) -> Found:
+    """The bound with the smallest archive, among those that meet all that is measured."""
+    target = search.target
+
+    def better(run: Run, other: Run) -> bool:
+        return bool(run["nbytes"] < other["nbytes"])
+
+    lengths = [length for kept in target.promises for length in kept.lengths(search.original.data)]   # type: ignore[arg-type]
+    start = min(lengths)
+
+    def bytes_at(place: float) -> float:
+        run = search.attempt(search.limits.bound(math.exp(place)), better)
+        met = target.room_of(run.figures) >= 0 if target.measurable else True
+        return float(run["nbytes"]) if met else math.inf
+
+    cheapest.search(bytes_at, math.log(start), search.most_runs)
+    return search.found()

@@ -1,0 +1,100 @@
+"""The answer of a search: the bound with an archive that was measured, or why there is none and what came nearest."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.archive import Archive
+from workbench.bounds.as_code import bound_code, codec_code
+from workbench.bounds.result import Sweep
+from workbench.bounds.run import Run
+from workbench.bounds.tuning.targets import All
+from workbench.codecs import Codec
+from workbench.errors import WorkbenchError
+from workbench.guarantees import Bound
+from workbench.json_values import json_value
+from workbench.metrics import Report
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Found:
+    """The bound that meets a target, with the archive made with it, which was decoded and measured.
+
+    `met` says whether there is one. If not, `bound`, `archive` and `report` raise an error that says what came nearest;
+    `nearest` is that run in any case. `runs` are all full compressions of the search, in their order. `values` are the
+    figures of the target.
+    """
+
+    target: All
+    codec: Codec
+    nearest: Run
+    runs: Sweep
+    notes: tuple[str, ...] = ()
+    options: str = ""            # further arguments of wb.compress, as Python
+    found: tuple[Bound, Archive, Report] | None = field(default=None)
+
+    @property
+    def met(self) -> bool:
+        """Whether a bound meets the target."""
+        return self.found is not None
+
+    @property
+    def bound(self) -> Bound:
+        """The bound."""
+        return self._answer[0]
+
+    @property
+    def archive(self) -> Archive:
+        """The archive made with this bound."""
+        return self._answer[1]
+
+    @property
+    def report(self) -> Report:
+        """How different the decoded data are."""
+        return self._answer[2]
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The figures of the target, of the answer or of what came nearest."""
+        names = [target.figure for target in self.target.measurable]
+        return {name: float(self.nearest[name]) for name in names} or {"ratio": float(self.nearest["ratio"])}
+
+    def code(self, name: str = "data") -> str:
+        """The Python code that makes the archive again, without a search, from the data in the variable `name`."""
+        call = f"wb.compress({name}, {bound_code(self.bound)}, codec={codec_code(self.codec)}{self.options})"
+        return f"import workbench as wb\n\narchive = {call}\nprint(wb.compare({name}, archive.decompress()))"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer and all runs in JSON types."""
+        return {
+            "target": str(self.target), "met": self.met, "codec": self.codec.to_dict(),
+            "bound": self.bound.to_dict() if self.met else None, "nearest": json_value(self.nearest.row()),
+            "values": json_value(self.values), "notes": list(self.notes), "runs": self.runs.to_dict()["rows"],
+        }
+
+    @property
+    def _answer(self) -> tuple[Bound, Archive, Report]:
+        if self.found is None:
+            raise WorkbenchError(self.sentence)
+        return self.found
+
+    @property
+    def sentence(self) -> str:
+        """The outcome in one sentence."""
+        values = ", ".join(f"{name} {value:.6g}" for name, value in self.values.items())
+        codec = codec_code(self.codec).strip('"')
+        runs = f"{len(self.runs)} compression{'' if len(self.runs) == 1 else 's'}"
+        if not self.met:
+            return f"no bound of {codec} meets {self.target}; the nearest is {self.nearest.bound!r} with {values} ({runs})"
+        return f"{self.bound!r} with {codec} meets {self.target}: {values} ({runs})"
+
+    def __repr__(self) -> str:
+        return "\n".join([self.sentence, *self.notes])
+
+    def _repr_html_(self) -> str:
+        """The sentence and the runs, for notebooks."""
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        below = f"<ul>{notes}</ul>" if notes else ""
+        return f"<div><strong>{html.escape(self.sentence)}</strong>{below}{self.runs._repr_html_()}</div>"

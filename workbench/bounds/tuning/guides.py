@@ -1,0 +1,111 @@
+"""How much room a target is expected to have at each bound, from closed forms; nothing is compressed.
+
+An error within a bound e is about evenly spread, so its mean square is e^2 / 3. From that follow the PSNR, the power that
+is added to a spectrum, and the loss of similarity in windows of known variance. Only the shape of the curve has to be about
+right: a search corrects its level with every compression.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from workbench.bounds.tuning.attempt import Original
+from workbench.bounds.tuning.targets import PSNR, SSIM, All, KeepSpectrum, Ratio, Target
+from workbench.data import Field, Particles
+from workbench.errors import WorkbenchError
+from workbench.metrics.spectrum import Spectrum
+
+Expected = Callable[[np.ndarray], np.ndarray]   # room for each limit
+
+SHARE_OF_RANGE = 1e-3       # where nothing better is known: of a field's range,
+SHARE_OF_SPACING = 0.05     # and of the mean spacing of particles
+FLUCTUATION = 2.0           # of the worst shell's cross term, in standard deviations
+
+
+def expected_room(target: All, original: Original, peak: float, size: Expected, noise: Expected) -> Expected:
+    """The least room of the leading targets for each limit.
+
+    `peak` is the range of the values or the longest side; `size` and `noise` are the expected ratio and rms error.
+    """
+    curves = [_curve(each, original, peak, size, noise) for each in target.leading]
+
+    def room(limits: np.ndarray) -> np.ndarray:
+        return np.min([curve(limits) for curve in curves], axis=0)
+
+    return room
+
+
+def even_noise(limits: np.ndarray) -> np.ndarray:
+    """The rms of errors that are evenly spread within a limit."""
+    return limits / math.sqrt(3)
+
+
+def _curve(target: Target, original: Original, peak: float, size: Expected, noise: Expected) -> Expected:
+    if isinstance(target, Ratio):
+        return lambda limits: np.log(size(limits) / target.least)
+    if isinstance(target, PSNR):
+        return lambda limits: math.log(peak) - np.log(noise(limits)) - target.least * math.log(10) / 20
+    if isinstance(target, SSIM):
+        assert isinstance(original.data, Field)
+        variances = _variances_of_windows(original.data)
+        constant = (0.03 * peak) ** 2
+
+        def similarity(limits: np.ndarray) -> np.ndarray:
+            squares = noise(limits)[:, None] ** 2
+            loss = (squares / (2 * variances + squares + constant)).mean(axis=1)
+            return 0.5 * (math.log1p(-target.least) - np.log(loss))
+
+        return similarity
+    if isinstance(target, KeepSpectrum):
+        return _spectrum_curve(target, original, noise)
+    typical = _typical(original.data, peak)
+    return lambda limits: -target.steepness * np.log(limits / typical)
+
+
+def _spectrum_curve(target: KeepSpectrum, original: Original, noise: Expected) -> Expected:
+    before = original.spectrum
+    k_max = before.nyquist / 2 if target.k_max is None else target.k_max
+    used = (before.k <= max(k_max, before.k[0])) & (before.power > 0)
+    if not used.any():
+        raise WorkbenchError(f"k_max must be at least {before.k[0]:.6g}, the longest wave; got {k_max:.6g}")
+    k, power, modes = before.k[used], before.power[used], before.modes[used]
+
+    def deviation(limits: np.ndarray) -> np.ndarray:
+        squares = noise(limits)[:, None] ** 2
+        if isinstance(original.data, Particles):
+            share = -np.expm1(-k * k * squares)
+            worst = share + FLUCTUATION * np.sqrt(share / modes)
+        else:
+            share = squares * _cell(original.data, before) / power
+            worst = share + FLUCTUATION * np.sqrt(2 * share / modes)
+        return math.log(target.tolerance) - np.log(worst.max(axis=1))
+
+    return deviation
+
+
+def _cell(field: Field, spectrum: Spectrum) -> float:
+    """The volume of a grid cell: the power of white noise of unit variance."""
+    return math.prod(step for step, points in zip(field.spacing[-3:], field.shape[-3:], strict=True) if points)
+
+
+def _variances_of_windows(field: Field, windows: int = 512, side: int = 7) -> np.ndarray:
+    """The variance of the values in windows that are spread over the field; infinite values and gaps are left out."""
+    sides = [min(side, points) if points > 1 else 1 for points in field.shape]
+    if len(field.shape) == 4:
+        sides[0] = 1
+    rng = np.random.default_rng(0)
+    corners = np.stack([rng.integers(0, n - s + 1, windows) for n, s in zip(field.shape, sides, strict=True)], axis=1)
+    shifts = np.stack(np.meshgrid(*[np.arange(s) for s in sides], indexing="ij"), -1).reshape(-1, len(sides))
+    places = tuple((corners[:, None, :] + shifts[None, :, :]).transpose(2, 0, 1))
+    values = field.values[places].astype(np.float64)
+    usable = np.isfinite(values).all(axis=1)
+    if field.mask is not None:
+        usable &= ~field.mask[places].any(axis=1)
+    return values[usable].var(axis=1) if usable.any() else np.zeros(1)
+
+
+def _typical(data: Particles | Field, peak: float) -> float:
+    return data.spacing * SHARE_OF_SPACING if isinstance(data, Particles) else peak * SHARE_OF_RANGE

@@ -1,0 +1,447 @@
+"""What must hold of decoded data: a ratio, a PSNR, a spectrum, halos, a figure of one's own, or several of these.
+
+A target turns an attempt into one number, and says how much room there is between this number and what is required. Room is
+a difference of logarithms where that is natural, because it then changes about linearly with the logarithm of the bound,
+and a search needs few steps. A target is met when the room is not negative. `stop` is the room that is left unused rather
+than searching on: a ratio of 20 is answered by 20 to 20.2.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from workbench.arguments import number, positive, whole_number
+from workbench.bounds.tuning.attempt import Attempt
+from workbench.clusters import KeepClusters, friends_of_friends
+from workbench.clusters.friends import Unit, absolute_linking_length
+from workbench.data import Field, Particles
+from workbench.errors import WorkbenchError
+from workbench.metrics import mass_function, worst_deviation
+from workbench.metrics.similarity import WINDOW
+
+DECIBEL = math.log(10) / 20   # of room, in natural logarithms of the rms error
+MOST_DB = 400.0
+
+
+class Target(ABC):
+    """What must hold of decoded data."""
+
+    figure: ClassVar[str]                # the name of the number that it measures
+    precision: ClassVar[float] = 0.02    # of the bound, as a share, where a jump leaves nothing better
+    rises: ClassVar[bool] = False        # whether room grows with the bound, as with a ratio
+    steepness: ClassVar[float] = 1.0     # the usual change of room for each e-fold of the bound
+
+    @property
+    @abstractmethod
+    def stop(self) -> float:
+        """The room with which a search is content."""
+
+    @abstractmethod
+    def value(self, attempt: Attempt) -> float:
+        """The number that the target is about."""
+
+    @abstractmethod
+    def room(self, value: float) -> float:
+        """How far this number is on the right side; not negative when the target is met."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """The target in words."""
+
+    def require(self, data: Particles | Field) -> None:   # noqa: B027 - most targets take any data
+        """Refuse data that this target makes no sense for."""
+
+    def measured(self, attempt: Attempt) -> dict[str, float]:
+        """The figures by name."""
+        return {self.figure: self.value(attempt)}
+
+    def room_of(self, figures: Mapping[str, Any]) -> float:
+        """The room, given the figures that were measured."""
+        return self.room(float(figures[self.figure]))
+
+
+@dataclass(frozen=True)
+class Ratio(Target):
+    """The archive is at least `least` times smaller than the data; searched until it is at most `tolerance` more than that.
+
+    >>> Ratio(20).room(21) > 0 > Ratio(20).room(19.9)
+    True
+    """
+
+    least: float
+    tolerance: float = 0.01
+    figure: ClassVar[str] = "ratio"
+    rises: ClassVar[bool] = True
+    steepness: ClassVar[float] = 0.4
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "least", positive("Ratio(least)", self.least))
+        object.__setattr__(self, "tolerance", number("tolerance", self.tolerance, 1e-6, 1.0))
+
+    @property
+    def stop(self) -> float:
+        """The tolerance, as a difference of logarithms."""
+        return math.log1p(self.tolerance)
+
+    def value(self, attempt: Attempt) -> float:
+        """How many times smaller the archive is, everything included."""
+        return attempt.archive.ratio
+
+    def room(self, value: float) -> float:
+        """The logarithm of the ratio over the required one."""
+        return math.log(value / self.least)
+
+    def __str__(self) -> str:
+        return f"a ratio of at least {self.least:g}"
+
+
+@dataclass(frozen=True)
+class PSNR(Target):
+    """The peak signal-to-noise ratio is at least `least` dB; searched until it is at most `tolerance` dB more.
+
+    The peak is the range of a field's values, or the longest side of the particles' box.
+
+    >>> print(PSNR(60))
+    a PSNR of at least 60 dB
+    """
+
+    least: float
+    tolerance: float = 0.1
+    figure: ClassVar[str] = "psnr"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "least", number("PSNR(least)", self.least, -MOST_DB, MOST_DB))
+        object.__setattr__(self, "tolerance", number("tolerance", self.tolerance, 1e-4, 100.0))
+
+    @property
+    def stop(self) -> float:
+        """The tolerance, as a difference of logarithms of the error."""
+        return self.tolerance * DECIBEL
+
+    def value(self, attempt: Attempt) -> float:
+        """The PSNR of the report."""
+        return float(attempt.report["psnr"])
+
+    def room(self, value: float) -> float:
+        """The excess, as a logarithm of the error."""
+        return (value - self.least) * DECIBEL
+
+    def __str__(self) -> str:
+        return f"a PSNR of at least {self.least:g} dB"
+
+
+@dataclass(frozen=True)
+class SSIM(Target):
+    """The structural similarity is at least `least`; `tolerance` is the share of the allowed loss that may stay unused.
+
+    >>> SSIM(0.99).room(0.995) > 0
+    True
+    """
+
+    least: float
+    tolerance: float = 0.1
+    figure: ClassVar[str] = "ssim"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "least", positive("SSIM(least)", self.least))
+        if not self.least < 1:
+            raise WorkbenchError(f"SSIM(least) must be less than 1, which only exact data have; got {self.least!r}")
+        object.__setattr__(self, "tolerance", number("tolerance", self.tolerance, 1e-3, 0.9))
+
+    @property
+    def stop(self) -> float:
+        """The tolerance, as a difference of logarithms."""
+        return -0.5 * math.log1p(-self.tolerance)
+
+    def require(self, data: Particles | Field) -> None:
+        """Refuse data without windows."""
+        sides = [n for n in data.shape if n > 1] if isinstance(data, Field) else []
+        if len(sides) < 2 or min(sides[-3:]) < WINDOW:
+            raise WorkbenchError(f"SSIM needs a field with at least {WINDOW} points along two axes; got {data!r}")
+
+    def value(self, attempt: Attempt) -> float:
+        """The SSIM of the report; NaN where no window is free of invalid values."""
+        return float(attempt.report.figures.get("ssim", math.nan))
+
+    def room(self, value: float) -> float:
+        """Half the logarithm of the loss allowed over the loss, since the loss grows as the squared error."""
+        return 0.5 * (math.log1p(-self.least) - _log(1 - value))
+
+    def __str__(self) -> str:
+        return f"an SSIM of at least {self.least:g}"
+
+
+@dataclass(frozen=True)
+class KeepSpectrum(Target):
+    """The power in every shell up to `k_max` changes by at most `tolerance` of itself.
+
+    `k_max` is a wave number 2 pi / wavelength, in the inverse unit of the spacing or the positions; by default half the
+    Nyquist wave number, up to which the power of particles on a mesh is accurate.
+
+    >>> print(KeepSpectrum(0.01, k_max=5))
+    a power spectrum within 1% up to k = 5
+    """
+
+    tolerance: float = 0.01
+    k_max: float | None = None
+    figure: ClassVar[str] = "spectrum_deviation"
+    steepness: ClassVar[float] = 1.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tolerance", positive("tolerance", self.tolerance))
+        if self.k_max is not None:
+            object.__setattr__(self, "k_max", positive("k_max", self.k_max))
+
+    @property
+    def stop(self) -> float:
+        """A tenth of the tolerance may stay unused."""
+        return 0.1
+
+    def require(self, data: Particles | Field) -> None:
+        """Refuse particles that fill no volume, and fields of a single point."""
+        if isinstance(data, Particles) and not min(data.lengths) > 0:
+            raise WorkbenchError(f"KeepSpectrum needs particles that fill a volume; these span {data.lengths}: give a box")
+        if isinstance(data, Field) and max(data.shape[-3:]) < 2:
+            raise WorkbenchError(f"KeepSpectrum needs at least 2 points along an axis; got {data!r}")
+
+    def value(self, attempt: Attempt) -> float:
+        """The largest relative change of the power of a shell."""
+        before = attempt.original.spectrum
+        k_max = max(before.nyquist / 2, float(before.k[0])) if self.k_max is None else self.k_max
+        return worst_deviation(before, attempt.original.spectrum_of(attempt.decoded), k_max)
+
+    def room(self, value: float) -> float:
+        """The logarithm of the tolerance over the change."""
+        return math.log(self.tolerance) - _log(value)
+
+    def __str__(self) -> str:
+        limit = "half the Nyquist wave number" if self.k_max is None else f"k = {self.k_max:g}"
+        return f"a power spectrum within {100 * self.tolerance:.4g}% up to {limit}"
+
+
+@dataclass(frozen=True)
+class KeepMassFunction(Target):
+    """The number of halos in every bin of size changes by at most `tolerance` of itself.
+
+    Halos are friends-of-friends groups of at least `min_members`; each bin is twice as wide as the one before. Bins where
+    the original has fewer than `min_halos` are left out.
+
+    >>> print(KeepMassFunction(0.05))
+    a halo mass function within 5% (linking length 0.2 spacing, at least 20 members)
+    """
+
+    tolerance: float = 0.01
+    linking_length: float = 0.2
+    unit: Unit = "spacing"
+    min_members: int = 20
+    min_halos: int = 1
+    figure: ClassVar[str] = "mass_function_deviation"
+    precision: ClassVar[float] = 0.15
+
+    def __post_init__(self) -> None:
+        if not self.tolerance >= 0 or not math.isfinite(self.tolerance):
+            raise WorkbenchError(f"tolerance must be finite and not negative; got {self.tolerance!r}")
+        KeepClusters(self.linking_length, self.unit)   # refuses lengths and units that are none
+        for name in ("min_members", "min_halos"):
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), least=1))
+
+    @property
+    def stop(self) -> float:
+        """Numbers of halos are whole, so only the width of the bracket ends a search."""
+        return 0.0
+
+    def require(self, data: Particles | Field) -> None:
+        """Refuse fields."""
+        if not isinstance(data, Particles):
+            raise WorkbenchError(f"KeepMassFunction is for particles; got {data!r}")
+        absolute_linking_length(data, self.linking_length, self.unit)
+
+    def value(self, attempt: Attempt) -> float:
+        """The largest relative change of the number of halos in a bin."""
+        before = attempt.original.groups(self.linking_length, self.unit)
+        assert isinstance(attempt.decoded, Particles)
+        after = friends_of_friends(attempt.decoded, before.linking_length, "length")
+        return mass_function(before, after, self.min_members).worst(self.min_halos)
+
+    def room(self, value: float) -> float:
+        """The tolerance less the change, in units of a percent at least."""
+        return (self.tolerance - value) / max(self.tolerance, 0.01)
+
+    def __str__(self) -> str:
+        halos = f"linking length {self.linking_length:g} {self.unit}, at least {self.min_members} members"
+        return f"a halo mass function within {100 * self.tolerance:.4g}% ({halos})"
+
+
+@dataclass(frozen=True)
+class Quality(Target):
+    """A figure of one's own: `function(original, decoded)` returns a number that must be `at_least` or `at_most` a limit.
+
+    The function gets two fields, or two sets of particles in the same order.
+
+    >>> peak = Quality(lambda before, after: abs(after.values.max() - before.values.max()), at_most=0.1, name="peak shift")
+    >>> print(peak)
+    peak shift of at most 0.1
+    """
+
+    function: Callable[[Any, Any], float]
+    at_least: float | None = None
+    at_most: float | None = None
+    name: str | None = None
+    figure: ClassVar[str] = "quality"
+    precision: ClassVar[float] = 0.1
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise WorkbenchError(f"Quality takes a function of the original and the decoded data; got {self.function!r}")
+        if (self.at_least is None) == (self.at_most is None):
+            raise WorkbenchError(
+                f"Quality takes at_least=... or at_most=..., one of them; got {self.at_least!r} and {self.at_most!r}"
+            )
+        name = self.name or getattr(self.function, "__name__", "quality")
+        object.__setattr__(self, "name", "quality" if name == "<lambda>" else name)
+        object.__setattr__(self, "figure", self.name)
+        _ = number(f"the limit of {self.name}", self._limit, -1e300, 1e300)
+
+    @property
+    def _limit(self) -> float:
+        return self.at_least if self.at_least is not None else self.at_most   # type: ignore[return-value]
+
+    @property
+    def stop(self) -> float:
+        """A twentieth of the limit may stay unused."""
+        return 0.05
+
+    def value(self, attempt: Attempt) -> float:
+        """The number that the function returns; anything else is an error."""
+        original, decoded = attempt.original.data, attempt.decoded
+        if attempt.order is not None:
+            assert isinstance(original, Particles)
+            original = original.select(attempt.order)
+        try:
+            found = self.function(original, decoded)
+        except Exception as error:
+            raise WorkbenchError(
+                f"{self.name} must return a number for any decoded data; it raised {type(error).__name__}: {error}"
+            ) from error
+        try:
+            value = float(found)
+        except (TypeError, ValueError):
+            raise WorkbenchError(f"{self.name} must return a number; got {found!r}") from None
+        if math.isnan(value):
+            raise WorkbenchError(f"{self.name} must return a number for any decoded data; got nan")
+        return value
+
+    def room(self, value: float) -> float:
+        """The distance from the limit, in units of the limit."""
+        sign = 1.0 if self.at_least is not None else -1.0
+        return sign * (value - self._limit) / (abs(self._limit) or 1.0)
+
+    def __str__(self) -> str:
+        return f"{self.name} of at {'least' if self.at_least is not None else 'most'} {self._limit:g}"
+
+
+@dataclass(frozen=True)
+class All(Target):
+    """Several targets at once; `KeepClusters` may be one of them.
+
+    >>> print(All(PSNR(60), Ratio(10)))
+    a PSNR of at least 60 dB, and a ratio of at least 10
+    """
+
+    targets: tuple[Target | KeepClusters, ...]
+    figure: ClassVar[str] = "room"
+
+    def __init__(self, *targets: Target | KeepClusters) -> None:
+        if not targets:
+            raise WorkbenchError("All takes at least one target; got none")
+        for target in targets:
+            require_target(target)
+        flat = [part for target in targets for part in (target.targets if isinstance(target, All) else (target,))]
+        object.__setattr__(self, "targets", tuple(flat))
+
+    @property
+    def measurable(self) -> tuple[Target, ...]:
+        """The targets that are measured; promises are kept by every archive."""
+        return tuple(target for target in self.targets if isinstance(target, Target))
+
+    @property
+    def promises(self) -> tuple[KeepClusters, ...]:
+        """The promises that every archive of the search keeps."""
+        return tuple(target for target in self.targets if isinstance(target, KeepClusters))
+
+    @property
+    def leading(self) -> tuple[Target, ...]:
+        """The targets that decide where to search: those that a larger bound makes worse, or else the ratios."""
+        falling = tuple(target for target in self.measurable if not target.rises)
+        return falling or self.measurable
+
+    @property
+    def searched_upwards(self) -> bool:
+        """Whether all targets become easier with the bound, so that the smallest bound is wanted."""
+        return bool(self.leading) and self.leading[0].rises
+
+    @property
+    def stop(self) -> float:
+        """The least of the leading targets."""
+        return min((target.stop for target in self.leading), default=0.0)
+
+    def require(self, data: Particles | Field) -> None:
+        """Each target, in turn."""
+        if self.promises and not isinstance(data, Particles):
+            raise WorkbenchError(f"KeepClusters is for particles; got {data!r}")
+        for target in self.measurable:
+            target.require(data)
+
+    def value(self, attempt: Attempt) -> float:
+        """The least room."""
+        return self.room_of(self.measured(attempt))
+
+    def measured(self, attempt: Attempt) -> dict[str, float]:
+        """The figures of all targets."""
+        return {name: value for target in self.measurable for name, value in target.measured(attempt).items()}
+
+    def room(self, value: float) -> float:
+        """The value itself."""
+        return value
+
+    def room_of(self, figures: Mapping[str, Any]) -> float:
+        """The least room of any target."""
+        return min((target.room_of(figures) for target in self.measurable), default=0.0)
+
+    def leading_room(self, figures: Mapping[str, Any]) -> float:
+        """The least room of the leading targets."""
+        return min((target.room_of(figures) for target in self.leading), default=0.0)
+
+    def __str__(self) -> str:
+        return ", and ".join(in_words(target) for target in self.targets)
+
+
+def require_target(given: Any) -> None:
+    """Refuse what is no target, and say which there are."""
+    if isinstance(given, Target | KeepClusters):
+        return
+    hint = ": wrap a function, as in wb.Quality(function, at_least=0.9)" if callable(given) else ""
+    names = "wb.Ratio(20), wb.PSNR(60), wb.SSIM(0.99), wb.KeepSpectrum(...), wb.KeepMassFunction(...), wb.KeepClusters(...)"
+    raise WorkbenchError(f"target must be {names}, wb.Quality(...) or wb.All(...); got {given!r}{hint}")
+
+
+def in_words(target: Target | KeepClusters) -> str:
+    """A target for people."""
+    if isinstance(target, KeepClusters):
+        assert isinstance(target.linking_length, tuple)
+        lengths = ", ".join(f"{length:g}" for length in target.linking_length)
+        return f"the clusters at linking length {lengths} ({target.unit})"
+    return str(target)
+
+
+def _log(value: float) -> float:
+    """The logarithm; of zero, that of the smallest number, and of NaN and infinity infinity."""
+    if not value < math.inf:
+        return math.inf
+    return math.log(max(value, float(np.finfo(np.float64).tiny)))
