@@ -106,13 +106,18 @@ KERNEL(classify)(i64 blocks, i64 n, i64 block, i32 components, i32 signs, const 
     }
 }
 
-// counts[part * codes + code]: a histogram for each part, to be added up.
-KERNEL(count_codes)(i64 parts, i64 n, const u16* code SIZE(n), i64 codes, u32* counts SIZE(parts * codes))
+// counts[h * codes + code]: several histograms, to be added up; part p counts in histogram p modulo their number. Where each
+// part has its own, no other thread writes to it.
+KERNEL(count_codes)(i64 parts, i64 n, const u16* code SIZE(n), i64 codes, i64 histograms, u32* counts SIZE(histograms * codes))
 {
+    const bool alone = parts <= histograms;
     FOR_EACH(p, parts) {
-        u32* seen = counts + p * codes;
+        u32* seen = counts + p % histograms * codes;
         const i64 end = chunk_begin(p + 1, parts, n);
-        for (i64 i = chunk_begin(p, parts, n); i < end; ++i) ++seen[code[i]];
+        for (i64 i = chunk_begin(p, parts, n); i < end; ++i) {
+            if (alone) ++seen[code[i]];
+            else count_shared(seen + code[i]);
+        }
     }
 }
 

@@ -57,6 +57,8 @@ DEVICE i32 load_shared(const i32* p) { return *(const volatile i32*)p; }
 DEVICE void store_shared(i32* p, i32 value) { *(volatile i32*)p = value; }
 DEVICE i32 compare_and_swap(i32* p, i32 expected, i32 desired) { return atomicCAS(p, expected, desired); }
 DEVICE void add_shared(i64* p, i64 value) { atomicAdd((u64*)p, (u64)value); }
+DEVICE void count_shared(u32* p) { atomicAdd(p, 1u); }
+DEVICE void xor_shared(u32* p, u32 value) { atomicXor(p, value); }
 DEVICE void min_shared(u64* p, u64 value) { atomicMin(p, value); }
 DEVICE i32 count_bits(u64 bits) { return __popcll(bits); }
 DEVICE i32 lowest_bit(u64 bits) { return __ffsll((i64)bits) - 1; }
@@ -113,6 +115,8 @@ DEVICE i32 compare_and_swap(i32* p, i32 expected, i32 desired)
     return expected;
 }
 DEVICE void add_shared(i64* p, i64 value) { __atomic_fetch_add(p, value, __ATOMIC_RELAXED); }
+DEVICE void count_shared(u32* p) { __atomic_fetch_add(p, 1u, __ATOMIC_RELAXED); }
+DEVICE void xor_shared(u32* p, u32 value) { __atomic_fetch_xor(p, value, __ATOMIC_RELAXED); }
 DEVICE void min_shared(u64* p, u64 value)
 {
     u64 before = __atomic_load_n(p, __ATOMIC_RELAXED);

@@ -41,6 +41,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     fake = fake_cupy.module()
     monkeypatch.setitem(sys.modules, "cupy", fake)
     fake_cupy.copied_to_host.clear()
+    fake_cupy.counted.clear()
     fake_cupy.Function.launches.clear()
     forget_compiled()
     yield fake

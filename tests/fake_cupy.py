@@ -7,6 +7,7 @@ build of the same kernel. It knows only functions that CuPy has; a missing one i
 """
 
 import ctypes
+from collections import Counter
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -29,7 +30,25 @@ METHODS = """
 
 TYPES = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 dtype".split()
 
+VIEWS = set("empty empty_like reshape ravel view transpose squeeze broadcast_to size".split())   # no work on a GPU
+SYNCHRONISING = set("flatnonzero nonzero unique array_equal".split())   # the host waits for their result, or for its size
+
 copied_to_host: list[int] = []   # how many values each `.get()` took
+counted: Counter[str] = Counter()   # what a GPU would do, by the names that `docs/gpu.md` gives it
+
+
+def count(name: str) -> None:
+    """One of CuPy's own operations."""
+    if name not in VIEWS:
+        counted["array operations"] += 1
+    if name in SYNCHRONISING:
+        counted["synchronisations"] += 1
+
+
+def count_copy_to_host(size: int, nbytes: int) -> None:
+    copied_to_host.append(size)
+    counted["synchronisations"] += 1
+    counted["bytes to the host"] += nbytes
 
 
 class Flags:
@@ -59,15 +78,15 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):   # noqa: N801 - CuPy's name
     data = property(lambda self: SimpleNamespace(ptr=self._held.ctypes.data))
 
     def get(self) -> np.ndarray:
-        copied_to_host.append(self.size)
+        count_copy_to_host(self.size, self.nbytes)
         return self._held.copy()
 
     def tolist(self) -> list[Any]:
-        copied_to_host.append(self.size)
+        count_copy_to_host(self.size, self.nbytes)
         return self._held.tolist()
 
     def item(self) -> Any:
-        copied_to_host.append(1)
+        count_copy_to_host(1, self.itemsize)
         return self._held.item()
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
@@ -76,6 +95,7 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):   # noqa: N801 - CuPy's name
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
         if out is not None:
             options["out"] = held(out)
+        count(ufunc.__name__)
         result = wrapped(getattr(ufunc, method)(*map(held, inputs), **options))
         return out[0] if out is not None else result
 
@@ -89,25 +109,45 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):   # noqa: N801 - CuPy's name
         return map(wrapped, self._held)
 
     def __getitem__(self, key: Any) -> Any:
+        count_indexing(key)
         return wrapped(self._held[held(key)])
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        counted["array operations"] += 1
         self._held[held(key)] = held(value)
 
     def __bool__(self) -> bool:
+        count_scalar(self)
         return bool(self._held)
 
     def __int__(self) -> int:
+        count_scalar(self)
         return int(self._held)
 
     def __float__(self) -> float:
+        count_scalar(self)
         return float(self._held)
 
     def __index__(self) -> int:
+        count_scalar(self)
         return self._held.__index__()
 
     def __repr__(self) -> str:
         return repr(self._held)
+
+
+def count_scalar(array: ndarray) -> None:
+    """A number on the host, which has to wait for it; those are too small to be listed in `copied_to_host`."""
+    counted["synchronisations"] += 1
+    counted["bytes to the host"] += array.itemsize
+
+
+def count_indexing(key: Any) -> None:
+    """A slice is a view; an array of indices starts a kernel; a mask makes the host wait for the size of the result."""
+    for part in key if isinstance(key, tuple) else (key,):
+        if isinstance(part, ndarray):
+            counted["array operations"] += 1
+            counted["synchronisations"] += part.dtype == bool
 
 
 def held(value: Any) -> Any:
@@ -128,7 +168,11 @@ def wrapped(value: Any) -> Any:
 
 
 def function(called: Any) -> Any:
-    return lambda *args, **options: wrapped(called(*map(held, args), **{k: held(v) for k, v in options.items()}))
+    def counting(*args: Any, **options: Any) -> Any:
+        count(called.__name__)
+        return wrapped(called(*map(held, args), **{k: held(v) for k, v in options.items()}))
+
+    return counting
 
 
 def method(name: str) -> Any:
@@ -142,6 +186,7 @@ for _name in METHODS:
 def backwards(name: str) -> Any:
     """`sum` or `mean`; along an axis, floating-point numbers are added in another order than NumPy has."""
     def added(values: Any, axis: Any = None, **options: Any) -> Any:
+        count(name)
         array = held(values)
         array = np.flip(array, axis) if axis is not None and array.dtype.kind == "f" else array
         return wrapped(getattr(array, name)(axis=axis, **options))
@@ -157,7 +202,10 @@ def asarray(values: Any, dtype: Any = None) -> ndarray:
     """An array on the "GPU": other memory than the host's."""
     if isinstance(values, ndarray):
         return values if dtype in (None, values.dtype) else values.astype(dtype)
-    return ndarray(np.array(values, dtype))
+    moved = np.array(values, dtype)
+    counted["copies to the GPU"] += 1
+    counted["bytes to the GPU"] += moved.nbytes
+    return ndarray(moved)
 
 
 def ascontiguousarray(values: Any, dtype: Any = None) -> ndarray:
@@ -212,6 +260,7 @@ class Function:
         assert len(grid) == len(block) == 1
         assert len(args) == len(self.kinds)
         self.launches.append(self.symbol)
+        counted["launches"] += 1
         self.run(*(self.checked(value, *kind) for value, kind in zip(args, self.kinds, strict=True)))
 
     def checked(self, value: Any, dtype: np.dtype, pointer: bool) -> Any:

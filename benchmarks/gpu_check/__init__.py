@@ -7,4 +7,5 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [place for place in (str(ROOT), str(ROOT / "benchmarks")) if place not in sys.path]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))

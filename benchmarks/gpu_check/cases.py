@@ -21,6 +21,7 @@ from workbench.clusters.discord import discords
 from workbench.clusters.keep.edits import apply_edits
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.codecs import Tolerance
+from workbench.codecs.crc import _crc_in_pieces, crc32_of_blocks
 from workbench.codecs.entropy import slots_of, words_of
 from workbench.data.extent import inside
 from workbench.data.synthetic import adversarial
@@ -74,6 +75,7 @@ def _cases() -> Iterator[tuple[str, Callable[[Move, int], Named]]]:
         yield f"k-means, {np.dtype(dtype).name}", _on(_kmeans, dtype)
         yield f"checksums, {np.dtype(dtype).name}", _on(_checksums, dtype)
     yield "symbols", _symbols
+    yield "CRC", _crc
 
 
 def _on(run: Callable[..., Named], *given: Any) -> Callable[[Move, int], Named]:
@@ -269,6 +271,14 @@ def _kmeans(move: Move, count: int, dtype: Any) -> Named:
     flips = wb.clusters.ProductFlips([1, count // 2], [0, 3], [20, 21])
     struck = wb.clusters.kmeans(points, 12, seed=3, max_iterations=3, protect=True, faults=lambda i: [flips] * (i == 1))
     yield "labels after faults", struck.labels
+
+
+def _crc(move: Move, count: int) -> Named:
+    """Checksums of a whole array and of blocks; through the kernel on a CPU, too."""
+    data = move(numbers(12).integers(0, 256, 37 * count + 5, np.uint8))
+    yield "of all", np.uint32(_crc_in_pieces(data))
+    first = move(np.arange(0, len(data), 29))
+    yield "of blocks", crc32_of_blocks([(data[: int(first[-1])], first)], move(np.arange(len(first) - 1)[::-1].copy()))
 
 
 def _checksums(move: Move, count: int, dtype: Any) -> Named:

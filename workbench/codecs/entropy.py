@@ -14,7 +14,7 @@ import functools
 import math
 import struct
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -24,6 +24,7 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.codecs.codec import CodecFailed
+from workbench.codecs.crc import crc32_of_blocks
 from workbench.codecs.pcodec import pack_integers, unpack_integers
 
 SYMBOLS = 256                # as in kernels/entropy.cu
@@ -33,6 +34,7 @@ MOST_COMPONENTS = 3
 SAMPLED = 8                  # one block in this many is sampled for the contexts that occur
 RARE = 1 / 1024              # the contexts at both ends that hold less than this share of the numbers,
 FEW = 4000                   # or fewer than this many, use the table of their neighbour
+MOST_HISTOGRAMS = 8          # of a GPU, whose threads share them; threads of a CPU have one each
 NEAR_INTEGER = 1e-9          # a mean logarithm closer to an integer may have been rounded across it
 
 Blocks = Sequence[int] | np.ndarray | None
@@ -112,8 +114,9 @@ class CodedIntegers:
         bits = xp.empty(int(bits_first[-1]), xp.uint32)
         write = backend.kernel("entropy", "write_bits")
         write(len(below), numbers.size, block * components, int(signs), numbers, xp.asarray(bits_first), bits)
-        words, bits = backend.to_host(words), backend.to_host(bits)
-        sums = np.array(_checksums(words, word_first, bits, bits_first, range(len(below))), np.uint32)
+        parts = [(words, xp.asarray(word_first)), (bits, xp.asarray(bits_first))]
+        sums = crc32_of_blocks(parts, xp.arange(len(below), dtype=xp.int64))
+        words, bits, sums = (backend.to_host(array) for array in (words, bits, sums))
         return cls(len(numbers), block, model, frequency, words, bits, word_first, bits_first, sums)
 
     def decode(self, blocks: Blocks = None, base: np.ndarray | None = None, xp: Any = np) -> Array:
@@ -139,7 +142,7 @@ class CodedIntegers:
     def _check(self, blocks: np.ndarray) -> None:
         """Check blocks against their checksums, each of them once."""
         unchecked = blocks[~self._checked[blocks]]
-        found = _checksums(self.words, self.word_first, self.bits, self.bits_first, unchecked.tolist())
+        found = crc32_of_blocks([(self.words, self.word_first), (self.bits, self.bits_first)], unchecked)
         wrong = unchecked[self.checksums[unchecked] != found]
         if len(wrong):
             raise CodecFailed(f"block {wrong[0]} of {len(self.checksums)} fails its checksum")
@@ -258,9 +261,9 @@ def _classify(numbers: Array, block: int, model: _Model) -> tuple[Array, Array]:
 def _histogram(code: Array, components: int) -> np.ndarray:
     """How often each symbol occurs in each context of each component."""
     xp = backend.namespace(code)
-    parts, codes = min(backend.chunks(len(code), code), 256), components * CONTEXTS * SYMBOLS
-    counts = xp.zeros((parts, codes), xp.uint32)
-    backend.kernel("entropy", "count_codes")(parts, len(code), code, codes, counts)
+    parts, codes = backend.chunks(len(code), code), components * CONTEXTS * SYMBOLS
+    counts = xp.zeros((min(parts, MOST_HISTOGRAMS) if backend.on_device(code) else parts, codes), xp.uint32)
+    backend.kernel("entropy", "count_codes")(parts, len(code), code, codes, len(counts), counts)
     return backend.to_host(counts.sum(axis=0, dtype=xp.int64)).reshape(components * CONTEXTS, SYMBOLS)
 
 
@@ -309,14 +312,3 @@ def _starts(sizes: np.ndarray) -> np.ndarray:
     """The start of each of these when they are concatenated, and the end."""
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
 
-
-def _checksums(
-    words: np.ndarray, word_first: np.ndarray, bits: np.ndarray, bits_first: np.ndarray, blocks: Iterable[int]
-) -> list[int]:
-    """The checksum of each of these blocks; a block is short, so slicing costs as much as the checksum."""
-    word_view, bits_view = words.data, bits.data
-    word_at, bits_at = word_first.tolist(), bits_first.tolist()
-    return [
-        zlib.crc32(bits_view[bits_at[b] : bits_at[b + 1]], zlib.crc32(word_view[word_at[b] : word_at[b + 1]]))
-        for b in blocks
-    ]

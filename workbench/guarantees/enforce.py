@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +21,7 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.codecs.codec import Codec, CodecFailed, EncoderRaised, ParticleCodec, Tolerance
+from workbench.codecs.crc import crc32
 from workbench.codecs.pcodec import PCodec
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees.bounds import Limit
@@ -226,8 +226,7 @@ class _Chunk:
 
     def _figures(self, decoded: Array, corrected: int, largest_error: float, stored_exactly: str | None) -> Figures:
         invalid = self.values.size - int(self.valid.sum())
-        crc = zlib.crc32(np.ascontiguousarray(backend.to_host(decoded)).data)
-        return Figures(self.values.size, invalid, corrected, largest_error, stored_exactly, crc)
+        return Figures(self.values.size, invalid, corrected, largest_error, stored_exactly, crc32(decoded))
 
 
 def _check_fits(codec: Codec, values: Array) -> None:
