@@ -44,12 +44,23 @@ def test_where_there_is_nothing_to_test_nothing_is_said():
     assert gaussianity(white((7, 9), 0)) is None
 
 
-def test_only_a_whole_box_is_looked_at():
+def test_boxes_without_holes_are_looked_at_everywhere():
     values = white((200, 300), 4)
     values[:, :100] = np.nan
     verdict = gaussianity(values)
-    assert verdict.cells <= MOST_CELLS
-    assert "excess kurtosis" in str(verdict)
+    assert verdict.boxes == 4
+    assert 20_000 < verdict.cells <= 40_000
+    assert "values in 4 boxes" in str(verdict)
+    assert gaussianity(white((130, 130), 4)).cells <= 4 * MOST_CELLS
+
+
+def test_a_part_of_the_field_that_is_not_gaussian_is_seen():
+    values = white((256, 256), 4)
+    odd = values.copy()
+    odd[:, :77] = (np.exp(0.7 * odd[:, :77]) - np.exp(0.245)) / np.sqrt(np.exp(0.98) - np.exp(0.49))
+    assert gaussianity(odd).visibly_not
+    assert not gaussianity(values).visibly_not
+    assert 0.05 < gaussianity(values).seen < 0.5
 
 
 @settings(max_examples=60, deadline=None)

@@ -126,7 +126,8 @@ def place(limits: RateDistortion, field: Field, run: Run) -> OperatingPoint:
     side = TILES.get(str(run.codec["id"]))
     tiles = 0.0 if side is None else max(0.0, limits.tiled(side).rate(distortion) - rate)
     max_error, limit = float(run["max_error"]), float(run["limit"])
-    price = price_of_pointwise(max_error, distortion)
+    known = max(0.0, limits.pointwise(max_error) - rate)   # at coarse bounds, nobody knows the price of the guarantee
+    price = min(price_of_pointwise(max_error, distortion), known)
     return OperatingPoint(
         run=run,
         bits=bits,

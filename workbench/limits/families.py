@@ -82,6 +82,27 @@ class MaternFamily:
 
 
 @dataclass(frozen=True)
+class FreeMatern:
+    """A Matérn field of any smoothness, started from a fitted one; its logarithm follows the correlation lengths."""
+
+    near: float
+    start: tuple[float, ...]
+    name: str = "Matérn of any smoothness"
+
+    def starts(self, seen: Periodogram) -> list[np.ndarray]:
+        """The fitted parameters of the nearest smoothness."""
+        return [np.append(self.start, np.log(self.near))]
+
+    def bounds(self, seen: Periodogram) -> Bounds:
+        """Those of any Matérn field, and smoothness from rough to nearly Gaussian."""
+        return [*MaternFamily(self.near).bounds(seen), (np.log(0.2), np.log(6.0))]
+
+    def covariance(self, parameters: np.ndarray) -> Matern:
+        """The member with these parameters."""
+        return MaternFamily(float(np.exp(parameters[-1]))).covariance(parameters[:-1])
+
+
+@dataclass(frozen=True)
 class Noisy:
     """A family plus white noise; the last parameter is ln of the noise variance over the variance of the family."""
 

@@ -14,10 +14,14 @@ import numpy as np
 
 from workbench.data import Field
 from workbench.errors import WorkbenchError
-from workbench.limits.blocks import Tile, block_spectrum
-from workbench.limits.fit import Fit, fit
+from workbench.limits.blocks import Tile, product_spectrum
+from workbench.limits.correlation import Correlation
+from workbench.limits.discrete import Lattice, conditional_entropy, lattice, price_of_parameters
+from workbench.limits.fit import DRAWS, Fit, fit
 from workbench.limits.innovations import Innovations, innovations
+from workbench.limits.misfit import misfit
 from workbench.limits.missing_values import Fill, without_fills
+from workbench.limits.neighbour_fit import Predicted, fit_neighbours
 from workbench.limits.periodogram import periodogram
 from workbench.limits.regions import Regions, segment
 from workbench.limits.sources import Piecewise, piecewise
@@ -38,6 +42,37 @@ class FieldModel:
     fits: tuple[Fit | None, ...]   # None for a constant region
     settled: np.ndarray            # where the region of a value is certain
     fills: tuple[Fill, ...] = ()   # what is missing although the field does not mask it
+    found: bool = False            # whether the map was found rather than given, and has several regions
+
+    @cached_property
+    def lattice(self) -> Lattice | None:
+        """What is known about rounded or few values."""
+        return lattice(np.asarray(self.field.values), self.regions.labels >= 0)
+
+    @property
+    def step(self) -> float:
+        """The step of the lattice of the values; 0 for continuous values."""
+        return 0.0 if self.lattice is None else self.lattice.step
+
+    def geometry(self) -> tuple[np.ndarray, list[Correlation | None]]:
+        """The map of the regions, and the covariance of each; None for a constant region."""
+        return self.regions.labels, [None if each is None else each.covariance for each in self.fits]
+
+    @cached_property
+    def description_bits(self) -> float:
+        """Bits of the map of the regions, of the parameters and of the choice of families."""
+        labels = self.regions.labels
+        bits = conditional_entropy(labels, labels >= 0) * self.size if len(self.fits) > 1 else 0.0
+        for cells, each in zip(self.regions.sizes.tolist(), self.fits, strict=True):
+            parameters, families = (0, 1) if each is None else (each.parameters, len(each.deviances))
+            bits += price_of_parameters(1 + parameters, cells, families)   # with the mean
+        return bits
+
+    def misfit_of_rate(self, level: float) -> float:
+        """Bits per sample that the rate would change at a water level if spectra had the measured power."""
+        sizes = self.regions.sizes
+        changes = [0.0 if each is None else each.misfit.change(level) for each in self.fits]
+        return float(np.dot(sizes, changes) / sizes.sum())
 
     @cached_property
     def varying(self) -> Piecewise | None:
@@ -100,8 +135,8 @@ class FieldModel:
             if each is None:
                 parts.append(Spectrum.of(0.0, cells))
             else:
-                box = block_spectrum(each.covariance if draw < 0 or not each.draws else each.draws[draw], shape)
-                parts.append(Spectrum(box.values, box.counts * (cells / box.size)))
+                box = product_spectrum(each.covariance if draw < 0 or not each.draws else each.draws[draw], shape)
+                parts.append(box.times(cells / box.size))
         return Spectrum.joined(parts)
 
 
@@ -110,6 +145,8 @@ def estimate(field: Field, regions: str | int | np.ndarray = "auto", seed: int =
     field, fills = without_fills(field)
     found = _regions(field, regions)
     given = not isinstance(regions, str | int)
+    if (np.asarray(field.valid) & (found.labels < 0)).any():   # what a map leaves out is not coded, either
+        field = Field(field.values, field.spacing, field.name, found.labels < 0, field.metadata)
     settled = found.labels >= 0 if given or found.count == 1 else _away_from_borders(found.labels)
     values = np.asarray(field.values, np.float64)
     means: list[float] = []
@@ -124,8 +161,26 @@ def estimate(field: Field, regions: str | int | np.ndarray = "auto", seed: int =
             continue
         sure = inside & settled
         known = sure if np.count_nonzero(sure) >= max(LEAST_SURE, cells.size / 4) else inside
-        fits.append(fit(periodogram(values, known, mean), cells.size, seed + region))
-    return FieldModel(field, found, tuple(means), tuple(fits), settled, fills)
+        fits.append(_fitted(values, inside, known, mean, seed + region))
+    return FieldModel(field, found, tuple(means), tuple(fits), settled, fills, not given and found.count > 1)
+
+
+def _fitted(values: np.ndarray, inside: np.ndarray, known: np.ndarray, mean: float, seed: int) -> Fit:
+    """The covariance that fits the periodogram, if prediction errors confirm it, or else the one that fits those."""
+    cells = int(np.count_nonzero(inside))
+    seen = periodogram(values, known, mean)
+    found = fit(seen, cells, seed)
+    sample = Predicted.of(values, known, mean)
+    if not found.draws or sample.believes(found.covariance):
+        return found
+    variance = float(np.var(values[known]))
+    other = fit_neighbours(seen, sample, variance, cells, DRAWS, seed)
+    if sample.deviance(other.covariance) >= sample.deviance(found.covariance):
+        return found
+    expected = seen.expected(other.covariance)
+    judged = misfit(seen, expected, 0)
+    parameters = 2 + values.ndim
+    return Fit(other.covariance, other.family, other.deviances, other.draws, judged, seen, expected, parameters)
 
 
 def _away_from_borders(labels: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.limits.correlation import Autoregressive, Correlation
-from workbench.limits.families import AutoregressiveFamily, Family, MaternFamily, Noisy, sampled
+from workbench.limits.families import AutoregressiveFamily, Family, FreeMatern, MaternFamily, Noisy, sampled
 from workbench.limits.misfit import Misfit, misfit
 from workbench.limits.periodogram import Periodogram
 
@@ -23,6 +23,7 @@ FEW_BLOCKS = 12       # with fewer blocks, their scatter is not a reliable estim
 STEP = 1e-4           # of a parameter, for finite differences
 LEAST_GAIN = 1e-6     # of the deviance: the search ends below it
 PASSES = 40
+HOPELESS = 0.02       # of the deviance behind the best family: a free smoothness is not tried
 FEWEST = 8            # cells, and frequencies, below which nothing but a variance can be fitted
 
 
@@ -37,17 +38,21 @@ class Fit:
     misfit: Misfit
     seen: Periodogram
     expected: np.ndarray             # the expectation of the periodogram
+    parameters: int                  # how many were fitted
 
 
 def fit(seen: Periodogram, cells: int, seed: int = 0) -> Fit:
     """Fit all families to a region of `cells` cells, without and with noise, and take the most likely one."""
     if min(cells, seen.multiplicity.sum()) < FEWEST:
         return _white(seen)
-    price = np.log(cells) / cells
+    price = np.log(cells) / _independent(seen, cells)
     found: dict[str, tuple[float, Family, np.ndarray]] = {}
     clean: list[Family] = [AutoregressiveFamily(), *map(MaternFamily, SMOOTHNESSES)]
     for family in (*clean, *map(Noisy, clean)):
         deviance, best = min((_search(family, seen, start) for start in family.starts(seen)), key=lambda run: run[0])
+        found[family.name] = (deviance + price * len(best), family, best)
+    for family, start in _of_any_smoothness(found):
+        deviance, best = _search(family, seen, start)
         found[family.name] = (deviance + price * len(best), family, best)
     deviances = {name: deviance for name, (deviance, _, _) in found.items()}
     deviances["as sampled"] = _of_the_other_half(seen)
@@ -60,7 +65,28 @@ def fit(seen: Periodogram, cells: int, seed: int = 0) -> Fit:
     else:
         covariance, draws, free = sampled(seen, seen.power), _resampled(seen, random), 0
     expected = seen.expected(covariance)
-    return Fit(covariance, name, deviances, draws, misfit(seen, expected, free), seen, expected)
+    parameters = free or covariance.values.size   # type: ignore[attr-defined]
+    return Fit(covariance, name, deviances, draws, misfit(seen, expected, free), seen, expected, parameters)
+
+
+def _of_any_smoothness(found: dict[str, tuple[float, Family, np.ndarray]]) -> list[tuple[Family, np.ndarray]]:
+    """Matérn fields with a free smoothness, with noise if it helps, started at the best of fixed smoothness."""
+    best = min((each for each in found if each.startswith("Matérn")), key=lambda each: found[each][0])
+    if found[best][0] > min(run[0] for run in found.values()) + HOPELESS:
+        return []
+    _, family, at = found[best]
+    noisy = isinstance(family, Noisy)
+    inner = family.family if isinstance(family, Noisy) else family
+    assert isinstance(inner, MaternFamily)
+    free = FreeMatern(inner.smoothness, tuple(at[: len(at) - noisy].tolist()))
+    start = np.append(free.start, np.log(free.near))
+    return [(Noisy(free), np.append(start, at[-1]))] if noisy else [(free, start)]
+
+
+def _independent(seen: Periodogram, cells: int) -> float:
+    """How many independent values the periodogram is worth: a single taper leaves out much of its block."""
+    tapered = sum(length > 4 for length in seen.side)
+    return min(float(cells), float(np.prod(seen.side)) / ((35 / 18) ** tapered * float(np.sum(seen.weights**2))))
 
 
 def _white(seen: Periodogram) -> Fit:
@@ -69,7 +95,7 @@ def _white(seen: Periodogram) -> Fit:
     covariance = Autoregressive(variance, (0.0,) * len(seen.side))
     expected = seen.expected(covariance)
     name = "white noise, for lack of values"
-    return Fit(covariance, name, {name: seen.deviance(expected)}, (), misfit(seen, expected, 1), seen, expected)
+    return Fit(covariance, name, {name: seen.deviance(expected)}, (), misfit(seen, expected, 1), seen, expected, 1)
 
 
 def _search(family: Family, seen: Periodogram, start: np.ndarray) -> tuple[float, np.ndarray]:

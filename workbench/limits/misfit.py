@@ -26,6 +26,15 @@ class Misfit:
     errors: np.ndarray   # standard errors of the ratios
     probability: float   # of deviations this large by chance
     bits: float          # cost of the misfit per sample
+    shares: np.ndarray   # of the frequencies in each band
+    power: np.ndarray    # mean expected power of each band
+
+    def change(self, level: float) -> float:
+        """Bits per sample that the rate at a water level would change with the measured power, beyond chance."""
+        above = (self.power > level) & (self.ratios > 0)
+        change = 0.5 * LOG2E * float(np.sum((self.shares * np.log(np.maximum(self.ratios, 1e-12)))[above]))
+        chance = 0.5 * LOG2E * float(np.sqrt(np.sum((self.shares * self.errors)[above] ** 2)))
+        return change * max(0.0, 1 - chance**2 / change**2) if change else 0.0
 
     @property
     def serious(self) -> bool:
@@ -60,7 +69,8 @@ def misfit(seen: Periodogram, expected: np.ndarray, free: int) -> Misfit:
     deviations = (ratios - 1) / np.sqrt(variance)
     lost = np.maximum(ratios - 1 - np.log(np.maximum(ratios, 1e-12)) - 0.5 * variance, 0)
     bits = 0.5 * LOG2E * float(lost @ shares / shares.sum())
-    return Misfit(edges, ratios, np.sqrt(variance), _probability(deviations, len(shares) - free), bits)
+    return Misfit(edges, ratios, np.sqrt(variance), _probability(deviations, len(shares) - free), bits,
+                  shares / shares.sum(), np.array([np.average(expected, weights=weight) for weight in weights]))
 
 
 def _probability(deviations: np.ndarray, freedom: int) -> float:

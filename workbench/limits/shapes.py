@@ -39,7 +39,7 @@ SMALL_TILE = 1024                      # cells of a tile of which the same is tr
 WORK = 2e9                             # sum of the cubes of the cells of the tiles that are diagonalised
 WINDOWS = {1: 512, 2: 32, 3: 10, 4: 5}   # sides of windows
 MARGIN = {1: 64, 2: 8, 3: 2, 4: 1}     # cells at the sides of a window that are surroundings only
-MOST_WINDOWS = {1: 12, 2: 12, 3: 12, 4: 8}
+MOST_WINDOWS = {1: 12, 2: 10, 3: 12, 4: 8}
 ACROSS = 0.004    # bits per cell that neighbours tell each other across gaps: more is not ignored
 THIN = 0.5        # correlation lengths: the mean chord of a region that boxes do not describe
 COMPACT = 0.004   # bits per cell by which the boxes of a compact region may cost too much at coarse distortions
@@ -147,6 +147,7 @@ def _changes_by_holes(correlation: Correlation, inside: np.ndarray) -> tuple[np.
     side = [min(WINDOWS[dimensions], length) for length in inside.shape]
     core = [max(1, length - 2 * margin) for length in side]
     full = covariance_of_points(correlation, np.stack(np.unravel_index(np.arange(math.prod(side)), side), axis=1))
+    whole = np.linalg.eigh(full)
     every = [_Window.at(inside, start, core, margin) for start in _starts(inside.shape, core)]
     cut = sorted((each for each in every if each.cells and each.holes), key=lambda each: each.cells)
     ends = np.cumsum([each.cells for each in cut])
@@ -154,15 +155,15 @@ def _changes_by_holes(correlation: Correlation, inside: np.ndarray) -> tuple[np.
     chosen = np.searchsorted(ends, ends[-1] * (np.arange(number) + 0.5) / number)
     changed, plain, gains = [], [], []
     for window in (cut[place] for place in chosen):
-        with_holes, without = (window.density(full, side, holes) for holes in (True, False))
+        with_holes, without = window.density(full, side), window.plain_density(full, side, whole)
         changed.append(with_holes)
         plain.append(without)
         gains.append(0.5 * LOG2E * sum(
             sign * float(np.log(each.values) @ each.counts) for sign, each in ((1, with_holes), (-1, without))))
     share = float(ends[-1]) / np.count_nonzero(inside)
     if share < 1:
-        untouched = _Window((slice(None),) * dimensions, np.ones(side, bool), np.ones(side, bool), np.ones(side, bool))
-        rest = untouched.density(full, side, holes=False).times((1 - share) / share * number)
+        untouched = _Window(np.ones(side, bool), np.ones(side, bool))
+        rest = untouched.plain_density(full, side, whole).times((1 - share) / share * number)
         changed, plain = [*changed, rest], [*plain, rest]
     error = share * float(np.std(gains)) / math.sqrt(number)
     return log_ratios(Spectrum.joined(changed), Spectrum.joined(plain)), error
@@ -172,10 +173,8 @@ def _changes_by_holes(correlation: Correlation, inside: np.ndarray) -> tuple[np.
 class _Window:
     """A part of the lattice: the cells in the middle, and surroundings."""
 
-    place: tuple[slice, ...]
-    lattice: np.ndarray   # all cells of the window
-    inside: np.ndarray    # those in the region
-    middle: np.ndarray    # those in the region and not in the margin
+    inside: np.ndarray    # the cells in the region
+    middle: np.ndarray    # those of them that are not in the margin
 
     @classmethod
     def at(cls, inside: np.ndarray, start: Sequence[int], core: Sequence[int], margin: int) -> _Window:
@@ -187,7 +186,7 @@ class _Window:
         within = tuple(slice(begin - first, begin - first + length)
                        for first, begin, length in zip(low, start, core, strict=True))
         middle[within] = known[within]
-        return cls(place, np.ones(known.shape, bool), known, middle)
+        return cls(known, middle)
 
     @property
     def cells(self) -> int:
@@ -199,13 +198,21 @@ class _Window:
         """Whether a cell of the window is not in the region."""
         return not bool(self.inside.all())
 
-    def density(self, full: np.ndarray, side: Sequence[int], holes: bool) -> Spectrum:
+    def density(self, full: np.ndarray, side: Sequence[int]) -> Spectrum:
         """The local density of states of the cells in the middle, of total 1; `full` is that of a whole window."""
-        seen = self.inside if holes else self.lattice
-        cells = np.flatnonzero(seen)
-        numbers = np.ravel_multi_index(np.unravel_index(cells, seen.shape), tuple(side))
-        values, vectors = np.linalg.eigh(full[np.ix_(numbers, numbers)])
-        weights = np.square(vectors[self.middle.ravel()[cells]]).sum(axis=0) / max(self.cells, 1)
+        cells = np.flatnonzero(self.inside)
+        numbers = np.ravel_multi_index(np.unravel_index(cells, self.inside.shape), tuple(side))
+        return self._shares(np.linalg.eigh(full[np.ix_(numbers, numbers)]), self.middle.ravel()[cells])
+
+    def plain_density(self, full: np.ndarray, side: Sequence[int], whole: tuple[np.ndarray, np.ndarray]) -> Spectrum:
+        """The same without holes; `whole` has the eigenvectors of a whole window."""
+        if self.inside.shape != tuple(side):   # at the end of the lattice
+            return replace(self, inside=np.ones(self.inside.shape, bool)).density(full, side)
+        return self._shares(whole, self.middle.ravel())
+
+    def _shares(self, eigen: tuple[np.ndarray, np.ndarray], middle: np.ndarray) -> Spectrum:
+        values, vectors = eigen
+        weights = np.square(vectors[middle]).sum(axis=0) / max(self.cells, 1)
         used = weights > 1e-15
         return Spectrum.of(np.maximum(values[used], 1e-16 * values[-1]), weights[used])
 
@@ -236,11 +243,11 @@ def _cells_and_runs(inside: np.ndarray, tiles: Sequence[int]) -> tuple[np.ndarra
         line, here = np.moveaxis(first, axis, 0), np.moveaxis(inside, axis, 0)
         line[1:] &= ~here[:-1]
         line[::tile] = here[::tile]   # a tile begins here
-        runs.append(_tile_sums(first, tiles))
-    return _tile_sums(inside, tiles), runs
+        runs.append(tile_sums(first, tiles))
+    return tile_sums(inside, tiles), runs
 
 
-def _tile_sums(marked: np.ndarray, tiles: Sequence[int]) -> np.ndarray:
+def tile_sums(marked: np.ndarray, tiles: Sequence[int]) -> np.ndarray:
     """The number of marked cells of each tile, as a flat array."""
     sums: np.ndarray = marked
     for axis, tile in enumerate(tiles):

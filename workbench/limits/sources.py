@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -38,6 +39,9 @@ class Source(Protocol):
     def spectrum(self, tile: Tile = None) -> Spectrum:
         """The variances of independent components, of the whole or of tiles that are coded independently."""
 
+    def geometry(self) -> tuple[np.ndarray, list[Correlation | None]]:
+        """The map of the regions, and the covariance of each; None for a constant region."""
+
     def describe(self) -> str:
         """A description in one line."""
 
@@ -58,6 +62,10 @@ class Components:
         if tile is not None:
             raise WorkbenchError(f"tile must be None for independent samples, which have no geometry; got {tile!r}")
         return self.components
+
+    def geometry(self) -> tuple[np.ndarray, list[Correlation | None]]:
+        """The map of the regions, and the covariance of each."""
+        raise WorkbenchError("independent samples have no geometry, and so no tiles")
 
     def describe(self) -> str:
         """A description in one line."""
@@ -99,6 +107,12 @@ class GaussMarkov:
         if tile is not None and tile_lengths(tile, (self.n,)) != (self.n,):
             raise WorkbenchError(f"tile must be None for a source that is not stationary; got {tile!r}")
         return Spectrum.of(self.sigma**2 / _precisions(abs(self.a), self.n))
+
+    def geometry(self) -> tuple[np.ndarray, list[Correlation | None]]:
+        """The map of the regions, and the covariance of each."""
+        if not self.stationary:
+            raise WorkbenchError("a source must be stationary to be cut into tiles")
+        return np.zeros(self.n, np.int8), [Autoregressive(self.sigma**2 / (1 - self.a**2), (self.a,))]
 
     def level_distortion(self, level: float) -> float:
         """The mean square error of an infinite source at a water level."""
@@ -162,6 +176,10 @@ class Homogeneous:
         """The variances of independent components, of the whole or of tiles that are coded independently."""
         return lattice_spectrum(self.correlation, self.shape, tile)
 
+    def geometry(self) -> tuple[np.ndarray, list[Correlation | None]]:
+        """The map of the regions, and the covariance of each."""
+        return np.zeros(self.shape, np.int8), [self.correlation]
+
     def describe(self) -> str:
         """A description in one line."""
         return f"homogeneous field of {_by(self.shape)}: {self.correlation}"
@@ -179,9 +197,22 @@ class Piecewise:
         """How many samples belong to a region."""
         return int(np.count_nonzero(self.labels >= 0))
 
+    def geometry(self) -> tuple[np.ndarray, list[Correlation | None]]:
+        """The map of the regions, and the covariance of each."""
+        return self.labels, list(self.covariances)
+
     def regions(self, tile: Tile = None) -> list[Spectrum]:
         """The spectrum of each region, in the order of the labels that occur."""
-        return [region_spectrum(self.covariances[label], self.labels == label, tile) for label in self._used()]
+        sides = tile_lengths(tile, self.labels.shape)
+        if sides not in self._known:
+            used = self._used()
+            self._known[sides] = [region_spectrum(self.covariances[each], self.labels == each, tile) for each in used]
+        return self._known[sides]
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, ...], list[Spectrum]]:
+        """The spectra of the regions computed so far, by the sides of tiles."""
+        return {}
 
     def spectrum(self, tile: Tile = None) -> Spectrum:
         """The variances of independent components of all regions."""

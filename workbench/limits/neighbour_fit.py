@@ -1,0 +1,125 @@
+"""The covariance of a region by the likelihood of its values, each given its neighbours.
+
+The periodogram sees a masked region through the leakage of its edges. If the field is much smoother than they are, leakage
+hides its short waves, and the fit may be off by orders of magnitude without a misfit. Prediction errors do not leak: under
+the right covariance their mean square is that which it predicts. So every fit is checked with a sample of prediction
+errors, and if it fails, parameters are fitted to the conditional likelihood of this sample instead (Vecchia 1988).
+Neighbours say little about long waves, so the variance stays near that of the values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.limits.correlation import Correlation
+from workbench.limits.families import AutoregressiveFamily, Family, MaternFamily, Noisy
+from workbench.limits.innovations import Offsets, conditionals, default_neighbours
+from workbench.limits.periodogram import Periodogram
+
+CELLS = 400        # of a sample, for the search; a check takes as many
+BELIEVED = 1.5     # factor by which the mean squared prediction error may differ from the predicted one
+NEAR = 1.1         # greatest logarithm of the ratio of the fitted variance to that of the values
+STEP = 0.1         # of a parameter, for the curvature of the likelihood
+WIDER = 3.0        # standard errors are larger than the curvature says, because the field does not follow the model
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """A sample of cells of a region, with the neighbours that were visited before them."""
+
+    offsets: Offsets
+    values: np.ndarray    # around the mean of the region
+    near: np.ndarray      # the same for each neighbour, 0 where there is none
+    patterns: np.ndarray  # of the neighbours that there are
+
+    @classmethod
+    def of(cls, values: np.ndarray, inside: np.ndarray, mean: float, cells: int = CELLS) -> Predicted:
+        """Cells spread evenly over the region.
+
+        >>> line = Predicted.of(np.arange(6.0), np.ones(6, bool), mean=0.0)
+        >>> line.values.tolist(), line.near[:, 0].tolist()
+        ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], [0.0, 0.0, 1.0, 2.0, 3.0, 4.0])
+        """
+        offsets = default_neighbours(values.ndim)
+        flat = np.flatnonzero(inside)
+        chosen = np.stack(np.unravel_index(flat[:: max(1, flat.size // cells)], inside.shape))
+        near, patterns = np.zeros((chosen.shape[1], len(offsets))), np.zeros(chosen.shape[1], np.int64)
+        for bit, step in enumerate(offsets):
+            place = chosen + np.array(step)[:, None]
+            there = ((place >= 0) & (place < np.array(inside.shape)[:, None])).all(axis=0)
+            place = tuple(np.where(there, place, 0))
+            there &= inside[place]
+            near[there, bit] = values[place][there] - mean
+            patterns |= there.astype(np.int64) << bit
+        return cls(offsets, np.asarray(values[tuple(chosen)] - mean, np.float64), near, patterns)
+
+    def errors(self, covariance: Correlation) -> tuple[np.ndarray, np.ndarray]:
+        """The prediction errors, and their variances under this covariance."""
+        different, which = np.unique(self.patterns, return_inverse=True)
+        weights, variances = conditionals(covariance, self.offsets, different)
+        return self.values - np.einsum("ij,ij->i", weights[which], self.near), variances[which]
+
+    def excess(self, covariance: Correlation) -> float:
+        """The mean squared error over the predicted one; 1 for the right covariance."""
+        errors, variances = self.errors(covariance)
+        return float(np.mean(errors**2 / variances))
+
+    def deviance(self, covariance: Correlation) -> float:
+        """Minus twice the mean logarithm of the likelihood, up to a constant."""
+        errors, variances = self.errors(covariance)
+        return float(np.mean(np.log(variances) + errors**2 / variances))
+
+    def believes(self, covariance: Correlation) -> bool:
+        """Whether the errors are about as large as this covariance predicts."""
+        return 1 / BELIEVED < self.excess(covariance) < BELIEVED
+
+
+@dataclass(frozen=True, eq=False)
+class NeighbourFit:
+    """The most likely member of several families, with plausible others."""
+
+    covariance: Correlation
+    family: str
+    deviances: dict[str, float]
+    draws: tuple[Correlation, ...]
+
+
+def fit_neighbours(
+    seen: Periodogram, sample: Predicted, variance: float, cells: int, draws: int, seed: int
+) -> NeighbourFit:
+    """The families of `fit.py`, with noise, fitted to the sample."""
+    from scipy.optimize import minimize
+
+    found: dict[str, tuple[float, Family, np.ndarray]] = {}
+    families: list[Family] = [Noisy(AutoregressiveFamily()), *(Noisy(MaternFamily(each)) for each in (0.5, 1.5, 2.5))]
+    middle = float(np.log(variance))
+    for family in families:
+        bounds = [(middle - NEAR, middle + NEAR), *family.bounds(seen)[1:]]
+        low, high = np.array(bounds).T
+        start = np.clip(np.append(middle, family.starts(seen)[0][1:]), low, high)
+
+        def cost(parameters: np.ndarray, family: Family = family) -> float:
+            return sample.deviance(family.covariance(parameters))
+
+        best = minimize(cost, start, method="L-BFGS-B", bounds=bounds, options={"maxiter": 12, "eps": 1e-3})
+        found[family.name] = (float(best.fun), family, np.asarray(best.x))
+    name = min(found, key=lambda each: found[each][0])
+    least, family, best_at = found[name]
+    low, high = np.array([(middle - NEAR, middle + NEAR), *family.bounds(seen)[1:]]).T
+    spread = _standard_errors(sample, family, best_at, least, min(cells, len(sample.values)))
+    steps = np.random.default_rng(seed).standard_normal((draws, len(best_at))) * WIDER * spread
+    others = tuple(family.covariance(np.clip(best_at + step, low, high)) for step in steps)
+    deviances = {each: run[0] for each, run in found.items()}
+    return NeighbourFit(family.covariance(best_at), f"{name}, by neighbours", deviances, others)
+
+
+def _standard_errors(sample: Predicted, family: Family, best: np.ndarray, least: float, cells: int) -> np.ndarray:
+    """The standard error of each parameter alone, from the curvature of the likelihood."""
+    found = []
+    for place in range(len(best)):
+        moved = [best + sign * STEP * (np.arange(len(best)) == place) for sign in (-1, 1)]
+        bent = sum(sample.deviance(family.covariance(each)) - least for each in moved) / STEP**2
+        found.append(float(np.sqrt(2 / (cells * max(bent, 2 / cells)))))
+    return np.array(found)
