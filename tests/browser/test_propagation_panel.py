@@ -66,11 +66,10 @@ def test_an_error_is_put_in_and_travels(panel: NotebookPage) -> None:
 
 
 def test_a_campaign_fills_its_map_and_gives_its_worst_error(panel: NotebookPage) -> None:
-    charts = int(panel.python("len(panel._view.charts)"))
     unfold(panel)
     panel.python("panel.change(trials=200)")
     panel.press("run campaign")
-    eventually(lambda: panel.python("len(panel._view.charts)") == str(charts + 1))
+    eventually(lambda: panel.python("panel.counted is not None and 'campaign' in panel.shown.charts") == "True")
     assert panel.python("panel.counted.campaign.complete") == "False"   # it fills while it runs
     eventually(lambda: panel.python("panel.counted.campaign.complete") == "True", 90)
     eventually(lambda: panel.python("panel.status.busy") == "False")
@@ -80,6 +79,29 @@ def test_a_campaign_fills_its_map_and_gives_its_worst_error(panel: NotebookPage)
     panel.python("panel.row_chosen('campaign', 1)")
     idle(panel, LAST)
     eventually(lambda: fact(panel, "outcome") in ("silent", "detected"))
+
+
+def test_switches_stop_the_error_and_protect_the_worst_sites(panel: NotebookPage) -> None:
+    panel.page.get_by_label("at", exact=True).select_option("waves")
+    panel.python("panel.change(bit=61)")
+    idle(panel, LAST)
+    eventually(lambda: fact(panel, "outcome") != "…" and "masked" not in fact(panel, "outcome"))
+    panel.page.get_by_role("checkbox", name="checksums").click()
+    idle(panel, LAST)
+    eventually(lambda: (fact(panel, "faults found"), fact(panel, "outcome")) == ("1", "✓ masked"))
+    panel.run_cell(copied_code(panel))
+    assert panel.python("trace['spectrum'].error") == "0.0"
+    panel.page.get_by_role("checkbox", name="checksums").click()
+    expect(panel.page.get_by_role("button", name="protect the worst sites")).to_be_hidden()
+    panel.python("panel.change(trials=60)")
+    panel.press("run campaign")
+    eventually(lambda: panel.python("panel.counted is not None and panel.counted.campaign.complete") == "True", 90)
+    panel.press("protect the worst sites")
+    eventually(lambda: "'waves'" in panel.python("panel.state.protect"))
+    idle(panel, LAST)
+    eventually(lambda: on_one_screen(panel))
+    assert serious_findings(panel.page, ".wb-panel") == []
+    panel.portrait("lab-propagation-protected")
 
 
 def test_compression_is_an_error_too_in_the_dark(panel: NotebookPage) -> None:

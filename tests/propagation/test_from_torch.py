@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.propagation import BitFlip, Noise, campaign, from_torch, trace
+from workbench.propagation import BitFlip, Noise, campaign, from_torch, protected, trace
 
 
 def test_without_torch_the_error_says_what_to_install(monkeypatch):
@@ -109,3 +109,21 @@ def test_other_things_are_refused(torch, block):
     pipeline = from_torch(block, example())
     with pytest.raises(wb.WorkbenchError, match="there is no site 'dwon'; the nearest names are: down"):
         pipeline.perturbed(pipeline.run(example()), BitFlip("dwon"))
+
+
+def test_sites_of_a_module_are_protected_by_guards(block):
+    x = example()
+    pipeline = from_torch(block, x)
+    run = pipeline.run(x)
+    safe = protected(pipeline, run, ["range", "finite"])
+    again = safe.run(x)
+    assert all(again[site].tobytes() == run[site].tobytes() for site in pipeline.sites)
+    assert all(found.clean for found in again.findings.values())
+    site = "up"
+    flip = BitFlip(site, bit="exponent_top", index=0)
+    bare, held = pipeline.perturbed(run, flip), safe.perturbed(again, flip)
+    assert abs(held["output"] - run["output"]).max() < abs(bare["output"] - run["output"]).max()
+    assert held.findings[site].detected == 1
+    with pytest.raises(wb.WorkbenchError, match="there is none for up"):
+        protected(pipeline, run, "twice", sites=["up"])
+    assert campaign(safe, x, [BitFlip(site, bit="exponent_top")], until=8, isolate=60, workers=1).complete

@@ -39,6 +39,7 @@ GLOSSARY: Mapping[str, str] = {
         "the largest probability, written ε, with which a code of fixed length may exceed the mean square error"
     ),
     "changed members": "particles that left their halo (a cross) or joined one (a ring); up to 20,000 are marked",
+    "checksums": "protection: results of products, convolutions, Fourier transforms and k-means must add up, or are repaired",
     "chunk": "the part of an array that is encoded, checked and decoded by itself",
     "close call": (
         "a pair whose distance in the original equals the linking length so closely that rounding decides whether "
@@ -51,6 +52,7 @@ GLOSSARY: Mapping[str, str] = {
     "colour map": "the colours of the values; differences keep theirs, with white at zero",
     "coloured halos": "so many of the largest halos have a hue; the hues repeat after the seventh",
     "component": "the number of the visible component, such as one of the three of a vector, from 0",
+    "compute twice": "protection: each stage is computed again where its result differs, bit by bit, from a second one",
     "converse": (
         "bits per value that are necessary: no code of fixed length that fails with probability ε at most needs fewer"
     ),
@@ -78,6 +80,7 @@ GLOSSARY: Mapping[str, str] = {
     "error at the end": "the relative error of the results; of several results, the largest",
     "error bound": "the largest allowed error of any value, in the unit of the data; of a coordinate it is written ξ",
     "false link": "a pair of particles from different groups that are friends in the decoded particles",
+    "faults found": "how many checks of the protection have failed, and brought values back",
     "fingerprint": "a checksum of the groups, by which a reader verifies them without the original",
     "fixed length ≈": "the normal approximation of what the best code needs if all fields get as many bits",
     "fixed length ≤": "achievability, a bound of the Gaussian model: if all fields get as many bits, this is enough",
@@ -117,6 +120,7 @@ GLOSSARY: Mapping[str, str] = {
         "the built-in codec for particles: positions are rounded to a lattice whose spacing is twice the error bound"
     ),
     "layer": "all marks of one kind over the pictures, such as halos or missing links",
+    "limit ranges": "protection: values beyond the range of the run without the error, a fifth wider, are brought back",
     "line of sight": "the axis along which particles are seen",
     "linking length": "particles at most this far apart are friends; it is written b, and often given in mean spacings",
     "locked limits": "original and decoded have the same colours for the same values",
@@ -167,10 +171,7 @@ GLOSSARY: Mapping[str, str] = {
     "price of tiles": (
         "additional bits per value if a codec codes each tile by itself and so ignores correlation across borders"
     ),
-    "protection": (
-        "guards of what stages read: values that are not finite become 0, or values beyond the range of the run without "
-        "the error are brought back"
-    ),
+    "protected sites": "the arrays that are protected: all, or those where a campaign has found the most harm",
     "PSNR": "peak signal-to-noise ratio in dB: range of the values (longest side of the box) over root mean square error",
     "radius": "the root mean square distance of the members from the centre, in the unit of the positions",
     "rate": "bits per value",
@@ -188,6 +189,7 @@ GLOSSARY: Mapping[str, str] = {
     ),
     "relative": "an error bound that is a share of the range (largest less smallest value) of the whole array",
     "relative error": "the root mean square of the changes over that of the values; for labels, the share that changed",
+    "replace NaN": "protection: values that are not finite become 0",
     "rms distance": "the root mean square of the distances that particles moved",
     "round of moves": (
         "a step in which particles move one by one by fractions of the error bound; it may follow other constraints than "

@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from workbench.propagation.determinism import require_deterministic
 from workbench.propagation.trials import Experiment, Trial
 
+READY = "ready"
 DONE = 86   # the exit status of a trial that has sent its outcome: a stage may call exit(0)
 STATM = Path("/proc/self/statm")
 
@@ -45,8 +45,19 @@ def main(descriptor: int) -> None:
     except BaseException as error:   # whatever the code of a user raises
         link.send(f"{type(error).__name__}: {error}")
         return
-    failed = _in_a_fork(lambda: require_deterministic(run), seconds)
-    link.send(f"the run without an error {failed}" if failed else "ready")
+
+    def repeated() -> None:
+        """Say whether a process like those of the trials computes the same."""
+        try:
+            run.pipeline.require_deterministic(run)
+            said = READY
+        except Exception as error:   # whatever the code of a user raises
+            said = f"{type(error).__name__}: {error}"
+        _stop_timers()   # so that no message is cut off
+        link.send(said)
+
+    if failed := _in_a_fork(repeated, seconds):
+        link.send(f"the run without an error {failed}")
     while True:
         try:
             trials: Sequence[int] = link.recv()
@@ -61,7 +72,7 @@ def _tried(experiment: Experiment, trial: int, seconds: float, link: Connection)
 
     def work() -> None:
         (found,) = experiment.outcomes([trial])
-        _stop_timers()   # so that no message is cut off
+        _stop_timers()
         link.send(found)
 
     if failed := _in_a_fork(work, seconds):

@@ -21,7 +21,7 @@ from typing import Any
 
 from workbench import children
 from workbench.errors import WorkbenchError
-from workbench.propagation.isolated_trials import clock
+from workbench.propagation.isolated_trials import READY, clock
 from workbench.propagation.trials import Experiment, Trial
 
 PROGRAM = """
@@ -106,7 +106,7 @@ class _Runner:
         with contextlib.suppress(OSError):   # it has ended: the missing answer shows that
             self._link.send_bytes(sent)
         ready = self._heard(START_SECONDS + 2 * self._patience)
-        if ready != "ready":
+        if ready != READY:
             how = self.end()
             raise CannotIsolate(f"the pipeline must run in another process without an error; there, {ready or how}")
 

@@ -169,13 +169,13 @@ def test_protection_brings_errors_back_and_is_compared(panel: PropagationPanel) 
         panel.run["input"], draws_of(0, n))[0].index == value)
     panel.change(bit=30, trial=trial, trials=30)
     assert panel.result["travel"].outcome(panel.result["floor"]) == "detected"
-    panel.change(protection="range")
+    panel.change(ranges=True)
     found = panel.result["travel"]
     assert found.outcome(panel.result["floor"]) in ("benign", "silent")
     assert found.lost["laplacian"] == 0
     shares = []
-    for protection in ("none", "range"):
-        panel.change(protection=protection)
+    for ranges in (False, True):
+        panel.change(ranges=ranges)
         panel.ask("campaign")
         panel.wait(SOON)
         shares.append(panel.result["campaign"].campaign.rate("detected").estimate)
@@ -183,9 +183,47 @@ def test_protection_brings_errors_back_and_is_compared(panel: PropagationPanel) 
     assert "without protection" in panel.shown.note
 
 
+def test_switches_stop_what_they_protect_from() -> None:
+    with opened("plane", site="gradient", look="steepness", bit=25) as panel:
+        panel.wait(SOON)
+        assert panel.result["travel"].errors["steepness"] > 0
+        assert "faults found" not in [fact.name for fact in panel.shown.facts]
+        for switch in ("checksums", "twice"):
+            panel.change(**{switch: True})
+            panel.wait(SOON)
+            assert dict(panel.result["travel"].errors) == {"gradient": 0.0, "steepness": 0.0}
+            assert next(fact.value for fact in panel.shown.facts if fact.name == "faults found") == "1"
+            panel.change(**{switch: False})
+        assert not panel.change(checksums=True, protect=("steepness",))
+        assert "there is none for steepness" in panel.status.error
+
+
+def test_the_worst_sites_of_a_campaign_are_protected_by_a_button(panel: PropagationPanel) -> None:
+    panel.widget   # noqa: B018
+    assert panel._worst.layout.display == "none"
+    panel.change(trials=60)
+    panel.ask("campaign")
+    panel.wait(SOON)
+    assert panel._worst.layout.display is None
+    panel.protect_worst()
+    assert panel.state.protect == ("gradient", "input") or panel.state.protect == ("input", "gradient")
+    assert panel.state.protections == ("twice", "range", "finite")
+    harm = panel.counted.campaign.rate("silent").estimate if panel.counted else 0.0
+    panel.ask("campaign")
+    panel.wait(SOON)
+    assert panel.result["campaign"].campaign.rate("silent").estimate < harm
+
+
+def test_switches_are_there_where_the_stages_have_them() -> None:
+    for name, there in (("plane", True), ("halos", False), ("flow", False)):
+        with opened(name) as panel:
+            assert ("checksums" in {toggle.field for toggle in panel._protections()}) == there
+
+
 SHOWN = [
     {"bit": 29, "trial": 4}, {"kind": "compression", "codec": "prequantised"}, {"kind": "noise", "seed": 7},
-    {"site": "gradient", "kind": "stuck at 0"}, {"bit": 30, "protection": "range"}, {"bit": 30, "protection": "finite"},
+    {"site": "gradient", "kind": "stuck at 0"}, {"bit": 30, "ranges": True}, {"bit": 30, "finite": True},
+    {"site": "gradient", "bit": 30, "checksums": True, "twice": True, "protect": ("gradient", "laplacian")},
 ]
 
 

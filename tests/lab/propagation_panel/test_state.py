@@ -39,7 +39,8 @@ def test_choices_are_perturbations() -> None:
         ({"index": -1}, "the slice must be"), ({"site": "densty"}, "there is no site 'densty'"),
         ({"look": "nowhere"}, "there is no site 'nowhere'"), ({"bit": 32}, "the bit must be from 0 to 31"),
         ({"site": "power", "bit": 64}, "as power holds float64"), ({"count": 10**6}, "count must be at most"),
-        ({"colour": "red"}, "has no choice 'colour'"),
+        ({"colour": "red"}, "has no choice 'colour'"), ({"twice": 1}, "twice must be True or False"),
+        ({"protect": ("wave",)}, "there is no site 'wave'; the nearest names are: waves"),
     ],
 )
 def test_what_cannot_be_is_refused(choices: dict[str, Any], said: str) -> None:

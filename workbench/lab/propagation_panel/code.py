@@ -21,8 +21,11 @@ def code(state: PropagationState, pipeline: str, x: str, told: str, counted: boo
     """
     drawn = "".join(f", {name}={value}" for name, value in (("seed", state.seed), ("trial", state.trial)) if value)
     lines = ["import workbench as wb", ""]
-    if state.protection != "none":
-        lines, pipeline = _protected(state, pipeline, x), "protected"
+    if state.protections:
+        sites = "" if state.protect is None else f", sites={list(state.protect)!r}"
+        how = repr(state.protections[0] if len(state.protections) == 1 else list(state.protections))
+        lines.append(f"protected = wb.propagation.protected({pipeline}, {x}, {how}{sites})")
+        pipeline = "protected"
     lines += [
         f"error = wb.propagation.{_perturbation(state)}",
         f"trace = wb.propagation.trace({pipeline}, {x}, error{drawn})",
@@ -38,26 +41,6 @@ def code(state: PropagationState, pipeline: str, x: str, told: str, counted: boo
             f'print(campaign.rate("{state.outcome}"))',
         ]
     return "\n".join(lines)
-
-
-def _protected(state: PropagationState, pipeline: str, x: str) -> list[str]:
-    """The pipeline with guards of what its stages read."""
-    ranges = ['guards |= learn_ranges([{site: run[site] for site in run if run[site].dtype.kind == "f"}])']
-    return [
-        "from dataclasses import replace",
-        "",
-        "import workbench as wb",
-        "from workbench.propagation.protection import Finite, Shielded, learn_ranges",
-        "",
-        f"run = {pipeline}.run({x})",
-        'guards = {site: Finite() for site in run if run[site].dtype.kind in "fc"}',
-        *(ranges if state.protection == "range" else []),
-        "unknown = {'linear': False, 'derivative': None, 'enclose': None, 'update': None}",
-        "shields = [Shielded(each.function, tuple(map(guards.get, each.inputs))) for each in run.pipeline.stages]",
-        "stages = [replace(each, function=shield, **unknown) for each, shield in zip(run.pipeline.stages, shields)]",
-        "kept = {name: getattr(run.pipeline, name) for name in ('inputs', 'outputs', 'boxes', 'tolerance')}",
-        "protected = wb.propagation.Pipeline(stages, **kept)",
-    ]
 
 
 def _perturbation(state: PropagationState) -> str:

@@ -21,11 +21,15 @@ from workbench.lab.propagation_panel.state import IN_BITS, PropagationState, num
 from workbench.lab.propagation_panel.travel import Baseline, Floor, Traced, Travel, tolerance_of
 from workbench.lab.propagation_panel.value_charts import change_chart, value_chart
 from workbench.lab.remembered import remembered
+from workbench.propagation.protected import Protection
 from workbench.propagation.trials import MEANING, OUTCOMES, Outcome
 
 COMING = "…"
 PUT_IN, HERE, END = "error put in", "at the site shown", "at the end"
-PROTECTED = {"none": "none", "finite": "values that are not finite become 0", "range": "values stay within learned ranges"}
+PROTECTED: Mapping[Protection, str] = {
+    "checksums": "checksums of the stages", "twice": "stages are computed twice",
+    "range": "values stay within learned ranges", "finite": "values that are not finite become 0",
+}
 SITES, STRATA = "sites", "campaign"   # tables
 VERDICTS: Mapping[Outcome, Severity] = {"masked": "good", "benign": "good", "silent": "bad", "detected": "", "crash": "bad"}
 
@@ -98,6 +102,9 @@ def facts(
 ) -> tuple[Fact, ...]:
     """All figures, always the same ones for a kind of error; dots stand for missing results."""
     put_in = _of_what_is_put_in(base, state, travel)
+    if state.protections:
+        found = COMING if travel is None else str(travel.found)
+        put_in.append(Fact("faults found", found, "", meaning("faults found"), "", PUT_IN))
     return (*put_in, *_here(state, travel, floor, traced), *_at_the_end(travel, floor))
 
 
@@ -253,4 +260,14 @@ def settings(base: Baseline, state: PropagationState) -> dict[str, str]:
         how = f"{state.kind} within {state.bound:.6g} of the range"
     drawn = f"seed {state.seed}, trial {state.trial}"
     return {"error": how, "put in at": state.site, "drawn from": drawn, "site shown": state.look,
-            "protection": PROTECTED[state.protection]}
+            "protection": protection_text(state)}
+
+
+def protection_text(state: PropagationState) -> str:
+    """What protects which sites.
+
+    >>> protection_text(PropagationState("a", "a", twice=True, finite=True, protect=("a",)))
+    'stages are computed twice, values that are not finite become 0; at a'
+    """
+    told = ", ".join(PROTECTED[each] for each in state.protections) or "none"
+    return told if state.protect is None or not state.protections else f"{told}; at {', '.join(state.protect)}"

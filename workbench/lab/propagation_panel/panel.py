@@ -8,7 +8,7 @@ from typing import Any
 from workbench import codecs
 from workbench.errors import WorkbenchError
 from workbench.lab.cells import name_of
-from workbench.lab.controls import Choice, Control, LogSlider, Number, Steps, button
+from workbench.lab.controls import Choice, Control, LogSlider, Number, Steps, Toggle, button
 from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Results, Stage
 from workbench.lab.jobs import Job
@@ -22,9 +22,11 @@ from workbench.lab.propagation_panel.graph import StageGraph
 from workbench.lab.propagation_panel.layout import arrows
 from workbench.lab.propagation_panel.nodes import explained, nodes, scale
 from workbench.lab.propagation_panel.pictures import pictures
+from workbench.lab.propagation_panel.protected_sites import ProtectedSites
 from workbench.lab.propagation_panel.reading import reading
 from workbench.lab.propagation_panel.slice_slider import SliceSlider
 from workbench.lab.propagation_panel.state import (
+    BARE,
     IN_BITS,
     LEAST_BOUND,
     MOST_BOUND,
@@ -44,20 +46,22 @@ from workbench.lab.propagation_panel.travel import (
 )
 from workbench.lab.view import View
 from workbench.propagation import Pipeline, Run
+from workbench.propagation.campaign_result import HARMFUL
 from workbench.propagation.trials import OUTCOMES
 
 KINDS = {
     "bit flip": "flip", "bit stuck at 0": "stuck at 0", "bit stuck at 1": "stuck at 1", "compression": "compression",
     "noise": "noise",
 }
-PROTECTIONS = {"none": "none", "finite values": "finite", "learned ranges": "range"}
+WORST = 2   # sites that are protected as the most vulnerable ones
 
 
 def propagation(pipeline: Pipeline, x: Any, **choices: Any) -> PropagationPanel:
     """A panel that puts an error into a pipeline and shows what it does at every site: a bit flip, or compression.
 
     `x` is what the pipeline takes, or a finished run of it. `choices` are fields of `PropagationState`: site, kind, bit,
-    bound, codec, count, trial, seed; protection; look, scale, axis, index, component, window; bits, trials, outcome.
+    bound, codec, count, trial, seed; checksums, twice, ranges, finite, protect; look, scale, axis, index, component,
+    window; bits, trials, outcome.
 
     >>> from workbench.data.synthetic import gaussian_field
     >>> from workbench.propagation import derivatives
@@ -127,6 +131,9 @@ class PropagationPanel(Panel[PropagationState]):
         self._sweep = button(
             "sweep the bound", lambda: self.ask("doses"), "compress this site within many bounds, and measure the damage"
         )
+        self._worst = button(
+            "protect the worst sites", self.protect_worst, "only the sites where the campaign has found the most harm"
+        )
         error = [
             Choice("kind", "error", KINDS, about="kind of error"), Choice("site", "at", sites, about="site of the error"),
             self._bit, self._bound, self._codec, self._trial,
@@ -134,24 +141,34 @@ class PropagationPanel(Panel[PropagationState]):
         ]
         view = [
             Choice("look", "show", sites, about="site shown"), self._index, self._axis, self._along, self._component,
-            Choice("protection", "protection", PROTECTIONS), campaign,
-            self.graph,
+            *self._protections(), campaign, self._worst, self.graph,
         ]
         seldom = [
             self._scale, self._count_of, Number("seed", "seed", whole=True),
             Choice("bits", "campaign over", {"fields of bits": "fields", "each bit": "each"}),
             Number("trials", "trials of each", whole=True),
             Choice("outcome", "heat map of", list(OUTCOMES)),
+            ProtectedSites(),
         ]
         return [error, view, seldom]
+
+    def _protections(self) -> list[Toggle]:
+        """Switches for the protections that the stages have."""
+        pipeline = self.run.pipeline
+        offered = {
+            "checksums": any(stage.verify for stage in pipeline.stages), "compute twice": not pipeline.whole,
+            "limit ranges": True, "replace NaN": True,
+        }
+        fields = dict(zip(offered, ("checksums", "twice", "ranges", "finite"), strict=True))
+        return [Toggle(fields[label], label) for label, there in offered.items() if there]
 
     def draw(self, state: PropagationState, results: Results) -> Shown:
         """Pictures, charts, figures and tables of what is known so far; the latest campaign stays."""
         known = dict(results)
         if self.counted is not None:
             known.setdefault("campaign", self.counted)
-        if (campaign := known.get("campaign")) is not None and campaign.asked[-1] != "none":
-            known["unprotected"] = self._unprotected.get((*campaign.asked[:-1], "none"))
+        if (campaign := known.get("campaign")) is not None and campaign.asked[-1] != BARE:
+            known["unprotected"] = self._unprotected.get((*campaign.asked[:-1], BARE))
         return drawing.draw(self.base, state, known)
 
     def code_for(self, state: PropagationState) -> str:
@@ -163,6 +180,7 @@ class PropagationPanel(Panel[PropagationState]):
     def check(self, state: PropagationState) -> None:
         """Refuse sites, bits and slices that this pipeline does not have."""
         state.check(self.run)
+        protected_run(self.base, state.protection)   # refuses what does not suit the sites
         shape = field_shape(self.base, state.look)
         if len(shape) >= 3 and state.axis <= 2 and state.index is not None and state.index >= shape[-3:][state.axis]:
             raise WorkbenchError(f"the slice must be from 0 to {shape[-3:][state.axis] - 1}; got {state.index}")
@@ -200,6 +218,17 @@ class PropagationPanel(Panel[PropagationState]):
         bit = drawn_bit(self.run, counted, trial)
         seed = counted.campaign.seed
         self.change(site=site, kind=counted.asked[0], bit=bit, count=1, trial=trial.trial, seed=seed, look=site)
+
+    def protect_worst(self) -> None:
+        """Protect the sites where the latest campaign has found the most harm; if nothing is chosen, by all that suits."""
+        if self.counted is None:
+            self.ask("campaign")
+            return
+        harmful = [site for outcome in HARMFUL for site in self.counted.campaign.most_vulnerable(WORST, outcome)]
+        worst = tuple(dict.fromkeys(harmful))[:WORST]
+        if worst:
+            chosen = {} if self.state.protections else {"twice": True, "ranges": True, "finite": True}
+            self.change(protect=worst, **chosen)
 
     def show_site(self, site: str, playing: bool = False) -> None:
         """Show the array at a site; sites shown one after the other are one step to undo."""
@@ -246,6 +275,7 @@ class PropagationPanel(Panel[PropagationState]):
             self._along: solid,
             self._component: grid and len(shape) == 4,
         }
+        self._worst.layout.display = None if self.counted is not None else "none"
         self._sweep.layout.display = None if state.kind == "compression" else "none"
         for control, shown in wanted.items():
             display = None if shown else "none"
@@ -305,7 +335,7 @@ class PropagationPanel(Panel[PropagationState]):
             job.show({"campaign": counted})
 
         self.counted = count(protected_run(self.base, state.protection), state, job, tell)
-        if state.protection == "none":
+        if state.protection == BARE:
             self._unprotected[self.counted.asked] = self.counted
         return self.counted
 

@@ -10,11 +10,11 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees import Relative
 from workbench.lab.choices import one_of, positive, whole, with_choices
 from workbench.lab.description import PIXELS, Window, checked_window
-from workbench.lab.propagation_panel.protecting import Protection
 from workbench.lab.slices import Cut
 from workbench.propagation import BitFlip, Bounded, Noise, Perturbation, Run, StuckAt
 from workbench.propagation.names import require_known
 from workbench.propagation.number_format import NumberFormat
+from workbench.propagation.protected import Protection
 from workbench.propagation.trials import OUTCOMES, Outcome
 
 Kind = Literal["flip", "stuck at 0", "stuck at 1", "compression", "noise"]
@@ -22,6 +22,8 @@ Fault = Literal["flip", "stuck at 0", "stuck at 1"]
 Bits = Literal["fields", "each"]
 Scale = Literal["size", "sign"]
 
+Shelter = tuple[tuple[Protection, ...], tuple[str, ...] | None]
+BARE: Shelter = ((), None)
 IN_BITS: frozenset[Kind] = frozenset({"flip", "stuck at 0", "stuck at 1"})
 LEAST_BOUND, MOST_BOUND = 1e-9, 1.0   # the ends of the slider, as shares of the range
 FIRST_BOUND = 1e-3
@@ -35,8 +37,8 @@ class PropagationState:
     An error of a `kind` is put in at `site`: in `bit` of `count` values, or within `bound`, a share of the range of the
     values. Which values are hit, or which noise is added, follows from `seed` and `trial`. `look` is the site that is
     shown; slice `index` and `component` None are those with the largest error. A campaign tries `trials` faults at every
-    site in every field of bits, or in each bit, and the heat map shows one `outcome`. With a `protection`, what stages
-    read is guarded.
+    site in every field of bits, or in each bit, and the heat map shows one `outcome`. `checksums`, `twice`, `ranges` and
+    `finite` protect all sites, or only those named in `protect`.
 
     >>> PropagationState("input", "input", bit=62).perturbation
     BitFlip('input', bit=62)
@@ -56,7 +58,11 @@ class PropagationState:
     bits: Bits = "fields"
     trials: int = 100
     outcome: Outcome = "silent"
-    protection: Protection = "none"
+    checksums: bool = False
+    twice: bool = False
+    ranges: bool = False
+    finite: bool = False
+    protect: tuple[str, ...] | None = None
     scale: Scale = "size"
     axis: int = 0
     index: int | None = None
@@ -68,10 +74,16 @@ class PropagationState:
         one_of("the kind of error", self.kind, get_args(Kind))
         one_of("the bits of the campaign", self.bits, get_args(Bits))
         one_of("the outcome", self.outcome, OUTCOMES)
-        one_of("the protection", self.protection, get_args(Protection))
+        for name in ("checksums", "twice", "ranges", "finite"):
+            if not isinstance(getattr(self, name), bool):
+                raise WorkbenchError(f"{name} must be True or False; got {getattr(self, name)!r}")
+        if self.protect is not None:
+            sites = (self.protect,) if isinstance(self.protect, str) else tuple(self.protect)
+            object.__setattr__(self, "protect", sites)
         one_of("the scale of the difference", self.scale, get_args(Scale))
         object.__setattr__(self, "bound", positive("the error bound", self.bound))
-        one_of("the codec", self.codec, ("auto", *codecs.available()))
+        if self.codec != "auto":   # which codecs there are takes milliseconds to find out
+            one_of("the codec", self.codec, ("auto", *codecs.available()))
         named = {
             "bit": ("the bit", 0), "count": ("the number of values", 1), "trial": ("the trial", 0), "seed": ("the seed", 0),
             "trials": ("the number of trials", 1),
@@ -97,7 +109,7 @@ class PropagationState:
 
     def check(self, run: Run) -> None:
         """Raise if this run has no such site, or its values no such bit."""
-        for site in (self.site, self.look):
+        for site in (self.site, self.look, *(self.protect or ())):
             require_known("site", site, run.pipeline.sites)
         if self.kind in IN_BITS:
             numbers = number_format(run, self.site)
@@ -122,6 +134,19 @@ class PropagationState:
     def fault(self) -> Fault:
         """What the campaign tries: the chosen kind of fault, or flips."""
         return self.kind if self.kind == "stuck at 0" or self.kind == "stuck at 1" else "flip"
+
+    @property
+    def protections(self) -> tuple[Protection, ...]:
+        """What protects the analysis, in the order in which it is applied."""
+        chosen: dict[Protection, bool] = {
+            "checksums": self.checksums, "twice": self.twice, "range": self.ranges, "finite": self.finite,
+        }
+        return tuple(name for name, there in chosen.items() if there)
+
+    @property
+    def protection(self) -> Shelter:
+        """What protects the analysis, and where; no sites are named where nothing is protected."""
+        return self.protections, self.protect if self.protections else None
 
     @property
     def error(self) -> tuple[Any, ...]:

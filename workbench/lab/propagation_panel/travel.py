@@ -16,13 +16,14 @@ import numpy as np
 
 from workbench.backend import Array, to_host
 from workbench.errors import WorkbenchError
-from workbench.lab.propagation_panel.protecting import Protection, guarded
+from workbench.lab.propagation_panel.state import BARE, Shelter
 from workbench.lab.remembered import remembered
 from workbench.propagation import Detected, Perturbation, Pipeline, Run, Stage, StageFailed, Tolerance, Trace, within
 from workbench.propagation.containers import array_of
 from workbench.propagation.determinism import require_deterministic
 from workbench.propagation.enclosures import change_of
 from workbench.propagation.errors_of_sites import measured_floor, relative_error
+from workbench.propagation.protected import protected
 from workbench.propagation.trace import NEAR_THE_FLOOR, compared
 from workbench.propagation.trials import Outcome
 
@@ -39,7 +40,7 @@ class Baseline:
 
 @dataclass(frozen=True, eq=False)
 class Travel:
-    """The changed run, and the run before: that of the baseline, as one of the pipeline with its guards.
+    """The changed run, and the run before: that of the baseline, as one of the pipeline with its protections.
 
     For each site that depends on the perturbed one, `errors` has the relative error, and `lost` the number of values that
     are not finite any more. `stopped` says for each site behind a failure why it was not reached.
@@ -79,6 +80,11 @@ class Travel:
         damage = self.damage
         return "detected" if math.isnan(damage) else "benign" if damage <= 1 else "silent"
 
+    @property
+    def found(self) -> int:
+        """How many faults the protections have found."""
+        return sum(found.detected for found in self.changed.findings.values())
+
     @cached_property
     def damage(self) -> float:
         """The damage at the end, by the tolerance of the pipeline; NaN where the end was not reached."""
@@ -109,7 +115,7 @@ class Traced:
 
 
 def travel(
-    base: Baseline, perturbation: Perturbation, seed: int, trial: int, protection: Protection = "none"
+    base: Baseline, perturbation: Perturbation, seed: int, trial: int, protection: Shelter = BARE
 ) -> Travel:
     """Put an error into a finished run, and follow it as far as it gets.
 
@@ -136,9 +142,14 @@ def travel(
     return found
 
 
-def protected_run(base: Baseline, protection: Protection) -> Run:
-    """The run of the baseline, as one of the pipeline with guards."""
-    return remembered(base, "propagation: protected", protection, lambda: guarded(base.run, protection))
+def protected_run(base: Baseline, protection: Shelter) -> Run:
+    """The run of the baseline, as one of the pipeline with its protections, which change nothing there."""
+    how, sites = protection
+
+    def made() -> Run:
+        return replace(base.run, pipeline=protected(base.run.pipeline, base.run, how, sites))
+
+    return remembered(base, "propagation: protected", protection, made) if how else base.run
 
 
 def tolerance_of(pipeline: Pipeline) -> Tolerance:
@@ -177,10 +188,7 @@ def _as_far_as_possible(run: Run, perturbation: Perturbation, seed: int, trial: 
         function = _guarded(stage, before, lambda said: failed.setdefault(stage.name, said))
         return replace(stage, function=function, update=None)
 
-    guarded = Pipeline(
-        [stand_in(stage) for stage in pipeline.stages], inputs=pipeline.inputs, outputs=pipeline.outputs,
-        boxes=pipeline.boxes, tolerance=pipeline.tolerance, name=pipeline.name,
-    )
+    guarded = pipeline.like([stand_in(stage) for stage in pipeline.stages])
     changed = guarded.perturbed(Run(guarded, run.raw, ()), perturbation, seed, trial)
     stopped: dict[str, str] = {}
     for stage in pipeline.stages:
