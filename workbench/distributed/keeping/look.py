@@ -27,6 +27,7 @@ from workbench.distributed.executors import Executor
 from workbench.distributed.joint import Joined
 from workbench.distributed.keeping.members import Cast, Members
 from workbench.distributed.keeping.original import joined
+from workbench.distributed.keeping.vicinity import distinct
 
 Pairs = np.ndarray   # (M, 2) indices in the archive, int64
 
@@ -88,9 +89,11 @@ def constraints(cast: Cast, links: Sequence[Pairs], part: int) -> tuple[np.ndarr
         for kind, found in ((MUST_LINK, lost), (MUST_LINK, here), (CANNOT_LINK, near)):
             pairs.append(found)
             kinds.append(np.full(len(found), 2 * number + kind, np.int32))
-    together = np.column_stack([np.concatenate(pairs), np.concatenate(kinds)])
-    found = np.unique(together, axis=0)
-    return found[:, :2].astype(np.int32), found[:, 2].astype(np.int32)
+    every, kind = np.concatenate(pairs), np.concatenate(kinds)
+    most = 2 * len(links)   # kinds
+    code = distinct((every[:, 0].astype(np.int64) * len(index) + every[:, 1]) * most + kind)
+    ends = np.divmod(code // most, max(len(index), 1))
+    return np.stack(ends, axis=1).astype(np.int32), (code % most).astype(np.int32)
 
 
 def _loose(cast: Cast, exempt: bool, part: int) -> None:
@@ -123,12 +126,16 @@ def _parts(cast: Cast, loose: list[Joined], exempt: bool, part: int) -> Seen:
         if len(members):
             found = _split(cast, members, number, group, exempt)
             label, near, exempted = found.part, found.unlike, exempted or found.exempted
-        near = np.unique(near, axis=0)
+        ends = np.divmod(distinct(near[:, 0] * np.int64(2**32) + near[:, 1]), 2**32)
+        near = np.stack(ends, axis=1).astype(np.int32)
         members.save(**{f"near{number}": near})
         conflicts += int(owned[near[:, 0]].sum())
         cast.name(part, "part", number, label)
-        known = np.flatnonzero(owned & members[f"shared{number}"] & (asked != UNASKED))
-        torn.append(np.unique(np.column_stack([members[f"label{number}"][known], index[label[known]]]), axis=0))
+        known = owned & members[f"shared{number}"] & (asked != UNASKED)
+        is_head = np.zeros(len(members), bool)
+        is_head[label[known]] = True
+        heads = np.flatnonzero(is_head)   # all particles of a part are in one group
+        torn.append(np.column_stack([members.mapped(f"label{number}")[heads], index[heads]]))
     return Seen(torn, conflicts, exempted, int((members["rank"][owned] == PINNED).sum()))
 
 

@@ -50,7 +50,9 @@ class Members:
         return len(self.mapped("index"))
 
     def file(self, name: str) -> Path:
-        """The file of an array."""
+        """The file of an array; before any repair, current positions are the decoded ones."""
+        if name == "current" and not self.round:
+            return self.file("decoded")
         moment = f"-{self.round}" if name in STATE else ""
         return self.folder / f"{name}{moment}-{self.part}.npy"
 
@@ -105,7 +107,7 @@ class Cast:
     def forget_state(self) -> None:
         """Delete what repairs have changed since."""
         for part in self.parts:
-            for name in STATE:
+            for name in STATE if self.round else STATE[1:]:
                 self.of(part).file(name).unlink(missing_ok=True)
 
     def labels(self, kind: str, number: int) -> JointLabels:
@@ -123,7 +125,7 @@ class Cast:
         decoded, context, forward = _unloaded(subdomain, terms)
         members.save(
             index=subdomain.index, owned=subdomain.owned, owner=owner, deep=deep, original=subdomain.positions,
-            decoded=decoded, context=context, forward=forward, current=decoded, rank=nothing, tries=nothing,
+            decoded=decoded, context=context, forward=forward, rank=nothing, tries=nothing,
         )
         self.find(part, "original", subdomain.positions)
         return np.bincount(owner, minlength=len(self.parts))

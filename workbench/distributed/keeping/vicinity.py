@@ -29,16 +29,18 @@ def near(
     edge = np.maximum(size / along, np.finfo(np.float64).tiny)
     strides = np.concatenate([np.cumprod(along[:0:-1])[::-1], [1]])
     code, target = (_cells(points, low, edge, along, strides) for points in (positions, places))
-    seen = _distinct((tags << MOST_CELLS) + target)
+    seen = distinct((tags << MOST_CELLS) + target)
     tag, target = seen >> MOST_CELLS, (seen & (2**MOST_CELLS - 1))[:, None] // strides % along
     around = []
     for step in np.ndindex(*[3] * dimensions):
         moved = target + np.array(step) - 1
         inside = np.full(len(tag), True) if box is not None else ((moved >= 0) & (moved < along)).all(axis=1)
         around.append(((tag << MOST_CELLS) + (moved % along) @ strides)[inside])
-    wanted = _distinct(np.concatenate(around))
+    wanted = distinct(np.concatenate(around))
     tag, wanted = wanted >> MOST_CELLS, wanted & (2**MOST_CELLS - 1)
     rows = np.flatnonzero(_is_in(code, wanted, int(along.prod())))
+    if tag[0] == tag[-1]:
+        return rows, np.full(len(rows), tag[0])
     rows = rows[np.argsort(code[rows], kind="stable")]
     first, last = (np.searchsorted(code[rows], wanted, side) for side in ("left", "right"))
     count = last - first
@@ -70,7 +72,7 @@ def _is_in(code: np.ndarray, wanted: np.ndarray, cells: int) -> np.ndarray:
     return found
 
 
-def _distinct(values: np.ndarray) -> np.ndarray:
+def distinct(values: np.ndarray) -> np.ndarray:
     """The distinct values, rising: by sorting, which for so many is faster than NumPy's hash table."""
     ordered = np.sort(values)
     found: np.ndarray = ordered[np.diff(ordered, prepend=ordered[:1] - 1) > 0]
