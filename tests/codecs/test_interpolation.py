@@ -127,23 +127,23 @@ def test_a_field_takes_less_than_with_differences_of_a_lattice():
 
 def test_layers_are_found_and_frozen():
     values = layered()
-    chosen = get("interpolation").fitted(values, Tolerance(absolute=0.05))
+    chosen = get("interpolation").tuned(values, Tolerance(absolute=0.05))
     assert chosen.frozen == (0,)
     assert bits(values, 0.05, frozen=(0,)) < 0.85 * bits(values, 0.05, frozen=())
     assert bits(values, 0.05) == bits(values, 0.05, frozen=chosen.frozen, block=chosen.block)
-    assert get("interpolation").fitted(turbulent((40, 40, 40)), Tolerance(absolute=0.05)).frozen == ()
+    assert get("interpolation").tuned(turbulent((40, 40, 40)), Tolerance(absolute=0.05)).frozen == ()
 
 
-def test_what_is_fitted_needs_neither_finite_values_nor_a_fine_lattice():
+def test_what_is_tuned_needs_neither_finite_values_nor_a_fine_lattice():
     values = layered()
     values[:, 40:60, 40:60] = np.nan
     values[0, 0, 0] = np.inf
     codec = get("interpolation")
-    assert codec.fitted(values, Tolerance(absolute=0.05)).frozen == (0,)
+    assert codec.tuned(values, Tolerance(absolute=0.05)).frozen == (0,)
     for others in (np.full_like(values, np.nan), values[None, None], np.zeros((9, 9), np.int32)):
-        assert codec.fitted(others, Tolerance(absolute=0.05)) == codec
+        assert codec.tuned(others, Tolerance(absolute=0.05)) == codec
     for tolerance in (Tolerance(absolute=0), Tolerance(absolute=1e-300), Tolerance(relative=0.1)):
-        assert codec.fitted(layered(), tolerance) == codec
+        assert codec.tuned(layered(), tolerance) == codec
 
 
 def test_the_code_is_as_long_as_its_symbols_and_what_follows_them():

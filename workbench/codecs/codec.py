@@ -121,6 +121,13 @@ class Codec(ABC):
         """
         return self
 
+    def tuned(self, sample: np.ndarray, tolerance: Tolerance) -> Self:
+        """The codec with the options that suit an array, of which this is a part; by default the codec as it is.
+
+        The sample has as many axes as the array, and is NaN where values are masked.
+        """
+        return self
+
     @abstractmethod
     def _encode(self, values: Array, tolerance: Tolerance) -> bytes:
         """The bytes of a contiguous, non-empty array that fits what the class says it takes."""

@@ -82,16 +82,16 @@ class Interpolation(InPieces):
         if not whole or len(set(self.frozen)) < len(self.frozen):
             raise WorkbenchError(f"{self.id}: frozen must be different axes, numbers from 0 to 3; got {self.frozen!r}")
 
-    def fitted(self, values: np.ndarray, tolerance: Tolerance) -> Self:
+    def tuned(self, sample: np.ndarray, tolerance: Tolerance) -> Self:
         """The codec with the frozen axes and the size of blocks that suit these values."""
-        takes = not backend.on_device(values) and values.dtype.name in self.dtypes and values.ndim in self.dimensions
+        takes = sample.dtype.name in self.dtypes and sample.ndim in self.dimensions and sample.size > 0
         if not takes or tolerance.absolute is None or tolerance.value == 0:
             return self
-        crop = _crop(values)
+        crop = _crop(sample)
         valid = np.isfinite(crop)
         if not valid.any():
             return self
-        crop = np.where(valid, crop, np.median(crop[valid])).astype(values.dtype)
+        crop = np.where(valid, crop, np.median(crop[valid])).astype(sample.dtype)
         try:
             frozen, bits = self._plan(crop, tolerance.value)
         except WorkbenchError:   # this tolerance is too small for a lattice, as encoding will say
