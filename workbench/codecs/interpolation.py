@@ -18,12 +18,13 @@ import struct
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar, NoReturn, Self
 
 import numpy as np
 
 from workbench import backend
-from workbench.codecs.codec import CodecFailed, Tolerance, option
+from workbench.backend import Array
+from workbench.codecs.codec import Codec, CodecFailed, Tolerance, option
 from workbench.codecs.interpolation_fit import SURVEY, Sample, Weights
 from workbench.codecs.interpolation_grid import Axes, Pass, coarsest, every, four_axes, passes
 from workbench.codecs.interpolation_stream import (
@@ -36,7 +37,7 @@ from workbench.codecs.interpolation_stream import (
     counted,
     targets_before,
 )
-from workbench.codecs.pieces import InPieces
+from workbench.codecs.pieces import InPieces, split
 from workbench.codecs.prequantised import Prequantised, lattice_step
 from workbench.codecs.rounding import largest_magnitude
 from workbench.errors import WorkbenchError
@@ -98,6 +99,10 @@ class Interpolation(InPieces):
             return self
         return replace(self, frozen=frozen, block=1 << bits)
 
+    def coarse(self, spacing: int) -> Codec:
+        """A decoder that leaves out the passes below this spacing."""
+        return _Coarse(self, spacing)
+
     def _encode_piece(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
         bound = tolerance.absolute_for(values)
         step = lattice_step(bound, largest_magnitude(values), values.dtype)
@@ -125,6 +130,26 @@ class Interpolation(InPieces):
 
     def _decode_piece(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         return _decoded(data, shape, dtype, 1).reshape(shape)
+
+
+@dataclass(frozen=True)
+class _Coarse(Codec):
+    """Decodes the points with a spacing; the others are 0."""
+
+    id: ClassVar[str] = "coarse interpolation"
+    title: ClassVar[str] = "The coarse points of an interpolated field"
+
+    codec: Interpolation
+    spacing: int
+
+    def _encode(self, values: Array, tolerance: Tolerance) -> NoReturn:
+        raise CodecFailed(f"{self.id} only decodes: encode with {self.codec.id}")
+
+    def _decode(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        parts = split(self.codec.id, data, shape, dtype)
+        if len(parts) > 1:   # pieces are cut anywhere
+            return self.codec.decode(data, shape, dtype)
+        return _decoded(parts[0][1], shape, dtype, self.spacing).reshape(shape)
 
 
 @dataclass(frozen=True, eq=False)
