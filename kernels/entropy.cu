@@ -122,14 +122,14 @@ KERNEL(count_codes)(i64 parts, i64 n, const u16* code SIZE(n), i64 codes, i64 hi
 }
 
 // rANS works like a stack: the last symbol goes in first. Each block fills its slot of `room` words from the end.
-KERNEL(encode_symbols)(i64 blocks, i64 n, i64 block, const u16* code SIZE(n), const u32* frequency SIZE(start),
-                       const u32* start SIZE(frequency), i64 room, u16* words SIZE(blocks * room), i64* used SIZE(blocks))
+KERNEL(encode_symbols)(i64 blocks, const i64* begin SIZE(blocks + 1), const u16* code SIZE(LAST(begin)),
+                       const u32* frequency SIZE(start), const u32* start SIZE(frequency), i64 room,
+                       u16* words SIZE(blocks * room), i64* used SIZE(blocks))
 {
     FOR_EACH(b, blocks) {
-        const i64 begin = b * block, end = begin + block < n ? begin + block : n;
         u16* out = words + (b + 1) * room;
         u32 state = LEAST_STATE;
-        for (i64 i = end - 1; i >= begin; --i) {
+        for (i64 i = begin[b + 1] - 1; i >= begin[b]; --i) {
             const u32 f = frequency[code[i]];
             if (state >= (u64)f << (32 - PRECISION)) {
                 *--out = (u16)state;

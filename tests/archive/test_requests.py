@@ -72,7 +72,7 @@ def test_what_is_no_promise_is_refused_in_a_sentence(keep):
 
 @pytest.mark.parametrize("codec", [[], ["sz3"], {}, 3, None, b"sz3"])
 def test_what_is_no_codec_is_refused_in_a_sentence(codec):
-    with pytest.raises(WorkbenchError, match="codec must be one of lattice, sz3"):
+    with pytest.raises(WorkbenchError, match="codec must be one of lattice, interpolation, sz3"):
         wb.compress(samples.field(), wb.Absolute(0.1), codec)
 
 

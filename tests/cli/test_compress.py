@@ -176,7 +176,7 @@ def test_what_cannot_be_written_is_refused_before_work(
         (["--abs", "1", "--order", "free"], "for particles; got a field"),
         (["--abs", "1", "--velocities-abs", "1"], "for particles; got a field"),
         (["--abs", "1", "--codec", "lattice"], "lattice is for particles"),
-        (["--abs", "1", "--codec", "gzip"], "--codec must be one of lattice, sz3"),
+        (["--abs", "1", "--codec", "gzip"], "--codec must be one of lattice, interpolation, sz3"),
         (["--abs", "1", "--keep-clusters", "0.2"], "--keep-clusters is for particles; "),
         (["--abs", "1", "--min-members", "20"], "--min-members needs --keep-clusters B, the linking length of the groups"),
         (["--abs", "1", "--cluster-unit", "length"], "--cluster-unit needs --keep-clusters B"),

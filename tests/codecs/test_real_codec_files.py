@@ -6,10 +6,11 @@ import pytest
 import workbench as wb
 from workbench.codecs import Tolerance, get
 
-LOSSY = ["sz3", "zfp", "sperr", "fpzip", "bitround", "prequantised"]
+LOSSY = ["sz3", "zfp", "sperr", "fpzip", "bitround", "prequantised", "interpolation"]
 
 # At 1e-4 of the range; rounded down, so that a codec that stops predicting is noticed.
-SMALLEST_RATIO = {"sz3": 2.5, "zfp": 1.8, "sperr": 2.5, "fpzip": 1.9, "bitround": 1.6, "prequantised": 2.5}
+SMALLEST_RATIO = {"sz3": 2.5, "zfp": 1.8, "sperr": 2.5, "fpzip": 1.9, "bitround": 1.6, "prequantised": 2.5,
+                  "interpolation": 2.5}
 
 
 def there_and_back(codec, values, tolerance):

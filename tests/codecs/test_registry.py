@@ -82,7 +82,7 @@ def test_the_names_of_this_package_cannot_be_taken(installed):
 
 @pytest.mark.parametrize("name", ["sz4", "", None, 7, "workbench.codecs.sz3:SZ3"])
 def test_an_unknown_name_is_answered_with_the_known_ones(name):
-    with pytest.raises(WorkbenchError, match=r"codec must be one of lattice, sz3, .*; got"):
+    with pytest.raises(WorkbenchError, match=r"codec must be one of lattice, interpolation, sz3, .*; got"):
         from_dict({"id": name})
 
 

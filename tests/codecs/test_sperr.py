@@ -82,3 +82,14 @@ def test_a_tolerance_below_its_precision_is_refused_with_the_limit():
     values = np.ones((4, 4))
     with pytest.raises(WorkbenchError, match=r"sperr needs a tolerance above 2\^-48 of the largest value, 3.55e-15 here"):
         get("sperr").encode(values, Tolerance(absolute=FINEST / 2))
+
+
+@pytest.mark.parametrize("shape", [(30, 120), (12, 40, 90)])
+def test_axes_are_not_mistaken_for_each_other(shape):
+    smooth = np.sin(sum(np.indices(shape)) / 9.0)
+    turned, scrambled = np.ascontiguousarray(smooth.T), smooth.reshape(shape[::-1])
+    codec, tolerance = get("sperr"), Tolerance(absolute=1e-3)
+    sizes = [len(codec.encode(values, tolerance)) for values in (smooth, turned, scrambled)]
+    assert max(sizes[:2]) < 1.2 * min(sizes[:2])
+    assert max(sizes[:2]) < 0.7 * sizes[2]
+    assert np.abs(codec.decode(codec.encode(turned, tolerance), turned.shape, turned.dtype) - turned).max() <= 1e-3

@@ -43,7 +43,7 @@ STRANGE = [
     [1e300, 1e300, 1e300], [2**52, 2**52, 2**52], "x" * 5000,
 ]
 TAGS = (CODE, LOGS, FIX, SAME, BYTES, EDIT, PIN, CHECKSUM)
-BUILT_IN = ("lattice", "prequantised", "pcodec", "bitround", "columns")
+BUILT_IN = ("lattice", "interpolation", "prequantised", "pcodec", "bitround", "columns")
 
 
 class NoForgery(Exception):

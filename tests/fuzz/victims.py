@@ -62,6 +62,8 @@ def _fields() -> Made:
     return {
         "field": (field, wb.compress(field, wb.Absolute(0.1), "prequantised", chunk_values=60)),
         "logarithms": (field, wb.compress(field, wb.PointwiseRelative(0.01), "prequantised", chunk_values=60)),
+        "interpolation": (field, wb.compress(field, wb.Absolute(0.1), "interpolation", chunk_values=60)),
+        "interpolated logarithms": (field, wb.compress(field, wb.PointwiseRelative(0.01), "interpolation")),
         "bit rounding": (plain, wb.compress(plain, wb.Relative(0.01), "bitround")),
         "integers": (whole, wb.compress(whole, wb.Absolute(3), chunk_values=50)),
         "large integers": (large, wb.compress(large, wb.Absolute(0))),

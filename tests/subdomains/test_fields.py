@@ -56,6 +56,16 @@ def test_a_dask_array_gives_the_bytes_of_one_process(tmp_path, shape, dtype, bou
     assert archive.verify(field).passed
 
 
+@pytest.mark.parametrize("bound", ["absolute", "relative", "pointwise"])
+@pytest.mark.parametrize("codec", ["auto", "interpolation"])
+def test_a_codec_that_is_tried_on_the_middle_is_the_same_for_parts(tmp_path, codec, bound):
+    field = wb.Field(sample((70, 80)).values + 100, mask=np.random.default_rng(1).random((70, 80)) < 0.3)
+    source = ChunkedField(da.from_array(field.values, 33), mask=da.from_array(field.mask, 17))
+    archive = assert_same_bytes(tmp_path, field, source, BOUNDS[bound], codec, chunk_values=2000)
+    assert bool(archive.certificate.choice) == (codec == "auto")
+    assert archive.verify(field).passed
+
+
 def test_sources_that_are_read_by_workers_give_the_same_bytes(tmp_path):
     field = sample((30, 21, 10), "f8", masked=True)
     np.save(tmp_path / "values.npy", field.values)

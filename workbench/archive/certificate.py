@@ -81,6 +81,7 @@ class Certificate:
     promises: tuple[Promise, ...]
     checked: str = CHECKED
     notes: tuple[str, ...] = ()   # what was unusual about the bound or the linking length
+    choice: str = ""              # how the codec was chosen, if by trial
 
     def __getitem__(self, array: str) -> Promise:
         """The promise about an array."""
@@ -93,7 +94,8 @@ class Certificate:
     def to_dict(self) -> dict[str, Any]:
         """The certificate, ready for JSON."""
         described = {"checked": self.checked, "promises": [promise.to_dict() for promise in self.promises]}
-        return described | ({"notes": list(self.notes)} if self.notes else {})
+        notes = {"notes": list(self.notes)} if self.notes else {}
+        return described | notes | ({"choice": self.choice} if self.choice else {})
 
     @classmethod
     def from_dict(cls, described: Any) -> Certificate:
@@ -101,12 +103,14 @@ class Certificate:
         if not isinstance(described, Mapping) or not isinstance(described.get("promises"), list):
             raise WorkbenchError("the archive has no readable certificate")
         notes = tuple(str(note) for note in listed(described, "notes"))
-        return cls(tuple(map(Promise.from_dict, described["promises"])), str(described.get("checked", "")), notes)
+        checked, choice = (str(described.get(name, "")) for name in ("checked", "choice"))
+        return cls(tuple(map(Promise.from_dict, described["promises"])), checked, notes, choice)
 
     def __str__(self) -> str:
         lines = [line for promise in self.promises for line in (promise.describe(), *_figure_lines(promise))]
         notes = (f"note: {note}" for note in self.notes)
-        return "\n".join(["promised, and checked:", *(f"  {line}" for line in lines), f"  ({self.checked})", *notes])
+        said = [f"  ({self.checked})", *([f"  ({self.choice})"] if self.choice else [])]
+        return "\n".join(["promised, and checked:", *(f"  {line}" for line in lines), *said, *notes])
 
     __repr__ = __str__
 
@@ -117,7 +121,8 @@ class Certificate:
             items.append(f"<li>{html.escape(promise.describe())}<br><small>{html.escape(figures)}</small></li>")
         checked = html.escape(self.checked)
         notes = "".join(f"<p><strong>note:</strong> {html.escape(note)}</p>" for note in self.notes)
-        return f"<div><strong>promised, and checked</strong><ul>{''.join(items)}</ul><small>{checked}</small>{notes}</div>"
+        said = f"<small>{checked}</small>" + (f"<br><small>{html.escape(self.choice)}</small>" if self.choice else "")
+        return f"<div><strong>promised, and checked</strong><ul>{''.join(items)}</ul>{said}{notes}</div>"
 
 
 def summed(figures: Iterable[Figures]) -> dict[str, Any]:

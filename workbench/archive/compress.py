@@ -35,12 +35,12 @@ def compress(
 
     `archive.certificate.notes` names a bound or a linking length that may be in another unit than the data.
 
-    `codec` is a name or a codec with options; "auto" takes the built-in codec for particles, and SZ3, if installed, for
-    fields of floats. `order="free"` sorts the particles along a curve: positions become much smaller, consecutive ids
-    larger; `store_permutation` then stores the permutation. `keep` is one promise beyond the bound, or several.
-    `velocities` bounds the error of velocities, which are exact otherwise; ids are always exact. Velocities are encoded by
-    `codec` or, if it is only for positions, by `prequantised`. Arrays are treated as fields; the mask of a NumPy masked
-    array is kept.
+    `codec` is a name or a codec with options; "auto" takes the built-in codec for particles, and for fields of floats the
+    codec that makes a sample smallest, as the certificate states (SZ3 for small fields). `order="free"` sorts the
+    particles along a curve: positions become much smaller, consecutive ids larger; `store_permutation` then stores the
+    permutation. `keep` is one promise beyond the bound, or several. `velocities` bounds the error of velocities, which are
+    exact otherwise; ids are always exact. Velocities are encoded by `codec` or, if it is only for positions, by
+    `prequantised`. Arrays are treated as fields; the mask of a NumPy masked array is kept.
 
     `progress` is called with the completed share and the current task; an exception that it raises stops the work. If it
     has a method `watch`, that is called with every step of keeping clusters: its number, phase, violations and loss.

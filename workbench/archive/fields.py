@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, Self
 
 import numpy as np
 
-from workbench import codecs
-from workbench.archive import encoding, provenance
+from workbench import backend
+from workbench.archive import choice, encoding, provenance
 from workbench.archive.archive import Archive
 from workbench.archive.encoding import Part, Slices, Task, layout_for
 from workbench.archive.layout import ArrayLayout
@@ -22,15 +23,18 @@ from workbench.guarantees import Limit, PointwiseRelative, Safeguard
 
 MASK = "mask"
 
+Values = tuple[Array, Array | None]   # and where they are masked
+
 
 def compress_field(field: Field, request: Request) -> Archive:
     """The archive of a field."""
     codec, limit = codec_for(field, field.values.dtype, request), request.bound.limit(field.values, field.valid)
+    codec, request = settled(codec, request, field.shape, field.values.dtype, limit, partial(_part, field))
     plan = Plan.of(field.shape, field.values.dtype, codec.fitted(field.values, limit.tolerance), limit, request, field)
     arrays = [encoding.encode(plan.task(Part(field.values), field.mask), request.progress)]
     if field.mask is not None:
         arrays.append(encoding.encode_exactly(MASK, field.mask, plan.layout.chunk_shape))
-    return archive_of(arrays, plan.described(field), plan.codec, field.metadata, request.notes)
+    return archive_of(arrays, plan.described(field), plan.codec, field.metadata, request)
 
 
 class Described(Protocol):
@@ -80,15 +84,32 @@ class Plan:
 
 def codec_for(field: Any, dtype: np.dtype, request: Request) -> Codec:
     """The codec of a field of this type; refused if it cannot do what is requested."""
-    whole_numbers = dtype.kind in "iu"
-    chosen = request.chosen_codec("prequantised" if whole_numbers or "sz3" not in codecs.available() else "sz3")
+    chosen = request.chosen_codec(choice.usual(dtype))
     if isinstance(chosen, ParticleCodec):
         raise WorkbenchError(f"{chosen.id} is for particles; got {field!r}")
-    if whole_numbers:
+    if dtype.kind in "iu":
         _require_for_integers(field, dtype, request, chosen)
     if strangers := [kept for kept in request.keep if not isinstance(kept, Safeguard)]:
         raise WorkbenchError(f"keep of a field takes wb.Safeguard(...); got {strangers[0]!r}")
     return chosen
+
+
+def settled(
+    codec: Codec, request: Request, shape: tuple[int, ...], dtype: np.dtype, limit: Limit, part: Callable[[Slices], Values]
+) -> tuple[Codec, Request]:
+    """The codec after trials on the middle of a field, and the request with what came of them in words."""
+    is_open = choice.is_open(request.codec, shape, dtype, limit)
+    if not is_open and type(codec).tuned is Codec.tuned:
+        return codec, request
+    values, mask = part(choice.middle(shape))
+    if not is_open or backend.on_device(values):
+        return choice.tuned(codec, values, mask, limit), request
+    codec, words = choice.chosen(values, mask, limit)
+    return codec, replace(request, choice=words)
+
+
+def _part(field: Field, place: Slices) -> Values:
+    return field.values[place], None if field.mask is None else field.mask[place]
 
 
 def _require_for_integers(field: Any, dtype: np.dtype, request: Request, codec: Codec) -> None:

@@ -49,7 +49,7 @@ def compress_particles(particles: Particles, request: Request) -> Archive:
     if request.store_permutation:
         arrays += _exact("permutation", np.arange(len(particles), dtype=np.int32) if order is None else order, few)
     described = plan.described(request, None if order is None else checksum_of(order))
-    return archive_of(arrays, described, plan.codec, particles.metadata, request.notes)
+    return archive_of(arrays, described, plan.codec, particles.metadata, request)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ class Request:
     store_permutation: bool = False
     chunk_values: int | None = None
     notes: tuple[str, ...] = ()   # on what is unusual for these data
+    choice: str = ""              # how the codec was chosen, if by trial
 
     def __post_init__(self) -> None:
         for name, bound in (("bound", self.bound), ("velocities", self.velocities)):
@@ -63,12 +64,12 @@ class Request:
         return given
 
 
-def certificate_of(arrays: Sequence[EncodedArray], notes: Sequence[str] = ()) -> Certificate:
+def certificate_of(arrays: Sequence[EncodedArray], notes: Sequence[str] = (), choice: str = "") -> Certificate:
     """The promises about these arrays, with notes on unusual ones."""
     stated = tuple(a.promise for a in arrays if a.promise is not None and a.layout.name != "extents")
     count = arrays[0].layout.shape[0]
     groups = (note for promise in stated for kept in promise.keep for note in notes_on_groups(kept, count))
-    return Certificate(stated, notes=(*notes, *groups))
+    return Certificate(stated, notes=(*notes, *groups), choice=choice)
 
 
 def promises(keep: Any) -> tuple[Any, ...]:
@@ -99,10 +100,10 @@ def archive_of(
     described: Mapping[str, Any],
     codec: Codec,
     metadata: Mapping[str, Any],
-    notes: tuple[str, ...] = (),
+    request: Request,
 ) -> Archive:
     """The archive of these arrays, in memory, with its certificate and its history."""
-    documents = documents_for(arrays, described, codec, metadata, notes)
+    documents = documents_for(arrays, described, codec, metadata, request.notes, request.choice)
     return Archive(MemoryStore({**documents, **{key: data for array in arrays for key, data in array.entries()}}))
 
 
@@ -112,9 +113,10 @@ def documents_for(
     codec: Codec,
     metadata: Mapping[str, Any],
     notes: tuple[str, ...] = (),
+    choice: str = "",
 ) -> dict[str, bytes]:
     """The documents of an archive of these arrays, by key; they depend only on the checksums of the chunks."""
-    certificate = certificate_of(arrays, notes)
+    certificate = certificate_of(arrays, notes, choice)
     attributes = {
         "format": FORMAT,
         **described,

@@ -16,7 +16,7 @@ from workbench.codecs import Codec, Columns
 from workbench.codecs.isolation import isolated
 from workbench.errors import WorkbenchError
 
-BUILT_IN = ("lattice", "pcodec", "prequantised")   # they need only packages that are always installed
+BUILT_IN = ("interpolation", "lattice", "pcodec", "prequantised")   # they need only packages that are always installed
 
 
 @dataclass(frozen=True)

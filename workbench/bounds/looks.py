@@ -31,6 +31,7 @@ class Look:
 
 
 LOOKS: Mapping[str, Look] = MappingProxyType({
+    "interpolation": Look("#5f8a2e", "circle", "dotdash"),
     "sz3": Look("#8a6fd1", "circle", "solid"),
     "zfp": Look("#d4524f", "square", "dashed"),
     "sperr": Look("#0f8fa4", "diamond", "dotdash"),

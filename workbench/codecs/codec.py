@@ -122,6 +122,20 @@ class Codec(ABC):
         """
         return self
 
+    def tuned(self, sample: np.ndarray, tolerance: Tolerance) -> Self:
+        """The codec with the options that suit an array, of which this is a part; by default the codec as it is.
+
+        The sample has as many axes as the array, and is NaN where values are masked.
+        """
+        return self
+
+    def coarse(self, spacing: int) -> Codec | None:
+        """A decoder that is right only where all coordinates are multiples of a power of two; None if it saves nothing.
+
+        It must find damage of what it decodes by itself: its values cannot be compared with the checksum of all values.
+        """
+        return None
+
     @abstractmethod
     def _encode(self, values: Array, tolerance: Tolerance) -> bytes:
         """The bytes of a contiguous, non-empty array that fits what the class says it takes."""

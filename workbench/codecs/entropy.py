@@ -108,9 +108,9 @@ class CodedIntegers:
         model = _fitted(numbers, block, signs)
         components = model.components
         code, below = _classify(numbers, block, model)
-        frequency = _frequencies(_histogram(code, components))
-        words, word_first = words_of(code, block * components, frequency)
-        bits_first = _starts((backend.to_host(below) + 31) // 32)
+        frequency = frequencies(_histogram(code, components))
+        words, word_first = words_of(code, even_blocks(len(code), block * components), frequency)
+        bits_first = starts((backend.to_host(below) + 31) // 32)
         bits = xp.empty(int(bits_first[-1]), xp.uint32)
         write = backend.kernel("entropy", "write_bits")
         write(len(below), numbers.size, block * components, int(signs), numbers, xp.asarray(bits_first), bits)
@@ -124,7 +124,7 @@ class CodedIntegers:
         chosen = np.arange(len(self.checksums)) if blocks is None else np.asarray(blocks, np.int64)
         self._check(chosen)
         model, components = self.model, self.model.components
-        begin = _starts(np.minimum(self.block, self.count - chosen * self.block) * components)
+        begin = starts(np.minimum(self.block, self.count - chosen * self.block) * components)
         frequency, start, symbol_at = self._tables
         sums = np.zeros(len(chosen), np.uint64) if base is None else base
         arrays = {
@@ -202,7 +202,7 @@ class CodedIntegers:
         if checksum != _CHECKSUM.unpack_from(view, _HEADER.size)[0]:
             raise CodecFailed("the tables of coded integers fail their checksum")
         parts = [view[a:b] for a, b in pairwise(ends)]
-        first = [_starts(unpack_integers(bytes(p), blocks, np.uint32).astype(np.int64)) for p in parts[1:3]]
+        first = [starts(unpack_integers(bytes(p), blocks, np.uint32).astype(np.int64)) for p in parts[1:3]]
         if (first[0][-1], first[1][-1]) != (words, bits):
             raise CodecFailed(f"coded integers promise {first[0][-1]} and {first[1][-1]} words; got {words} and {bits}")
         model = _Model(components, bool(signs), octave, lowest, highest)
@@ -276,7 +276,7 @@ def _used_contexts(histogram: np.ndarray, few: float) -> tuple[int, int]:
     return min(lowest, highest), max(lowest, highest)
 
 
-def _frequencies(histogram: np.ndarray) -> np.ndarray:
+def frequencies(histogram: np.ndarray) -> np.ndarray:
     """Frequencies that sum to 2**PRECISION in every used context, at least 1 for symbols that occur."""
     frequency = np.zeros(histogram.shape, np.int64)
     for row in np.flatnonzero(histogram.sum(axis=1)):
@@ -294,21 +294,33 @@ def slots_of(frequency: np.ndarray) -> np.ndarray:
     return np.cumsum(frequency, axis=1, dtype=np.uint32) - frequency
 
 
-def words_of(code: Array, block: int, frequency: np.ndarray) -> tuple[Array, np.ndarray]:
-    """Codes (context * symbols + symbol) as the words of all blocks, and where each block begins."""
+def words_of(code: Array, begin: np.ndarray, frequency: np.ndarray) -> tuple[Array, np.ndarray]:
+    """Codes (context * symbols + symbol) as the words of all blocks, and where the words of each block begin.
+
+    `begin` says where the codes of each block begin, and the end.
+    """
     xp = backend.namespace(code)
-    blocks = -(-len(code) // block)
+    blocks = len(begin) - 1
     table, start = xp.asarray(frequency.reshape(-1)), xp.asarray(slots_of(frequency).reshape(-1))
-    room = min(block, len(code)) * PRECISION // 16 + 4   # no symbol takes more than PRECISION bits
+    room = int(np.diff(begin).max(initial=0)) * PRECISION // 16 + 4   # no symbol takes more than PRECISION bits
     slots, used = xp.empty(blocks * room, xp.uint16), xp.empty(blocks, xp.int64)
-    backend.kernel("entropy", "encode_symbols")(blocks, len(code), block, code, table, start, room, slots, used)
-    first = _starts(backend.to_host(used))
+    backend.kernel("entropy", "encode_symbols")(blocks, xp.asarray(begin), code, table, start, room, slots, used)
+    first = starts(backend.to_host(used))
     words = xp.empty(int(first[-1]), xp.uint16)
     backend.kernel("entropy", "gather_words")(blocks, room, slots, used, xp.asarray(first), words)
     return words, first
 
 
-def _starts(sizes: np.ndarray) -> np.ndarray:
+def even_blocks(count: int, block: int) -> np.ndarray:
+    """Where blocks of this many items begin, and the end.
+
+    >>> even_blocks(10, 4).tolist()
+    [0, 4, 8, 10]
+    """
+    return np.append(np.arange(0, count, block, dtype=np.int64), count)
+
+
+def starts(sizes: np.ndarray) -> np.ndarray:
     """The start of each of these when they are concatenated, and the end."""
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
 

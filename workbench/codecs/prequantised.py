@@ -85,7 +85,7 @@ def _unpacked(packed: bytes, shape: tuple[int, ...], size: int, axes: int) -> np
 def lattice_step(tolerance: float, largest: float, dtype: np.dtype) -> float:
     """The step of a lattice on which no value up to `largest` moves by more than the tolerance, rounding included."""
     step = 2 * before_rounding(tolerance, largest, dtype)
-    if tolerance == 0 or largest / step >= 2**MOST_BITS:
+    if step == 0 or largest / step >= 2**MOST_BITS:
         raise WorkbenchError(
             f"a lattice needs a tolerance above 2^-{MOST_BITS} of the largest value, {largest / 2**MOST_BITS:.3g} here; "
             f"got {tolerance:.3g}: pcodec keeps all bits"

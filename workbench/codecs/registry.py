@@ -21,6 +21,7 @@ GROUP = "lossbench.codecs"
 
 _OWN = {
     "lattice": "workbench.codecs.lattice:LatticeCodec",
+    "interpolation": "workbench.codecs.interpolation:Interpolation",
     "sz3": "workbench.codecs.sz3:SZ3",
     "zfp": "workbench.codecs.zfp:ZFP",
     "sperr": "workbench.codecs.sperr:SPERR",

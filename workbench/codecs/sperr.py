@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 FINEST = 2.0**-48      # of the largest value: below it rounding breaks the bound, and far below it SPERR crashes
 MOST_ROWS = 64         # of the rectangle that one long row of values is folded into
 
+SWAPPED = 2**13        # added to the exponent: the filter was told which axis runs fastest. Older bytes lack it.
+
 _HEADER = struct.Struct("<h")   # the exponent of the power of two that the values were divided by
 _NUMBERS = itertools.count()
 
@@ -59,17 +61,18 @@ class SPERR(pieces.InPieces):
             )
         size, exponent = before_rounding(size, largest, values.dtype), math.frexp(largest)[1]
         scaled = np.ldexp(_folded(values), -exponent)
-        return _HEADER.pack(exponent) + _through_filter(scaled, math.ldexp(size, -exponent))
+        return _HEADER.pack(exponent + SWAPPED) + _through_filter(scaled, math.ldexp(size, -exponent))
 
     def _decode_piece(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         true = _true_shape(shape)
         if len(true) == 4:
             parts = pieces.split(self.id, data, true, dtype)
             return np.stack([self._decode_piece(part, true[1:], dtype) for _, part in parts]).reshape(shape)
-        (exponent,) = _HEADER.unpack_from(data)
-        values = _back_through_filter(data[_HEADER.size :], _folded_shape(shape), dtype)
+        (stated,) = _HEADER.unpack_from(data)
+        swapped = stated > SWAPPED // 2
+        values = _back_through_filter(data[_HEADER.size :], _folded_shape(shape), dtype, swapped)
         with np.errstate(over="ignore"):   # the largest float may decode to infinity
-            return np.ldexp(values.reshape(-1)[: math.prod(shape)].reshape(shape), exponent)
+            return np.ldexp(values.reshape(-1)[: math.prod(shape)].reshape(shape), stated - SWAPPED * swapped)
 
 
 def _true_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -99,16 +102,17 @@ def _through_filter(values: np.ndarray, size: float) -> bytes:
     import hdf5plugin
 
     with _file_in_memory() as file:
-        file.create_dataset("values", data=values, chunks=values.shape, **hdf5plugin.Sperr(absolute=size))
+        # Without `swap` the filter takes the first axis for the one that runs fastest, and sees a scrambled array.
+        file.create_dataset("values", data=values, chunks=values.shape, **hdf5plugin.Sperr(absolute=size, swap=True))
         file.flush()
         return file["values"].id.read_direct_chunk((0,) * values.ndim)[1]
 
 
-def _back_through_filter(data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+def _back_through_filter(data: bytes, shape: tuple[int, ...], dtype: np.dtype, swapped: bool) -> np.ndarray:
     import hdf5plugin
 
     with _file_in_memory() as file:
-        stored = file.create_dataset("values", shape, dtype, chunks=shape, **hdf5plugin.Sperr())
+        stored = file.create_dataset("values", shape, dtype, chunks=shape, **hdf5plugin.Sperr(swap=swapped))
         stored.id.write_direct_chunk((0,) * len(shape), data)
         return stored[...]
 

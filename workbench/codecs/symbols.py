@@ -13,7 +13,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.codecs.codec import CodecFailed
-from workbench.codecs.entropy import PRECISION, slots_of, words_of
+from workbench.codecs.entropy import PRECISION, even_blocks, slots_of, words_of
 
 MOST_SYMBOLS = 64
 BLOCK = 2**18
@@ -36,7 +36,7 @@ def encode_symbols(symbol: np.ndarray, context: np.ndarray, contexts: int) -> by
     code = context.astype(np.uint16) * np.uint16(symbols) + symbol
     counts = np.bincount(code, minlength=contexts * symbols).reshape(contexts, symbols)
     table = _table(counts)
-    words, first = words_of(code, BLOCK, _frequencies(table))
+    words, first = words_of(code, even_blocks(len(code), BLOCK), _frequencies(table))
     body = table[:, 1:].astype(np.uint8), np.diff(first).astype("<u4"), words.astype("<u2")
     return b"".join([_HEADER.pack(symbols, len(words)), *(part.tobytes() for part in body)])
 

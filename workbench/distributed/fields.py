@@ -166,7 +166,8 @@ class ChunkedField:
     def part(self, place: Slices) -> Field:
         """The values and the mask at these slices, read here."""
         try:
-            return Field(self.values[place], mask=None if self.mask is None else np.asarray(self.mask[place]))
+            values = _computed(self.values[place])
+            return Field(values, mask=None if self.mask is None else np.asarray(_computed(self.mask[place])))
         except OSError as error:
             where = ", ".join(f"{part.start}:{part.stop}" for part in place)
             raise WorkbenchError(f"the values at [{where}] of {self!r} cannot be read: {error}") from error
@@ -286,6 +287,10 @@ def _kind(given: Any) -> str:
 
 def _is_dask(array: Any) -> bool:
     return hasattr(array, "__dask_graph__")
+
+
+def _computed(array: Any) -> Any:
+    return array.compute() if _is_dask(array) else array
 
 
 def _shape(array: Any) -> tuple[int, ...]:

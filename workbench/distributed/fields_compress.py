@@ -18,8 +18,17 @@ import numpy as np
 
 from workbench.archive import Archive
 from workbench.archive.chunk import EncodedChunk, exact_chunk
-from workbench.archive.encoding import EncodedArray, ReadyChunk, Task, assembled, encode_values, exact_layout, exactly
-from workbench.archive.fields import MASK, Plan, codec_for
+from workbench.archive.encoding import (
+    EncodedArray,
+    ReadyChunk,
+    Slices,
+    Task,
+    assembled,
+    encode_values,
+    exact_layout,
+    exactly,
+)
+from workbench.archive.fields import MASK, Plan, codec_for, settled
 from workbench.archive.key import ROOT
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.plausibility import Statistics, notes_on_spread
@@ -132,7 +141,13 @@ def surveyed(field: ChunkedField, executor: Executor) -> Survey:
 def plan_for(field: ChunkedField, codec: Codec, request: Request, known: Survey | None) -> Plan:
     """The plan; the survey is needed for a relative bound alone."""
     limit = request.bound.limit(np.empty(0, field.dtype) if known is None else known.ends)
+    codec, request = settled(codec, request, field.shape, field.dtype, limit, functools.partial(_values, field))
     return Plan.of(field.shape, field.dtype, codec, limit, request, field)
+
+
+def _values(field: ChunkedField, place: Slices) -> tuple[np.ndarray, np.ndarray | None]:
+    part = field.part(place)
+    return part.values, part.mask
 
 
 def mask_layout(plan: Plan, masked: bool) -> ArrayLayout | None:
@@ -153,7 +168,7 @@ def documents_of_field(
 ) -> dict[str, bytes]:
     """The documents of the archive, by key."""
     notes = notes_on_spread("values", survey.statistics.spread, plan.request.bound)
-    return documents_for(arrays, plan.described(field), plan.codec, field.metadata, notes)
+    return documents_for(arrays, plan.described(field), plan.codec, field.metadata, notes, plan.request.choice)
 
 
 def together(chunks: list[Chunk]) -> Survey:

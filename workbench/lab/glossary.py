@@ -105,6 +105,10 @@ GLOSSARY: Mapping[str, str] = {
     "halo: at least": "groups with at least so many members are shown as halos",
     "heat map of": "the outcome whose share of the trials is shown for each site and bit",
     "in 3-D": "the particles as a cloud that can be turned: all of them, or the halo of the close-up",
+    "interpolation": (
+        "the built-in codec for fields: values are interpolated from decoded neighbours, and what is left is coded by its "
+        "expected size"
+    ),
     "keep groups of": "groups with at least so many members are kept: none of them is split or merged",
     "kept": "groups that have exactly the same members in the decoded particles as in the original",
     "kind of bound": (
@@ -164,7 +168,7 @@ GLOSSARY: Mapping[str, str] = {
         "with the error"
     ),
     "prequantised": (
-        "the built-in codec for fields: values are rounded to multiples of twice the error bound, and differences are "
+        "a built-in codec for fields and integers: values are rounded to multiples of twice the error bound, and differences are "
         "coded"
     ),
     "price of one variance": "additional bits per value if a codec assumes the same variance in all regions",

@@ -23,7 +23,7 @@ from workbench.limits.operating_point import TILES, OperatingPoint, price_of_poi
 if TYPE_CHECKING:
     from workbench.limits.result import RateDistortion
 
-CODECS = ("sz3", "zfp", "sperr", "prequantised")
+CODECS = ("interpolation", "sz3", "zfp", "sperr", "prequantised")
 STEPS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)   # error bounds, in standard deviations of the field
 Rate = Callable[[float], float]
 

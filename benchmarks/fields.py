@@ -1,0 +1,149 @@
+"""The built-in codec for fields beside SZ3, SPERR and ZFP: sizes on real fields, speed, memory, white noise.
+
+python benchmarks/fields.py [--repeats 5] [--data FOLDER] [--quick]
+
+Sizes are those of the codecs' bytes for a whole field, with all headers, tables and fitted weights. Times are processor
+time on one thread; compared runs take turns. The folder of real files is not part of the project; missing files are left
+out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import timing
+
+import workbench as wb
+from workbench import backend
+from workbench.codecs import Codec, Tolerance
+
+BOUNDS = (1e-2, 1e-3)   # of the range of the values
+LEAST_GAIN, MOST_LOSS = 1.18, 1.02   # how much smaller than SZ3 on average, and how much larger in any case
+LEAST_SPEED = 20        # MB/s each way
+MOST_MEMORY = 12        # times the chunk
+MOST_NOISE = 0.02       # bits per value of white noise, over the entropy of its integers
+CODECS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "SZ3, interpolation": ("sz3", {"algorithm": "interp"}),
+    "SZ3, Lorenzo": ("sz3", {"algorithm": "lorenzo_reg"}),
+    "SZ3": ("sz3", {}),
+    "SPERR": ("sperr", {}),
+    "ZFP": ("zfp", {}),
+    "interpolation": ("interpolation", {}),
+}
+OURS = "interpolation"
+REAL_FIELDS: Mapping[str, tuple[str, Mapping[str, Any], int | None]] = {
+    "vorticity 512²": ("sperr_fields/vorticity.512_512", {"shape": (512, 512)}, None),
+    "vorticity 41 x 128²": ("sperr_fields/vorticity.128_128_41", {"shape": (41, 128, 128)}, None),
+    "|vorticity| 91³": ("sperr_fields/wmag91.float", {"shape": (91, 91, 91)}, None),
+    "temperature (CESM), month 1": ("cesm/cam-fv.T.3months.nc", {"name": "T"}, 1),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=5, help="counted runs of each codec (default 5)")
+    parser.add_argument("--data", type=Path, help="the folder of real files (default: shared/data beside the checkout)")
+    parser.add_argument("--quick", action="store_true", help="a small run to see that everything works")
+    options = parser.parse_args()
+    folder = options.data or Path(__file__).resolve().parents[2] / "shared" / "data"
+    print(f"{timing.machine()}, 1 thread\n")
+    with backend.using_threads(1):
+        sizes(folder, 1 if options.quick else len(REAL_FIELDS))
+        speed(1 if options.quick else options.repeats, 2**16 if options.quick else 2**20)
+        noise()
+
+
+def codecs() -> dict[str, Codec]:
+    """The installed codecs, by the names in the tables."""
+    installed = wb.codecs.available()
+    return {label: wb.codecs.get(name, **given) for label, (name, given) in CODECS.items() if name in installed}
+
+
+def fields(folder: Path, most: int) -> Iterator[tuple[str, np.ndarray]]:
+    """The real fields that are there."""
+    for name, (place, options, month) in list(REAL_FIELDS.items())[:most]:
+        if (folder / place).exists():
+            values = wb.open(folder / place, **options).values
+            yield name, np.ascontiguousarray(values if month is None else values[month])
+
+
+def sizes(folder: Path, most: int) -> None:
+    """Bits per value and PSNR of every codec on every real field; the gain over the better of SZ3's two modes."""
+    rows: list[list[object]] = []
+    gains = []
+    for name, values in fields(folder, most):
+        span = float(np.ptp(values))
+        for share in BOUNDS:
+            bits, psnr = {}, {}
+            for label, codec in codecs().items():
+                data = codec.encode(values, Tolerance(absolute=share * span))
+                error = codec.decode(data, values.shape, values.dtype).astype(np.float64) - values
+                assert np.abs(error).max() <= share * span * (1 + 1e-6), label
+                bits[label], psnr[label] = 8 * len(data) / values.size, 20 * math.log10(span / error.std())
+            best = min(size for label, size in bits.items() if label.startswith("SZ3"))
+            gains.append(best / bits[OURS])
+            shown = [f"{bits[label]:.3f} ({psnr[label]:.1f})" for label in bits]
+            rows.append([name, f"{share:g}", *shown, f"{gains[-1]:.2f}"])
+    if not rows:
+        return
+    print("## Real fields: bits per value (PSNR in dB)\n")
+    print(timing.table(["field", "bound / range", *codecs(), "SZ3's best / ours"], rows))
+    mean = statistics.geometric_mean(gains)
+    print(f"Smaller than SZ3's best by {mean:.2f}x, geometric mean (target: {LEAST_GAIN}); in the worst case the size is "
+          f"{1 / min(gains):.2f} of SZ3's (target: at most {MOST_LOSS}).\n")
+
+
+def speed(repeats: int, count: int) -> None:
+    """MB/s of processor time each way, and memory, on one chunk of an archive."""
+    side = round(count ** (1 / 3))
+    smooth = wb.synthetic.gaussian_field((side, side, side), seed=1).values.astype(np.float64)
+    values = np.ascontiguousarray(sum(np.cumsum(smooth, axis=axis) for axis in range(3)), np.float32)
+    tolerance = Tolerance(absolute=1e-3 * float(np.ptp(values)))
+    ready = {label: codec.tuned(values, tolerance) for label, codec in codecs().items()}
+    encoded = {label: codec.encode(values, tolerance) for label, codec in ready.items()}
+    runs: dict[str, list[Callable[[], object]]] = {
+        label: [partial(codec.encode, values, tolerance), partial(codec.decode, encoded[label], values.shape, values.dtype)]
+        for label, codec in ready.items()
+    }
+    times: dict[str, list[list[float]]] = {label: [[], []] for label in runs}
+    for _ in range(repeats + 1):
+        for label, both in runs.items():
+            for way, run in enumerate(both):
+                start = time.process_time()
+                run()
+                times[label][way].append(time.process_time() - start)
+    megabytes = values.nbytes / 1e6
+    rows: list[list[object]] = [
+        [label, *(f"{megabytes / statistics.median(way[1:]):.0f}" for way in ways)] for label, ways in times.items()
+    ]
+    print(f"## One chunk of {side}³ values, float32, bound 1e-3 of the range: MB/s (target: {LEAST_SPEED} each way)\n")
+    print(timing.table(["codec", "encode", "decode"], rows))
+    chunk = values.nbytes
+    peaks = [timing.peak_bytes(run) / chunk for run in runs[OURS]]
+    print(f"Memory beside the values: {peaks[0]:.1f} times the chunk to encode, {peaks[1]:.1f} times to decode "
+          f"(target: {MOST_MEMORY}).\n")
+
+
+def noise() -> None:
+    """White noise, of which nothing can be predicted."""
+    values = np.random.default_rng(0).normal(size=(512, 512)).astype(np.float32)
+    rows: list[list[object]] = []
+    for size in (0.3, 0.03, 0.01):
+        share = np.unique(np.rint(values / (2 * size)), return_counts=True)[1] / values.size
+        entropy = -float((share * np.log2(share)).sum())
+        bits = 8 * len(wb.codecs.get(OURS).encode(values, Tolerance(absolute=size))) / values.size
+        rows.append([f"{size:g}", f"{entropy:.3f}", f"{bits:.3f}", f"{bits - entropy:.3f}"])
+    print(f"## White noise, 512²: bits per value (target: at most {MOST_NOISE} over the entropy)\n")
+    print(timing.table(["bound / standard deviation", "entropy", OURS, "difference"], rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""`codec="auto"` for fields: the codec that makes the middle of the field smallest, as the certificate states."""
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench import codecs
+from workbench.archive.choice import CANDIDATES, SAMPLED, WORTH, middle
+
+
+def smooth(shape, dtype=np.float32):
+    values = wb.synthetic.gaussian_field(shape, seed=2).values
+    for axis in range(len(shape)):
+        values = np.cumsum(values, axis=axis)
+    return values.astype(dtype)
+
+
+def test_the_choice_is_the_smallest_and_is_stated():
+    field = wb.Field(smooth((96, 96)))
+    archive = wb.compress(field, wb.Relative(1e-3))
+    sizes = {name: wb.compress(field, wb.Relative(1e-3), name).nbytes for name in CANDIDATES if name in codecs.available()}
+    assert archive.codec.id == min(sizes, key=lambda name: sizes[name])
+    assert f"{archive.codec.id} was chosen by trial on 9,216 values in the middle" in archive.certificate.choice
+    assert all(name in archive.certificate.choice for name in sizes)
+    assert archive.certificate.choice in str(archive.certificate)
+    assert archive.certificate.choice in archive.certificate._repr_html_()
+    assert archive.verify(field).passed
+
+
+def test_the_choice_is_kept_in_a_file(tmp_path):
+    archive = wb.compress(smooth((80, 80)), wb.Absolute(0.1))
+    assert wb.open(archive.save(tmp_path / "a.zip")).certificate.choice == archive.certificate.choice != ""
+
+
+def test_nothing_is_tried_where_there_is_nothing_to_choose():
+    field = smooth((80, 80))
+    for archive in (
+        wb.compress(field, wb.Absolute(0.1), "zfp" if "zfp" in codecs.available() else "prequantised"),
+        wb.compress(field, wb.Absolute(0)),
+        wb.compress(field[:40, :40], wb.Absolute(0.1)),
+        wb.compress((100 * field).astype(np.int32), wb.Absolute(3)),
+    ):
+        assert archive.certificate.choice == ""
+        assert "choice" not in archive.certificate.to_dict()
+    assert WORTH > 1600
+
+
+@pytest.mark.parametrize("bound", [wb.Absolute(0.1), wb.PointwiseRelative(0.01)], ids=repr)
+def test_masked_and_missing_values_do_not_decide(bound):
+    values = smooth((90, 90), np.float64) + 50
+    mask = np.zeros(values.shape, bool)
+    mask[20:60, 20:70] = True
+    with_land = values.copy()
+    with_land[mask], with_land[0, :5] = 1e20, np.nan
+    archive = wb.compress(wb.Field(with_land, mask=mask), bound)
+    assert archive.certificate.choice
+    assert archive.verify(wb.Field(with_land, mask=mask)).passed
+    assert archive.nbytes < 0.5 * values.nbytes
+
+
+def test_a_codec_that_fails_is_not_chosen(monkeypatch):
+    from workbench.codecs.interpolation import Interpolation
+
+    def broken(self, values, tolerance):
+        raise ValueError("no")
+
+    monkeypatch.setattr(Interpolation, "_encode_piece", broken)
+    archive = wb.compress(smooth((80, 80)), wb.Absolute(0.1))
+    assert archive.codec.id != "interpolation"
+
+
+@pytest.mark.parametrize("shape", [(10,), (10**6,), (30, 192, 288), (7, 5, 1000, 900), (1, 70000)])
+def test_the_middle_has_all_axes_and_a_limited_number_of_values(shape):
+    cut = middle(shape)
+    sizes = [part.stop - part.start for part in cut]
+    assert all(0 <= part.start < part.stop <= size for part, size in zip(cut, shape, strict=True))
+    assert np.prod(sizes) <= SAMPLED
+    assert np.prod(sizes) >= min(np.prod(shape), 0.85 * SAMPLED)
+
+
+def test_a_chosen_codec_is_tuned_once_for_all_chunks():
+    layers = np.random.default_rng(0).normal(size=(6, 1, 1)) * 100 + smooth((6, 64, 64))
+    archive = wb.compress(layers, wb.Relative(1e-3), "interpolation", chunk_values=4096)
+    assert archive.data.layout.chunk_count > 4
+    assert archive.codec.frozen is not None
+    assert archive.codec.block is not None

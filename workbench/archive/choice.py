@@ -1,0 +1,84 @@
+"""The codec of a field for which none is requested: the one that makes a sample of it smallest.
+
+No codec is best for all fields and bounds, and none can tell from a field's description. So those that may be best encode
+the values in the middle of the field, within the requested limit and with all corrections that the limit needs. The
+certificate states what came of it. A part of the field is enough, so that fields in many parts get the same codec as
+whole ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench import backend, codecs
+from workbench.codecs import Codec
+from workbench.errors import WorkbenchError
+from workbench.guarantees import Limit, encode_guarded
+
+CANDIDATES = ("interpolation", "sz3", "sperr", "zfp")
+SAMPLED = 2**16   # values that are tried
+WORTH = 2**12     # in a smaller field there is little to gain, and a trial takes as long as the work
+
+Slices = tuple[slice, ...]
+
+
+def usual(dtype: np.dtype) -> str:
+    """The codec of fields that are too small for a trial.
+
+    >>> usual(np.dtype(np.int16))
+    'prequantised'
+    """
+    return "prequantised" if dtype.kind in "iu" else "sz3" if "sz3" in codecs.available() else "interpolation"
+
+
+def middle(shape: Sequence[int]) -> Slices:
+    """The middle of a field of this shape, with at most `SAMPLED` values: the longest axes are cut, to one length.
+
+    >>> middle((30, 192, 288))
+    (slice(0, 30, None), slice(73, 119, None), slice(121, 167, None))
+    """
+    length = max(shape)
+    while math.prod(min(size, length) for size in shape) > SAMPLED:
+        length -= max(length // 64, 1)
+    starts = [(size - min(size, length)) // 2 for size in shape]
+    return tuple(slice(start, start + min(size, length)) for start, size in zip(starts, shape, strict=True))
+
+
+def is_open(requested: Any, shape: Sequence[int], dtype: np.dtype, limit: Limit) -> bool:
+    """Whether a trial decides about the codec of a field."""
+    return isinstance(requested, str) and requested == "auto" and dtype.kind == "f" and limit.value > 0 and (
+        math.prod(shape) >= WORTH
+    )
+
+
+def chosen(values: np.ndarray, mask: np.ndarray | None, limit: Limit) -> tuple[Codec, str]:
+    """The codec that makes these values smallest, and the trial in words."""
+    values = np.ascontiguousarray(values)
+    hidden = None if mask is None else np.ascontiguousarray(mask)
+    bits: dict[Codec, float] = {}
+    for name in CANDIDATES:
+        codec = codecs.get(name) if name in codecs.available() else None
+        if codec is not None and values.ndim in codec.dimensions and values.dtype.name in codec.dtypes:
+            codec = tuned(codec, values, mask, limit)
+            try:
+                guarded = encode_guarded(codec, values, limit, mask=hidden)
+            except WorkbenchError:   # a codec that cannot keep this limit is not the smallest
+                continue
+            bits[codec] = 8 * guarded.nbytes / values.size
+    if not bits:
+        return codecs.get(usual(values.dtype)), ""
+    best = min(bits, key=lambda codec: bits[codec])
+    sizes = ", ".join(f"{codec.id} {size:.3g}" for codec, size in sorted(bits.items(), key=lambda item: item[1]))
+    return best, f"{best.id} was chosen by trial on {values.size:,} values in the middle; bits per value: {sizes}"
+
+
+def tuned(codec: Codec, values: np.ndarray, mask: np.ndarray | None, limit: Limit) -> Codec:
+    """The codec with the options that suit a sample, of which masked values are no part."""
+    if backend.on_device(values) or values.dtype.kind != "f":
+        return codec
+    shown = values if mask is None else np.where(mask, np.array(np.nan, values.dtype), values)
+    return codec.tuned(np.ascontiguousarray(shown), limit.tolerance)

@@ -1,0 +1,227 @@
+"""The weights of a pass of the built-in codec for fields: how to interpolate, and how far off that may be.
+
+Both are linear in what is seen of a target's neighbours, so a few numbers describe them; they are fitted to a sample of
+the pass and stored. The location is fitted by least squares with the weights 1 / scale², because the values that cost
+most bits are those that are predicted best. The scale is a sum with weights that are not negative, fitted by maximum
+likelihood for residuals with a Laplace distribution: the updates of the Itakura-Saito factorisation, which keep the sign.
+
+Only the encoder fits. The decoder gets whole numbers, so that both compute with the same weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench import backend
+from workbench.codecs.codec import CodecFailed
+from workbench.codecs.interpolation_grid import AXES, PAIRS, Pass
+
+WEIGHTS = backend.constant("interpolation.cu", "WEIGHTS")
+SURVEY = backend.constant("interpolation.cu", "SURVEY")
+UNIT = 2.0**-12              # of the weights of a location
+SCALE_UNIT = 2.0**-6         # of the root of the weights of a scale
+TERMS = 8                    # of a scale: one, three kinds of differences, four kinds of deviations
+LEAST_SCALE = 0.02           # in units of the bound
+ROUNDS = 2                   # of least squares, each with the scales of the one before
+UPDATES = 8                  # of the weights of a scale, in each round
+PLAINER = 1.005              # a plainer location may take so much more, on the sample
+
+_ACROSS, _BEND, _BESIDE, _EARLIER = 1, AXES, 2 * AXES, 2 * AXES + PAIRS   # where these begin among a location's numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """The weights of a pass as whole numbers: of the location (`shrink` first), and of the scale.
+
+    With a shrink of less than 1, the location moves from what was interpolated towards the mean of the field.
+    """
+
+    location: np.ndarray   # int16: shrink, across, bend, beside, earlier
+    scale: np.ndarray      # uint8
+
+    @classmethod
+    def usual(cls, of: Pass) -> Weights:
+        """Cubic interpolation, averaged over the odd axes, and the scale of an average field."""
+        odd = len(of.odd)
+        location = np.zeros(_EARLIER + AXES)
+        location[0] = 1
+        location[_ACROSS : _ACROSS + odd - 1] = 1 / odd
+        location[_BEND : _BEND + odd] = -1 / (16 * odd)
+        scale = np.array([0.2, 0.03 / odd, 0.06 / odd, 0.1 / max(odd - 1 + len(of.pairs), 1), 0.15 / odd, 0, 0.1, 0.2])
+        return cls.rounded(location, scale)
+
+    @classmethod
+    def rounded(cls, location: np.ndarray, scale: np.ndarray) -> Weights:
+        """The nearest whole numbers."""
+        rooted = np.rint(np.sqrt(np.nan_to_num(scale)) / SCALE_UNIT)
+        limits = np.iinfo(np.int16)
+        return cls(
+            np.clip(np.rint(location / UNIT), limits.min, limits.max).astype(np.int16),
+            np.clip(rooted, 0, 255).astype(np.uint8),
+        )
+
+    def stored(self, of: Pass) -> bytes:
+        """The numbers that this pass uses."""
+        return self.location[_used(of)].astype("<i2").tobytes() + self.scale.tobytes()
+
+    @classmethod
+    def read(cls, data: bytes, at: int, of: Pass) -> tuple[Weights, int]:
+        """What `stored` wrote, from this place in the bytes on, and the place behind it."""
+        columns = _used(of)
+        behind = at + 2 * len(columns) + TERMS
+        if len(data) < behind:
+            raise CodecFailed("the weights of an interpolated field are truncated")
+        location = np.zeros(_EARLIER + AXES, np.int16)
+        location[columns] = np.frombuffer(data, "<i2", len(columns), at)
+        return cls(location, np.frombuffer(data, np.uint8, TERMS, behind - TERMS)), behind
+
+    def for_kernel(self, mean: float, bound: float, dtype: np.dtype) -> np.ndarray:
+        """The weights as kernels take them; `mean` is that of the field."""
+        location, scale = self.location * UNIT, (self.scale * SCALE_UNIT) ** 2
+        scale[1:4] /= bound
+        found = np.zeros(WEIGHTS)
+        found[:2] = location[0], mean
+        found[2 : 1 + AXES] = location[_ACROSS:_BEND]
+        found[1 + AXES : 1 + 2 * AXES] = location[_BEND:_BESIDE]
+        found[9 : 9 + PAIRS] = location[_BESIDE:_EARLIER]
+        found[12 : 12 + AXES] = location[_EARLIER:] * 2 * bound
+        found[16 : 16 + TERMS] = scale
+        return found.astype(dtype)
+
+
+def _columns(of: Pass) -> np.ndarray:
+    """The places of the numbers of a location that a pass uses for points of other passes."""
+    odd = len(of.odd)
+    across, bend = range(_ACROSS, _ACROSS + odd - 1), range(_BEND, _BEND + odd)
+    return np.array([*across, *bend, *range(_BESIDE, _BESIDE + len(of.pairs))])
+
+
+def _lines(of: Pass) -> np.ndarray:
+    """The places of those for earlier points of the same pass."""
+    return _EARLIER + np.array(of.lined, np.int64)
+
+
+def _used(of: Pass) -> np.ndarray:
+    """The places of all numbers of a location that a pass uses."""
+    return np.concatenate([[0], _columns(of), _lines(of)])
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """What was seen of some targets of a pass, in units of the bound."""
+
+    of: Pass
+    offset: np.ndarray     # of each value from the middle between its neighbours
+    middle: np.ndarray     # that middle, from the mean of the field
+    terms: np.ndarray      # of the location, a column for each number that is used
+    earlier: np.ndarray    # the deviations of earlier targets, a column for each axis with several
+    scale: np.ndarray      # of the scale
+
+    @classmethod
+    def of_survey(cls, of: Pass, seen: np.ndarray, mean: float, bound: float) -> Sample:
+        """The part of what `survey_targets` wrote that is inside the grid and finite."""
+        with np.errstate(all="ignore"):
+            seen = seen[(seen[:, 19] == 1) & np.isfinite(seen).all(axis=1)]
+            scale = np.concatenate([np.ones((len(seen), 1)), seen[:, 12:15] / bound, seen[:, 15:19]], axis=1)
+            location, earlier = seen[:, 1 + _columns(of)] / bound, 2 * seen[:, 20 + np.array(of.lined, np.int64)]
+            return cls(of, seen[:, 0] / bound, (seen[:, 1] - mean) / bound, location, earlier, scale)
+
+    def deviation(self, weights: Weights) -> np.ndarray:
+        """How far each value is from its location."""
+        numbers = weights.location * UNIT
+        moved = self.terms @ numbers[_columns(self.of)]
+        return self.offset + self.middle - numbers[0] * (self.middle + moved)
+
+    def residual(self, weights: Weights) -> np.ndarray:
+        """What is left to code of each deviation."""
+        return self.deviation(weights) - self.earlier @ (weights.location[_lines(self.of)] * UNIT)
+
+    def scales(self, weights: Weights) -> np.ndarray:
+        """The scale of each."""
+        return np.maximum(self.scale @ (weights.scale * SCALE_UNIT) ** 2, LEAST_SCALE)
+
+    def bits(self, weights: Weights) -> float:
+        """The bits of a value on average, if residuals have a Laplace distribution with these scales."""
+        return float(_laplace_bits(self.residual(weights), self.scales(weights)).mean())
+
+    def located(self, start: Weights) -> Weights:
+        """Weights of the location for which deviations are small, found from this start."""
+        location, scale = start.location * UNIT, (start.scale * SCALE_UNIT) ** 2
+        best, fewest = start, self.bits(start)
+        columns = _columns(self.of)
+        scale = _fitted_scale(self.scale, self.residual(start), scale)
+        for _ in range(ROUNDS):
+            weight = 1 / np.maximum(self.scale @ scale, LEAST_SCALE) ** 2
+            location = location.copy()
+            location[0] = 1
+            location[columns] = _least_squares(self.terms, self.offset, weight)
+            location[_lines(self.of)] = 0
+            scale = _fitted_scale(self.scale, self.offset - self.terms @ location[columns], scale)
+            found = Weights.rounded(location, scale)
+            if (bits := self.bits(found)) < fewest:
+                best, fewest = found, bits
+        return self._shrunk(best, fewest)
+
+    def foreseen(self, start: Weights) -> Weights:
+        """The same weights of other passes, with those of earlier targets and of the scale that suit them."""
+        location, scale = start.location * UNIT, (start.scale * SCALE_UNIT) ** 2
+        deviation = self.deviation(start)
+        best, fewest = start, self.bits(start)
+        for _ in range(ROUNDS):
+            weight = 1 / np.maximum(self.scale @ scale, LEAST_SCALE) ** 2
+            location = location.copy()
+            location[_lines(self.of)] = _least_squares(self.earlier, deviation, weight)
+            scale = _fitted_scale(self.scale, deviation - self.earlier @ location[_lines(self.of)], scale)
+            found = Weights.rounded(location, scale)
+            if (bits := self.bits(found)) < fewest:
+                best, fewest = found, bits
+        return best
+
+    def _shrunk(self, best: Weights, fewest: float) -> Weights:
+        """With a location nearer to the mean, where that saves a part of the bits."""
+        numbers = best.location * UNIT
+        interpolated = self.middle + self.terms @ numbers[_columns(self.of)]
+        weight = 1 / self.scales(best) ** 2
+        norm = float((weight * interpolated**2).sum())
+        shrink = float((weight * interpolated * (self.offset + self.middle)).sum()) / norm if norm > 0 else 1.0
+        found = self._towards_mean(best, interpolated, min(max(shrink, 0.0), 1.0))
+        none = self._towards_mean(best, interpolated, 0.0)
+        if self.bits(none) < PLAINER * self.bits(found):   # white noise, whose correlations are those of the sample
+            found = none
+        return found if PLAINER * self.bits(found) < fewest else best
+
+    def _towards_mean(self, best: Weights, interpolated: np.ndarray, shrink: float) -> Weights:
+        numbers = best.location * UNIT
+        numbers[0] = shrink
+        residual = self.offset + self.middle - shrink * interpolated
+        return Weights.rounded(numbers, _fitted_scale(self.scale, residual, (best.scale * SCALE_UNIT) ** 2))
+
+
+def _least_squares(terms: np.ndarray, wanted: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The solution of weighted normal equations, kept near zero where they say nothing."""
+    weighted = terms * weight[:, None]
+    matrix, right = terms.T @ weighted, weighted.T @ wanted
+    if not (np.isfinite(matrix).all() and np.isfinite(right).all()):
+        return np.zeros(terms.shape[1])
+    diagonal = np.diag_indices_from(matrix)
+    matrix[diagonal] = matrix[diagonal] * (1 + 1e-6) + 1e-9 * float(np.trace(matrix)) + 1e-30
+    return np.asarray(np.linalg.solve(matrix, right))
+
+
+def _fitted_scale(terms: np.ndarray, residual: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """The weights of a scale that suit these residuals."""
+    size, weights = np.abs(residual), np.maximum(start, 1e-4)
+    for _ in range(UPDATES):
+        scale = np.maximum(terms @ weights, LEAST_SCALE)
+        weights = weights * np.sqrt((terms.T @ (size / scale**2) + 1e-30) / (terms.T @ (1 / scale) + 1e-30))
+    return weights
+
+
+def _laplace_bits(residual: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """The bits of residuals that are coded in steps of 2, each with its scale."""
+    size = 2 * np.rint(np.abs(residual) / 2)
+    inner = 1 - np.exp(-1 / scale)
+    outer = 0.5 * np.exp(-(size - 1) / scale) * -np.expm1(-2 / scale)
+    return -np.log2(np.maximum(np.where(size == 0, inner, outer), 1e-30))

@@ -1,0 +1,293 @@
+"""The bytes of the built-in codec for fields: tables of frequencies, and blocks of coded residuals.
+
+The scale of a residual chooses its context, a quarter of an octave. Neighbouring contexts share a table where tables of
+their own would take more room than they save. Frequencies are static and rounded, so that a table takes a few dozen
+bytes, a symbol is one look-up, and blocks are independent of each other within a pass.
+
+A block is checked when it is decoded: its code must end in the state in which the encoder began, with all bits used, and
+its values must have the checksum that they had in the encoder. So a machine that computes a location or a scale otherwise
+than the encoder's cannot return other values; the block and its pass are named.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench import backend
+from workbench.codecs.codec import CodecFailed
+from workbench.codecs.entropy import PRECISION, frequencies, slots_of, starts, words_of
+from workbench.codecs.interpolation_grid import Pass
+
+CONTEXTS = backend.constant("interpolation.cu", "CONTEXTS")
+SYMBOLS = backend.constant("interpolation.cu", "SYMBOLS")
+DIRECT = backend.constant("interpolation.cu", "DIRECT")
+ESCAPE = backend.constant("interpolation.cu", "ESCAPE")
+
+BLOCK_BYTES = 2**15               # aimed at: a block costs 20 bytes
+BLOCK_BITS = range(12, 20)        # of the number of targets in a block
+BITS_OF_ENTRY = 6.5               # of a frequency that is not 0, about
+
+_SIZES = struct.Struct("<BBH")     # the bits of a block's targets, how many tables there are, their bytes
+# The shares that the bytes in a table stand for, in eighths of an octave.
+_SHARES = np.concatenate([[0], np.rint(16 * 2.0 ** (np.arange(8 * PRECISION + 1) / 8))]).astype(np.int64)
+
+
+def blocks_of(passes: Sequence[Pass], block: int) -> tuple[np.ndarray, list[range]]:
+    """Where blocks of about `block` targets begin, and the end; and which of them can be decoded at once.
+
+    Small passes in a row are one block; a pass with more targets is cut evenly.
+    """
+    begin, groups, open_targets = [0], [], 0
+    for each in passes:
+        if open_targets and open_targets + each.targets <= block:
+            begin[-1] += each.targets
+            open_targets += each.targets
+            continue
+        pieces = -(-each.targets // block)
+        groups.append(range(len(begin) - 1, len(begin) - 1 + pieces))
+        start = begin[-1]
+        begin += [start + each.targets * (piece + 1) // pieces for piece in range(pieces)]
+        open_targets = each.targets if pieces == 1 else block
+    return np.array(begin, np.int64), groups
+
+
+def targets_before(passes: Sequence[Pass]) -> np.ndarray:
+    """The number of the first target of each pass, and the number of all."""
+    return np.concatenate([[0], np.cumsum([each.targets for each in passes], dtype=np.int64)]).astype(np.int64)
+
+
+def bits_after(symbol: np.ndarray, value_bits: int) -> np.ndarray:
+    """How many bits follow each symbol: the sign and what is below the symbol, or a whole value."""
+    bits = np.where(symbol < DIRECT, 1, (symbol - DIRECT) // 8 + 2)
+    return np.where(symbol == 0, 0, np.where(symbol == ESCAPE, value_bits, bits))
+
+
+def counted(code: np.ndarray) -> np.ndarray:
+    """How often each symbol occurs in each context."""
+    codes = CONTEXTS * SYMBOLS
+    parts = min(backend.chunks(len(code), code), 16)
+    counts = np.zeros((parts, codes), np.uint32)
+    backend.kernel("entropy", "count_codes")(parts, len(code), code, codes, counts)
+    return counts.sum(axis=0, dtype=np.int64).reshape(CONTEXTS, SYMBOLS)
+
+
+def bits_of(counts: np.ndarray, value_bits: int) -> float:
+    """The bits of these symbols and of what follows them, tables included."""
+    tables = grouped(counts)
+    rest = float((counts.sum(axis=0) * bits_after(np.arange(SYMBOLS), value_bits)).sum())
+    return rest + sum(_bits_together(counts[a:b].sum(axis=0)[None])[0] for a, b in tables)
+
+
+def grouped(counts: np.ndarray) -> list[tuple[int, int]]:
+    """The ranges of contexts that share a table, so that tables and symbols together take the fewest bits."""
+    used = np.flatnonzero(counts.any(axis=0))
+    summed = np.concatenate([np.zeros((1, len(used)), np.int64), np.cumsum(counts[:, used], axis=0)])
+    fewest, before = [0.0], [0]
+    for end in range(1, CONTEXTS + 1):
+        costs = np.array(fewest) + _bits_together(summed[end] - summed[:end])
+        best = int(np.argmin(costs))
+        fewest.append(float(costs[best]))
+        before.append(best)
+    found, end = [], CONTEXTS
+    while end:
+        found.append((before[end], end))
+        end = before[end]
+    return found[::-1]
+
+
+def _bits_together(counts: np.ndarray) -> np.ndarray:
+    """The bits of the symbols of each row with a table of its own, and of the table."""
+    total = counts.sum(axis=1)
+    logs = np.log2(np.maximum(counts, 1))
+    symbols = total * np.log2(np.maximum(total, 1)) - (counts * logs).sum(axis=1)
+    return symbols + BITS_OF_ENTRY * (counts > 0).sum(axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """The shares of symbols in each table, and the table of each context."""
+
+    shares: np.ndarray   # uint8 (tables, symbols that occur)
+    row: np.ndarray      # uint8 (contexts)
+
+    @classmethod
+    def of(cls, counts: np.ndarray) -> Tables:
+        """Tables for these counts."""
+        groups = grouped(counts)
+        sums = np.array([counts[a:b].sum(axis=0) for a, b in groups])
+        row = np.repeat(np.arange(len(groups)), [b - a for a, b in groups]).astype(np.uint8)
+        known = np.flatnonzero(sums[:, :ESCAPE].any(axis=0))
+        kept = np.append(np.arange(known[-1] + 1 if len(known) else 0), ESCAPE)
+        share = sums[:, kept] / np.maximum(sums.sum(axis=1, keepdims=True), 1)
+        with np.errstate(divide="ignore"):
+            place = np.rint(8 * (PRECISION + np.log2(share))) + 1
+        return cls(np.where(share > 0, np.clip(place, 1, len(_SHARES) - 1), 0).astype(np.uint8), row)
+
+    @property
+    def frequency(self) -> np.ndarray:
+        """The frequencies (tables, symbols), each row summing to 2**PRECISION or empty."""
+        wide = np.zeros((len(self.shares), SYMBOLS), np.int64)
+        wide[:, : self.shares.shape[1] - 1] = _SHARES[self.shares[:, :-1]]
+        wide[:, ESCAPE] = _SHARES[self.shares[:, -1]]
+        return frequencies(wide)
+
+    def to_bytes(self) -> bytes:
+        """The tables, one byte for each share, as differences from the table before."""
+        ends = np.cumsum(np.bincount(self.row, minlength=len(self.shares))).astype(np.uint8)
+        change = np.diff(self.shares, axis=0, prepend=np.zeros((1, self.shares.shape[1]), np.uint8))
+        return ends.tobytes() + np.ascontiguousarray(change.T).tobytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, tables: int) -> Tables:
+        """What `to_bytes` wrote."""
+        symbols = len(data) // max(tables, 1) - 1
+        ends = np.frombuffer(data, np.uint8, tables).astype(np.int64)
+        sizes = np.diff(ends, prepend=0)
+        fits = 1 <= symbols <= SYMBOLS and len(data) == tables * (symbols + 1)
+        if not fits or (sizes < 1).any() or ends[-1] != CONTEXTS:
+            raise CodecFailed("the tables of an interpolated field are not of its contexts: they are damaged")
+        change = np.frombuffer(data, np.uint8, offset=tables).reshape(symbols, tables).T
+        shares = np.cumsum(change, axis=0, dtype=np.uint8)
+        if (shares >= len(_SHARES)).any():
+            raise CodecFailed("the shares in a table of an interpolated field are too large: they are damaged")
+        return cls(shares, np.repeat(np.arange(tables), sizes).astype(np.uint8))
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """What the passes of the encoder found: a code and a residual for each target, and the decoded values."""
+
+    passes: Sequence[Pass]
+    bits: int            # a block has at most 2**bits targets
+    code: np.ndarray     # uint16: context * SYMBOLS + symbol
+    number: np.ndarray   # int32
+    value: np.ndarray    # as a flat array
+    shape: np.ndarray    # int64, of four axes
+
+    @property
+    def value_bits(self) -> int:
+        """The bits of a value that is kept as it is."""
+        return 8 * self.value.itemsize
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """The coded residuals of all blocks."""
+
+    tables: Tables
+    bits: int                # a block has at most 2**bits targets
+    begin: np.ndarray        # the first target of each block, and the end
+    words: np.ndarray        # uint16: the symbols
+    word_first: np.ndarray
+    rest: np.ndarray         # uint32: what follows them
+    rest_first: np.ndarray
+    checksums: np.ndarray    # uint32, of the decoded values of each
+
+    @classmethod
+    def of(cls, coded: Coded) -> Blocks:
+        """The blocks of all residuals."""
+        tables = Tables.of(counted(coded.code))
+        begin, _ = blocks_of(coded.passes, 1 << coded.bits)
+        words, word_first = words_of(coded.code, begin, tables.frequency[tables.row])
+        blocks = len(begin) - 1
+        below = np.empty(blocks, np.int64)
+        backend.kernel("interpolation", "count_rest", coded.value.dtype)(blocks, begin, coded.code, below)
+        rest_first = starts((below + 31) // 32)
+        rest, checksums = np.empty(int(rest_first[-1]), np.uint32), np.empty(blocks, np.uint32)
+        backend.kernel("interpolation", "write_rest", coded.value.dtype)(
+            blocks, begin, len(coded.passes), targets_before(coded.passes), described(coded.passes), coded.shape,
+            coded.value, coded.code, coded.number, rest_first, rest, checksums,
+        )
+        return cls(tables, coded.bits, begin, words, word_first, rest, rest_first, checksums)
+
+    def to_bytes(self) -> tuple[bytes, bytes]:
+        """The tables and the sizes of all blocks; and the blocks."""
+        tables = self.tables.to_bytes()
+        sizes = np.diff(self.word_first), np.diff(self.rest_first), self.checksums
+        head = _SIZES.pack(self.bits, len(self.tables.shares), len(tables))
+        side = b"".join([head, tables, *(each.astype("<u4").tobytes() for each in sizes)])
+        return side, self.words.astype("<u2").tobytes() + self.rest.astype("<u4").tobytes()
+
+    @classmethod
+    def from_bytes(cls, side: bytes, body: memoryview, passes: Sequence[Pass]) -> Blocks:
+        """What `to_bytes` wrote for these passes; nothing is larger than they and the bytes allow."""
+        if len(side) < _SIZES.size:
+            raise CodecFailed(f"an interpolated field has at least {_SIZES.size} bytes of tables; got {len(side)}: damaged")
+        bits, tables, length = _SIZES.unpack_from(side)
+        if bits not in BLOCK_BITS or not 1 <= tables <= CONTEXTS:
+            raise CodecFailed(f"an interpolated field cannot have {tables} tables and blocks of 2^{bits}: damaged")
+        begin, _ = blocks_of(passes, 1 << bits)
+        blocks = len(begin) - 1
+        if len(side) != _SIZES.size + length + 12 * blocks:
+            raise CodecFailed(f"an interpolated field of {blocks} blocks has {len(side)} bytes of tables: damaged")
+        words, rest, checksums = np.frombuffer(side, "<u4", offset=_SIZES.size + length).reshape(3, blocks)
+        word_first, rest_first = starts(words), starts(rest)
+        if 2 * word_first[-1] + 4 * rest_first[-1] != len(body):
+            raise CodecFailed(f"the blocks of an interpolated field do not have {len(body)} bytes: damaged")
+        split = 2 * int(word_first[-1])
+        return cls(
+            Tables.from_bytes(side[_SIZES.size : _SIZES.size + length], tables), bits, begin,
+            np.frombuffer(bytes(body[:split]), "<u2").astype(np.uint16, copy=False), word_first,
+            np.frombuffer(bytes(body[split:]), "<u4").astype(np.uint32, copy=False), rest_first,
+            checksums.astype(np.uint32),
+        )
+
+    def decode(
+        self, passes: Sequence[Pass], weights: np.ndarray, step: float, value: np.ndarray, least_spacing: int = 1
+    ) -> None:
+        """Decode the targets of all passes into `value`, which holds the points that are not interpolated.
+
+        Passes with a spacing below `least_spacing` are left out.
+        """
+        frequency = self.tables.frequency
+        arrays = {
+            "begin": self.begin, "pass_begin": targets_before(passes), "description": described(passes),
+            "weight": weights, "shape": np.array(value.shape, np.int64),
+            "word_first": self.word_first, "words": self.words, "rest_first": self.rest_first, "rest": self.rest,
+            "row": self.tables.row, "symbol_at": _symbol_at(frequency), "frequency": frequency.reshape(-1),
+            "start": slots_of(frequency).reshape(-1), "checksum": self.checksums,
+        }
+        deviation, sound = np.zeros(value.size, value.dtype), np.zeros(len(self.checksums), np.uint8)
+        end = int(arrays["pass_begin"][sum(each.spacing >= least_spacing for each in passes)])
+        kernel = backend.kernel("interpolation", "decode_targets", value.dtype)
+        for group in blocks_of(passes, 1 << self.bits)[1]:
+            if self.begin[group.start] >= end:
+                break
+            kernel(
+                len(group), arrays, block=group.start, passes=len(passes), step=step, value=value.reshape(-1),
+                deviation=deviation, sound=sound,
+            )
+            if not sound[group.start : group.stop].all():
+                self._refuse(group.start + int(np.argmin(sound[group.start : group.stop])), passes)
+
+    def _refuse(self, block: int, passes: Sequence[Pass]) -> None:
+        """Name a block that did not decode to the values that were encoded."""
+        which = int(np.searchsorted(targets_before(passes), self.begin[block], side="right")) - 1
+        raise CodecFailed(
+            f"block {block} of {len(self.checksums)}, with spacing {passes[which].spacing}, does not decode to the values "
+            "that were encoded: it is damaged, or this machine computes otherwise than the one that wrote it"
+        )
+
+
+def described(passes: Sequence[Pass]) -> np.ndarray:
+    """All passes, as kernels know them."""
+    return np.array([each.description() for each in passes], np.int64).reshape(-1)
+
+
+def block_bits(bits: float, targets: int) -> int:
+    """The size of blocks that take about `BLOCK_BYTES`."""
+    wanted = BLOCK_BYTES * 8 * targets / max(bits, 1)
+    return min(max(int(np.log2(max(wanted, 1))), BLOCK_BITS[0]), BLOCK_BITS[-1])
+
+
+def _symbol_at(frequency: np.ndarray) -> np.ndarray:
+    """The symbol of each slot of each table."""
+    found = np.zeros((len(frequency), 1 << PRECISION), np.uint8)
+    used = frequency.any(axis=1)
+    symbols = np.broadcast_to(np.arange(SYMBOLS, dtype=np.uint8), (int(used.sum()), SYMBOLS))
+    found[used] = np.repeat(symbols.reshape(-1), frequency[used].reshape(-1)).reshape(-1, 1 << PRECISION)
+    return found.reshape(-1)
