@@ -132,7 +132,8 @@ KERNEL(link_alike)(i64 chunks, i64 count, const u64* block_key SIZE(count), cons
                    const i32* label SIZE(>= count), const i32* runs SIZE(>= count), const i32* order SIZE(>= count),
                    const i32* sorted_label SIZE(order), i64 with_trees, const real* box SIZE(>= 2 * D if with_trees else 0),
                    i32* open SIZE(label), const i32* rank SIZE(label), i32* parent SIZE(label), i64* found SIZE(count),
-                   i64* listed SIZE(chunks), i32* pair SIZE(2 * (count + 16 * chunks)), u8* used SIZE(1))
+                   i64* listed SIZE(chunks), i32* pair SIZE(2 * (3 * count + 16 * chunks)), u8* crowd SIZE(label),
+                   u8* used SIZE(1))
 {
     FOR_EACH_UNEVEN(c, chunks) {
         const Cells cells = {occupied, first_cell, first, sorted, rank, parent, open, with_trees ? box : 0};
@@ -146,7 +147,7 @@ KERNEL(link_alike)(i64 chunks, i64 count, const u64* block_key SIZE(count), cons
         for (i64 k = begin; k < end && !with_trees; ++k) found[k] = 0;
         const i64 start = room_begin(c, chunks, count), room = room_begin(c + 1, chunks, count) - start;
         Unlike<Pairs> unlike = {occupied, occupied, first_cell, first, sorted, order, sorted_label, label, pairs,
-                                pair + 2 * start, room, 0, 0};
+                                pair + 2 * start, room, 0, 0, crowd};
         LinkingAlike linking = {cells, labels, pairs, unlike, with_trees ? 0 : found};
         walk(blocks, begin, end, reach, linking);
         if (!with_trees) listed[c] = unlike.found;
@@ -170,7 +171,7 @@ KERNEL(place_unlike)(i64 hits, const i64* hit SIZE(hits), const i64* start SIZE(
         const Pairs pairs = {sorted, order, margin, space};
         const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
         Unlike<Pairs> unlike = {occupied, occupied, first_cell, first, sorted, order, sorted_label, label, pairs,
-                                pair + 2 * start[h], EVERY, 0, 0};
+                                pair + 2 * start[h], EVERY, 0, 0, 0};
         walk(blocks, hit[h], hit[h] + 1, reach, unlike);
     }
 }

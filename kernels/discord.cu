@@ -98,7 +98,8 @@ KERNEL(count_discords)(i64 chunks, i64 count, const u64* block_key SIZE(count), 
                        double length_squared, const i32* order SIZE(LAST(first)), const i32* sorted_label SIZE(order),
                        const i32* cell_label SIZE(LAST(first_cell)), const u64* labelled SIZE(count),
                        const real* elsewhere SIZE(order * D), i64* found SIZE(count), i64* listed SIZE(chunks),
-                       i32* pair SIZE(2 * (count + 16 * chunks)), u8* crowded SIZE(1))
+                       i32* pair SIZE(2 * (3 * count + 16 * chunks)), u8* crowded SIZE(1),
+                       u8* crowd SIZE(LAST(first_cell)))
 {
     FOR_EACH_UNEVEN(c, chunks) {
         const Space space = space_of(periods, length_squared);
@@ -108,7 +109,7 @@ KERNEL(count_discords)(i64 chunks, i64 count, const u64* block_key SIZE(count), 
         for (i64 k = begin; k < end; ++k) found[k] = 0;
         const i64 start = room_begin(c, chunks, count), room = room_begin(c + 1, chunks, count) - start;
         CountedDiscords counted = {{occupied, labelled, first_cell, first, sorted, order, sorted_label, cell_label, pairs,
-                                    pair + 2 * start, room, 0, crowded}, found};
+                                    pair + 2 * start, room, 0, crowded, crowd}, found};
         walk(blocks, begin, end, reach, counted);
         listed[c] = counted.found;
     }
@@ -129,7 +130,7 @@ KERNEL(place_discords)(i64 hits, const i64* hit SIZE(hits), const i64* start SIZ
         const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
         const UnlikeFriends pairs = {sorted, order, elsewhere, space};
         Unlike<UnlikeFriends> placed = {occupied, labelled, first_cell, first, sorted, order, sorted_label, cell_label,
-                                        pairs, pair + 2 * start[h], EVERY, 0, 0};
+                                        pairs, pair + 2 * start[h], EVERY, 0, 0, 0};
         walk(blocks, hit[h], hit[h] + 1, reach, placed);
     }
 }

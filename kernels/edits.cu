@@ -32,9 +32,10 @@ struct Tile {
     double at[DIMENSIONS][SEEN];
     double squared[BESIDE][PAIRED];   // the distance from slot s to slot s + 1 + o
     double nearest[TILE], off[TILE];  // the least squared distance; the least difference of a distance and a linking length
+    i32 far[TILE], near[TILE];        // the numbers of thresholds that `off` and `nearest` reach
 
     // `begin` to `end`: the tile; `first` to `last`: the chunk of the file.
-    DEVICE_METHOD void compare(const real* position, i64 begin, i64 first, i64 last, const Space& space)
+    DEVICE_METHOD ALWAYS_INLINE void compare(const real* position, i64 begin, i64 first, i64 last, const Space& space)
     {
         const bool inside = begin - BESIDE >= first && begin + TILE + BESIDE <= last;
         const real* from = position + (begin - BESIDE) * DIMENSIONS;
@@ -59,7 +60,7 @@ struct Tile {
     }
 
     // The least of both figures for each particle of the tile.
-    DEVICE_METHOD void reduce(i64 lengths, const double* length)
+    DEVICE_METHOD ALWAYS_INLINE void reduce(i64 lengths, const double* length)
     {
         for (i32 t = 0; t < TILE; ++t) nearest[t] = off[t] = NOBODY;
         for (i32 o = 0; o < BESIDE; ++o)
@@ -80,7 +81,19 @@ struct Tile {
         }
     }
 
-    DEVICE_METHOD static double away(double squared, double size, double per_length)
+    DEVICE_METHOD ALWAYS_INLINE void classify(double bound, double largest, const double* misses, const double* shares)
+    {
+        for (i32 t = 0; t < TILE; ++t) {
+            const double miss = off[t] / (2 * bound), share = nearest[t] / (largest * largest);
+            far[t] = near[t] = 0;
+            for (i32 s = 0; s < STEPS; ++s) {
+                far[t] += miss >= misses[s];
+                near[t] += share >= shares[s];
+            }
+        }
+    }
+
+    DEVICE_METHOD ALWAYS_INLINE static double away(double squared, double size, double per_length)
     {
         const double apart = fabs(squared - size) * per_length;
         return squared < NOBODY ? apart : NOBODY;
@@ -105,6 +118,14 @@ struct Tile {
 };
 }
 
+WIDE DEVICE void fill(Tile& tile, const real* position, i64 begin, i64 first, i64 last, const Space& space, i64 lengths,
+                      const double* length, double bound, const double* misses, const double* shares)
+{
+    tile.compare(position, begin, first, last, space);
+    tile.reduce(lengths, length);
+    tile.classify(bound, length[lengths - 1], misses, shares);
+}
+
 // The direction of a move away from a partner that is nearer than a linking length, or towards one that is not: along the
 // axis where the two are farthest apart.
 DEVICE u8 direction(const real* here, const real* partner, const Space& space, bool closer)
@@ -120,13 +141,6 @@ DEVICE u8 direction(const real* here, const real* partner, const Space& space, b
     return forward;
 }
 
-DEVICE i32 steps_up_to(double value, const double* thresholds)
-{
-    i32 count = 0;
-    for (i32 s = 0; s < STEPS; ++s) count += value >= thresholds[s];
-    return count;
-}
-
 // Nearness is the least squared distance, in squares of the largest linking length. The miss is the least difference of
 // squared distance and squared linking length b, over 2 b times the bound. Both lists of thresholds increase. Only
 // particles of the same chunk of the file are compared.
@@ -135,7 +149,6 @@ KERNEL(surmise)(i64 runs, i64 n, i64 chunk, const real* position SIZE(n * D), co
                 const double* shares SIZE(5), u8* context SIZE(n), u8* forward SIZE(n))
 {
     const Space space = space_of(periods, 0);
-    const double largest = length[lengths - 1];
     FOR_EACH(r, runs) {
         const i64 run_end = chunk_begin(r + 1, runs, n);
         Tile tile;
@@ -143,13 +156,12 @@ KERNEL(surmise)(i64 runs, i64 n, i64 chunk, const real* position SIZE(n * D), co
             const i64 first = begin / chunk * chunk, last = first + chunk < n ? first + chunk : n;
             end = begin + TILE < last ? begin + TILE : last;
             end = end < run_end ? end : run_end;
-            tile.compare(position, begin, first, last, space);
-            tile.reduce(lengths, length);
+            fill(tile, position, begin, first, last, space, lengths, length, bound, misses, shares);
             for (i64 i = begin; i < end; ++i) {
-                const i32 t = (i32)(i - begin), far = steps_up_to(tile.off[t] / (2 * bound), misses);
-                context[i] = (u8)(far * (STEPS + 1) + steps_up_to(tile.nearest[t] / (largest * largest), shares));
+                const i32 t = (i32)(i - begin);
+                context[i] = (u8)(tile.far[t] * (STEPS + 1) + tile.near[t]);
                 forward[i] = 0;
-                if (far == STEPS || tile.off[t] == NOBODY) continue;
+                if (tile.far[t] == STEPS || tile.off[t] == NOBODY) continue;
                 bool closer = true;
                 const i32 partner = tile.partner(t, lengths, length, closer);
                 forward[i] = direction(position + i * DIMENSIONS, position + (i + partner) * DIMENSIONS, space, closer);

@@ -122,9 +122,9 @@ DEVICE Node node_of(const Cells& cells, i32 cell, i32 index)
     return node;
 }
 
-// Whether the boxes are so far apart that no two of their particles are friends. Exact: differences, squares and sums
-// are those of the predicate, and rounding never reverses an order, so no pair can come out nearer than its boxes do.
-template <bool images> DEVICE bool apart(const Node& p, const Node& q, const Space& space)
+// The squared distance of two boxes. Exact: differences, squares and sums are those of the predicate, and rounding never
+// reverses an order, so no pair of their particles can come out nearer than the boxes do.
+template <bool images> DEVICE double gap_squared(const Node& p, const Node& q, const Space& space)
 {
     double sum = 0;
     for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
@@ -139,7 +139,13 @@ template <bool images> DEVICE bool apart(const Node& p, const Node& q, const Spa
         }
         sum += gap * gap;
     }
-    return sum > space.length_squared;
+    return sum;
+}
+
+// Whether the boxes are so far apart that no two of their particles are friends.
+template <bool images> DEVICE bool apart(const Node& p, const Node& q, const Space& space)
+{
+    return gap_squared<images>(p, q, space) > space.length_squared;
 }
 
 template <bool images, class Links> DEVICE bool any_linked_in_trees(const Cells& cells, const Links& links, i32 a, i32 b)

@@ -38,7 +38,7 @@ DEVICE void turn(const i32* named, u8 forward, i32* move)
     move[axis] = (forward - 1) & 1 ? -first : first;
 }
 
-DEVICE void turn_back(const i32* move, u8 forward, i32* named)
+template <class Number> DEVICE void turn_back(const Number* move, u8 forward, Number* named)
 {
     for (i32 axis = 0; axis < DIMENSIONS; ++axis) named[axis] = move[axis];
     if (!forward) return;

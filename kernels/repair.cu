@@ -140,23 +140,33 @@ struct Reachable {
 };
 }
 
-namespace {
 // A quick estimate of how many needs of a candidate a move satisfies, never too low: most moves are rejected by it, without
-// the rounding of positions and the exact test.
+// the rounding of positions and the exact test. It is made for a tile of moves at a time, in loops for a processor's wide
+// registers.
 static const i32 MOST_NEEDS = 16;   // a candidate with more is not moved
+static const i32 TILE = 32;
 
+namespace {
 struct Estimate {
-    double apart[MOST_NEEDS][DIMENSIONS];             // from each partner
+    double apart[MOST_NEEDS][DIMENSIONS];             // from each partner, along the axes in which moves are named
     double least[MOST_NEEDS], most[MOST_NEEDS];       // the squared distances that satisfy
+    double period[DIMENSIONS], step;
     i32 count;
 
-    DEVICE_METHOD void prepare(const Vicinity& near, const Reachable& reachable, i64 c)
+    DEVICE_METHOD void prepare(const Vicinity& near, const Reachable& reachable, i64 c, u8 forward)
     {
+        const Space& space = reachable.space;
         double size = 0;
         for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
-            const double x = fabs((double)reachable.decoded[axis]) + FINE * reachable.step + reachable.space.period[axis];
+            const double x = fabs((double)reachable.decoded[axis]) + FINE * reachable.step + space.period[axis];
             size = x > size ? x : size;
+            period[axis] = space.period[axis];
         }
+        if (forward) {
+            period[0] = space.period[(forward - 1) / 2];
+            period[(forward - 1) / 2] = space.period[0];
+        }
+        step = reachable.step;
         const double slack = size * (sizeof(real) == 4 ? 0x1p-20 : 0x1p-48);   // more than the rounding of a coordinate
         count = (i32)(near.need_start[c + 1] - near.need_start[c]);
         for (i32 n = 0; n < count && n < MOST_NEEDS; ++n) {
@@ -167,30 +177,38 @@ struct Estimate {
             const double low = sqrt(near.length_squared[l]) - slack, high = sqrt(near.length_squared[l]) + slack;
             least[n] = !conflicts || low < 0 ? 0 : low * low;
             most[n] = conflicts ? 1e300 : high * high;
+            double from[DIMENSIONS];
             for (i32 axis = 0; axis < DIMENSIONS; ++axis)
-                apart[n][axis] = difference<true>(reachable.decoded[axis], partner[axis], reachable.space, axis);
+                from[axis] = difference<true>(reachable.decoded[axis], partner[axis], space, axis);
+            turn_back(from, forward, apart[n]);
         }
-    }
-
-    DEVICE_METHOD i32 met(const Reachable& reachable, const i32* move) const
-    {
-        if (count > MOST_NEEDS) return count;
-        i32 found = 0;
-        for (i32 n = 0; n < count; ++n) {
-            double sum = 0;
-            for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
-                double d = apart[n][axis] + move[axis] * reachable.step;
-                if (reachable.space.period[axis] > 0) {
-                    if (d > reachable.space.half_period[axis]) d -= reachable.space.period[axis];
-                    else if (d < -reachable.space.half_period[axis]) d += reachable.space.period[axis];
-                }
-                sum += d * d;
-            }
-            found += sum >= least[n] && sum <= most[n];
-        }
-        return found;
     }
 };
+}
+
+// How many needs each move of a tile satisfies. `along` are the moves from the first of the tile on, one axis after the
+// other, `moves` apart.
+WIDE DEVICE void estimate_met(const Estimate& estimate, const i32* along, i64 moves, i32 tile, i32* met)
+{
+    if (tile < TILE || estimate.count > MOST_NEEDS) {   // the last tile
+        for (i32 t = 0; t < TILE; ++t) met[t] = estimate.count;
+        return;
+    }
+    for (i32 t = 0; t < TILE; ++t) met[t] = 0;
+    for (i32 n = 0; n < estimate.count; ++n) {
+        double sum[TILE];
+        for (i32 t = 0; t < TILE; ++t) sum[t] = 0;
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+            const double from = estimate.apart[n][axis], period = estimate.period[axis], step = estimate.step;
+            for (i32 t = 0; t < TILE; ++t) {   // a period of 0 where space is open
+                const double d = fabs(from + along[axis * moves + t] * step), image = fabs(d - period);
+                const double least = image < d ? image : d;
+                sum[t] += least * least;
+            }
+        }
+        const double least = estimate.least[n], most = estimate.most[n];
+        for (i32 t = 0; t < TILE; ++t) met[t] += (sum[t] >= least) & (sum[t] <= most);
+    }
 }
 
 // The violated constraints among pairs of particles; `kind` as for candidates.
@@ -207,6 +225,43 @@ KERNEL(find_missed)(i64 n, const i32* pair SIZE(2 * n), const i32* kind SIZE(n),
         const Margin margin = {near_squared[l], length_squared[l], far_squared[l], original, space, false, 0};
         const double d = distance_squared<true>(current + (i64)i * DIMENSIONS, current + (i64)j * DIMENSIONS, space);
         missed[m] = kind[m] & 1 ? margin.conflict(d, i, j) : !margin.linked(d, i, j);
+    }
+}
+
+// Which candidates have moved in a way that may violate a constraint: into a conflict, or away from a particle of their
+// group to which they were linked as decoded, and that no neighbour links to them now. Moves of one round can do that
+// together where one does not see the other. Particles beyond the lists are not seen here.
+KERNEL(find_disturbed)(i64 n, const i32* candidate SIZE(n), const i64* list_start SIZE(n), const i64* list_end SIZE(n),
+                       const i32* list SIZE(>= n), const i64* need_start SIZE(n + 1),
+                       const i32* need_partner SIZE(LAST(need_start)), const i32* need_kind SIZE(need_partner),
+                       const i32* group SIZE(lengths * particles), i64 lengths, i64 particles,
+                       const double* near_squared SIZE(lengths), const double* length_squared SIZE(lengths),
+                       const double* far_squared SIZE(lengths), const double* periods SIZE(D),
+                       const real* original SIZE(particles * D), const real* decoded SIZE(particles * D),
+                       const real* current SIZE(particles * D), const i32* rank SIZE(particles), u8* disturbed SIZE(n))
+{
+    const Space space = space_of(periods, 0);
+    FOR_EACH(c, n) {
+        const Vicinity near = {list_start, list_end, list, need_start, need_partner, need_kind, group, lengths, particles,
+                               near_squared, length_squared, far_squared, original, current, space, 1ll << 62, 0};
+        const i32 v = candidate[c];
+        const real* here = current + (i64)v * DIMENSIONS;
+        bool found = false;
+        for (i64 e = list_start[c]; rank[v] && !found && e < list_end[c]; ++e) {
+            const i32 k = list[e];
+            const double d = near.distance(here, k);
+            for (i64 l = 0; l < lengths && !found; ++l) {
+                const i32 mine = group[l * particles + v];
+                const Margin at = near.margin(l);
+                if (mine != group[l * particles + k]) {
+                    found = at.conflict(d, v, k);
+                } else if (mine != UNASKED && !at.linked(d, v, k)) {
+                    const real *from = decoded + (i64)v * DIMENSIONS, *to = decoded + (i64)k * DIMENSIONS;
+                    found = at.linked(distance_squared<true>(from, to, space), v, k) && !near.has_witness(c, v, here, k, l);
+                }
+            }
+        }
+        disturbed[c] = found;
     }
 }
 
@@ -227,12 +282,10 @@ struct Choice {
     double missing;
 };
 
-DEVICE void consider(const Vicinity& near, const Reachable& reachable, const Estimate& estimate, i64 c, i32 v,
-                     const i32* move, i32 rank, i64 partial, Choice& best)
+DEVICE void consider(const Vicinity& near, const Reachable& reachable, i64 c, i32 v, const i32* move, i32 rank,
+                     i64 partial, Choice& best)
 {
     real at[DIMENSIONS];
-    ++near.spent;
-    if (!partial && estimate.met(reachable, move) <= best.met) return;
     if (!reachable.place(move, at)) return;
     const i32 met = near.needs_met(c, v, at);
     if (met < best.met || (met == best.met && !partial)) return;
@@ -248,20 +301,21 @@ DEVICE void consider(const Vicinity& near, const Reachable& reachable, const Est
 // these. The moves tried are those up to `last_rank`; with `target` (a displacement for each candidate), those near it;
 // with `partial`, also moves that only reduce the violation. `score` is 0 if there is none. `cost` is the storage cost of
 // the fact that the candidate moved, and `rank_cost` of the move, both in 1/64 of a bit.
-KERNEL(propose)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n), const i64* list_start SIZE(candidate),
-                const i64* list_end SIZE(candidate), const i32* list SIZE(>= candidate),
-                const i64* need_start SIZE(candidate + 1), const i32* need_partner SIZE(LAST(need_start)),
-                const i32* need_kind SIZE(need_partner), const i32* group SIZE(lengths * particles), i64 lengths,
-                i64 particles, const double* near_squared SIZE(lengths), const double* length_squared SIZE(lengths),
-                const double* far_squared SIZE(lengths),
-                const double* periods SIZE(D), const real* original SIZE(particles * D),
-                const real* decoded SIZE(particles * D), const real* current SIZE(particles * D), double bound,
-                i64 relative, double step, const u8* forward SIZE(particles), const i32* moves SIZE(33 ** D * D),
-                const i32* ranks SIZE(33 ** D), i64 last_rank, i64 refining, i64 with_target,
-                const double* target SIZE(candidate * D), i64 partial, const i32* cost SIZE(candidate),
-                const i32* rank_cost SIZE(33 ** D), const i32* rank SIZE(particles), i64 most,
+KERNEL(propose)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n),
+                const i64* list_start SIZE(candidate), const i64* list_end SIZE(candidate),
+                const i32* list SIZE(>= candidate), const i64* need_start SIZE(candidate + 1),
+                const i32* need_partner SIZE(LAST(need_start)), const i32* need_kind SIZE(need_partner),
+                const i32* group SIZE(lengths * particles), i64 lengths, i64 particles,
+                const double* near_squared SIZE(lengths), const double* length_squared SIZE(lengths),
+                const double* far_squared SIZE(lengths), const double* periods SIZE(D),
+                const real* original SIZE(particles * D), const real* decoded SIZE(particles * D),
+                const real* current SIZE(particles * D), double bound, i64 relative, double step,
+                const u8* forward SIZE(particles), i64 all_moves, const i32* moves SIZE(all_moves * D),
+                const i32* along SIZE(all_moves * D), const i32* ranks SIZE(all_moves), i64 last_rank, i64 refining,
+                i64 with_target, const double* target SIZE(candidate * D), i64 partial, const i32* cost SIZE(candidate),
+                const i32* rank_cost SIZE(all_moves), const i32* rank SIZE(particles), i64 most,
                 i32* proposed SIZE(candidate), i64* score SIZE(candidate), u8* pending SIZE(candidate),
-                i64* spent SIZE(candidate))
+                i64* spent SIZE(n))
 {
     const Space space = space_of(periods, 0);
     FOR_EACH(a, n) {
@@ -271,7 +325,7 @@ KERNEL(propose)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n
         const i32 v = candidate[c];
         score[c] = 0;
         pending[c] = 0;
-        spent[c] = 0;
+        spent[a] = 0;
         const i32 all = (i32)(need_start[c + 1] - need_start[c]);
         const real* from = current + (i64)v * DIMENSIONS;
         Choice best = {rank[v], near.needs_met(c, v, from), partial ? near.missing(c, v, from) : 0};
@@ -281,11 +335,15 @@ KERNEL(propose)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n
         const Reachable reachable = {
             original + (i64)v * DIMENSIONS, decoded + (i64)v * DIMENSIONS, space, bound, step, relative};
         Estimate estimate;
-        estimate.prepare(near, reachable, c);
-        i32 move[DIMENSIONS];
+        estimate.prepare(near, reachable, c, forward[v]);
+        i32 move[DIMENSIONS], likely[TILE];
         for (i64 r = 0; r <= last_rank && best.met < all && near.spent < most; ++r) {
+            const i64 ahead = all_moves - r;
+            if (r % TILE == 0) estimate_met(estimate, along + r, all_moves, (i32)(ahead < TILE ? ahead : TILE), likely);
+            ++near.spent;
+            if (!partial && likely[r % TILE] <= best.met) continue;
             turn(moves + r * DIMENSIONS, forward[v], move);
-            consider(near, reachable, estimate, c, v, move, (i32)r, partial, best);
+            consider(near, reachable, c, v, move, (i32)r, partial, best);
         }
         // More bits of the residual.
         for (i32 fine = 4; refining && fine > 0 && best.met < all && near.spent < most; fine /= 2) {
@@ -295,16 +353,18 @@ KERNEL(propose)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n
                 steps = steps > 8 - fine ? 8 - fine : steps;
                 move[axis] = steps < fine - 8 ? fine - 8 : steps;
             }
-            consider(near, reachable, estimate, c, v, move, rank_of(move, forward[v], ranks), partial, best);
+            ++near.spent;
+            consider(near, reachable, c, v, move, rank_of(move, forward[v], ranks), partial, best);
         }
         for (i32 grid = 8; with_target && grid > 0 && best.met < all; grid /= 2)
             for (i32 scale = 1; scale <= 2 && best.met < all && near.spent < most; ++scale) {
                 for (i32 axis = 0; axis < DIMENSIONS; ++axis)
                     move[axis] = grid * (i32)floor(scale * target[c * DIMENSIONS + axis] / (step * grid) + 0.5);
                 const i32 found = rank_of(move, forward[v], ranks);
-                if (found != PINNED) consider(near, reachable, estimate, c, v, move, found, partial, best);
+                ++near.spent;
+                if (found != PINNED) consider(near, reachable, c, v, move, found, partial, best);
             }
-        spent[c] = near.spent;
+        spent[a] = near.spent;
         if (best.rank == rank[v]) continue;
         proposed[c] = best.rank;
         score[c] = ((i64)(best.met - met_before) << 20) + (1 << 19) - (rank[v] ? 0 : cost[c]) - rank_cost[best.rank];
@@ -322,7 +382,7 @@ KERNEL(relax)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n),
               const real* decoded SIZE(particles * D), const real* current SIZE(particles * D), double bound, i64 relative,
               double step, const u8* forward SIZE(particles), const i32* moves SIZE(33 ** D * D), i64 last_rank,
               const i32* rank SIZE(particles), i64 most, i32* proposed SIZE(candidate), i64* score SIZE(candidate),
-              i64* spent SIZE(candidate))
+              i64* spent SIZE(n))
 {
     const Space space = space_of(periods, 0);
     FOR_EACH(a, n) {
@@ -331,7 +391,7 @@ KERNEL(relax)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n),
         const i64 c = active[a];
         const i32 v = candidate[c];
         score[c] = 0;
-        spent[c] = 0;
+        spent[a] = 0;
         if (rank[v] <= 0) continue;
         const Reachable reachable = {
             original + (i64)v * DIMENSIONS, decoded + (i64)v * DIMENSIONS, space, bound, step, relative};
@@ -346,7 +406,7 @@ KERNEL(relax)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n),
             score[c] = rank[v] - r + (r ? 0 : 1 << 20);
             break;
         }
-        spent[c] = near.spent;
+        spent[a] = near.spent;
     }
 }
 
@@ -360,12 +420,14 @@ DEVICE bool beats(i64 c, i32 other, const i32* candidate, const i64* score)
 // move in one round. Lists are symmetric unless own-group neighbours are cut, or a neighbour's interaction radius is
 // larger. One end of a pair may therefore miss the other, and both may move. Such a round can break a link, but every
 // broken pair is found by the final global check. The result is deterministic in any case.
-KERNEL(accept)(i64 n, const i32* candidate SIZE(n), const i64* list_start SIZE(n), const i64* list_end SIZE(n),
-               const i32* list SIZE(>= n), const i64* need_start SIZE(n + 1),
-               const i32* need_partner SIZE(LAST(need_start)), const i32* slot SIZE(>= n), const i64* score SIZE(n),
-               u8* accepted SIZE(n))
+KERNEL(accept)(i64 n, const i32* proposer SIZE(n), const i32* candidate SIZE(>= n),
+               const i64* list_start SIZE(candidate), const i64* list_end SIZE(candidate),
+               const i32* list SIZE(>= candidate), const i64* need_start SIZE(candidate + 1),
+               const i32* need_partner SIZE(LAST(need_start)), const i32* slot SIZE(>= candidate),
+               const i64* score SIZE(candidate), u8* accepted SIZE(candidate))
 {
-    FOR_EACH(c, n) {
+    FOR_EACH(p, n) {
+        const i32 c = proposer[p];
         bool best = score[c] > 0;
         for (i64 need = need_start[c]; best && need < need_start[c + 1]; ++need)
             best = beats(c, slot[need_partner[need]], candidate, score);
@@ -374,27 +436,28 @@ KERNEL(accept)(i64 n, const i32* candidate SIZE(n), const i64* list_start SIZE(n
     }
 }
 
-// The pending candidates to evaluate again: those that moved, or have a neighbour that moved.
-KERNEL(wake)(i64 n, const i64* list_start SIZE(n), const i64* list_end SIZE(n), const i32* list SIZE(>= n),
-             const i64* need_start SIZE(n + 1), const i32* need_partner SIZE(LAST(need_start)), const i32* slot SIZE(>= n),
-             const u8* accepted SIZE(n), const u8* pending SIZE(n), u8* awake SIZE(n))
+// Which of the waiting candidates to evaluate again: those that moved, or have a neighbour that moved.
+KERNEL(wake)(i64 n, const i32* waiting SIZE(n), const i64* list_start SIZE(accepted),
+             const i64* list_end SIZE(accepted), const i32* list SIZE(>= accepted),
+             const i64* need_start SIZE(accepted + 1), const i32* need_partner SIZE(LAST(need_start)),
+             const i32* slot SIZE(>= accepted), const u8* accepted SIZE(>= n), u8* awake SIZE(n))
 {
-    FOR_EACH(c, n) {
+    FOR_EACH(w, n) {
+        const i32 c = waiting[w];
         bool seen = accepted[c];
-        for (i64 need = need_start[c]; pending[c] && !seen && need < need_start[c + 1]; ++need)
+        for (i64 need = need_start[c]; !seen && need < need_start[c + 1]; ++need)
             seen = slot[need_partner[need]] >= 0 && accepted[slot[need_partner[need]]];
-        for (i64 e = list_start[c]; pending[c] && !seen && e < list_end[c]; ++e)
-            seen = slot[list[e]] >= 0 && accepted[slot[list[e]]];
-        awake[c] = pending[c] && seen;
+        for (i64 e = list_start[c]; !seen && e < list_end[c]; ++e) seen = slot[list[e]] >= 0 && accepted[slot[list[e]]];
+        awake[w] = seen;
     }
 }
 
-KERNEL(carry_out)(i64 n, const i32* candidate SIZE(n), const u8* accepted SIZE(n), const i32* proposed SIZE(n),
+KERNEL(carry_out)(i64 n, const i32* mover SIZE(n), const i32* candidate SIZE(>= n), const i32* proposed SIZE(candidate),
                   const u8* forward SIZE(rank), const i32* moves SIZE(33 ** D * D), const real* decoded SIZE(rank * D),
                   const double* periods SIZE(D), double step, real* current SIZE(rank * D), i32* rank SIZE(>= n))
 {
-    FOR_EACH(c, n) {
-        if (!accepted[c]) continue;
+    FOR_EACH(m, n) {
+        const i32 c = mover[m];
         const i64 v = candidate[c];
         i32 move[DIMENSIONS];
         rank[v] = proposed[c];

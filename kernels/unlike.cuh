@@ -2,16 +2,17 @@
 //
 // Two cells may have quadratically many of them. Up to so many (`all_listed`) are all listed; of more, for each particle of
 // either cell the closest one in the other cell: a list that is linear in the particles, depends on no order, and leaves no
-// particle out.
+// particle out. Two cells with more than CROWD pairs of particles are only marked here, and searched by crowds.cu.
 #pragma once
 
 static const i32 MIXED = -2;        // in place of a cell's label: the cell has several labels
 static const i64 ALL_CONFLICTS = 64, ALL_LOST = 256;   // label conflicts and lost links of two cells that are all listed
+static const i64 CROWD = 32768;     // pairs of particles of two cells that are compared one by one
 static const i64 EVERY = 1ll << 62;  // room for pairs that were counted before
-static const i64 SPARE = 16;        // room for pairs of each chunk of blocks, beside one for each block
+static const i64 ROOM = 3, SPARE = 16;   // room for pairs of each block, and of each chunk of blocks
 
 // Where the pairs of a chunk of blocks begin in a list with room for all chunks.
-DEVICE i64 room_begin(i64 c, i64 chunks, i64 count) { return chunk_begin(c, chunks, count) + SPARE * c; }
+DEVICE i64 room_begin(i64 c, i64 chunks, i64 count) { return ROOM * chunk_begin(c, chunks, count) + SPARE * c; }
 
 namespace {
 // `Pairs` says which pairs are listed (`holds`), how far apart they count (`cost`), whether a label takes part (`counts`),
@@ -29,6 +30,7 @@ template <class Pairs> struct Unlike {
     i32* pair;
     i64 room, found;
     u8* crowded;              // set to 1 where not all pairs are listed; may be null
+    u8* crowd;                // of each cell: set to 1 if it is in a pair for crowds.cu; may be null
 
     DEVICE_METHOD bool wants(i64 k) const { return labelled[k]; }
 
@@ -126,6 +128,10 @@ template <class Pairs> struct Unlike {
             b = swapped;
         }
         const i64 between = (i64)(first[a + 1] - first[a]) * (first[b + 1] - first[b]);
+        if (between > CROWD) {
+            if (crowd) crowd[a] = crowd[b] = 1;   // every thread that writes here writes the same
+            return;
+        }
         if (between > pairs.all_listed() && compare<images, false>(a, b, pairs.all_listed()) > pairs.all_listed())
             add_closest<images>(a, b);
         else

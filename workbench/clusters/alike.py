@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from workbench import backend
 from workbench.backend import Array
+from workbench.clusters.crowds import Crowded, closest_pairs
 from workbench.clusters.dense_cells import build_trees
 from workbench.clusters.discord import Pairs, label_cells
 from workbench.clusters.sorted_cells import SortedCells
@@ -24,12 +25,14 @@ class Parts:
     """Each particle's part (int32: the smallest particle in it), and the label conflicts: pairs (M, 2) that are too near.
 
     Of two cells with more than MOST_BETWEEN_CELLS, those of each particle and the closest one are listed. The
-    smaller index comes first. `exempted`: whether the original distance of some pair took part in a decision.
+    smaller index comes first. `exempted`: whether the original distance of some pair took part in a decision. `crowded` is
+    the part of the search that was among crowded cells.
     """
 
     part: Array
     unlike: Array
-    exempted: bool = False
+    exempted: bool
+    crowded: Crowded
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,28 +64,33 @@ def parts_of(
     xp, positions = backend.namespace(cells.positions, label), cells.positions
     runs = _Runs.of(cells, label)
     count, parent = len(runs.label), xp.arange(len(runs.label), dtype=xp.int32)
-    open_runs, unlike = xp.zeros(count, xp.int32), Pairs.room_for(cells)
+    open_runs, marked, unlike = xp.zeros(count, xp.int32), xp.zeros(count, xp.uint8), Pairs.room_for(cells)
     as_cells, used = dataclasses.replace(cells, first=runs.first, rank=runs.rank), xp.zeros(1, xp.uint8)
     length = far if exempt is None else exempt.length
+    rule = {
+        "near_squared": near**2, "length_squared": length**2, "far_squared": far**2, "exempting": exempt is not None,
+        "original": positions[:0] if exempt is None else exempt.original,
+    }
     given = {
-        **as_cells.geometry(far), "near_squared": near**2, "length_squared": length**2, "far_squared": far**2,
-        "exempting": exempt is not None, "original": positions[:0] if exempt is None else exempt.original,
-        "label": runs.label, "runs": runs.of_cell, "order": cells.order, "sorted_label": runs.sorted_label,
+        **as_cells.geometry(far), **rule, "label": runs.label, "runs": runs.of_cell, "order": cells.order,
+        "sorted_label": runs.sorted_label,
     }
 
     def link(boxes: Array) -> None:
         _kernel("link_alike", cells)(
             len(unlike.listed), given, unlike.given, loose=loose, with_trees=len(boxes) > 0, box=boxes, open=open_runs,
-            rank=runs.rank, parent=parent, used=used,
+            rank=runs.rank, parent=parent, crowd=marked, used=used,
         )
 
     link(xp.empty((0, 2, positions.shape[1]), positions.dtype))
     conflicts = unlike.all(_kernel("place_unlike", cells), given)   # before trees change the order of particles
+    labels, of_crowds = (runs.label[: len(cells)], runs.sorted_label), {**rule, "lost": False, "used": used}
+    crowded = closest_pairs(cells, marked, labels, positions, far, of_crowds)
     if bool(open_runs.any()):
         link(build_trees(open_runs, as_cells))
     part = xp.empty(len(label), xp.int32)
     _kernel("label_parts", cells)(count, runs.first, cells.order, runs.label, runs.rank, parent, part)
-    return Parts(part, conflicts, bool(used.any()))
+    return Parts(part, xp.concatenate([conflicts, crowded.pairs]), bool(used.any()), crowded)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.alike import parts_of
+from workbench.clusters.crowds import each_once
 from workbench.clusters.discord import UNLABELLED, closest_discords, torn_labels
 from workbench.clusters.groups import Groups
 from workbench.clusters.sorted_cells import SortedCells
@@ -54,19 +55,11 @@ def broken_links(original: Particles, decoded: Particles, groups: Groups) -> Bro
     length, xp = groups.linking_length, backend.namespace(original.positions, decoded.positions, groups.labels)
     cells = SortedCells.of(decoded, length)
     found = parts_of(cells, groups.labels.astype(np.int32), length, length)
-    torn, false = torn_labels(groups, found.part), _each_once(found.unlike)
+    torn, false = torn_labels(groups, found.part), each_once(found.unlike)
     if not bool((torn >= 0).any()):
         return BrokenLinks(xp.empty((0, 2), xp.int32), false)
     cells = SortedCells.of(original, length)
     return BrokenLinks(spanning_links(cells, torn, length, decoded.positions, decoded.box), false)
-
-
-def _each_once(pairs: Array) -> Array:
-    """The pairs, sorted, without repeats: in a box of few cells, two are neighbours through several faces."""
-    xp = backend.namespace(pairs)
-    code = xp.sort(pairs[:, 0].astype(xp.int64) * 2**32 + pairs[:, 1])
-    code = code[xp.flatnonzero(xp.diff(code, prepend=-1))]
-    return xp.stack([code >> 32, code & (2**32 - 1)], axis=1).astype(pairs.dtype)
 
 
 def spanning_links(
@@ -81,8 +74,8 @@ def spanning_links(
     """
     xp, chosen, complete = backend.namespace(cells.positions, torn, positions), [], False
     while not complete:
-        pairs, complete = closest_discords(cells, torn, length, positions)
-        pairs = _each_once(pairs)
+        found = closest_discords(cells, torn, length, positions)
+        pairs, complete = each_once(found.pairs), found.complete
         squared = squared_distances(positions, pairs, box)
         chosen.append(pairs[cheapest_links(pairs, torn, squared, None if complete else 1)])
         torn = torn if complete else linked_labels(torn, chosen[-1])

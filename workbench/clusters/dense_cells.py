@@ -25,28 +25,32 @@ def build_trees(open_cells: Array, cells: SortedCells) -> Array:
     opened = xp.flatnonzero(open_cells)
     sizes = first[opened + 1] - first[opened]
     dense, sizes = opened[sizes > DENSE].astype(xp.int32), sizes[sizes > DENSE].astype(xp.int64)
-    _order_along_curve(dense, sizes, cells)
-    nodes = 2 * _leaves(sizes)
+    place, along = along_curve(dense, sizes, first, positions)
+    fof_kernel("reorder_dense", positions)(len(place), place, positions[along], positions)
+    cells.order[place] = cells.order[along]
+    nodes = 2 * leaves_of(sizes)
     open_cells[dense] = TREE + xp.cumsum(nodes) - nodes
     boxes = xp.empty((int(nodes.sum()), 2, positions.shape[1]), positions.dtype)
     fof_kernel("bound_dense", positions)(len(dense), dense, first, positions, open_cells, boxes)
     return boxes
 
 
-def _order_along_curve(dense: Array, sizes: Array, cells: SortedCells) -> None:
-    xp, first, positions = backend.namespace(dense), cells.first, cells.positions
+def along_curve(dense: Array, sizes: Array, first: Array, positions: Array) -> tuple[Array, Array]:
+    """The places (int32) of the particles in these cells, cell by cell, and the same in the order of a space-filling curve.
+
+    `positions` are in the order of the cells, of which `first` holds the first places.
+    """
+    xp = backend.namespace(dense)
     count, total = len(dense), int(sizes.sum())
     cell_bits = (count - 1).bit_length()
     curve_bits = min(16, (64 - cell_bits) // positions.shape[1])
     key, place = xp.empty(total, xp.uint64), xp.empty(total, xp.int32)
     start = xp.cumsum(sizes) - sizes
     fof_kernel("dense_keys", positions)(count, dense, start, first, positions, curve_bits, key, place)
-    along = place[sort_by_key(key, cell_bits + curve_bits * positions.shape[1])]
-    fof_kernel("reorder_dense", positions)(total, place, positions[along], positions)
-    cells.order[place] = cells.order[along]
+    return place, place[sort_by_key(key, cell_bits + curve_bits * positions.shape[1])]
 
 
-def _leaves(sizes: Array) -> Array:
+def leaves_of(sizes: Array) -> Array:
     """The number of leaves of the tree of a cell of each size: the power of two with at most LEAF particles a leaf."""
     xp = backend.namespace(sizes)
     leaves = xp.ones(len(sizes), xp.int64)

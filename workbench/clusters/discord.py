@@ -10,13 +10,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+
 from workbench import backend
 from workbench.backend import Array
+from workbench.clusters.crowds import Crowded, closest_pairs
 from workbench.clusters.groups import Groups
 from workbench.clusters.sorted_cells import SortedCells
+from workbench.ordering import gather_rows
 
 UNLABELLED = backend.constant("discord.cu", "UNLABELLED")          # excluded particles
-SPARE = backend.constant("unlike.cuh", "SPARE")   # room in each chunk of blocks, beside one pair for each block
+ROOM, SPARE = (backend.constant("unlike.cuh", name) for name in ("ROOM", "SPARE"))   # for pairs of each block, each chunk
 # Pairs of two cells that are all listed: label conflicts, as alike.py finds them, and lost links, as here.
 MOST_BETWEEN_CELLS, MOST_LOST = (backend.constant("unlike.cuh", name) for name in ("ALL_CONFLICTS", "ALL_LOST"))
 
@@ -49,26 +53,48 @@ def discords(cells: SortedCells, labels: Array, length: float) -> Array:
     """
     positions = backend.namespace(labels).empty_like(cells.positions)
     positions[cells.order] = cells.positions
-    return closest_discords(cells, labels, length, positions)[0]
+    return closest_discords(cells, labels, length, positions).pairs
 
 
-def closest_discords(cells: SortedCells, labels: Array, length: float, positions: Array) -> tuple[Array, bool]:
-    """The discords, and whether all are listed; how close two particles are is measured in these positions of them."""
+@dataclass(frozen=True, eq=False)
+class Discords:
+    """Pairs (M, 2) of particles, whether these are all, and the part of the search that was among crowded cells."""
+
+    pairs: Array
+    complete: bool
+    crowded: Crowded
+
+
+def closest_discords(cells: SortedCells, labels: Array, length: float, positions: Array) -> Discords:
+    """The discords; how close two particles are is measured in these positions of them."""
     xp = backend.namespace(cells.positions, labels, positions)
 
     def kernel(name: str) -> backend.Kernel:
         return backend.kernel("discord", name, positions.dtype, positions.shape[1])
 
     sorted_label, cell_label = label_cells(cells, labels)
-    labelled, crowded = xp.empty(cells.blocks, xp.uint64), xp.zeros(1, xp.uint8)
+    labelled, some, marked = xp.empty(cells.blocks, xp.uint64), xp.zeros(1, xp.uint8), xp.zeros(len(cells), xp.uint8)
     kernel("label_blocks")(cells.blocks, cells.first_cell, cell_label, cells.occupied, labelled)
     given = {
         **cells.geometry(length), "order": cells.order, "sorted_label": sorted_label, "cell_label": cell_label,
         "labelled": labelled, "elsewhere": positions,
     }
     pairs = Pairs.room_for(cells)
-    kernel("count_discords")(len(pairs.listed), given, pairs.given, crowded=crowded)
-    return pairs.all(kernel("place_discords"), given), not bool(crowded.any())
+    kernel("count_discords")(len(pairs.listed), given, pairs.given, crowded=some, crowd=marked)
+    found, crowded = pairs.all(kernel("place_discords"), given), Crowded.none(xp)
+    if bool(marked.any()):
+        crowded = _in_crowds(cells, marked, (cell_label, sorted_label), length, positions)
+    return Discords(xp.concatenate([found, crowded.pairs]), not (bool(some.any()) or len(crowded.pairs)), crowded)
+
+
+def _in_crowds(
+    cells: SortedCells, marked: Array, labels: tuple[Array, Array], length: float, positions: Array
+) -> Crowded:
+    """The closest discord of each particle in the marked cells."""
+    alike = dict.fromkeys(("near_squared", "length_squared", "far_squared"), length**2)
+    used = backend.namespace(positions).zeros(1, np.uint8)
+    rule = {**alike, "exempting": False, "original": positions[:0], "lost": True, "used": used}
+    return closest_pairs(cells, marked, labels, gather_rows(positions, cells.order), length, rule)
 
 
 def label_cells(cells: SortedCells, labels: Array) -> tuple[Array, Array]:
@@ -95,7 +121,7 @@ class Pairs:
         """Room for the pairs of these cells."""
         xp, chunks = backend.namespace(cells.positions), backend.chunks(cells.blocks, cells.positions)
         counts = xp.empty(cells.blocks, xp.int64), xp.empty(chunks, xp.int64)
-        return cls(*counts, xp.empty((cells.blocks + SPARE * chunks, 2), xp.int32))
+        return cls(*counts, xp.empty((ROOM * cells.blocks + SPARE * chunks, 2), xp.int32))
 
     @property
     def given(self) -> dict[str, Any]:
@@ -106,7 +132,7 @@ class Pairs:
         """All pairs (M, 2); `place` writes those of each block where there was too little room."""
         xp, chunks, blocks = backend.namespace(self.found), len(self.listed), len(self.found)
         chunk = xp.arange(chunks + 1)
-        begin = blocks // chunks * chunk + blocks % chunks * chunk // chunks + SPARE * chunk
+        begin = ROOM * (blocks // chunks * chunk + blocks % chunks * chunk // chunks) + SPARE * chunk
         if bool((self.listed > begin[1:] - begin[:-1]).any()):
             return self._placed(place, given)
         ends = xp.cumsum(self.listed)

@@ -65,6 +65,17 @@ def _threads_for(count: int) -> AbstractContextManager[None]:
     return backend.using_threads(1 if count < FEW else backend.threads())
 
 
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """The particles (rising indices) that an attempt has moved or pinned, and those whose change may violate a constraint.
+
+    Suspects are few: a move is made only if it violates no constraint, as far as its particle sees.
+    """
+
+    index: Array
+    suspects: Array
+
+
 @dataclass(eq=False)
 class Attempts:
     """The repair of one set of particles, and its figures."""
@@ -80,6 +91,9 @@ class Attempts:
     evaluated: int = 0    # distances computed by candidates
     descent: list[Step] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self._disturbed = self.state.problem.xp.empty(0, np.int32)
+
     def until_kept(self) -> None:
         """Repair until a check of all particles, as they will be decoded, finds no violated constraint."""
         state, needs = self.state, self._look()
@@ -89,11 +103,10 @@ class Attempts:
         while len(needs):
             with _threads_for(len(needs)):
                 moved = self._attempt(needs)
-            region = region_around(state, moved, earlier)
-            with _threads_for(len(moved)):
-                needs = self._look(region)
-            earlier = max(earlier, farthest(state, moved))
-            if region is not None and not len(needs):
+            earlier = max(earlier, farthest(state, moved.index))
+            with _threads_for(len(moved.suspects)):
+                needs, everywhere = self._look_around(moved.suspects, earlier)
+            if not (everywhere or len(needs)):
                 needs = self._look()   # the last check is always of all particles
         self.violations = len(needs)
         self._require_kept()
@@ -119,8 +132,15 @@ class Attempts:
         self.exempted |= needs.exempted
         return needs
 
-    def _attempt(self, needs: Needs) -> Array:
-        """Returns the particles (rising indices) that moved, or got their original coordinates."""
+    def _look_around(self, suspects: Array, earlier: float) -> tuple[Needs, bool]:
+        """The violated constraints near these particles, and whether all particles were looked at, as is best for many."""
+        if not len(suspects):
+            return Needs.none(self.state), False
+        region = region_around(self.state, suspects, earlier)
+        return self._look(region), region is None
+
+    def _attempt(self, needs: Needs) -> Moved:
+        """Move the ends of these constraints, or give them their original coordinates."""
         state, xp, ends = self.state, self.state.problem.xp, needs.ends(self.state)
         before = state.current[ends]
         if self.count == MOST_ATTEMPTS:
@@ -128,13 +148,16 @@ class Attempts:
         self.count += 1
         self._tell(f"{len(needs):,} pairs to repair")
         hops = 2 ** (self.count - RESORT_AFTER - 1) if self.count > RESORT_AFTER else 0
+        self._disturbed = ends[:0]
         forced = self._vicinity(ends, hops) if hops else self._escalated(needs)
         state.pin(forced)
         self._require_affordable()
-        moved = xp.zeros(len(state.problem), bool)
+        moved, suspects = xp.zeros(len(state.problem), bool), xp.zeros(len(state.problem), bool)
         moved[ends[(state.current[ends] != before).any(axis=1)]] = True
         moved[forced] = True
-        return xp.flatnonzero(moved).astype(np.int32)
+        suspects[self._disturbed] = True
+        suspects[forced] = True
+        return Moved(*(xp.flatnonzero(flags).astype(np.int32) for flags in (moved, suspects)))
 
     def _require_affordable(self) -> None:
         exact = int((self.state.rank == PINNED).sum())
@@ -190,6 +213,7 @@ class Attempts:
         if solver != "auto":   # "auto" has tried plain moves first
             repair.relax()
         self.evaluated += repair.evaluated
+        self._disturbed = repair.disturbed()
         return xp.concatenate([crowded, repair.missed().ends(state)])
 
     def _repair(self, needs: Needs) -> Repair:

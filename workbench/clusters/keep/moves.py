@@ -22,10 +22,12 @@ FINE = backend.constant("moves.cuh", "FINE")   # the most steps along an axis
 class Alphabet:
     """All moves (K, D), int32, by rank; the rank of every move by its number in base 33; and the storage cost of each rank.
 
-    Costs are in 1/64 of a bit and only guide the choice among moves: they approximate the code length.
+    `along` are the moves axis by axis (D, K). Costs are in 1/64 of a bit and only guide the choice among moves: they
+    approximate the code length.
     """
 
     moves: np.ndarray
+    along: np.ndarray
     ranks: np.ndarray
     costs: np.ndarray
     lengths: np.ndarray   # of the moves, in steps
@@ -54,5 +56,6 @@ def alphabet(dimensions: int) -> Alphabet:
     ranks[order] = np.arange(len(moves), dtype=np.int32)
     costs = np.round(64 * (1.2 + 1.3 * np.log2(np.maximum(np.arange(len(moves)), 1)))).astype(np.int32)
     moves, lengths = moves[order].astype(np.int32), np.sqrt((moves[order] ** 2).sum(axis=1))
-    return Alphabet(*map(backend.read_only, (moves, ranks, costs, lengths)))
+    along = np.ascontiguousarray(moves.T)
+    return Alphabet(*map(backend.read_only, (moves, along, ranks, costs, lengths)))
 

@@ -46,6 +46,11 @@ class Needs:
         pairs, kind = (xp.concatenate([getattr(part, name) for part in parts]) for name in ("pairs", "kind"))
         return cls(pairs, kind, any(part.exempted for part in parts))
 
+    @classmethod
+    def none(cls, state: State) -> Self:
+        """No constraints."""
+        return cls(state.problem.xp.empty((0, 2), np.int32), state.problem.xp.empty(0, np.int32))
+
     def chosen(self, which: Array) -> Needs:
         """Some of the constraints."""
         return Needs(self.pairs[which], self.kind[which], self.exempted)

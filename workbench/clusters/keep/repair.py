@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.keep.edits import COSTS
 from workbench.clusters.keep.moves import alphabet
@@ -87,7 +88,8 @@ class Repair:
         problem = self.state.problem
         xp, moves = problem.xp, alphabet(problem.original.dimensions)
         given = {
-            "ranks": xp.asarray(moves.ranks), "rank_cost": xp.asarray(moves.costs), "target": self.target,
+            "all_moves": len(moves.moves), "along": xp.asarray(moves.along), "ranks": xp.asarray(moves.ranks),
+            "rank_cost": xp.asarray(moves.costs), "target": self.target,
             "cost": xp.asarray(COSTS)[problem.surmise.context[self.around.candidates]],
             "last_rank": moves.last(parts) if parts else -1, "refining": refine, "with_target": to_target,
             "partial": partly, "pending": self.pending,
@@ -128,6 +130,18 @@ class Repair:
         """The violated constraints."""
         return self.needs.chosen(self.state.problem.xp.flatnonzero(self.needs.missed(self.state)))
 
+    def disturbed(self) -> Array:
+        """The candidates (indices of particles) that may have violated a constraint by a move; nearly always all that have.
+
+        A check of all particles follows; this says where to look first.
+        """
+        state, problem = self.state, self.state.problem
+        found = problem.xp.empty(len(self), np.uint8)
+        problem.kernel("repair", "find_disturbed")(
+            len(self), self.around.given, problem.given, current=state.current, rank=state.rank, disturbed=found
+        )
+        return self.around.candidates[found.view(bool)]
+
     def _in_rounds(self, proposing: str, given: dict[str, Any], pending: Array) -> None:
         """Repeat rounds of proposals and accepted moves until no proposal is accepted.
 
@@ -136,25 +150,30 @@ class Repair:
         state, problem, xp = self.state, self.state.problem, self.state.problem.xp
         moves = xp.asarray(alphabet(problem.original.dimensions).moves)
         proposed, score = xp.zeros(len(self), np.int32), xp.zeros(len(self), np.int64)
-        accepted, awake = xp.empty(len(self), np.uint8), pending.copy()
+        accepted, active = xp.zeros(len(self), np.uint8), _chosen(pending.view(bool) & ~self.gave_up)
         bundles = self.around.given, problem.given, {**given, "current": state.current, "rank": state.rank, "moves": moves}
         for number in range(1, MOST_ROUNDS + 1):
-            active = xp.flatnonzero(awake.view(bool) & ~self.gave_up).astype(np.int32)
             if not len(active):
                 return
-            spent = xp.zeros(len(self), np.int64)
+            spent = xp.empty(len(active), np.int64)
             problem.kernel("repair", proposing)(
                 len(active), *bundles, active=active, most=MOST_EVALUATED, proposed=proposed, score=score, spent=spent
             )
             self.evaluated += int(spent.sum())
-            self.gave_up |= spent >= MOST_EVALUATED
-            problem.kernel("repair", "accept")(len(self), self.around.given, score=score, accepted=accepted)
-            if not bool(accepted.any()):
+            self.gave_up[active[spent >= MOST_EVALUATED]] = True
+            proposers = _chosen(score > 0)
+            problem.kernel("repair", "accept")(
+                len(proposers), self.around.given, proposer=proposers, score=score, accepted=accepted
+            )
+            if not len(movers := proposers[accepted[proposers].view(bool)]):
                 return
-            problem.kernel("repair", "carry_out")(len(self), *bundles, accepted=accepted, proposed=proposed)
+            problem.kernel("repair", "carry_out")(len(movers), *bundles, mover=movers, proposed=proposed)
             self._show(number)
-            problem.kernel("repair", "wake")(len(self), self.around.given, accepted=accepted, pending=pending, awake=awake)
-            score[accepted.view(bool)] = 0
+            waiting = _chosen(pending)
+            awake, wake = xp.empty(len(waiting), np.uint8), problem.kernel("repair", "wake")
+            wake(len(waiting), self.around.given, waiting=waiting, accepted=accepted, awake=awake)
+            active = waiting[awake.view(bool) & ~self.gave_up[waiting]]
+            score[movers] = accepted[movers] = 0
 
     def _show(self, number: int) -> None:
         """Report the violations after this many rounds to `watch`."""
@@ -163,3 +182,8 @@ class Repair:
         missed = 2 * int(self.needs.missed(self.state).sum())
         loss = float((self.needs.misses(self.state) ** 2).sum()) / self.state.problem.bound**2
         self.watch(Step(number, missed, loss, "moves"))
+
+
+def _chosen(flags: Array) -> Array:
+    """The indices (int32) where flags are set."""
+    return backend.namespace(flags).flatnonzero(flags).astype(np.int32)
