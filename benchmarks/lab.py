@@ -116,6 +116,20 @@ def key_to_picture_of_panels(run: Run) -> Iterator[Row]:
         yield from _keys(run, panel)
 
 
+def propagation_targets(run: Run) -> Iterator[Row]:
+    """From a key on the slider for the bit to the picture, and from running the cell to the first one."""
+    first = _open(run, PROPAGATION)
+    slider, pictures = run.notebook.slider(PROPAGATION.slider), run.notebook.page.locator(PROPAGATION.pictures)
+    new = key_to_picture(run.notebook, slider, pictures, max(run.steps // 4, 3))
+    eventually(lambda: run.notebook.python("panel.status.busy") == "False", 60)
+    back = key_to_picture(run.notebook, slider, pictures, max(run.steps // 4, 3), "ArrowLeft")
+    for what, measured, limit in (
+        ("slider to picture, visited, ms", back.median, 100.0), ("slider to picture, new, ms", new.median, 100.0),
+        ("first picture, ms", first, 3000.0),
+    ):
+        yield [what, f"{measured:.0f}", f"<= {limit:g}", "yes" if measured <= limit else "NO"]
+
+
 def _keys(run: Run, panel: Panel) -> Iterator[Row]:
     _open(run, panel)
     slider, pictures = run.notebook.slider(panel.slider), run.notebook.page.locator(panel.pictures)
@@ -215,6 +229,9 @@ MEASUREMENTS = {
         key_to_picture_of_panels,
     ),
     "first": Measurement("From running a cell to its first picture, ms", ["panel", "first", "later"], first_picture),
+    "propagation": Measurement(
+        "What the propagation panel must reach", ["what", "measured", "must be", "reached"], propagation_targets
+    ),
     "memory": Measurement("Memory of the kernel, MB", ["panel", "before", "opened", "at most, halos kept"], memory),
     "leaks": Measurement(
         "Opened and closed one after another: memory of the kernel, MB",

@@ -8,7 +8,7 @@ import platform
 import statistics
 import time
 import tracemalloc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import TypeVar
@@ -76,3 +76,19 @@ def table(header: list[str], rows: list[list[object]]) -> str:
     """A Markdown table."""
     lines: list[list[object]] = [[*header], ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines) + "\n"
+
+
+def targets(rows: Sequence[tuple[str, float, str, float]]) -> str:
+    """What must be reached: (what, measured, "<=" or ">=", the target) as a Markdown table that says whether it is.
+
+    >>> print(targets([("trials/s", 60.0, ">=", 50.0)]))
+    | what | measured | must be | reached |
+    | --- | --- | --- | --- |
+    | trials/s | 60 | >= 50 | yes |
+    <BLANKLINE>
+    """
+    lines: list[list[object]] = []
+    for what, measured, sign, limit in rows:
+        reached = measured <= limit if sign == "<=" else measured >= limit
+        lines.append([what, f"{measured:.4g}", f"{sign} {limit:g}", "yes" if reached else "NO"])
+    return table(["what", "measured", "must be", "reached"], lines)

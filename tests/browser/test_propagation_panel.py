@@ -100,6 +100,7 @@ def test_switches_stop_the_error_and_protect_the_worst_sites(panel: NotebookPage
     eventually(lambda: "'waves'" in panel.python("panel.state.protect"))
     idle(panel, LAST)
     eventually(lambda: on_one_screen(panel))
+    panel.page.wait_for_timeout(800)
     assert serious_findings(panel.page, ".wb-panel") == []
     panel.portrait("lab-propagation-protected")
 

@@ -268,6 +268,9 @@ BAD = [
     (lambda p, x: campaign(p, x.astype("f4"), [BitFlip("input", bit=40)]), "between 0 and 31 for float32; got 40"),
     (lambda p, x: campaign(p, x, [BitFlip("input")], until=0), "until, a number of trials, must be a whole number"),
     (lambda p, x: campaign(p, x, [BitFlip("input")], until=0.9), "half_width must be a number in"),
+    (lambda p, x: campaign(p, x, [BitFlip("input")], tolerance=0.01), "tolerance must be one such as within"),
+    (lambda p, x: campaign(p, x, [BitFlip("input")], isolate=True), "isolate must be the seconds of processor time"),
+    (lambda p, x: campaign(p, x, [None]), "expected perturbations such as BitFlip or Bounded; got None"),
     (lambda p, x: campaign(p, x, [BitFlip("input")], workers=0), "workers must be a whole number"),
     (lambda p, x: campaign(p, x, [BitFlip("input")], until=5).rate("harmless"), "there is no outcome 'harmless'"),
     (

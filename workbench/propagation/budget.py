@@ -22,7 +22,7 @@ from workbench.propagation.dose import Dose, dose, rms
 from workbench.propagation.names import require_known
 from workbench.propagation.pipeline import Pipeline, Run
 from workbench.propagation.report import figure, table
-from workbench.propagation.tolerance import Tolerance, within
+from workbench.propagation.tolerance import Tolerance, agreed
 
 SMALLEST, LARGEST = 1e-7, 10.0   # bounds on a curve, in units of the root mean square
 FACTOR = 2.0      # from one bound to the next
@@ -88,6 +88,7 @@ def budget(
     your own. With `sample`, smaller data of the same kind, bounds are searched on the sample, and verified on `x`.
 
     >>> import numpy as np
+    >>> from workbench.propagation import within
     >>> values = np.sin(np.arange(4096.0)) + 2
     >>> found = budget(Pipeline([("mean", lambda x: x.mean())]), values, within(1e-4), codec="prequantised")
     >>> found.damage <= 1, found.ratio > 4
@@ -95,7 +96,7 @@ def budget(
     """
     run = x if isinstance(x, Run) else pipeline.run(x)
     pipeline.require_deterministic(run)
-    limit = tolerance or pipeline.tolerance or within()
+    limit = agreed(tolerance, pipeline.tolerance)
     small = run if sample is None else pipeline.run(sample)
     named = _sites(run, sites)
     curves = {site: _curve(small, site, codec, limit) for site in named}

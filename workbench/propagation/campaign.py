@@ -27,7 +27,7 @@ from workbench.propagation.perturbation import Perturbation
 from workbench.propagation.pipeline import Pipeline, Run
 from workbench.propagation.stopping import Until, due, rule_of, share_done
 from workbench.propagation.strata import population
-from workbench.propagation.tolerance import Tolerance, within
+from workbench.propagation.tolerance import Tolerance, agreed
 from workbench.propagation.trials import Experiment, Stratum, Trial
 
 BATCH = 25    # trials that a worker computes at a time
@@ -42,8 +42,8 @@ class CampaignPlan:
     which results count as right, by default that of the pipeline, or 1% of each output. With `path`, trials are written
     to a file as they are made, and a campaign with the same pipeline, data and options continues where the file ends.
 
-    `isolate` is for stages that may crash or never end: each trial runs in a process of its own, for at most so many
-    seconds of processor time, and what ends the process is a crash with its reason.
+    `isolate` is for stages that may crash or never end: trials run in other processes, each for at most so many seconds of
+    processor time, and a trial that ends its process is a crash with its reason.
 
     >>> import numpy as np
     >>> from workbench.propagation import BitFlip
@@ -66,6 +66,9 @@ class CampaignPlan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", whole_number("seed", self.seed, 0, 2**64 - 1))
         rule_of(self.until)
+        agreed(self.tolerance, None)
+        if isinstance(self.isolate, bool):
+            raise WorkbenchError(f"isolate must be the seconds of processor time for a trial, or None; got {self.isolate}")
         if self.isolate is not None:
             positive("isolate, seconds of processor time for a trial,", self.isolate)
 
@@ -76,7 +79,7 @@ class CampaignPlan:
         given = {site: run.raw[site] for site in self.pipeline.inputs}
         strata = _strata(self.perturbations, run)
         self.pipeline.require_deterministic(run)
-        limit = self.tolerance or self.pipeline.tolerance or within()
+        limit = agreed(self.tolerance, self.pipeline.tolerance)
         own = limit.damage(run.results, run.results)
         if not own <= 1:
             raise WorkbenchError(f"the tolerance must accept the unperturbed result; its damage there is {own}")
@@ -147,6 +150,8 @@ def _strata(perturbations: Sequence[Any], run: Run) -> tuple[Stratum, ...]:
     listed = [perturbations] if isinstance(perturbations, Perturbation) else list(perturbations)
     if not listed:
         raise WorkbenchError("a campaign needs at least one perturbation; got none")
+    if strangers := [each for each in listed if not isinstance(each, Perturbation | Sequence)]:
+        raise WorkbenchError(f"expected perturbations such as BitFlip or Bounded; got {strangers[0]!r:.100}")
     strata = tuple((each,) if isinstance(each, Perturbation) else tuple(each) for each in listed)
     run.pipeline.interventions([each for stratum in strata for each in stratum], 0, 0)   # refuses unknown sites
     for stratum in strata:

@@ -20,7 +20,7 @@ from workbench.propagation.number_format import components
 from workbench.propagation.pipeline import Pipeline, Run
 from workbench.propagation.report import figure, table
 from workbench.propagation.stage import StageFailed
-from workbench.propagation.tolerance import Tolerance, within
+from workbench.propagation.tolerance import Tolerance, agreed
 
 STEPS = (1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)   # of the root mean square
 
@@ -105,7 +105,7 @@ def dose_response(
     [True, False]
     """
     run = x if isinstance(x, Run) else pipeline.run(x)
-    limit = tolerance or pipeline.tolerance or within()
+    limit = agreed(tolerance, pipeline.tolerance)
     chosen = [share * rms(run, site) for share in STEPS] if bounds is None else list(bounds)
     given = [each if isinstance(each, Bound) else Absolute(each) for each in chosen]
     if not given:

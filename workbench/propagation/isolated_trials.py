@@ -1,4 +1,4 @@
-"""The program of the process that forks for each trial; `isolation.py` starts it.
+"""The program of the process that forks for trials; `isolation.py` starts it.
 
 A trial ends itself: by a timer of processor time, and one of the clock for a stage that waits. Their signals end a process
 whatever it does, so no code of a library needs to cooperate. Memory is limited, so that a size with a flipped bit does not
@@ -48,12 +48,13 @@ def main(descriptor: int) -> None:
 
     def repeated() -> None:
         """Say whether a process like those of the trials computes the same."""
+        _start_timers(seconds)
         try:
             run.pipeline.require_deterministic(run)
             said = READY
         except Exception as error:   # whatever the code of a user raises
             said = f"{type(error).__name__}: {error}"
-        _stop_timers()   # so that no message is cut off
+        _stop_timers()
         link.send(said)
 
     if failed := _in_a_fork(repeated, seconds):
@@ -63,20 +64,32 @@ def main(descriptor: int) -> None:
             trials: Sequence[int] = link.recv()
         except EOFError:
             return
-        for trial in trials:
-            _tried(experiment, trial, seconds, link)
+        _tried(experiment, trials, seconds, link)
 
 
-def _tried(experiment: Experiment, trial: int, seconds: float, link: Connection) -> None:
-    """Send the outcome of a trial: what it finds, or how its process ended."""
+def _tried(experiment: Experiment, trials: Sequence[int], seconds: float, link: Connection) -> None:
+    """Send the outcome of each trial: what it finds, or how its process ended.
+
+    A process goes on with the next trial. One that ends under a trial may have been harmed by those before, so that trial
+    is tried again in a fresh one, whose end is its outcome.
+    """
+    left, done = list(trials), mmap.mmap(-1, mmap.PAGESIZE)   # of which the first bytes count trials, shared with the fork
 
     def work() -> None:
-        (found,) = experiment.outcomes([trial])
-        _stop_timers()
-        link.send(found)
+        for number, trial in enumerate(left, 1):
+            _start_timers(seconds)
+            (found,) = experiment.outcomes([trial])
+            _stop_timers()   # so that no message is cut off
+            link.send(found)
+            done[:8] = number.to_bytes(8, "little")
 
-    if failed := _in_a_fork(work, seconds):
-        link.send(Trial(trial, "crash", None, None, f"the process {failed}"))
+    while left:
+        done[:8] = bytes(8)
+        failed = _in_a_fork(work, seconds)
+        finished = int.from_bytes(done[:8], "little")
+        del left[:finished]
+        if left and not finished:
+            link.send(Trial(left.pop(0), "crash", None, None, f"the process {failed}"))
 
 
 def _in_a_fork(work: Callable[[], object], seconds: float) -> str | None:
@@ -86,7 +99,6 @@ def _in_a_fork(work: Callable[[], object], seconds: float) -> str | None:
         status = 1
         try:
             _limit_memory()
-            _start_timers(seconds)
             work()
             status = DONE
         finally:

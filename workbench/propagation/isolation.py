@@ -1,8 +1,8 @@
 """Trials in processes of their own, for stages that a fault makes crash the interpreter or run for ever.
 
-A fresh interpreter computes the unperturbed run once, and then forks for each trial. So a trial begins with that run in
-memory, cannot harm another one, and can be ended at any time. Only a fresh interpreter with one thread can fork safely:
-a fork of the caller's process would hang where OpenMP or other threads were used before.
+A fresh interpreter computes the unperturbed run once, and then forks for trials. So they begin with that run in memory, and
+can be ended at any time; what one does to its process ends with it. Only a fresh interpreter with one thread can fork
+safely: a fork of the caller's process would hang where OpenMP or other threads were used before.
 """
 
 from __future__ import annotations
@@ -91,13 +91,13 @@ class Isolated:
 
 
 class _Runner:
-    """A fresh interpreter that forks for each trial."""
+    """A fresh interpreter that forks for trials."""
 
     def __init__(self, experiment: Experiment, seconds: float) -> None:
         if not hasattr(os, "fork"):
             raise CannotIsolate("trials in processes of their own need Linux or another POSIX system; leave out isolate")
         sent = _pickled((experiment, seconds))
-        self._patience = clock(seconds) + GRACE_SECONDS
+        self._patience = 2 * clock(seconds) + GRACE_SECONDS   # as a trial may be tried twice
         own, theirs = socket.socketpair()
         with theirs:
             quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)

@@ -9,6 +9,7 @@ import numpy as np
 
 from workbench.arguments import positive
 from workbench.backend import Array, to_host
+from workbench.errors import WorkbenchError
 
 Results = Mapping[str, Array]   # the outputs of a pipeline
 
@@ -23,6 +24,17 @@ class Tolerance:
 
     name: str
     damage: Callable[[Results, Results], float]
+
+
+def agreed(given: Tolerance | None, own: Tolerance | None) -> Tolerance:
+    """The tolerance that is given, else that of a pipeline, else within 1% of each output.
+
+    >>> agreed(None, None).name
+    'every output within 0.01 of its size'
+    """
+    if given is not None and not isinstance(given, Tolerance):
+        raise WorkbenchError(f"tolerance must be one such as within(0.01) or Tolerance(name, damage); got {given!r}")
+    return given or own or within()
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from workbench.bounds.chart import Chart, Point, chart
 from workbench.errors import WorkbenchError
 from workbench.json_values import json_value
 from workbench.propagation.enclosures import UNCHANGED, Ball, Enclosure, change_of
-from workbench.propagation.errors_of_sites import measured_floor, ratio, relative_error
+from workbench.propagation.errors_of_sites import inner, measured_floor, norm, ratio, relative_error
 from workbench.propagation.perturbation import Perturbation
 from workbench.propagation.pipeline import Pipeline, Run
 from workbench.propagation.report import trace_table
@@ -274,16 +274,16 @@ def _against(
     """The predicted error, the cosine between both errors, and what the prediction misses of the measured error."""
     if predicted is None or categorical:
         return None, None, None
-    one = to_host(predicted).ravel()
+    changes = (to_host(predicted), to_host(_change(original, other)), to_host(original))
+    wide = np.complex128 if any(each.dtype.kind == "c" for each in changes) else np.float64
     with np.errstate(all="ignore"):
-        measured = to_host(_change(original, other)).ravel()
-        size = to_host(original).ravel().astype(one.dtype)
+        one, measured, size = (each.astype(wide, copy=False).ravel() for each in changes)
         finite = np.isfinite(measured) & np.isfinite(size)
         one, measured, size = one[finite], measured[finite], size[finite]
-        lengths = float(np.linalg.norm(one)), float(np.linalg.norm(measured))
-        cosine = float(np.vdot(one, measured).real / math.prod(lengths)) if all(lengths) else None
-        missed = ratio(float(np.linalg.norm(measured - one)), lengths[1])
-    return ratio(lengths[0], float(np.linalg.norm(size))), cosine, missed
+        lengths = norm(one), norm(measured)
+        cosine = inner(one, measured) / math.prod(lengths) if all(lengths) else None
+        missed = ratio(norm(measured - one), lengths[1])
+    return ratio(lengths[0], norm(size)), cosine, missed
 
 
 def _badge(error: float, floor: float, not_finite: int, missed: float | None, discrete: bool) -> Badge:

@@ -18,12 +18,13 @@ from workbench.backend import Array, to_host
 from workbench.errors import WorkbenchError
 from workbench.lab.propagation_panel.state import BARE, Shelter
 from workbench.lab.remembered import remembered
-from workbench.propagation import Detected, Perturbation, Pipeline, Run, Stage, StageFailed, Tolerance, Trace, within
+from workbench.propagation import Detected, Perturbation, Pipeline, Run, Stage, StageFailed, Tolerance, Trace
 from workbench.propagation.containers import array_of
 from workbench.propagation.determinism import require_deterministic
 from workbench.propagation.enclosures import change_of
 from workbench.propagation.errors_of_sites import measured_floor, relative_error
 from workbench.propagation.protected import protected
+from workbench.propagation.tolerance import agreed
 from workbench.propagation.trace import NEAR_THE_FLOOR, compared
 from workbench.propagation.trials import Outcome
 
@@ -154,7 +155,7 @@ def protected_run(base: Baseline, protection: Shelter) -> Run:
 
 def tolerance_of(pipeline: Pipeline) -> Tolerance:
     """When results of a pipeline are equally good; as in a campaign, within 1% if it does not say."""
-    return pipeline.tolerance or within()
+    return agreed(None, pipeline.tolerance)
 
 
 def floor_of(run: Run) -> Floor:
