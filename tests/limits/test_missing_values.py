@@ -37,8 +37,10 @@ def test_a_periodogram_does_not_see_what_is_outside(dimensions, seed, share, fil
     assert np.array_equal(clean.window, found.window)
 
 
-@pytest.mark.parametrize("shape", [(2000,), (72, 90), (20, 26, 24)])
-@pytest.mark.parametrize("where", ["coast", "random", "corner", "islands"])
+@pytest.mark.parametrize(("shape", "where"), [
+    ((1500,), "corner"), ((1500,), "random"), ((64, 70), "coast"), ((64, 70), "random"), ((64, 70), "corner"),
+    ((64, 70), "islands"), ((14, 16, 18), "coast"), ((14, 16, 18), "corner"),
+])
 def test_all_ways_to_say_missing_give_the_same_model(shape, where):
     values = piecewise_field(shape, [Region(1.0, 0.9)], seed=3).values.copy()
     random = np.random.default_rng(4)

@@ -54,7 +54,7 @@ GLOSSARY: Mapping[str, str] = {
     "component": "the number of the visible component, such as one of the three of a vector, from 0",
     "compute twice": "protection: each stage is computed again where its result differs, bit by bit, from a second one",
     "converse": (
-        "bits per value that are necessary: no code of fixed length that fails with probability ε at most needs fewer"
+        "a lower bound on the bits per value of codes of fixed length that fail with probability ε at most"
     ),
     "corrected": (
         "values that the codec left outside the error bound; the archive stores the difference, which brings them "
@@ -76,15 +76,15 @@ GLOSSARY: Mapping[str, str] = {
     ),
     "displacement": "how far a particle moved; the error bound ξ holds along each axis, so the distance may be up to √3 ξ",
     "distance": "of the two particles, by nearest image; friends are at most the linking length b apart",
-    "each value bounded": "a bound of the Gaussian model: the fewest bits that keep each value within the error bound",
+    "each value bounded": "the fewest bits on average that keep each value within the error bound, if the Gaussian model holds",
     "error at the end": "the relative error of the results; of several results, the largest",
     "error bound": "the largest allowed error of any value, in the unit of the data; of a coordinate it is written ξ",
     "false link": "a pair of particles from different groups that are friends in the decoded particles",
     "faults found": "how many checks of the protection have failed, and brought values back",
     "fingerprint": "a checksum of the groups, by which a reader verifies them without the original",
     "fixed length ≈": "the normal approximation of what the best code needs if all fields get as many bits",
-    "fixed length ≤": "achievability, a bound of the Gaussian model: if all fields get as many bits, this is enough",
-    "fixed length ≥": "converse, a bound of the Gaussian model: if all fields get as many bits, no fewer are enough",
+    "fixed length ≤": "achievability: so many bits are enough under the Gaussian model, for the field or for each tile; sampled",
+    "fixed length ≥": "converse: at least so many bits are needed under the Gaussian model, for the field or for each tile",
     "free order": (
         "the particles may come back in another order, which saves up to log₂N - 1.44 bits for each of N particles"
     ),
@@ -92,7 +92,8 @@ GLOSSARY: Mapping[str, str] = {
     "friends of friends": "the method that finds groups: friends, their friends, and so on, belong to one group",
     "gap": "bits per value that a codec needs above the rate-distortion bound at the mean square error that it made",
     "Gaussian-model bound": (
-        "the rate-distortion bound of the Gaussian model that was fitted to the field, in bits per value"
+        "the rate-distortion function of the Gaussian model that was fitted to the field, in bits per value: an estimate, "
+        "and no bound for a field that the model does not describe"
     ),
     "Gaussian?": "whether the new information in the values is distributed as in a Gaussian field",
     "group": "particles connected by chains of friends; a particle without friends is a group of one",
@@ -223,6 +224,9 @@ GLOSSARY: Mapping[str, str] = {
     "spectrum ratio": "power of the decoded data divided by power of the original at each wave number k, P'/P; 1 is equal",
     "split": "halos that lost members; some of these may also have gained others",
     "SSIM": "structural similarity of two fields, in windows of 7 points a side; 1 is equal",
+    "the model itself adds": (
+        "what the map of the regions and the parameters of the model would cost a decoder; no bound counts it"
+    ),
     "this field alone": "a bound of the Gaussian model: the fewest bits that keep this field within it, except by chance",
     "tile": "a block of values that a codec codes independently of all others, such as 4 values a side in ZFP",
     "tiles add": "the additional bits if tiles are coded independently",

@@ -82,7 +82,7 @@ def conditional_entropy(kinds: np.ndarray, known: np.ndarray) -> float:
     totals = np.bincount(where, numbers)
     bits = float(np.sum(totals * np.log2(totals)) - np.sum(numbers * np.log2(numbers)))
     learning = 0.5 * (count - 1) * float(np.log2(totals + 1).sum())   # the price of the statistics
-    return (bits + learning) / max(1, np.count_nonzero(known)) if count > 1 else 0.0
+    return (bits + learning) / int(np.count_nonzero(known)) if count > 1 else 0.0
 
 
 def _step(different: np.ndarray) -> float:
@@ -96,7 +96,7 @@ def _step(different: np.ndarray) -> float:
         return 0.0
     for reach in (8, 64, 512, 4096, len(offsets)):   # the step becomes more accurate with the number of steps
         near = offsets[: reach + 1]
-        numbers = np.round(near / step)
+        numbers = np.rint(near / step)
         if np.abs(near - numbers * step).max() > OFF * step + 2 * ulp:
             return 0.0
         step = float(numbers @ near / (numbers @ numbers))

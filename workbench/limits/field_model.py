@@ -21,7 +21,7 @@ from workbench.limits.fit import DRAWS, Fit, fit
 from workbench.limits.innovations import Innovations, innovations
 from workbench.limits.misfit import misfit
 from workbench.limits.missing_values import Fill, without_fills
-from workbench.limits.neighbour_fit import Predicted, fit_neighbours
+from workbench.limits.neighbour_fit import REFINED, Predicted, all_families, fit_neighbours
 from workbench.limits.periodogram import periodogram
 from workbench.limits.regions import Regions, segment
 from workbench.limits.sources import Piecewise, piecewise
@@ -29,6 +29,7 @@ from workbench.limits.spectrum import Spectrum
 
 BORDER = {1: 4, 2: 3, 3: 2, 4: 1}   # cells next to another region whose label is uncertain, if regions were found
 LEAST_SURE = 64
+CUT = 0.3     # share of the blocks of a periodogram that are cut by borders, above which its parameters are refined
 SMALL = {1: 128, 2: 20, 3: 8, 4: 5}   # sides of the boxes for the spectra of plausible covariances
 
 
@@ -166,15 +167,20 @@ def estimate(field: Field, regions: str | int | np.ndarray = "auto", seed: int =
 
 
 def _fitted(values: np.ndarray, inside: np.ndarray, known: np.ndarray, mean: float, seed: int) -> Fit:
-    """The covariance that fits the periodogram, if prediction errors confirm it, or else the one that fits those."""
+    """The covariance that fits the periodogram, if prediction errors confirm it; refined by them, or fitted to them."""
     cells = int(np.count_nonzero(inside))
     seen = periodogram(values, known, mean)
     found = fit(seen, cells, seed)
     sample = Predicted.of(values, known, mean)
-    if not found.draws or sample.believes(found.covariance):
+    if not found.draws:
         return found
-    variance = float(np.var(values[known]))
-    other = fit_neighbours(seen, sample, variance, cells, DRAWS, seed)
+    if not sample.believes(found.covariance):
+        other = fit_neighbours(seen, sample, all_families(seen, float(np.var(values[known]))), DRAWS, seed)
+    elif seen.cut > CUT and found.member is not None:
+        sample = Predicted.of(values, known, mean, REFINED)
+        other = fit_neighbours(seen, sample, [found.member], DRAWS, seed, wider=1.0)
+    else:
+        return found
     if sample.deviance(other.covariance) >= sample.deviance(found.covariance):
         return found
     expected = seen.expected(other.covariance)

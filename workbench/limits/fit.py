@@ -39,6 +39,7 @@ class Fit:
     seen: Periodogram
     expected: np.ndarray             # the expectation of the periodogram
     parameters: int                  # how many were fitted
+    member: tuple[Family, np.ndarray] | None = None   # the family, and the parameters
 
 
 def fit(seen: Periodogram, cells: int, seed: int = 0) -> Fit:
@@ -66,7 +67,8 @@ def fit(seen: Periodogram, cells: int, seed: int = 0) -> Fit:
         covariance, draws, free = sampled(seen, seen.power), _resampled(seen, random), 0
     expected = seen.expected(covariance)
     parameters = free or covariance.values.size   # type: ignore[attr-defined]
-    return Fit(covariance, name, deviances, draws, misfit(seen, expected, free), seen, expected, parameters)
+    return Fit(covariance, name, deviances, draws, misfit(seen, expected, free), seen, expected, parameters,
+               found[name][1:] if name in found else None)
 
 
 def _of_any_smoothness(found: dict[str, tuple[float, Family, np.ndarray]]) -> list[tuple[Family, np.ndarray]]:

@@ -3,7 +3,8 @@
 The periodogram sees a masked region through the leakage of its edges. If the field is much smoother than they are, leakage
 hides its short waves, and the fit may be off by orders of magnitude without a misfit. Prediction errors do not leak: under
 the right covariance their mean square is that which it predicts. So every fit is checked with a sample of prediction
-errors, and if it fails, parameters are fitted to the conditional likelihood of this sample instead (Vecchia 1988).
+errors, and if it fails, parameters are fitted to the conditional likelihood of this sample instead (Vecchia 1988). Where
+borders cross most blocks of the periodogram, parameters that pass are refined in the same way, because they are uncertain.
 Neighbours say little about long waves, so the variance stays near that of the values.
 """
 
@@ -20,9 +21,13 @@ from workbench.limits.periodogram import Periodogram
 
 CELLS = 400        # of a sample, for the search; a check takes as many
 BELIEVED = 1.5     # factor by which the mean squared prediction error may differ from the predicted one
+REFINED = 8000     # the same where parameters of a known family are refined
 NEAR = 1.1         # greatest logarithm of the ratio of the fitted variance to that of the values
 STEP = 0.1         # of a parameter, for the curvature of the likelihood
 WIDER = 3.0        # standard errors are larger than the curvature says, because the field does not follow the model
+
+
+Members = list[tuple[Family, np.ndarray]]   # families, each with parameters
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,19 +91,23 @@ class NeighbourFit:
     draws: tuple[Correlation, ...]
 
 
+def all_families(seen: Periodogram, variance: float) -> Members:
+    """The families of `fit.py`, with noise, with parameters from the correlation of neighbours."""
+    families: list[Family] = [Noisy(AutoregressiveFamily()), *(Noisy(MaternFamily(each)) for each in (0.5, 1.5, 2.5))]
+    return [(family, np.append(np.log(variance), family.starts(seen)[0][1:])) for family in families]
+
+
 def fit_neighbours(
-    seen: Periodogram, sample: Predicted, variance: float, cells: int, draws: int, seed: int
+    seen: Periodogram, sample: Predicted, members: Members, draws: int, seed: int, wider: float = WIDER
 ) -> NeighbourFit:
-    """The families of `fit.py`, with noise, fitted to the sample."""
+    """The most likely of these families for the sample, each from a start; variances stay near those of the starts."""
     from scipy.optimize import minimize
 
     found: dict[str, tuple[float, Family, np.ndarray]] = {}
-    families: list[Family] = [Noisy(AutoregressiveFamily()), *(Noisy(MaternFamily(each)) for each in (0.5, 1.5, 2.5))]
-    middle = float(np.log(variance))
-    for family in families:
-        bounds = [(middle - NEAR, middle + NEAR), *family.bounds(seen)[1:]]
-        low, high = np.array(bounds).T
-        start = np.clip(np.append(middle, family.starts(seen)[0][1:]), low, high)
+    for family, near in members:
+        low, high = np.array([(near[0] - NEAR, near[0] + NEAR), *family.bounds(seen)[1:]]).T
+        bounds = list(zip(low.tolist(), high.tolist(), strict=True))
+        start = np.clip(near, low, high)
 
         def cost(parameters: np.ndarray, family: Family = family) -> float:
             return sample.deviance(family.covariance(parameters))
@@ -107,9 +116,9 @@ def fit_neighbours(
         found[family.name] = (float(best.fun), family, np.asarray(best.x))
     name = min(found, key=lambda each: found[each][0])
     least, family, best_at = found[name]
-    low, high = np.array([(middle - NEAR, middle + NEAR), *family.bounds(seen)[1:]]).T
-    spread = _standard_errors(sample, family, best_at, least, min(cells, len(sample.values)))
-    steps = np.random.default_rng(seed).standard_normal((draws, len(best_at))) * WIDER * spread
+    low, high = np.array(family.bounds(seen)).T
+    spread = _standard_errors(sample, family, best_at, least, len(sample.values))
+    steps = np.random.default_rng(seed).standard_normal((draws, len(best_at))) * wider * spread
     others = tuple(family.covariance(np.clip(best_at + step, low, high)) for step in steps)
     deviances = {each: run[0] for each, run in found.items()}
     return NeighbourFit(family.covariance(best_at), f"{name}, by neighbours", deviances, others)

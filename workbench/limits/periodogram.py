@@ -41,6 +41,7 @@ class Periodogram:
     window: np.ndarray       # the weight of the covariance at each lag, 0 to side - 1
     blocks: np.ndarray       # the power of each block
     weights: np.ndarray      # the weight of each block; their sum is 1
+    cut: float = 0.0         # the share of the weight in blocks that the border of the region crosses
 
     def expected(self, covariance: Covariance) -> np.ndarray:
         """The expectation of `power` for a field with this covariance."""
@@ -65,23 +66,25 @@ def periodogram(values: np.ndarray, inside: np.ndarray, mean: float) -> Periodog
     """The periodogram of the cells `inside`, around this mean."""
     side = tuple(min(length, SIDES[values.ndim]) for length in values.shape)
     fade = _product([_fade(length) for length in side])
-    blocks, windows, weights = [], [], []
+    blocks, windows, weights, cut = [], [], [], 0.0
     whole = _window(fade)
     for start in _starts(inside, side, fade):
-        cut = _cut(start, side)
-        known = inside[cut]
+        place = _cut(start, side)
+        known = inside[place]
         weight = fade if known.all() else fade * known
-        centred = np.where(known, values[cut] - mean, 0.0) * weight
+        centred = np.where(known, values[place] - mean, 0.0) * weight
         total = float(np.sum(weight**2))
         blocks.append(_half(np.abs(np.fft.fftn(centred)) ** 2) / total)
         windows.append(whole if weight is fade else _window(weight))
         weights.append(total)
+        cut += 0.0 if weight is fade else total
     share_of = np.array(weights) / sum(weights)
     measured = np.stack(blocks)
     window = np.tensordot(share_of, np.stack(windows), 1) if any(window is not whole for window in windows) else whole
     multiplicity = _product([_multiplicity(length) for length in side])
     multiplicity.flat[0] = 0
-    return Periodogram(side, np.tensordot(share_of, measured, 1), multiplicity, window, measured, share_of)
+    power = np.tensordot(share_of, measured, 1)
+    return Periodogram(side, power, multiplicity, window, measured, share_of, cut / sum(weights))
 
 
 def folded_transform(lagged: np.ndarray) -> np.ndarray:

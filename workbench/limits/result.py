@@ -215,12 +215,13 @@ class FieldLimits(RateDistortion):
         distortion = max(distortion, self.source.step**2 / 12)
         base = fitted.rate(distortion)
         misses = np.array([each.rate(distortion) - base for each in others])
-        low, high = np.quantile(misses, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+        ends = np.quantile(misses, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+        low, high = float(ends[0]), float(ends[1])
         wide = ERRORS * float(misses.std())
         model = self.source.misfit_of_rate(self.spectrum.level(distortion))
         ragged = RAGGED * self.price_of_borders(distortion) if self.source.found else 0.0
-        down = min(float(low), -wide) + min(model, 0.0) - ragged - self.slack
-        return max(0.0, rate + min(down, 0.0)), rate + max(float(high), wide, 0.0) + max(model, 0.0)
+        down = min(low, -wide) + min(model, 0.0) - ragged - self.slack
+        return max(0.0, rate + min(down, 0.0)), rate + max(high, wide, 0.0) + max(model, 0.0)
 
     def instance(self, eb: float) -> float:
         """Bits per sample of *this* field within `eb`: -log2 of its density under the model, minus the room of the errors.

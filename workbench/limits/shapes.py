@@ -37,13 +37,13 @@ from workbench.limits.spectrum import LOG2E, Spectrum
 DENSE = 2048                           # cells of a region that is diagonalised as it is
 SMALL_TILE = 1024                      # cells of a tile of which the same is true
 WORK = 2e9                             # sum of the cubes of the cells of the tiles that are diagonalised
-WINDOWS = {1: 512, 2: 32, 3: 10, 4: 5}   # sides of windows
-MARGIN = {1: 64, 2: 8, 3: 2, 4: 1}     # cells at the sides of a window that are surroundings only
-MOST_WINDOWS = {1: 12, 2: 10, 3: 12, 4: 8}
+WINDOWS = {1: 512, 2: 32, 3: 8, 4: 5}   # sides of windows
+MARGIN = {1: 64, 2: 8, 3: 1, 4: 1}     # cells at the sides of a window that are surroundings only
+MOST_WINDOWS = {1: 12, 2: 10, 3: 16, 4: 8}
 ACROSS = 0.004    # bits per cell that neighbours tell each other across gaps: more is not ignored
 THIN = 0.5        # correlation lengths: the mean chord of a region that boxes do not describe
 COMPACT = 0.004   # bits per cell by which the boxes of a compact region may cost too much at coarse distortions
-CARRIED = {1: 0.01, 2: 0.015, 3: 0.08, 4: 0.1}   # the same for windows, which are narrow in 3-D
+CARRIED = {1: 0.01, 2: 0.015, 3: 0.11, 4: 0.11}   # the same for windows, which are narrow in 3-D
 
 
 def region_spectrum(correlation: Correlation, inside: np.ndarray, tile: Tile = None) -> Spectrum:
@@ -110,7 +110,7 @@ def _small_tiles(
     parts, spreads = [], []
     for group in groups:
         place = np.unravel_index(int(group[len(group) // 2]), grid)
-        points = np.argwhere(inside[_cut([step * side for step, side in zip(place, tiles, strict=True)], tiles)])
+        points = np.argwhere(inside[_cut([int(step) * side for step, side in zip(place, tiles, strict=True)], tiles)])
         found = spectrum_of_points(correlation, points)
         parts.append(found.times(float(cells[group].sum()) / found.size))
         spreads.append(0.5 * LOG2E * float(np.log(found.values).mean()))
@@ -127,7 +127,7 @@ def _correlates_across_gaps(correlation: Correlation, inside: np.ndarray) -> boo
         line, place = np.nonzero(np.moveaxis(inside, axis, -1).reshape(-1, length))
         steps = np.diff(place)[np.diff(line) == 0]
         bits += float(known[steps[steps > 1]].sum())
-    return bits > ACROSS * np.count_nonzero(inside)
+    return bool(bits > ACROSS * np.count_nonzero(inside))
 
 
 def _is_thin(correlation: Correlation, cells: np.ndarray, runs: Sequence[np.ndarray], others: np.ndarray) -> bool:

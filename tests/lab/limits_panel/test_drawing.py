@@ -202,7 +202,7 @@ def test_facts_say_what_was_computed():
     assert facts["this field alone"].value == f"{max(this, 0):.3f}"
     bounds = ["Gaussian-model bound", "bound in tiles of 4", "fixed length ≥", "fixed length ≤"]
     pointwise = ["each value bounded", "this field alone"]
-    assert all("bound of the Gaussian model" in facts[name].meaning for name in [*bounds, *pointwise])
+    assert all("Gaussian model" in facts[name].meaning for name in [*bounds, *pointwise])
 
 
 def test_figures_are_in_three_groups_with_units():

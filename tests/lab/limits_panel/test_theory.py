@@ -23,9 +23,9 @@ def test_the_figures_are_those_of_the_library(name):
     assert figures.tiled - figures.rate == pytest.approx(limits.price_of_tiles(4, distortion), abs=1e-12)
     assert figures.pooled == pytest.approx(limits.price_of_one_model(distortion), abs=1e-12)
     assert figures.pointwise == pytest.approx(limits.pointwise(eb), rel=1e-12)
-    assert fixed.converse == pytest.approx(tiled.converse(distortion, 0.01), rel=1e-9)
-    assert fixed.achievable == pytest.approx(tiled.achievable(distortion, 0.01), rel=1e-9)
-    assert fixed.normal == pytest.approx(tiled.normal_approximation(distortion, 0.01), rel=1e-12)
+    assert fixed.converse == pytest.approx(tiled.converse(distortion, 0.01, per="tile"), rel=1e-9)
+    assert fixed.achievable == pytest.approx(tiled.achievable(distortion, 0.01, per="tile"), rel=1e-9)
+    assert fixed.normal == pytest.approx(tiled.normal_approximation(distortion, 0.01, per="tile"), rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ALL)

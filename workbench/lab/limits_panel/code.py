@@ -16,7 +16,8 @@ def code(state: LimitsState, name: str, compared: bool = False) -> str:
     limits = wb.rate_distortion(field)
     tiled = limits.tiled(16)
     print(limits.rate(distortion), limits.interval(distortion), limits.price_of_one_model(distortion))
-    print(tiled.rate(distortion), tiled.converse(distortion, 0.01), tiled.achievable(distortion, 0.01))
+    print(tiled.rate(distortion))
+    print(tiled.converse(distortion, 0.01, per="tile"), tiled.achievable(distortion, 0.01, per="tile"))
     print(limits.pointwise(eb), limits.instance(eb), limits.gaussianity)
     """
     regions = "" if state.regions == "auto" else f", regions={state.regions}"
@@ -28,8 +29,9 @@ def code(state: LimitsState, name: str, compared: bool = False) -> str:
         f"limits = wb.rate_distortion({name}{regions})",
         f"tiled = limits.tiled({state.tile})",
         "print(limits.rate(distortion), limits.interval(distortion), limits.price_of_one_model(distortion))",
-        "print(tiled.rate(distortion), "
-        + ", ".join(f"tiled.{bound}(distortion, {state.eps!r})" for bound in ("converse", "achievable")) + ")",
+        "print(tiled.rate(distortion))",
+        "print("
+        + ", ".join(f'tiled.{bound}(distortion, {state.eps!r}, per="tile")' for bound in ("converse", "achievable")) + ")",
         "print(limits.pointwise(eb), limits.instance(eb), limits.gaussianity)",
     ]
     return "\n".join([*lines, *(["points = limits.compare()"] if compared else [])])

@@ -121,16 +121,18 @@ def _of_the_bound(
 
 
 def _of_practice(state: LimitsState, found: Figures | None) -> list[Fact]:
-    tiles, price, pooled, borders = [COMING] * 4
+    tiles, price, pooled, borders, described = [COMING] * 5
     if found is not None:
         tiles, borders = _bits(found.tiled), _bits(found.borders)
         price, pooled = _more(found.tiled - found.rate), _more(found.pooled)
+        described = _more(found.description)
     here = "bound without tiles" if state.tile is None else f"bound in tiles of {state.tile}"
     return [
         Fact(here, tiles, "", meaning("bound in tiles"), BITS, PRACTICE),
         Fact("tiles add", price, "", meaning("tiles add"), BITS, PRACTICE),
         Fact("one variance adds", pooled, "", meaning("one variance adds"), BITS, PRACTICE),
         Fact("region borders add", borders, "", meaning("region borders add"), BITS, PRACTICE),
+        Fact("the model itself adds", described, "", meaning("the model itself adds"), BITS, PRACTICE),
     ]
 
 
@@ -138,7 +140,8 @@ def _of_fixed_length(state: LimitsState, fixed: FixedLength | None) -> list[Fact
     least, most, about = [COMING] * 3
     if fixed is not None:
         least, most, about = (_bits(bits, 4) for bits in (fixed.converse, fixed.achievable, fixed.normal))
-    fails = f"; the error is exceeded at most {100 * state.eps:.3g}% of the time"
+    whose = "" if state.tile is None else " in any tile"
+    fails = f"; the error is exceeded{whose} at most {100 * state.eps:.3g}% of the time"
     found = {"fixed length ≥": least, "fixed length ≤": most, "fixed length ≈": about}
     return [Fact(name, bits, "", f"{meaning(name)}{fails}", BITS, PRACTICE) for name, bits in found.items()]
 

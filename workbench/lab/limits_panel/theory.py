@@ -118,12 +118,13 @@ class Figures:
     pooled: float      # the additional rate of one variance for all regions
     borders: float     # the part of the rate that the borders of regions cost
     pointwise: float
+    description: float   # the map of the regions and the parameters, which no bound counts
     nbytes: int = 2**10
 
 
 @dataclass(frozen=True)
 class FixedLength:
-    """The bounds for fixed-length codes at one error bound, in bits per value."""
+    """The bounds for fixed-length codes at one error bound, in bits per value; each tile keeps the error by itself."""
 
     converse: float
     achievable: float
@@ -194,7 +195,7 @@ def figures(model: Model, in_tiles: Tiled, state: LimitsState) -> Figures:
     return Figures(
         distortion, limits.spectrum.level(distortion), limits.rate(distortion), low, high,
         in_tiles.limits.rate(distortion), limits.price_of_one_model(distortion), limits.price_of_borders(distortion),
-        limits.pointwise(state.eb),
+        limits.pointwise(state.eb), limits.price_of_description(),
     )
 
 
@@ -202,10 +203,12 @@ def fixed_length(in_tiles: Tiled, state: LimitsState, progress: Progress) -> Fix
     """The bounds for fixed-length codes at one error bound."""
     limits, distortion = in_tiles.limits, state.distortion
     progress(0.1, "fixed-length codes: converse")
-    converse = limits.converse(distortion, state.eps)
+    converse = limits.converse(distortion, state.eps, per="tile")
     progress(0.4, "fixed-length codes: achievability")
     return FixedLength(
-        converse, limits.achievable(distortion, state.eps), limits.normal_approximation(distortion, state.eps)
+        converse,
+        limits.achievable(distortion, state.eps, per="tile"),
+        limits.normal_approximation(distortion, state.eps, per="tile"),
     )
 
 
@@ -216,8 +219,8 @@ def band(found: Curves, in_tiles: Tiled, state: LimitsState, progress: Progress)
     for done, place in enumerate(places):
         progress(done / len(places), "fixed-length codes at other distortions")
         distortion = float(found.distortions[place])
-        below.append(in_tiles.limits.converse(distortion, state.eps))
-        above.append(in_tiles.limits.achievable(distortion, state.eps))
+        below.append(in_tiles.limits.converse(distortion, state.eps, per="tile"))
+        above.append(in_tiles.limits.achievable(distortion, state.eps, per="tile"))
     return Band(found.distortions[places], found.rate[places], np.array(below), np.array(above))
 
 

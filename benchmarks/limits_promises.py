@@ -1,0 +1,198 @@
+"""Whether limits keep their promises: masks, holes, converses, intervals, real oceans. Each figure is beside its target.
+
+python benchmarks/limits_promises.py [--fields 40] [--oceans FILE NAME ...]
+
+The whole takes an hour on two cores; `--fields 8` takes some minutes. Files of ocean fields are not part of the project.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import timing
+
+import workbench as wb
+from workbench.limits.achievability import achievable
+from workbench.limits.blocks import block_spectrum, spectrum_of_points
+from workbench.limits.converse import converse
+from workbench.limits.correlation import Autoregressive, Correlation, Matern
+from workbench.limits.shapes import region_spectrum
+from workbench.limits.spectrum import Spectrum
+
+Region = wb.synthetic.Region
+DISTORTIONS = (1e-4, 1e-2, 0.1, 0.5)
+SIDE = 128
+
+
+def main() -> None:
+    """Print all tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fields", type=int, default=40, help="fields of each kind")
+    parser.add_argument("--oceans", nargs=2, action="append", default=[], metavar=("FILE", "NAME"))
+    asked = parser.parse_args()
+    print(timing.machine())
+    print(f"\n{asked.fields} fields of each kind\n\n| promise | measured | target |\n|---|---|---|")
+    masks(asked.fields)
+    holes()
+    converses(min(100, 5 * asked.fields))
+    intervals(asked.fields)
+    speed()
+    for path, name in asked.oceans:
+        ocean(Path(path), name)
+
+
+def told(promise: str, measured: str, target: str) -> None:
+    """One row."""
+    print(f"| {promise} | {measured} | {target} |", flush=True)
+
+
+def masks(fields: int) -> None:
+    """Coast-shaped masks over NaN or 1e20: the estimated rate and the true one, of the model that made the field."""
+    near = 0
+    for seed in range(fields):
+        shape, land = (192, 256), coast((192, 256), seed, 0.3)
+        model = Autoregressive(1.0, (0.95, 0.95))
+        values = wb.synthetic.piecewise_field(shape, [Region(1.0, 0.95)], seed=seed).values.copy()
+        values[land] = np.nan if seed % 2 else 1e20
+        found = wb.rate_distortion(wb.Field(values, mask=land if seed % 4 == 0 else None), regions=1)
+        true = region_spectrum(model, ~land)
+        near += abs(found.rate(0.01) - true.rate(0.01)) < 0.03
+    told("coasts over NaN or 1e20: within 0.03 bit", f"{near} of {fields}", "95%")
+
+
+def holes() -> None:
+    """Regions with holes, against dense eigenvalues; larger than those that are diagonalised as they are."""
+    random = np.random.default_rng(1)
+    shapes = {
+        "10% missing": random.random((54, 54)) > 0.1, "30% missing": random.random((60, 60)) > 0.3,
+        "every other row": np.repeat(np.arange(68) % 2 == 0, 68).reshape(68, 68),
+        "20% missing, 3-D": random.random((14, 14, 14)) > 0.2,
+    }
+    for name, inside in shapes.items():
+        model = Autoregressive(1.0, (0.95,) * inside.ndim)
+        true, found = spectrum_of_points(model, np.argwhere(inside)), region_spectrum(model, inside)
+        worst = max((found.rate(d) - true.rate(d) for d in DISTORTIONS), key=abs)
+        told(f"{name}: rate above dense eigenvalues", f"{worst:+.4f}, at most {found.slack:.3f} said", "0.02, or said")
+
+
+def converses(cases: int) -> None:
+    """Converses of this package beside an achievable rate of the true spectrum."""
+    random, above = np.random.default_rng(2), 0
+    for case in range(cases):
+        side = int(random.integers(20, 40))
+        smoothness = float(random.choice([0.5, 0.8, 1.5, 2.5]))
+        lengths, noise = tuple(random.uniform(2, 10, 2).tolist()), 10.0 ** random.uniform(-8, -2)
+        model: Correlation = Matern(1.0, lengths, smoothness, noise)
+        if case % 3 == 0:
+            model = Autoregressive(1.0, (0.95, 0.9))
+        inside = random.random((side, side)) >= random.choice([0.0, 0.1, 0.3])
+        found = block_spectrum(model, inside.shape) if inside.all() else region_spectrum(model, inside)
+        true = spectrum_of_points(model, np.argwhere(inside))
+        distortion = float(random.choice([1e-6, 1e-4, 1e-2, 0.1]))
+        above += converse(found, distortion, 0.01) > achievable(true, distortion, 0.01)
+    told("converses above an achievable rate", f"{above} of {cases}", "none")
+
+
+def intervals(fields: int) -> None:
+    """The share of the 95% intervals that hold the true rate, by kind of field."""
+    every = []
+    for name, kind in KINDS.items():
+        inside, bias, width = np.zeros(len(DISTORTIONS)), [], []
+        for seed in range(fields):
+            field, true = kind(seed)
+            limits = wb.rate_distortion(field)
+            for place, distortion in enumerate(DISTORTIONS):
+                (low, high), rate = limits.interval(distortion * true.variance), true.rate(distortion * true.variance)
+                inside[place] += low - 1e-9 <= rate <= high + 1e-9
+                bias.append(limits.rate(distortion * true.variance) - rate)
+                width.append(high - low)
+        every.append(inside / fields)
+        shares = " ".join(f"{share:.2f}" for share in inside / fields)
+        told(f"interval: {name}", f"{shares}; bias {np.mean(bias):+.4f}, width {np.mean(width):.4f}", "0.90")
+    told("interval: all", f"{np.mean(every):.3f}", "0.93")
+
+
+def speed() -> None:
+    """Everything for one field, in seconds of processor time and of the clock."""
+    for shape, target in (((512, 512), 3.0), ((128, 128, 128), 8.0)):
+        for models in ([Region(1.0, 0.95)], [Region(1.0, 0.95), Region(4.0, 0.6)]):
+            field = wb.synthetic.piecewise_field(shape, models, seed=1, layout="blocks")
+            start, used = time.perf_counter(), time.process_time()
+            limits = wb.rate_distortion(field)
+            _ = limits.rate(0.01), limits.interval(0.01), limits.warnings, limits.tiled(16).rate(0.01)
+            _ = limits.converse(0.01)
+            clock, processor = time.perf_counter() - start, time.process_time() - used
+            name = f"{' x '.join(map(str, shape))}, {len(models)} regions"
+            told(name, f"{clock:.1f} s ({processor:.1f} s of processors)", f"{target:g} s")
+
+
+def ocean(path: Path, name: str) -> None:
+    """A masked field of the user: no figure above 64 bits, and a warning where no model fits."""
+    field = wb.open(path, name=name)
+    limits = wb.rate_distortion(field)
+    eb = 0.03 * float(np.std(np.asarray(field.values)[np.asarray(field.valid)], dtype=np.float64))
+    figures = [limits.rate(eb**2 / 3), *limits.interval(eb**2 / 3), limits.pointwise(eb), limits.instance(eb),
+               limits.price_of_one_model(eb**2 / 3)]
+    told(f"{path.name} {name}: largest figure", f"{max(figures):.2f}; {len(limits.warnings)} warnings", "64")
+
+
+def coast(shape: tuple[int, ...], seed: int, share: float) -> np.ndarray:
+    """A smooth random coast with islands, true on land."""
+    squared = sum(each**2 for each in np.meshgrid(*[np.fft.fftfreq(length) for length in shape], indexing="ij"))
+    squared.flat[0] = np.inf
+    heights = np.fft.ifftn(np.fft.fftn(np.random.default_rng(seed).standard_normal(shape)) * squared**-0.9).real
+    return np.asarray(heights < np.quantile(heights, share))
+
+
+def of_one_kind(model: Correlation, shape: tuple[int, ...]) -> Callable[[int], tuple[wb.Field, Spectrum]]:
+    """A stationary field, cut out of a periodic one that is twice as large."""
+    axes = [np.minimum(np.arange(2 * length), 2 * length - np.arange(2 * length)) for length in shape]
+    power = np.fft.fftn(model.at(*np.ix_(*axes))).real.clip(0) + model.nugget
+    true = block_spectrum(model, shape)
+
+    def made(seed: int) -> tuple[wb.Field, Spectrum]:
+        noise = np.fft.fftn(np.random.default_rng(seed).standard_normal(power.shape))
+        whole = np.fft.ifftn(noise * np.sqrt(power)).real
+        return wb.Field(whole[tuple(slice(length) for length in shape)]), true
+
+    return made
+
+
+def of_regions(layout: np.ndarray, rhos: tuple[float, float]) -> Callable[[int], tuple[wb.Field, Spectrum]]:
+    """Two textures of unit variance; the regions have to be found."""
+    models = [Autoregressive(1.0, (rho,) * layout.ndim) for rho in rhos]
+    true = wb.limits.piecewise(layout, models).spectrum()
+
+    def made(seed: int) -> tuple[wb.Field, Spectrum]:
+        regions = [Region(1.0, rho) for rho in rhos]
+        return wb.synthetic.piecewise_field(layout.shape, regions, seed=seed, layout=layout), true
+
+    return made
+
+
+HALVES = np.repeat([0, 1], SIDE // 2) * np.ones((SIDE, 1), int)
+STRIPES = np.arange(2 * SIDE) // 16 % 2 * np.ones((2 * SIDE, 1), int)
+RING = (np.abs(np.hypot(*np.ogrid[-SIDE:SIDE, -SIDE:SIDE]) - 70) < 16).astype(int)
+KINDS = {
+    "recursion 0.95": of_one_kind(Autoregressive(1.0, (0.95, 0.95)), (SIDE, SIDE)),
+    "recursion 0.9, 24³": of_one_kind(Autoregressive(1.0, (0.9,) * 3), (24,) * 3),
+    "recursion 0.9, 1-D": of_one_kind(Autoregressive(1.0, (0.9,)), (1000,)),
+    "recursion 0.9 and 10% noise": of_one_kind(Autoregressive(0.9, (0.9, 0.9), 0.1), (SIDE, SIDE)),
+    "white, 32²": of_one_kind(Autoregressive(1.0, (0.0, 0.0)), (32, 32)),
+    "Matérn 1.5": of_one_kind(Matern(1.0, (5.0, 5.0), 1.5), (SIDE, SIDE)),
+    "Matérn 1.5 and 1% noise": of_one_kind(Matern(0.99, (5.0, 5.0), 1.5, 0.01), (SIDE, SIDE)),
+    "Matérn 2.5": of_one_kind(Matern(1.0, (4.0, 4.0), 2.5), (SIDE, SIDE)),
+    "Matérn 1.0": of_one_kind(Matern(1.0, (6.0, 6.0), 1.0), (SIDE, SIDE)),
+    "Matérn 0.8": of_one_kind(Matern(1.0, (8.0, 5.0), 0.8), (SIDE, SIDE)),
+    "halves, found": of_regions(HALVES, (0.95, 0.5)),
+    "stripes of 16, found": of_regions(STRIPES, (0.95, 0.5)),
+    "ring, found": of_regions(RING, (0.95, 0.5)),
+}
+
+
+if __name__ == "__main__":
+    main()
