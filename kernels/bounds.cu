@@ -160,7 +160,7 @@ KERNEL(count_broken)(i64 chunks, i64 n, const real* original SIZE(n), const real
         Promise promise = {limit, relative, 0};
         i64 found = 0;
         double most = 0, lowest[RUN], below[RUN];
-        bool runs = !relative && RUN % axes == 0 && end - begin >= RUN;   // a GPU's chunks are shorter
+        bool runs = ON_CPU && !relative && RUN % axes == 0 && end - begin >= RUN;   // a GPU's chunks are shorter
         for (i32 j = 0; runs && j < RUN; ++j) {
             const double length = period[(begin + j) % axes];
             lowest[j] = length > 0 ? 0 : -infinity();

@@ -46,31 +46,66 @@ KERNEL(start_blocks)(i64 blocks, const u64* cell_key SIZE(LAST(first_cell)), con
     }
 }
 
-// Keys that put the particles of each dense cell in the order of a space-filling curve through its own bounding box:
-// the number of the dense cell, then `bits` bits an axis, interleaved. `start`: where each dense cell's keys begin.
-KERNEL(dense_keys)(i64 count, const i32* dense SIZE(count), const i64* start SIZE(count),
-                   const i32* first SIZE(>= count + 1), const real* sorted SIZE(>= particle * D), i64 bits,
-                   u64* key SIZE(>= LAST(start)), i32* particle SIZE(key))
+// Dense cells are few but may hold most particles, so no work item goes through a whole one: several pieces or branches of
+// a cell are bounded side by side, then joined. `start` always says where the items of each dense cell begin, and the end.
+static const i64 PIECE = 1024;   // particles
+
+KERNEL(bound_pieces)(i64 pieces, i64 count, const i64* start SIZE(count + 1), const i32* dense SIZE(count),
+                     const i32* first SIZE(>= count + 1), const real* sorted SIZE(>= D), real* box SIZE(2 * D * pieces))
+{
+    FOR_EACH_UNEVEN(p, pieces) {
+        const i64 d = run_of(start, count, p);
+        const i32 cell = dense[d];
+        Node piece;
+        piece.begin = first[cell] + (p - start[d]) * PIECE;
+        piece.end = piece.begin + PIECE < first[cell + 1] ? piece.begin + PIECE : first[cell + 1];
+        bound_particles(sorted, piece);
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+            box[p * 2 * DIMENSIONS + axis] = piece.low[axis];
+            box[p * 2 * DIMENSIONS + DIMENSIONS + axis] = piece.high[axis];
+        }
+    }
+}
+
+KERNEL(join_pieces)(i64 count, const i64* start SIZE(count + 1), const real* piece SIZE(2 * D * LAST(start)),
+                    real* box SIZE(2 * D * count))
 {
     FOR_EACH_UNEVEN(d, count) {
-        Node cell;
-        cell.begin = first[dense[d]];
-        cell.end = first[dense[d] + 1];
-        bound_particles(sorted, cell);
-        double scale[DIMENSIONS];
-        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
-            const double length = (double)cell.high[axis] - (double)cell.low[axis];
-            scale[axis] = length > 0 ? ((1ll << bits) - 0.5) / length : 0;
-        }
-        for (i64 i = cell.begin; i < cell.end; ++i) {
-            u64 code = (u64)d;
-            u64 at[DIMENSIONS];
-            for (i32 axis = 0; axis < DIMENSIONS; ++axis)
-                at[axis] = (u64)(((double)sorted[i * DIMENSIONS + axis] - (double)cell.low[axis]) * scale[axis]);
-            for (i64 bit = bits - 1; bit >= 0; --bit)
-                for (i32 axis = 0; axis < DIMENSIONS; ++axis) code = code << 1 | (at[axis] >> bit & 1);
-            key[start[d] + i - cell.begin] = code;
-            particle[start[d] + i - cell.begin] = (i32)i;
+        real* own = box + d * 2 * DIMENSIONS;
+        for (i32 side = 0; side < 2 * DIMENSIONS; ++side) own[side] = piece[start[d] * 2 * DIMENSIONS + side];
+        for (i64 p = start[d] + 1; p < start[d + 1]; ++p) widen(own, piece + p * 2 * DIMENSIONS);
+    }
+}
+
+// Keys that put the particles of each dense cell in the order of a space-filling curve through its own bounding box:
+// the number of the dense cell, then `bits` bits an axis, interleaved.
+KERNEL(dense_keys)(i64 chunks, i64 n, i64 count, const i64* start SIZE(count + 1), const i32* dense SIZE(count),
+                   const i32* first SIZE(>= count + 1), const real* sorted SIZE(>= n * D), const real* box SIZE(2 * D * count),
+                   i64 bits, u64* key SIZE(n), i32* particle SIZE(n))
+{
+    FOR_EACH(c, chunks) {
+        const i64 end = chunk_begin(c + 1, chunks, n);
+        i64 i = chunk_begin(c, chunks, n);
+        for (i64 d = run_of(start, count, i); i < end; ++d) {
+            const real* low = box + d * 2 * DIMENSIONS;
+            const i64 stop = start[d + 1] < end ? start[d + 1] : end, ahead = first[dense[d]] - start[d];
+            double lowest[DIMENSIONS], scale[DIMENSIONS];
+            for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+                const double length = (double)low[DIMENSIONS + axis] - (double)low[axis];
+                lowest[axis] = low[axis];
+                scale[axis] = length > 0 ? ((1ll << bits) - 0.5) / length : 0;
+            }
+            for (; i < stop; ++i) {
+                const i64 place = ahead + i;
+                u64 code = (u64)d;
+                u64 at[DIMENSIONS];
+                for (i32 axis = 0; axis < DIMENSIONS; ++axis)
+                    at[axis] = (u64)(((double)sorted[place * DIMENSIONS + axis] - lowest[axis]) * scale[axis]);
+                for (i64 bit = bits - 1; bit >= 0; --bit)
+                    for (i32 axis = 0; axis < DIMENSIONS; ++axis) code = code << 1 | (at[axis] >> bit & 1);
+                key[i] = code;
+                particle[i] = (i32)place;
+            }
         }
     }
 }
@@ -83,27 +118,53 @@ KERNEL(reorder_dense)(i64 n, const i32* to SIZE(n), const real* in_order SIZE(n 
             sorted[(i64)to[i] * DIMENSIONS + axis] = in_order[i * DIMENSIONS + axis];
 }
 
-KERNEL(bound_dense)(i64 count, const i32* dense SIZE(count), const i32* first SIZE(>= count + 1),
-                    const real* sorted SIZE(>= D), const i32* open SIZE(>= first - 1), real* box SIZE(>= 4 * D * count))
+// The boxes of trees: of the leaves and nodes below each branch, then of the nodes above the branches. A small tree is one
+// branch. `leaves` is the number of leaves of a tree, a power of two.
+static const i64 BRANCH = 64;   // leaves
+
+DEVICE void bound_node(real* root, i64 index)
 {
-    FOR_EACH_UNEVEN(d, count) {
+    real* own = root + index * 2 * DIMENSIONS;
+    for (i32 side = 0; side < 2 * DIMENSIONS; ++side) own[side] = root[index * 4 * DIMENSIONS + side];
+    widen(own, root + (2 * index + 1) * 2 * DIMENSIONS);
+}
+
+KERNEL(tree_leaves)(i64 count, const i64* size SIZE(count), i64* leaves SIZE(count))
+{
+    FOR_EACH(d, count) leaves[d] = 1ll << tree_depth(size[d]);
+}
+
+KERNEL(bound_branches)(i64 branches, i64 count, const i64* start SIZE(count + 1), const i64* leaves SIZE(count),
+                       const i32* dense SIZE(count), const i32* first SIZE(>= count + 1), const real* sorted SIZE(>= D),
+                       const i32* open SIZE(>= first - 1), real* box SIZE(>= 4 * D * count))
+{
+    FOR_EACH_UNEVEN(b, branches) {
+        const i64 d = run_of(start, count, b), below = leaves[d] < BRANCH ? leaves[d] : BRANCH;
         const i32 cell = dense[d];
-        const i32 leaves = 1 << tree_depth(first[cell + 1] - first[cell]);
         real* root = box + ((i64)open[cell] - TREE) * 2 * DIMENSIONS;
-        for (i32 index = 2 * leaves - 1; index > 0; --index) {
-            real* own = root + (i64)index * 2 * DIMENSIONS;
-            const real *left = root + (i64)index * 4 * DIMENSIONS, *right = left + 2 * DIMENSIONS;
-            Node node;
-            if (index >= leaves) {
-                node_range(first, cell, index, node);
-                bound_particles(sorted, node);
-            }
-            for (i32 axis = 0, high = DIMENSIONS; axis < DIMENSIONS; ++axis, ++high) {
-                own[axis] = index >= leaves ? node.low[axis] : left[axis] < right[axis] ? left[axis] : right[axis];
-                own[high] = index >= leaves ? node.high[axis] : left[high] > right[high] ? left[high] : right[high];
+        i64 from = leaves[d] + (b - start[d]) * below;
+        for (i64 index = from; index < from + below; ++index) {
+            Node leaf;
+            node_range(first, cell, (i32)index, leaf);
+            bound_particles(sorted, leaf);
+            for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+                root[index * 2 * DIMENSIONS + axis] = leaf.low[axis];
+                root[index * 2 * DIMENSIONS + DIMENSIONS + axis] = leaf.high[axis];
             }
         }
+        for (i64 level = below / 2; level > 0; level /= 2) {
+            from /= 2;
+            for (i64 index = from; index < from + level; ++index) bound_node(root, index);
+        }
     }
+}
+
+KERNEL(bound_trunks)(i64 count, const i64* leaves SIZE(count), const i32* dense SIZE(count),
+                     const i32* open SIZE(>= count), real* box SIZE(>= 4 * D * count))
+{
+    FOR_EACH_UNEVEN(d, count)
+        for (i64 index = leaves[d] / BRANCH - 1; index > 0; --index)
+            bound_node(box + ((i64)open[dense[d]] - TREE) * 2 * DIMENSIONS, index);
 }
 
 DEVICE bool any_open(const Cells& cells, i64 k)
@@ -164,11 +225,15 @@ KERNEL(link)(i64 chunks, i64 count, const u64* block_key SIZE(count), const u64*
     }
 }
 
-KERNEL(label_particles)(i64 cells, const i32* first SIZE(cells + 1), const i32* order SIZE(LAST(first)),
-                        const i32* rank SIZE(cells), i32* parent SIZE(cells), i64* label SIZE(order))
+KERNEL(label_particles)(i64 chunks, i64 n, i64 cells, const i32* first SIZE(cells + 1), const i32* order SIZE(n),
+                        const i32* rank SIZE(cells), i32* parent SIZE(cells), i64* label SIZE(n))
 {
-    FOR_EACH(c, cells) {
-        const i64 smallest = rank[find(parent, (i32)c)];
-        for (i64 i = first[c]; i < first[c + 1]; ++i) label[order[i]] = smallest;
+    FOR_EACH(c, chunks) {
+        const i64 end = chunk_begin(c + 1, chunks, n);
+        i64 i = chunk_begin(c, chunks, n);
+        for (i64 cell = run_of(first, cells, i); i < end; ++cell) {
+            const i64 smallest = rank[find(parent, (i32)cell)], stop = first[cell + 1] < end ? first[cell + 1] : end;
+            for (; i < stop; ++i) label[order[i]] = smallest;
+        }
     }
 }

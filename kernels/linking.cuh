@@ -106,6 +106,15 @@ DEVICE void bound_particles(const real* sorted, Node& node)
     }
 }
 
+// Makes a box (lower ends, then upper ends) contain another one.
+DEVICE void widen(real* box, const real* other)
+{
+    for (i32 axis = 0, high = DIMENSIONS; axis < DIMENSIONS; ++axis, ++high) {
+        box[axis] = box[axis] < other[axis] ? box[axis] : other[axis];
+        box[high] = box[high] > other[high] ? box[high] : other[high];
+    }
+}
+
 DEVICE Node node_of(const Cells& cells, i32 cell, i32 index)
 {
     Node node;

@@ -15,6 +15,7 @@
 //   FOR_EACH(i, n)             the loop over work items: a grid-stride loop on a GPU, OpenMP slices on a CPU
 //   FOR_EACH_UNEVEN(i, n)      the same for items of very different cost: the CPU hands them out one by one
 //   FOR_EACH_LIGHT(i, n)       the same for work so small that waking another CPU thread would take longer
+//   ON_CPU                     true in the CPU's build: what pays there alone costs a GPU no registers
 //   KEEP_LOOP                  before a loop whose body is long: a GPU's compiler does not write it out several times
 //   real, DIMENSIONS           float or double, 2 or 3: each file is compiled once for each
 //
@@ -48,6 +49,7 @@ typedef unsigned long long u64;
 #define ALWAYS_INLINE
 #define WIDE
 #define KEEP_LOOP _Pragma("unroll 1")
+#define ON_CPU false
 #define FOR_EACH(i, n) \
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < (n); i += (i64)gridDim.x * blockDim.x)
 #define FOR_EACH_UNEVEN(i, n) FOR_EACH(i, n)
@@ -75,6 +77,7 @@ extern "C" int host_threads();   // backend.py decides; the result never depends
 #define DEVICE_METHOD inline
 #define ALWAYS_INLINE __attribute__((always_inline))
 #define KEEP_LOOP
+#define ON_CPU true
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
 #define WIDE __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
 #else
@@ -135,4 +138,16 @@ DEVICE i32 bit_length(u64 value) { return value ? 64 - leading_zeros(value) : 0;
 DEVICE i64 chunk_begin(i64 c, i64 chunks, i64 n)
 {
     return (i64)((u64)n / (u64)chunks * (u64)c + (u64)n % (u64)chunks * (u64)c / (u64)chunks);
+}
+
+// The run that holds item `i`: the last of `runs` that begins at or before it.
+template <class Index> DEVICE i64 run_of(const Index* start, i64 runs, i64 i)
+{
+    i64 low = 0, high = runs - 1;
+    while (low < high) {
+        const i64 middle = (low + high + 1) / 2;
+        if ((i64)start[middle] <= i) low = middle;
+        else high = middle - 1;
+    }
+    return low;
 }

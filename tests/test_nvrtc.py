@@ -9,10 +9,13 @@ import importlib.util
 import itertools
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from workbench import backend, host_library
+
+ROOT = Path(__file__).resolve().parents[1]
 
 SOURCES = sorted(path.stem for path in host_library.kernel_folder().glob("*.cu"))
 VARIANTS = list(itertools.product(host_library.REALS, host_library.DIMENSIONS))
@@ -22,6 +25,24 @@ ASSEMBLED = "f64", 3, USUAL
 TARGETS = [*((*variant, USUAL) for variant in VARIANTS), *(("f64", 3, architecture) for architecture in OTHERS)]
 
 PTX_TYPES = {"i32": "u32", "i64": "u64", "double": "f64"}
+
+
+class Compiled(NamedTuple):
+    """What the compiler has made, and what it printed."""
+
+    ptx: str
+    log: str
+
+
+class Needs(NamedTuple):
+    """What a thread of a kernel takes: registers, bytes of local memory, and bytes for registers that are lacking."""
+
+    registers: int
+    stack: int
+    spilled: int
+
+
+UNLISTED = Needs(registers=64, stack=0, spilled=0)   # what a kernel may need that docs/gpu.md does not list
 
 
 class CompileError(Exception):
@@ -46,7 +67,7 @@ class Nvrtc:
         self.call(f"Get{what}", program, buffer)
         return buffer.raw
 
-    def compile(self, code: str, options: tuple[str, ...]) -> str:
+    def compile(self, code: str, options: tuple[str, ...]) -> Compiled:
         """The PTX of a source text; where the options name a real architecture, it has been assembled, too."""
         program = ctypes.c_void_p()
         self.call("CreateProgram", ctypes.byref(program), code.encode(), b"kernel.cu", 0, None, None)
@@ -55,7 +76,8 @@ class Nvrtc:
             if self.library.nvrtcCompileProgram(program, len(options), given):
                 raise CompileError(self.text("ProgramLog", program).rstrip(b"\0").decode())
             assert "-arch=sm" not in " ".join(options) or self.text("CUBIN", program)[:4] == b"\x7fELF"
-            return self.text("PTX", program).rstrip(b"\0").decode()
+            ptx, log = (self.text(what, program).rstrip(b"\0").decode() for what in ("PTX", "ProgramLog"))
+            return Compiled(ptx, log)
         finally:
             self.call("DestroyProgram", ctypes.byref(program))
 
@@ -72,13 +94,42 @@ def nvrtc() -> Nvrtc:
 
 
 def flags(real: str, dimensions: int, target: str = f"compute_{USUAL}") -> tuple[str, ...]:
-    return (*backend.DEVICE_FLAGS, *host_library.definitions(real, dimensions), f"-arch={target}")
+    told = ("--ptxas-options=-v",) if target.startswith("sm") else ()
+    return (*backend.DEVICE_FLAGS, *host_library.definitions(real, dimensions), f"-arch={target}", *told)
 
 
 @functools.cache
-def ptx(nvrtc: Nvrtc, source: str, real: str, dimensions: int) -> str:
+def compiled(nvrtc: Nvrtc, source: str, real: str, dimensions: int) -> Compiled:
     kind = "sm" if (real, dimensions, USUAL) == ASSEMBLED else "compute"
     return nvrtc.compile(backend.device_source(source), flags(real, dimensions, f"{kind}_{USUAL}"))
+
+
+def ptx(nvrtc: Nvrtc, source: str, real: str, dimensions: int) -> str:
+    return compiled(nvrtc, source, real, dimensions).ptx
+
+
+def needs(log: str) -> dict[str, Needs]:
+    """What each kernel takes, as the assembler tells it."""
+    pattern = r"entry function '(\w+)_f\d+_\dd'.*?(\d+) bytes stack frame, (\d+) bytes spill stores.*?Used (\d+) registers"
+    rows = re.findall(pattern, log, re.S)
+    return {name: Needs(int(registers), int(stack), int(spilled)) for name, stack, spilled, registers in rows}
+
+
+@functools.cache
+def listed_needs() -> dict[str, Needs]:
+    """The kernels that docs/gpu.md lists, as file/kernel."""
+    rows = re.findall(r"^\| `(\w+/\w+)` \| (\d+) \| (\d+) \| (\d+) \|", (ROOT / "docs" / "gpu.md").read_text(), re.M)
+    return {name: Needs(*map(int, numbers)) for name, *numbers in rows}
+
+
+def too_much(source: str, found: dict[str, Needs]) -> list[str]:
+    """The kernels that need more than docs/gpu.md says."""
+    allowed = {name: listed_needs().get(f"{source}/{name}", UNLISTED) for name in found}
+    return [
+        f"{source}/{name} needs {got}; docs/gpu.md allows {allowed[name]}"
+        for name, got in found.items()
+        if any(has > most for has, most in zip(got, allowed[name], strict=True))
+    ]
 
 
 def entry_points(text: str) -> dict[str, list[str]]:
@@ -108,17 +159,41 @@ def test_no_multiplication_is_fused_with_an_addition(nvrtc, source, real, dimens
     assert fused(ptx(nvrtc, source, real, dimensions)) == []
 
 
+@pytest.mark.parametrize("source", SOURCES)
+def test_no_kernel_needs_more_registers_or_memory_than_is_documented(nvrtc, source):
+    found = needs(compiled(nvrtc, source, *ASSEMBLED[:2]).log)
+    assert set(found) == set(backend.declared(source))
+    assert too_much(source, found) == []
+
+
+def test_the_kernels_that_are_listed_exist_and_stand_out():
+    listed = listed_needs()
+    assert set(listed) <= {f"{source}/{name}" for source in SOURCES for name in backend.declared(source)}
+    assert listed
+    assert [name for name, each in listed.items() if all(n <= m for n, m in zip(each, UNLISTED, strict=True))] == []
+
+
+def test_more_registers_than_allowed_would_be_seen():
+    log = """ptxas info    : Compiling entry function 'extent_f64_3d' for 'sm_90'
+ptxas info    : Function properties for extent_f64_3d
+ptxas         .     16 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads
+ptxas info    : Used 65 registers, used 0 barriers"""
+    assert needs(log) == {"extent": Needs(65, 16, 8)}
+    assert "extent/extent needs" in too_much("extent", needs(log))[0]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("real", "dimensions", "architecture"), [each for each in TARGETS if each != ASSEMBLED])
 @pytest.mark.parametrize("source", SOURCES)
 def test_kernels_are_assembled_for_each_gpu(nvrtc, source, real, dimensions, architecture):
-    text = nvrtc.compile(backend.device_source(source), flags(real, dimensions, f"sm_{architecture}"))
-    assert f".target sm_{architecture}" in text
+    made = nvrtc.compile(backend.device_source(source), flags(real, dimensions, f"sm_{architecture}"))
+    assert f".target sm_{architecture}" in made.ptx
+    assert architecture != USUAL or too_much(source, needs(made.log)) == []
 
 
 def test_a_fused_multiplication_would_be_seen(nvrtc):
     without = tuple(flag for flag in flags("f64", 3) if "fmad" not in flag)
-    assert fused(nvrtc.compile(backend.device_source("extent"), without))
+    assert fused(nvrtc.compile(backend.device_source("extent"), without).ptx)
 
 
 def test_a_kernel_with_an_error_fails(nvrtc):

@@ -83,7 +83,9 @@ def link(cells: SortedCells, length: float | None = None) -> Groups:
     unite(xp.empty((0, 2, cells.positions.shape[1]), cells.positions.dtype))
     if bool(open_cells.any()):
         unite(build_trees(open_cells, cells))
-    labels = xp.empty(len(cells.order), xp.int64)
+    count = len(cells.order)
+    labels = xp.empty(count, xp.int64)
+    chunks = backend.chunks(-(-count // 4), labels)   # long ones: each begins with a search for its first cell
     label = fof_kernel("label_particles", cells.positions)
-    label(len(cells), cells.first, cells.order, cells.rank, parent, labels)
+    label(chunks, count, len(cells), cells.first, cells.order, cells.rank, parent, labels)
     return Groups(labels, length)
