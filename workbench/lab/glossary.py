@@ -141,6 +141,7 @@ GLOSSARY: Mapping[str, str] = {
     ),
     "new information": "the bits of each value that its neighbours do not predict, at an error bound of 1",
     "normal approximation": "an estimate, from the dispersion, of the bits that the best code of fixed length needs",
+    "number of the target": "decibels, a ratio, an SSIM, percent or a linking length, as the target says",
     "one variance adds": "the additional bits if one variance is assumed for all regions",
     "opacity": "how much of the picture the marks over it cover; in a cloud, the light of each particle",
     "order": (
@@ -217,6 +218,7 @@ GLOSSARY: Mapping[str, str] = {
     "spectrum ratio": "power of the decoded data divided by power of the original at each wave number k, P'/P; 1 is equal",
     "split": "halos that lost members; some of these may also have gained others",
     "SSIM": "structural similarity of two fields, in windows of 7 points a side; 1 is equal",
+    "target": "what must hold of the decoded data: find searches for the error bound with which it does",
     "this field alone": "a bound of the Gaussian model: the fewest bits that keep this field within it, except by chance",
     "tile": "a block of values that a codec codes independently of all others, such as 4 values a side in ZFP",
     "tiles add": "the additional bits if tiles are coded independently",
