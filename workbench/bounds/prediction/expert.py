@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import io
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -27,6 +29,7 @@ from workbench.errors import WorkbenchError
 
 FIGURES = ("bits", "noise", "loss")
 COVERAGE = 0.9
+LEAST_HALF = 0.04   # of an interval, as a logarithm: samples alone leave as much open
 SHIPPED = "experts.npz"
 FORMAT = 1
 
@@ -42,7 +45,7 @@ class Learned:
     def __call__(self, rows: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The figure, and the ends of its interval."""
         value = np.log(base) + self.middle(rows)
-        half = self.reach * np.exp(self.width(rows))
+        half = np.maximum(self.reach * np.exp(self.width(rows)), LEAST_HALF)
         return np.exp(value), np.exp(value - half), np.exp(value + half)
 
 
@@ -94,7 +97,7 @@ class Expert:
         """The expert in a file that `save` wrote."""
         try:
             (expert,) = from_bytes(Path(path).read_bytes())
-        except (OSError, ValueError, KeyError, EOFError) as error:
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
             why = f"{type(error).__name__}: {error}"
             raise WorkbenchError(f"{path} must be an expert written by Expert.save; {why}") from error
         return expert
@@ -102,8 +105,6 @@ class Expert:
 
 def to_bytes(experts: Sequence[Expert]) -> bytes:
     """Experts as one npz file."""
-    import json
-
     arrays: dict[str, np.ndarray] = {"format": np.array(FORMAT)}
     for number, expert in enumerate(experts):
         arrays[f"{number}/codec"] = np.array(json.dumps(dict(expert.codec), sort_keys=True))
@@ -122,8 +123,6 @@ def to_bytes(experts: Sequence[Expert]) -> bytes:
 
 def from_bytes(data: bytes) -> list[Expert]:
     """The experts in an npz file."""
-    import json
-
     with np.load(io.BytesIO(data), allow_pickle=False) as held:
         arrays = dict(held.items())
     if int(arrays["format"]) != FORMAT:

@@ -133,7 +133,7 @@ def _learned(rows: Sequence[Row], name: str) -> Learned:
     mistakes = wanted - _left_out(vectors, wanted, fold)
     sizes = np.log(np.abs(mistakes) + LEAST_MISTAKE)
     widths = _left_out(vectors, sizes, fold, WIDTH_TREES)
-    reach = _quantile_by_group(np.abs(mistakes) / np.exp(widths), fold)
+    reach = _quantile(np.abs(mistakes) / np.exp(widths))
     return Learned(Trees.fitted(vectors, wanted), Trees.fitted(vectors, sizes, WIDTH_TREES), reach)
 
 
@@ -153,7 +153,7 @@ def _left_out(vectors: np.ndarray, wanted: np.ndarray, fold: np.ndarray, trees: 
     return found
 
 
-def _quantile_by_group(scores: np.ndarray, fold: np.ndarray) -> float:
+def _quantile(scores: np.ndarray) -> float:
     """The conformal quantile: the number of widths that contains this share of the mistakes, and one more."""
     share = min(COVERAGE * (1 + 1 / len(scores)), 1.0)
     return float(np.quantile(scores, share))
