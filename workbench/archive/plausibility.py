@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from workbench import backend
+from workbench.archive.earlier_loss import largest_of, note_on_earlier_loss
 from workbench.backend import Array
 from workbench.clusters.keep import KeepClusters
 from workbench.data import Field, Particles
@@ -103,8 +104,8 @@ def notes_on(
     ('the bound of values, 0.01, is larger than half their range, 3e-07: one constant for all values would satisfy it',)
     """
     if isinstance(data, Field):
-        return tuple(_on_values("values", data.values, bound, data.mask, spread))
-    notes = [*notes_on_outline(data, bound, keep)]
+        return (*_on_earlier_loss(data, bound, data.values), *_on_values("values", data.values, bound, data.mask, spread))
+    notes = [*_on_earlier_loss(data, bound, data.positions), *notes_on_outline(data, bound, keep)]
     if velocities is not None and data.velocities is not None:
         notes += _on_values("velocities", data.velocities, velocities)
     return tuple(notes)
@@ -131,6 +132,12 @@ def notes_on_groups(kept: Mapping[str, Any], particles: int) -> tuple[str, ...]:
         for length, largest in zip(kept.get("lengths", ()), kept.get("largest", ()), strict=False)
         if largest > particles / 2
     )
+
+
+def _on_earlier_loss(data: Particles | Field, bound: Bound, values: Array) -> Iterator[str]:
+    """A note where the attributes of the file say that it has lost more than the bound allows."""
+    if data.metadata and bound.eb > 0 and (note := note_on_earlier_loss(data, bound, lambda: largest_of(values))):
+        yield note
 
 
 def _on_values(

@@ -1,6 +1,9 @@
 """Bounds: the size and the quality of each codec at each error bound, and the bound that meets a target."""
 
 from workbench.bounds.chart import Chart
+from workbench.bounds.prediction.expert import Expert
+from workbench.bounds.prediction.predict import Predicted, Prediction, calibrated, predict
+from workbench.bounds.prediction.train import train
 from workbench.bounds.result import Sweep
 from workbench.bounds.run import Run
 from workbench.bounds.sweep import iter_sweep, sweep
@@ -13,15 +16,21 @@ __all__ = [
     "SSIM",
     "All",
     "Chart",
+    "Expert",
     "Found",
     "KeepMassFunction",
     "KeepSpectrum",
+    "Predicted",
+    "Prediction",
     "Quality",
     "Ratio",
     "Run",
     "Sweep",
     "Target",
+    "calibrated",
     "find_bound",
     "iter_sweep",
+    "predict",
     "sweep",
+    "train",
 ]

@@ -8,6 +8,7 @@ import sys
 import time
 from typing import Any
 
+from workbench.bounds import KeepSpectrum, find_bound
 from workbench.cli.demo_comparison import HEADER, SHARE, Comparison, compare_ways
 from workbench.cli.demo_page import page
 from workbench.cli.demo_propagation import dose_table, doses
@@ -29,7 +30,7 @@ def add(commands: Any) -> None:
         help="show what the workbench does, on a simulated universe",
         description=(
             "Simulate a small universe, find its halos, compress it with and without them kept, see what error bounds do "
-            "to their mass function, write a page."
+            "to their mass function, find the bound that keeps the power spectrum, write a page."
         ),
     )
     parser.add_argument("-n", type=int, default=64, help="particles per axis (default 64)")
@@ -54,6 +55,8 @@ def run(options: argparse.Namespace) -> int:
     comparison = compare_ways(particles, groups, MIN_MEMBERS)
     print(_comparison_table(comparison))
     print(dose_table(doses(particles, LINKING_LENGTH, MIN_MEMBERS)))
+    _say("searching the bound that keeps the power spectrum within 1% ...")
+    print(f"\n{found_line(particles)}")
     with new_file(options.out, options.overwrite) as file:
         file.write(page(particles, groups, halos, searched, comparison).encode())
     _say(f"wrote {visible(options.out)}: open it in a browser")
@@ -67,6 +70,11 @@ def _median_seconds(particles: Particles, repeats: int = 5) -> float:
         friends_of_friends(particles, LINKING_LENGTH)
         times.append(time.perf_counter() - start)
     return statistics.median(times)
+
+
+def found_line(particles: Particles) -> str:
+    """The bound that keeps the power spectrum, in one sentence."""
+    return find_bound(Particles(particles.positions, particles.box), KeepSpectrum(0.01), order="free").sentence
 
 
 def _say(text: str) -> None:

@@ -150,6 +150,7 @@ GLOSSARY: Mapping[str, str] = {
     ),
     "new information": "the bits of each value that its neighbours do not predict, at an error bound of 1",
     "normal approximation": "an estimate, from the dispersion, of the bits that the best code of fixed length needs",
+    "number of the target": "decibels, a ratio, an SSIM, percent or a linking length, as the target says",
     "one variance adds": "the additional bits if one variance is assumed for all regions",
     "opacity": "how much of the picture the marks over it cover; in a cloud, the light of each particle",
     "order": (
@@ -227,6 +228,7 @@ GLOSSARY: Mapping[str, str] = {
     "the model itself adds": (
         "what the map of the regions and the parameters of the model would cost a decoder; no bound counts it"
     ),
+    "target": "what must hold of the decoded data: find searches for the error bound with which it does",
     "this field alone": "a bound of the Gaussian model: the fewest bits that keep this field within it, except by chance",
     "tile": "a block of values that a codec codes independently of all others, such as 4 values a side in ZFP",
     "tiles add": "the additional bits if tiles are coded independently",

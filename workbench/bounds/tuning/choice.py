@@ -1,4 +1,4 @@
-"""The codec of a search, and what is expected of it at each bound."""
+"""The codec of a search, and what is expected of it at each bound: predicted for fields, in closed form for particles."""
 
 from __future__ import annotations
 
@@ -9,17 +9,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from workbench import codecs
+from workbench.bounds.prediction.expert import Expert, shipped
+from workbench.bounds.prediction.predict import Surveyed
+from workbench.bounds.run import label_of
 from workbench.bounds.sweep import questions_of
-from workbench.bounds.tuning.guides import Expected, even_noise
+from workbench.bounds.tuning.attempt import Original
+from workbench.bounds.tuning.guides import Expected, even_noise, expected_room
 from workbench.bounds.tuning.targets import All
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
+from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute
 
 if TYPE_CHECKING:
     from workbench.bounds.tuning.find import Limits
 
-OVERHEAD = 2400     # bytes of an archive's documents
+OVERHEAD = 2780        # bytes of an archive's documents
+PLACES = 12            # limits at which a codec is predicted; between them, logarithms are interpolated
+DECADES = 6.0          # below the range of the values
 
 
 @dataclass(frozen=True)
@@ -32,14 +39,21 @@ class Candidate:
     notes: tuple[str, ...] = ()
 
 
-def chosen_candidate(data: Particles | Field, given: str | Codec, target: All, limits: Limits, order: str) -> Candidate:
-    """The requested codec; for "auto" the one that is usually smallest."""
+def chosen_candidate(
+    original: Original, given: str | Codec, target: All, limits: Limits, order: str, expert: Expert | None
+) -> Candidate:
+    """The requested codec; for "auto" the one that is predicted to make the best of the target."""
+    data = original.data
     if isinstance(data, Particles):
         codec = _checked("lattice" if given == "auto" else given)
         return Candidate(codec, _ratio_of_particles(data, order), even_noise)
-    fields = "sz3" if "sz3" in codecs.available() else "prequantised"
-    codec = _checked(fields if given == "auto" else given)
-    return Candidate(codec, _ratio_of_field(data), even_noise)
+    if given != "auto":
+        return _candidate(data, _checked(given), limits, expert)
+    installed = codecs.available()
+    if expert is not None:
+        return _candidate(data, codecs.from_dict(expert.codec), limits, expert)
+    candidates = [_candidate(data, codecs.get(name), limits, None) for name in shipped() if name in installed]
+    return max(candidates, key=lambda each: _merit(each, original, target, limits))
 
 
 def _checked(given: str | Codec) -> Codec:
@@ -47,6 +61,47 @@ def _checked(given: str | Codec) -> Codec:
     codec = questions_of([given], Absolute(1.0))[0].codec
     codec.require()
     return codec
+
+
+def _merit(candidate: Candidate, original: Original, target: All, limits: Limits) -> float:
+    """The logarithm of the ratio with which a quality is expected; for a ratio, less noise is better."""
+    places = np.linspace(math.log(max(limits.low, limits.high * 10**-DECADES)), math.log(limits.high), 512)
+    room = expected_room(target, original, limits.peak, candidate.ratio, candidate.noise)(np.exp(places))
+    enough = np.flatnonzero(room >= 0)
+    if not enough.size:
+        return -math.inf
+    if target.searched_upwards:
+        return -math.log(float(candidate.noise(np.exp(places[enough[:1]]))[0]))
+    return math.log(float(candidate.ratio(np.exp(places[enough[-1:]]))[0]))
+
+
+def _candidate(field: Field, codec: Codec, limits: Limits, expert: Expert | None) -> Candidate:
+    """Predictions by an expert on this codec; without one, by closed forms."""
+    if expert is None and (known := shipped().get(codec.id)) is not None and codecs.from_dict(known.codec) == codec:
+        expert = known
+    elif expert is not None and codecs.from_dict(expert.codec) != codec:
+        raise WorkbenchError(f"expert must know {label_of(codec)}; got one on {dict(expert.codec)}")
+    if expert is None:
+        return Candidate(codec, _ratio_of_field(field), even_noise)
+    places = np.linspace(math.log(max(limits.low, limits.high * 10**-DECADES)), math.log(limits.high), PLACES)
+    rows = Surveyed(field, codec, expert).at([Absolute(float(limit)) for limit in np.exp(places)])
+    ratios = np.log([row.ratio for row in rows])
+    noises = np.log(limits.peak) - np.array([row.psnr for row in rows]) * math.log(10) / 20
+    notes = ("predictions were uncertain: the data are unlike those that the expert was trained on",) if rows.unlike else ()
+    return Candidate(codec, _interpolated(places, ratios), _interpolated(places, noises), notes)
+
+
+def _interpolated(places: np.ndarray, logarithms: np.ndarray) -> Expected:
+    """A curve through these points, and straight on beyond them, both axes logarithmic."""
+    first = (logarithms[1] - logarithms[0]) / (places[1] - places[0])
+    last = (logarithms[-1] - logarithms[-2]) / (places[-1] - places[-2])
+
+    def curve(limits: np.ndarray) -> np.ndarray:
+        where = np.log(limits)
+        beyond = first * np.minimum(where - places[0], 0) + last * np.maximum(where - places[-1], 0)
+        return np.exp(np.interp(where, places, logarithms) + beyond)
+
+    return curve
 
 
 def _ratio_of_particles(data: Particles, order: str) -> Expected:
@@ -65,8 +120,7 @@ def _ratio_of_particles(data: Particles, order: str) -> Expected:
 
 def _ratio_of_field(field: Field) -> Expected:
     """The entropy of differences between neighbours, as if they had a Laplace distribution."""
-    flat = field.values.reshape(-1)
-    steps = np.abs(np.diff(flat[: 2**20].astype(np.float64)))
+    steps = np.abs(np.diff(field.values.reshape(-1)[: 2**20].astype(np.float64)))
     scale = float(steps[np.isfinite(steps)].mean()) if np.isfinite(steps).any() else 1.0
 
     def ratio(limits: np.ndarray) -> np.ndarray:

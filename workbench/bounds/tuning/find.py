@@ -18,6 +18,7 @@ from workbench.archive.request import promises
 from workbench.arguments import whole_number
 from workbench.bounds.as_code import bound_code
 from workbench.bounds.measure import answer
+from workbench.bounds.prediction.expert import Expert
 from workbench.bounds.result import Sweep
 from workbench.bounds.run import Order, Question, Run
 from workbench.bounds.sweep import Data, require_data
@@ -50,8 +51,10 @@ def find_bound(
     order: Order = "keep",
     velocities: Bound | None = None,
     keep: Any = (),
+    expert: Expert | None = None,
     most_runs: int = MOST_RUNS,
     progress: Progress | None = None,
+    watch: Callable[[Run], object] = lambda run: None,
 ) -> Found:
     """The bound with which the decoded data meet a target, found with few compressions and measured on all data.
 
@@ -63,8 +66,11 @@ def find_bound(
     meets the target, the result says so (`met` is False) and names what came nearest. A larger bound beyond a gap that the
     search has stepped over may meet the target, too.
 
-    `codec="auto"` chooses by predicted size. `kind` is that of the bound: "absolute", "relative" or "pointwise-relative".
-    `order`, `velocities` and `keep` are passed to `wb.compress`. `most_runs` limits the compressions.
+    `codec="auto"` chooses among codecs by prediction, which also guides the search; `expert` is another predictor than that
+    of the package, such as one that knows an earlier time step (`wb.bounds.calibrated`). `kind` is that of the bound:
+    "absolute", "relative" or "pointwise-relative". `order`, `velocities` and `keep` are passed to `wb.compress`.
+    `most_runs` limits the compressions. `watch` is called with each run; an exception that it or `progress` raises ends the
+    search.
 
     >>> import workbench as wb
     >>> waves = wb.synthetic.gaussian_field((64, 64), seed=1)
@@ -84,9 +90,10 @@ def find_bound(
     limits = Limits.of(checked, KINDS[kind])
     wanted.require(checked)
     held = _Held(order, velocities, (*promises(keep), *wanted.promises))
-    chosen = chosen_candidate(checked, codec, wanted, limits, order)
+    original = Original(checked)
+    chosen = chosen_candidate(original, codec, wanted, limits, order, expert)
     most = whole_number("most_runs", most_runs, least=1)
-    search = _Search(wanted, Original(checked), chosen, limits, held, most, progress)
+    search = _Search(wanted, original, chosen, limits, held, most, progress, watch)
     if wanted.promises:
         return cheapest_found(search)
     return _bracketed(search)
@@ -177,6 +184,7 @@ class _Search:
     held: _Held
     most_runs: int
     progress: Progress | None
+    watch: Callable[[Run], object]
     runs: list[Run] = field(default_factory=list)
     best: tuple[Run, Archive, Report] | None = None
 
@@ -206,6 +214,7 @@ class _Search:
         self.runs.append(run)
         if room >= 0 and (self.best is None or better(run, self.best[0])):
             self.best = run, archive, report
+        self.watch(run)
         return run
 
     def found(self, *notes: str) -> Found:
@@ -232,7 +241,7 @@ def _bracketed(search: _Search) -> Found:
     grain = math.log(2) if candidate.codec.coarse and limits.kind is not PointwiseRelative else None
     high = limits.high if grain is None else limits.high * COARSE   # errors of coarse codecs are far below their bound
     ends = sorted((sign * math.log(limits.low), sign * math.log(high)))
-    precision = max(each.precision for each in target.leading)
+    precision = min(each.precision for each in target.leading)
     terms = Terms(ends[0], ends[1], target.stop, precision, grain)
 
     def guide(places: np.ndarray) -> np.ndarray:

@@ -77,6 +77,7 @@ class Ratio(Target):
     least: float
     tolerance: float = 0.01
     figure: ClassVar[str] = "ratio"
+    precision: ClassVar[float] = 0.003
     rises: ClassVar[bool] = True
     steepness: ClassVar[float] = 0.4
 
@@ -114,6 +115,7 @@ class PSNR(Target):
     least: float
     tolerance: float = 0.1
     figure: ClassVar[str] = "psnr"
+    precision: ClassVar[float] = 0.003
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "least", number("PSNR(least)", self.least, -MOST_DB, MOST_DB))

@@ -6,8 +6,10 @@ from workbench.bounds.as_code import bound_code, codec_code
 from workbench.lab.bounds_panel.state import BoundsState
 
 
-def code(state: BoundsState, name: str, riders: bool = False) -> str:
+def code(state: BoundsState, name: str, riders: bool = False, searched: str = "") -> str:
     """Compress, decompress and compare the data in the variable `name`; with `riders` (companion arrays), positions alone.
+
+    `searched` is the target of the search that found the bound.
 
     >>> print(code(BoundsState("sz3", "relative", 0.001), "field"))
     import workbench as wb
@@ -19,10 +21,13 @@ def code(state: BoundsState, name: str, riders: bool = False) -> str:
     order = ', order="free"' if state.order == "free" else ""
     positions = [f"positions = wb.Particles({name}.positions, {name}.box)"] if riders else []
     name = "positions" if riders else name
+    kind = "" if state.kind == "absolute" else f', kind="{state.bound.kind}"'
+    search = f"found = wb.find_bound({name}, {searched}, {codec_code(state.chosen)}{kind}{order})   # gave this bound"
     lines = [
         "import workbench as wb",
         "",
         *positions,
+        *([search] if searched else []),
         f"archive = wb.compress({name}, {bound_code(state.bound)}, codec={codec_code(state.chosen)}{order})",
         "decoded = archive.decompress()",
     ]

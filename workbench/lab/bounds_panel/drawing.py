@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from workbench.bounds.run import MEANINGS, Run, label_of
 from workbench.data import Field, Particles
+from workbench.lab.bounds_panel.forecast import Forecast
+from workbench.lab.bounds_panel.goals import Answer
 from workbench.lab.bounds_panel.pictures import note, pictures
 from workbench.lab.bounds_panel.plots import charts, measures
 from workbench.lab.bounds_panel.state import KINDS, BoundsState
@@ -24,6 +26,8 @@ def draw(
     trial: Trial | None = None,
     runs: Sequence[Run] = (),
     spectra: Spectra | None = None,
+    forecast: Forecast | None = None,
+    answer: Answer | None = None,
 ) -> Shown:
     """The pictures, charts and figures of a trial and of earlier runs; missing results leave parts empty, in the same form.
 
@@ -36,10 +40,10 @@ def draw(
     tried = _with_current(runs, trial)
     return Shown(
         pictures=pictures(data, state, trial),
-        charts=charts(data, state, trial, tried, spectra),
+        charts=charts(data, state, trial, tried, spectra, forecast),
         facts=() if trial is None else facts(data, trial),
         tables={"tried so far": table(data, tried, None if trial is None else trial.run)},
-        note=_note(data, state, trial, spectra),
+        note=_note(data, state, trial, spectra, answer),
         settings=settings(data, state),
     )
 
@@ -60,7 +64,9 @@ def settings(data: Particles | Field, state: BoundsState) -> dict[str, str]:
     return told | ({"time": f"{state.time} of {data.shape[0]}"} if len(data.shape) == 4 else {})
 
 
-def _note(data: Particles | Field, state: BoundsState, trial: Trial | None, spectra: Spectra | None) -> str:
+def _note(
+    data: Particles | Field, state: BoundsState, trial: Trial | None, spectra: Spectra | None, answer: Answer | None
+) -> str:
     if trial is not None and trial.run.error:
         return f"{trial.run.label} failed: {trial.run.error}"
     parts = [note(data, state, trial)]
@@ -70,6 +76,8 @@ def _note(data: Particles | Field, state: BoundsState, trial: Trial | None, spec
         parts.append(f"no spectrum: {spectra.why_not}")
     parts += [] if trial is None else [text for text in trial.run.notes if "stored exactly" in text]
     parts += [] if trial is None or trial.outcome is None else larger_than_data(trial)
+    if answer is not None and (answer.bound is None or answer.bound == state.bound):
+        parts += [answer.sentence, *answer.notes]
     return "; ".join(part for part in parts if part)
 
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from workbench import codecs
-from workbench.bounds import iter_sweep
+from workbench.bounds import find_bound, iter_sweep
 from workbench.bounds.run import Run
 from workbench.bounds.sweep import require_data
 from workbench.data import Field, Particles
 from workbench.lab.bounds_panel import drawing
 from workbench.lab.bounds_panel.code import code
+from workbench.lab.bounds_panel.forecast import Forecast, forecast_of
+from workbench.lab.bounds_panel.goals import GOALS, Answer, goals_of, target_of
 from workbench.lab.bounds_panel.pictures import pictures
 from workbench.lab.bounds_panel.reading import reading
 from workbench.lab.bounds_panel.state import (
+    BOUNDS,
     KINDS,
     PARTS,
     BoundsState,
@@ -30,7 +34,7 @@ from workbench.lab.bounds_panel.state import (
 )
 from workbench.lab.bounds_panel.trial import Spectra, Trial, spectra_of, try_bound
 from workbench.lab.cells import name_of
-from workbench.lab.controls import Choice, LogSlider, Steps, Toggle, button
+from workbench.lab.controls import Choice, LogSlider, Number, Steps, Toggle, button
 from workbench.lab.description import Reading, Shown
 from workbench.lab.engine import Results, Stage
 from workbench.lab.jobs import Job
@@ -42,8 +46,8 @@ from workbench.lab.unusual import unusual
 def bounds(data: Particles | Field | np.ndarray, **choices: Any) -> BoundsPanel:
     """A panel for choosing an error bound: original, decoded and error side by side, figures, spectra, other codecs.
 
-    For particles, it shows the positions. `choices` are fields of `BoundsState`: codec, kind, eb, order; axis, index, time,
-    window, logarithmic.
+    For particles, it shows the positions. `choices` are fields of `BoundsState`: codec, kind, eb, order; target and goal of
+    *find*; axis, index, time, window, logarithmic.
 
     >>> from workbench.data.synthetic import gaussian_field
     >>> panel = bounds(gaussian_field((64, 64), seed=1), codec="prequantised", eb=0.07)
@@ -60,7 +64,7 @@ def bounds(data: Particles | Field | np.ndarray, **choices: Any) -> BoundsPanel:
 
 
 class BoundsPanel(Panel[BoundsState]):
-    """The panel of `wb.lab.bounds`; its results are "trial" and "spectra"."""
+    """The panel of `wb.lab.bounds`; its results are "trial", "forecast" and "spectra", and "found" after `find`."""
 
     title = "Bounds"
 
@@ -68,9 +72,12 @@ class BoundsPanel(Panel[BoundsState]):
         self.data, self.name = _alone(data), name
         self._riders = self.data is not data
         self.history: dict[str, Run] = {}
+        self._searched: dict[str, str] = {}   # the call that found a bound, by the question that it answers
         stages = [
             Stage("trial", _question, self._try),
+            Stage("forecast", lambda state: (state.codec,), self._forecast),
             Stage("spectra", _question, self._spectra),
+            Stage("found", _wanted, self._find, on_demand=True, text="searching"),
             Stage("others", _question, self._compare, on_demand=True, text="comparing codecs"),
         ]
         super().__init__(repr(data), BoundsState.for_(self.data, **choices), stages)
@@ -85,16 +92,23 @@ class BoundsPanel(Panel[BoundsState]):
             choose.append(Choice("order", "order", {"kept": "keep", "free": "free"}))
         compare = button("compare codecs", lambda: self.ask("others"), "try all other codecs at this bound")
         save = SaveArchive(f"{self.name}.zip", self.save_archive)
-        return [[*choose, self._slider], [*self._view_controls(), compare, save]]
+        target = Choice("target", "target", goals_of(self.data), about="target")
+        find = button("find", self.find, "search for the bound that meets the target, with a few compressions of all data")
+        wanted = [target, Number("goal", "at", about="number of the target"), find]
+        return [[*choose, self._slider], [*self._view_controls(), *wanted, compare, save]]
 
     def draw(self, state: BoundsState, results: Results) -> Shown:
         """Pictures, charts and figures of the trial, and all earlier runs."""
         runs = tuple(self.history.values())
-        return drawing.draw(self.data, state, results.get("trial"), runs, results.get("spectra"))
+        found = results.get("found")
+        answer = found if isinstance(found, Answer) else None
+        return drawing.draw(
+            self.data, state, results.get("trial"), runs, results.get("spectra"), results.get("forecast"), answer
+        )
 
     def code_for(self, state: BoundsState) -> str:
-        """Compress, decompress, compare."""
-        return code(state, self.name, self._riders)
+        """Compress, decompress, compare; after a search, the search too."""
+        return code(state, self.name, self._riders, self._searched.get(_question(state), ""))
 
     def check(self, state: BoundsState) -> None:
         """Refuse slices that these data do not have."""
@@ -119,6 +133,8 @@ class BoundsPanel(Panel[BoundsState]):
             fields["eb"] = self.state.with_kind(fields["kind"], self.data).eb
         if fields.get("axis", self.state.axis) != self.state.axis:
             fields = {"window": None, "index": slices(self.data, int(fields["axis"])) // 2, **fields}
+        if fields.get("target", self.state.target) != self.state.target and "goal" not in fields:
+            fields["goal"] = GOALS[fields["target"]].usual if fields["target"] in GOALS else self.state.goal
         changed = super().change(**fields)
         if changed and self._view is not None and {"kind", "axis"} & fields.keys():
             low, high = exponents(self.data, self.state.kind)
@@ -126,6 +142,17 @@ class BoundsPanel(Panel[BoundsState]):
             self._index.reach(slices(self.data, self.state.axis) - 1)
             self._view.show_state(self.state)
         return changed
+
+    def find(self) -> None:
+        """Search for the bound that meets the target, and choose it."""
+        asked = _wanted(self.state)
+        self.ask("found", lambda: self._choose(asked))
+
+    def _choose(self, asked: Hashable) -> None:
+        """Choose the bound that was found, unless the user has chosen something else in the meantime."""
+        answer = self._engine.results().get("found")
+        if asked == _wanted(self.state) and isinstance(answer, Answer) and answer.bound is not None:
+            self.change(eb=answer.bound.eb)
 
     def row_chosen(self, table: str, row: int) -> None:
         """Show an earlier run again."""
@@ -161,6 +188,25 @@ class BoundsPanel(Panel[BoundsState]):
         pictures(self.data, state, trial)   # cached, so that drawing takes no time
         return trial
 
+    def _forecast(self, state: BoundsState, results: Results, job: Job) -> Forecast:
+        job(0.8, "predicting other bounds")
+        return forecast_of(self.data, state.chosen)
+
+    def _find(self, state: BoundsState, results: Results, job: Job) -> Answer:
+        def watch(run: Run) -> None:
+            self.history[_key(run)] = run
+            job.show({"found": run})
+
+        target = target_of(state.target, state.goal)
+        found = find_bound(
+            self.data, target, state.chosen, kind=BOUNDS[state.kind].kind, order=state.order,
+            progress=lambda share, what: job(share or 0.0, what), watch=watch,
+        )
+        if found.met:
+            chosen = dataclasses.replace(state, eb=found.bound.eb)
+            self._searched[_question(chosen)] = GOALS[state.target].code.format(state.goal)
+        return Answer(found.bound if found.met else None, found.sentence, found.notes)
+
     def _spectra(self, state: BoundsState, results: Results, job: Job) -> Spectra:
         return spectra_of(self.data, results["trial"], job)
 
@@ -185,6 +231,11 @@ def _alone(data: Particles | Field) -> Particles | Field:
 
 def _key(run: Run) -> str:
     return json.dumps([dict(run.codec), run.bound.to_dict(), run.order], sort_keys=True, default=str)
+
+
+def _wanted(state: BoundsState) -> Hashable:
+    """What a search depends on: everything of a trial but the bound."""
+    return state.target, state.goal, str(state.chosen), state.kind, state.order
 
 
 def _question(state: BoundsState) -> str:

@@ -19,6 +19,7 @@ from workbench.bounds.looks import Look, looks_of
 from workbench.bounds.run import Run
 from workbench.data import Field, Particles
 from workbench.guarantees import Limit
+from workbench.lab.bounds_panel.forecast import Forecast
 from workbench.lab.bounds_panel.state import BoundsState
 from workbench.lab.bounds_panel.trial import Spectra, Trial
 from workbench.lab.charts import limits, styled
@@ -36,12 +37,13 @@ HIGHEST = 100.0     # percent, the end of the chart: beyond it, the spectrum is 
 
 
 def charts(
-    data: Particles | Field, state: BoundsState, trial: Trial | None, runs: Sequence[Run], spectra: Spectra | None
+    data: Particles | Field, state: BoundsState, trial: Trial | None, runs: Sequence[Run], spectra: Spectra | None,
+    forecast: Forecast | None = None,
 ) -> Charts:
     """All charts by name; a line of values has two more. Unchanged charts are the same objects as before."""
     there = trial if trial is not None and trial.outcome is not None else None
     current = None if trial is None else trial.run
-    key = tuple(map(id, runs)), id(current)   # valid, since the chart is cached together with these objects
+    key = tuple(map(id, runs)), id(current), id(forecast)   # valid, since the chart is cached together with these objects
     makers: dict[str, Callable[[], Any]] = {}   # in the order in which they come
     if isinstance(data, Field) and len(data.shape) == 1:
         makers |= _of_line(data, state, there)
@@ -49,7 +51,7 @@ def charts(
         makers["error histogram"] = lambda: remembered(there, "histogram", "", lambda: error_chart(found))
     if any(_place(data, run) for run in runs):
         def rates() -> tuple[Any, ...]:
-            return rate_distortion_chart(data, runs, current), runs, current
+            return rate_distortion_chart(data, runs, current, forecast), runs, current, forecast
 
         makers["rate-distortion"] = lambda: remembered(data, "rate-distortion", key, rates)[0]
     if spectra is not None and len(spectra.k):
@@ -113,8 +115,13 @@ def measures(data: Particles | Field) -> tuple[str, str]:
     return ("bits_per_particle", "rms_error") if isinstance(data, Particles) else ("bits_per_value", "psnr")
 
 
-def rate_distortion_chart(data: Particles | Field, runs: Sequence[Run], current: Run | None) -> Any:
-    """Every run with finite coordinates, the runs of a codec joined by lines, and a ring around the current run."""
+def rate_distortion_chart(
+    data: Particles | Field, runs: Sequence[Run], current: Run | None, forecast: Forecast | None = None
+) -> Any:
+    """Every run with finite coordinates, the runs of a codec joined by lines, and a ring around the current run.
+
+    The forecast, with its interval, is drawn behind them.
+    """
     logarithmic = isinstance(data, Particles)
     placed = [place for run in runs if (place := _place(data, run)) is not None]
     looks = looks_of(place.codec for place in placed)
@@ -125,13 +132,19 @@ def rate_distortion_chart(data: Particles | Field, runs: Sequence[Run], current:
     points = hv.Points(rows, axes, ["codec", "bound", "colour", "mark"])
     chosen = hv.Points([] if now is None else [(now.bits, now.distortion)], axes)
     told = [("codec", "@codec"), ("bound", "@bound"), (axes[0], "$x{0.000}"), (axes[1], "$y{0.00}")]
+    expected = forecast or Forecast()
+    band = hv.Area((expected.bits, expected.low, expected.high), axes[0], [axes[1], "upper end"])
     drawn = (
         lines.opts(color="colour", line_dash="dash", line_width=1.5, alpha=0.7)
         * points.opts(color="colour", marker="mark", size=8, tools=["hover"], hover_tooltips=told)
         * chosen.opts(fill_alpha=0.0, line_color=GREY, line_width=2.0, marker="circle", size=18)
+        * band.opts(color=GREY, fill_alpha=0.18, line_alpha=0.0)
+        * hv.Curve((expected.bits, expected.middle), *axes).opts(color=GREY, line_dash="dotted", line_width=1.5)
     )
+    key = [Entry.of(codec, look) for codec, look in looks.items()]
+    key += [Entry("predicted, 90%", GREY, opacity=0.35)] if len(expected.bits) else []
     return styled(
-        drawn, "Size and error of all runs", [Entry.of(codec, look) for codec, look in looks.items()], logy=logarithmic,
+        drawn, "Size and error of all runs", key, logy=logarithmic,
         xlim=(0.0, 1.08 * max([place.bits for place in placed], default=1.0)),
         ylim=limits([place.distortion for place in placed], logarithmic, 0.12), xlabel=axes[0], ylabel=axes[1],
     )

@@ -15,6 +15,7 @@ from workbench.codecs import Codec, ParticleCodec
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, PointwiseRelative, Relative
+from workbench.lab.bounds_panel.goals import GOALS, Goal, target_of
 from workbench.lab.choices import one_of, positive, whole, with_choices, within
 from workbench.lab.description import PIXELS, Window, checked_window
 from workbench.lab.remembered import remembered
@@ -35,8 +36,8 @@ class BoundsState:
     """The codec, the error bound, and the visible part of the data.
 
     `codec` is a name or a codec with options. `eb` is in the unit of the data, a share of their range or of each value,
-    depending on `kind`. `axis`, `index` and `time` choose the slice of a field; particles are seen along `axis`. Pictures
-    have at most `pixels` along each side.
+    depending on `kind`. `target` and `goal` are what *find* looks for. `axis`, `index` and `time` choose the slice of a
+    field; particles are seen along `axis`. Pictures have at most `pixels` along each side.
 
     >>> BoundsState(codec="zfp", kind="relative", eb=1e-4).bound
     Relative(eb=0.0001)
@@ -46,6 +47,8 @@ class BoundsState:
     kind: Kind = "absolute"
     eb: float = SHARE_OF_RANGE
     order: Order = "keep"
+    target: Goal = "psnr"
+    goal: float = 60.0
     axis: int = 0
     index: int = 0
     time: int = 0
@@ -56,6 +59,8 @@ class BoundsState:
     def __post_init__(self) -> None:
         one_of("the kind of bound", self.kind, get_args(Kind))
         one_of("the order", self.order, get_args(Order))
+        one_of("the target", self.target, tuple(GOALS))
+        target_of(self.target, self.goal)
         object.__setattr__(self, "eb", positive("the error bound", self.eb))
         if not self.eb < (most := BOUNDS[self.kind].most):
             raise WorkbenchError(f"a pointwise relative error bound must be less than {most:g}; got {self.eb:g}")

@@ -1,0 +1,206 @@
+"""How good predictions of codecs are, what they cost, and how many compressions a search takes; each beside its goal.
+
+python benchmarks/predict.py --data FOLDER [--bounds 9] [--quick]
+
+The experts were trained on synthetic fields alone; all fields here are real files, which are not part of the project. So
+train and test differ by data set. Figures are ratios and counts; costs are processor time, the best of several turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+import workbench as wb
+from workbench.bounds.prediction.expert import shipped
+from workbench.codecs import Tolerance
+
+CODECS = ("sz3", "zfp", "sperr", "prequantised")
+DECADES = (-5.0, -1.3)     # of bounds, as shares of the range
+MODERATE = 32              # ratios up to this are one stratum
+BOUNDS_OF_ONE_SURVEY = 10
+RATIOS = (5.0, 10.0, 20.0)
+DECIBELS = (45.0, 60.0, 75.0)
+
+
+@dataclass
+class Score:
+    """Errors of predictions for one codec: of ratios up to `MODERATE` and above, of PSNR; and which intervals held."""
+
+    moderate: list[float] = field(default_factory=list)
+    high: list[float] = field(default_factory=list)
+    decibels: list[float] = field(default_factory=list)
+    similarity: list[float] = field(default_factory=list)
+    ratios_covered: list[bool] = field(default_factory=list)
+    decibels_covered: list[bool] = field(default_factory=list)
+
+    def __add__(self, other: Score) -> Score:
+        return Score(**{name: values + getattr(other, name) for name, values in vars(self).items()})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--bounds", type=int, default=9)
+    parser.add_argument("--quick", action="store_true", help="only small fields")
+    options = parser.parse_args()
+    fields = dict(real_fields(options.data))
+    if options.quick:
+        fields = {name: each for name, each in fields.items() if each.values.size < 10**6}
+    accuracy(fields, options.bounds)
+    steps(options.data)
+    cost(fields)
+    searches(fields)
+
+
+def real_fields(folder: Path) -> Iterator[tuple[str, wb.Field]]:
+    """The fields of the folder that are there."""
+    for month, values in enumerate(months(folder)):
+        yield f"temperature, month {month}", values
+    yield "surface temperature", wb.open(folder / "cesm/ihesp14.TS.12mon.nc", name="TS")
+    for name in ("baryon_density", "dark_matter_density", "temperature", "velocity_x", "velocity_y", "velocity_z"):
+        yield f"Nyx {name}", wb.open(folder / "hacc_nyx_toy/z255_32.h5", name=f"native_fields/{name}")
+    shapes = {"wmag91.float": (91, 91, 91), "vorticity.128_128_41": (41, 128, 128), "vorticity.512_512": (512, 512)}
+    for name, shape in shapes.items():
+        yield name, wb.open(folder / "sperr_fields" / name, shape=shape, dtype="float32")
+
+
+def months(folder: Path) -> list[wb.Field]:
+    """The monthly means of temperature."""
+    whole = wb.open(folder / "cesm/cam-fv.T.3months.nc", name="T")
+    return [wb.Field(values) for values in whole.values]
+
+
+def bounds_for(count: int) -> list[wb.Relative]:
+    """Bounds over the usual decades, off any grid of the training."""
+    return [wb.Relative(float(10**power)) for power in np.linspace(*DECADES, count)]
+
+
+def accuracy(fields: dict[str, wb.Field], count: int) -> None:
+    """Predicted against true figures of archives."""
+    total = Score()
+    for codec in CODECS:
+        score = Score()
+        for each in fields.values():
+            runs = wb.sweep(each, codec, bounds_for(count), workers=1)
+            for run, row in zip(runs, wb.predict(each, codec, bounds_for(count)), strict=True):
+                add(score, run, row)
+        show(codec, score)
+        total += score
+    show("all", total)
+
+
+def add(score: Score, run: wb.bounds.Run, row: wb.bounds.Predicted) -> None:
+    true = float(run["ratio"])
+    (score.moderate if true <= MODERATE else score.high).append(abs(row.ratio / true - 1))
+    score.ratios_covered.append(row.ratio_low <= true <= row.ratio_high)
+    decibels = float(run["psnr"])
+    if np.isfinite(decibels):
+        score.decibels.append(abs(row.psnr - decibels))
+        score.decibels_covered.append(row.psnr_low <= decibels <= row.psnr_high)
+    if "ssim" in run.figures:
+        score.similarity.append(abs(row.ssim - float(run["ssim"])))
+
+
+def show(name: str, score: Score) -> None:
+    print(f"\n{name}: {len(score.ratios_covered)} pairs of a field and a bound")
+    line("ratio up to 32, median error", percent(np.median(score.moderate)), "6%")
+    line("ratio up to 32, 90th percentile", percent(np.quantile(score.moderate, 0.9)), "16%")
+    if score.high:
+        line(f"ratio above 32, median error ({len(score.high)})", percent(np.median(score.high)), "20%")
+    line("PSNR, median error", f"{np.median(score.decibels):.2f} dB", "0.2 dB")
+    line("SSIM, median error", f"{np.median(score.similarity):.4f}", "none")
+    line("ratios inside their interval", percent(np.mean(score.ratios_covered)), "87 to 93%")
+    line("PSNR inside its interval", percent(np.mean(score.decibels_covered)), "87 to 93%")
+
+
+def steps(folder: Path) -> None:
+    """Later time steps predicted from an earlier one, against the ratio of the earlier step itself."""
+    surface = wb.open(folder / "cesm/ihesp14.TS.12mon.nc", name="TS")
+    series = {"temperature": months(folder), "surface temperature": [wb.Field(values) for values in surface.values]}
+    bounds = bounds_for(6)
+    for name, each in series.items():
+        for codec in ("sz3", "zfp"):
+            expert = shipped()[codec]
+            known, expected = [], []
+            for before, after in itertools.pairwise(each):
+                runs, later = (wb.sweep(step, codec, bounds, workers=1) for step in (before, after))
+                rows = wb.predict(after, codec, bounds, expert=wb.bounds.calibrated(expert, before, runs))
+                known += [abs(float(old["ratio"]) / float(new["ratio"]) - 1) for old, new in zip(runs, later, strict=True)]
+                expected += [abs(row.ratio / float(new["ratio"]) - 1) for row, new in zip(rows, later, strict=True)]
+            line(f"{codec}, {name}: next step, median error", percent(np.median(expected)),
+                 f"persistence {percent(np.median(known))}")
+
+
+def cost(fields: dict[str, wb.Field]) -> None:
+    """Processor time of predicting ten bounds, as a share of one compression."""
+    print("\nten bounds predicted, in percent of one compression (goal 25%)")
+    bounds = bounds_for(BOUNDS_OF_ONE_SURVEY)
+    for name, each in fields.items():
+        if each.values.size < 2**17:
+            continue
+        shares = []
+        for codec in CODECS:
+            limit = wb.Relative(1e-3).limit(each.values).value
+            made = wb.codecs.get(codec)
+
+            def encode(made: wb.codecs.Codec = made, limit: float = limit, values: np.ndarray = each.values) -> bytes:
+                return made.encode(values, Tolerance(absolute=limit))
+
+            def archive(codec: str = codec, limit: float = limit, each: wb.Field = each) -> wb.Archive:
+                return wb.compress(each, wb.Absolute(limit), codec)
+
+            predicted = processor_time(lambda codec=codec, each=each: wb.predict(each, codec, bounds))   # type: ignore[misc]
+            whole, alone = (percent(predicted / processor_time(run)) for run in (archive, encode))
+            shares.append(f"{codec} {whole} ({alone})")
+        print(f"  {name} ({each.values.size:,} values): {', '.join(shares)}")
+    print("  of wb.compress, and in brackets of the codec alone")
+
+
+def searches(fields: dict[str, wb.Field]) -> None:
+    """Full compressions until targets are met; every answer is checked again."""
+    print()
+    for codec in ("sz3", "sperr", "prequantised", "auto"):
+        for kind, values, goal in ((wb.Ratio, RATIOS, "4"), (wb.PSNR, DECIBELS, "4"), (wb.KeepSpectrum, (0.01,), "8")):
+            counts, close, met, asked = [], 0, 0, 0
+            for each in fields.values():
+                for value in values:
+                    target = kind(value)
+                    found = wb.find_bound(each, target, codec)
+                    asked += 1
+                    if not found.met:
+                        continue
+                    figures = found.values
+                    if target.room_of(figures) < 0:
+                        raise SystemExit(f"{found} fails its own check")
+                    met, close = met + 1, close + (target.room_of(figures) <= target.stop)
+                    counts.append(len(found.runs))
+            line(f"{codec}, {kind.__name__}: compressions, median of {met} met of {asked}, {close} within tolerance",
+                 f"{np.median(counts):.0f}, 90th percentile {np.quantile(counts, 0.9):.0f}", goal)
+
+
+def processor_time(run: Callable[[], object], repeats: int = 4) -> float:
+    times = []
+    for _ in range(repeats):
+        start = time.process_time()
+        run()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def percent(value: float | np.floating) -> str:
+    return f"{100 * float(value):.1f}%"
+
+
+def line(name: str, value: str, goal: str) -> None:
+    print(f"  {name:<75} {value:>24}   goal {goal}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""Predictions against archives, on synthetic and real fields; what is refused; what is said of strange data."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.bounds.prediction.expert import SHIPPED, shipped, to_bytes
+from workbench.bounds.prediction.training_fields import KINDS, training_fields
+
+CODECS = ("sz3", "zfp", "prequantised")
+BOUNDS = [wb.Relative(10**-power) for power in (4.0, 3.0, 2.0)]
+
+
+@pytest.fixture(scope="module")
+def turbulence(request) -> wb.Field:
+    folder = request.getfixturevalue("shared_data")
+    return wb.open(folder / "sperr_fields/vorticity.128_128_41", shape=(41, 128, 128), dtype="float32")
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_real_field_is_predicted_well(turbulence, codec):
+    runs = wb.sweep(turbulence, codec, BOUNDS, workers=1)
+    for run, row in zip(runs, wb.predict(turbulence, codec, BOUNDS), strict=True):
+        assert row.ratio == pytest.approx(run["ratio"], rel=0.15)
+        assert row.psnr == pytest.approx(run["psnr"], abs=1.5)
+        assert row.ssim == pytest.approx(run["ssim"], abs=0.05)
+        assert row.ratio_low < row.ratio < row.ratio_high
+        assert row.psnr_low < row.psnr < row.psnr_high
+
+
+def test_predictions_are_the_same_each_time():
+    field = wb.synthetic.gaussian_field((48, 48, 48), 3, seed=11)
+    one, other = (wb.predict(field, "sz3", BOUNDS).to_dict() for _ in range(2))
+    assert one == other
+    assert wb.predict(field.values, "sz3", BOUNDS).to_dict() == one
+
+
+def test_more_error_makes_smaller_archives():
+    field = wb.synthetic.gaussian_field((48, 48, 48), 3, seed=11)
+    rows = wb.predict(field, "sz3", [wb.Absolute(0.01 * 4**step) for step in range(5)]).rows
+    assert all(a.ratio < b.ratio and a.psnr > b.psnr for a, b in itertools.pairwise(rows))
+
+
+def test_a_line_has_no_similarity_and_gaps_are_noted():
+    values = np.cumsum(np.random.default_rng(0).standard_normal(20_000))
+    assert np.isnan(wb.predict(values, "sz3", wb.Absolute(0.1))[0].ssim)
+    values[100:200] = np.nan
+    found = wb.predict(values, "sz3", wb.Absolute(0.1))
+    assert any("stored exactly" in note for note in found.notes)
+    assert found[0].ratio == pytest.approx(wb.compress(values, wb.Absolute(0.1), "sz3").ratio, rel=0.25)
+
+
+def test_data_unlike_the_training_are_named():
+    usual = wb.synthetic.gaussian_field((48, 48, 48), 3, seed=1)
+    assert not wb.predict(usual, "sz3", BOUNDS).unlike
+    strange = np.zeros((64, 64))
+    strange[::17, ::13] = 10.0 ** np.arange(20).reshape(4, 5)
+    found = wb.predict(strange, "sz3", wb.Absolute(1e-9))
+    assert found.unlike
+    assert "unlike" in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("data", "codec", "bounds", "message"),
+    [
+        (np.full((9, 9), 2.0), "sz3", wb.Absolute(1), "values that differ"),
+        (np.full((9, 9), np.nan), "sz3", wb.Absolute(1), "masked or not finite"),
+        (np.arange(9), "sz3", wb.Absolute(1), "floating-point"),
+        (wb.Particles(np.eye(3)), "sz3", wb.Absolute(1), "is for fields"),
+        (np.arange(9.0), "lattice", wb.Absolute(1), "needs an expert"),
+        (np.arange(9.0), wb.codecs.get("sz3", algorithm="lorenzo_reg"), wb.Absolute(1), "needs an expert"),
+        (np.arange(9.0), "sz3", wb.Absolute(0), "above 0"),
+        (np.arange(9.0), "sz3", wb.PointwiseRelative(0.1), "absolute or relative"),
+        (np.arange(9.0), "sz3", [], "at least one"),
+    ],
+)
+def test_bad_input_is_refused(data, codec, bounds, message):
+    with pytest.raises(wb.WorkbenchError, match=message):
+        wb.predict(data, codec, bounds)
+
+
+def test_the_shipped_experts_are_small_and_know_every_figure():
+    assert len(to_bytes(list(shipped().values()))) < 2e6
+    for expert in shipped().values():
+        assert set(expert.learned) == {"bits", "noise", "loss"}
+
+
+def test_training_fields_are_finite_and_reproducible():
+    for (kind, one), (_, other) in zip(training_fields(len(KINDS)), training_fields(len(KINDS)), strict=True):
+        assert np.isfinite(one.values).all(), kind
+        assert np.ptp(one.values) > 0, kind
+        assert np.array_equal(one.values, other.values), kind
+
+
+@pytest.fixture(scope="module")
+def steps() -> list[wb.Field]:
+    """Time steps that differ little."""
+    first, change = (wb.synthetic.gaussian_field((40, 44, 48), 3, seed=seed).values for seed in (1, 2))
+    return [wb.Field(np.cos(0.1 * step) * first + np.sin(0.1 * step) * change) for step in range(2)]
+
+
+def test_an_earlier_step_makes_the_next_one_better(steps):
+    expert = shipped()["prequantised"]
+    bounds = [wb.Absolute(0.02), wb.Absolute(0.1), wb.Absolute(0.5)]
+    known = wb.bounds.calibrated(expert, steps[0], wb.sweep(steps[0], "prequantised", bounds, workers=1))
+    true = [run["ratio"] for run in wb.sweep(steps[1], "prequantised", bounds, workers=1)]
+    plain, better = (
+        np.abs([row.ratio / ratio - 1 for row, ratio in zip(wb.predict(steps[1], "prequantised", bounds, expert=each), true,
+                                                            strict=True)]).max()
+        for each in (expert, known)
+    )
+    assert better < 0.03
+    assert better < plain
+    assert wb.find_bound(steps[1], wb.Ratio(8), "prequantised", expert=known).met
+    with pytest.raises(wb.WorkbenchError, match="at least one of prequantised"):
+        wb.bounds.calibrated(expert, steps[0], wb.sweep(steps[0], "sz3", bounds, workers=1))
+
+
+def test_an_expert_of_ones_own_is_trained_kept_and_used(tmp_path):
+    fields = [wb.synthetic.gaussian_field((40, 40), 1 + seed % 5, seed) for seed in range(10)]
+    codec = wb.codecs.get("sz3", algorithm="lorenzo_reg")
+    expert = wb.bounds.train(fields, codec, [wb.Relative(10**-power) for power in np.linspace(1, 4, 6)])
+    again = wb.bounds.Expert.load(expert.save(tmp_path / "mine.npz"))
+    one, other = (wb.predict(fields[3], codec, wb.Relative(0.005), expert=each)[0] for each in (expert, again))
+    assert one.ratio == pytest.approx(other.ratio, rel=0.05)
+    assert one.ratio == pytest.approx(wb.compress(fields[3], wb.Relative(0.005), codec).ratio, rel=0.3)
+    (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04nothing")
+    with pytest.raises(wb.WorkbenchError, match=r"written by Expert\.save"):
+        wb.bounds.Expert.load(tmp_path / "broken.npz")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"groups": [1]}, "name the kind of each field"),
+        ({"bounds": []}, "at least one"),
+        ({"bounds": [0.1]}, "bounds must be"),
+        ({"bounds": [wb.PointwiseRelative(0.1)]}, "absolute or relative"),
+        ({"groups": [1, 1]}, "at least 2 kinds"),
+        ({"fields": [np.full((8, 8), np.nan)] * 2}, "without NaN"),
+    ],
+)
+def test_training_refuses_what_teaches_nothing(more, message):
+    given = {"fields": [np.random.default_rng(n).random((8, 8)) for n in range(2)], "bounds": [wb.Relative(0.1)], **more}
+    with pytest.raises(wb.WorkbenchError, match=message):
+        wb.bounds.train(given["fields"], "prequantised", given["bounds"], given.get("groups"))
+
+
+def test_the_file_of_experts_is_part_of_the_package():
+    from importlib import resources
+
+    assert resources.files("workbench.bounds.prediction").joinpath(SHIPPED).is_file()

@@ -1,0 +1,104 @@
+"""Samples and entropies against plain definitions, on fields whose answers are known."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import workbench as wb
+from workbench.bounds.prediction.features import NAMES, features_of
+from workbench.bounds.prediction.survey import PLACES, Survey, entropy, rounded
+from workbench.bounds.prediction.trees import DEPTH, Trees
+
+
+@given(st.lists(st.integers(-50, 50), min_size=200, max_size=400))
+def test_entropy_is_that_of_the_counts_with_its_correction(numbers):
+    counts = {value: numbers.count(value) for value in set(numbers)}
+    shares = [count / len(numbers) for count in counts.values()]
+    plain = -sum(share * math.log2(share) for share in shares) + (len(shares) - 1) / (2 * math.log(2) * len(numbers))
+    assert entropy(np.array(numbers)) == pytest.approx(plain)
+
+
+def test_entropy_of_far_apart_numbers_needs_no_table():
+    assert entropy(np.array([-(10**12), 10**12] * 500)) == pytest.approx(1, abs=1e-3)
+
+
+def test_rounded_errors_are_in_units_of_twice_the_limit():
+    assert rounded(np.array([-0.3, 0.09, 0.11, 1e300]), 0.1).tolist() == [-2, 0, 1, 1 << 20]
+
+
+@pytest.mark.parametrize("shape", [(5000,), (64, 70), (20, 24, 30), (5, 12, 14, 16), (1, 50, 60), (3, 3), (2,), (1,)])
+def test_every_shape_can_be_surveyed(shape):
+    values = np.random.default_rng(1).standard_normal(shape)
+    survey = Survey(wb.Field(values))
+    found = features_of(survey, 0.1, wb.codecs.get("prequantised"))
+    assert np.isfinite(found.vector).all()
+    assert len(found.vector) == len(NAMES)
+    assert found.bits > 0
+    assert survey.corners.shape == (2 ** len(survey.shape), PLACES)
+
+
+@given(st.integers(1, 3), st.integers(0, 1000))
+def test_cubics_are_interpolated_without_error(axes, seed):
+    rng = np.random.default_rng(seed)
+    shape = (300,) if axes == 1 else (40,) * axes
+    grid = np.meshgrid(*[np.linspace(-1, 1, n) for n in shape], indexing="ij")
+    values = sum(rng.normal() * axis**power for axis in grid for power in range(4))
+    cubic, linear = Survey(wb.Field(values)).interpolation
+    assert np.quantile(np.abs(cubic.here), 0.85) < 1e-9
+    assert linear.here.shape == cubic.here.shape == (PLACES,)
+
+
+def test_white_noise_has_the_entropy_of_its_distribution():
+    rng = np.random.default_rng(3)
+    survey = Survey(wb.Field(rng.standard_normal((256, 256))))
+    numbers = features_of(survey, 0.05, wb.codecs.get("prequantised"))
+    differential = 0.5 * math.log2(2 * math.pi * math.e)   # of the values, the least that any difference has
+    assert numbers.bits == pytest.approx(differential + 0.5 - math.log2(0.1), abs=0.1)   # of one difference
+
+
+def test_features_do_not_depend_on_units():
+    field = wb.synthetic.gaussian_field((64, 64), 3, seed=1)
+    codec = wb.codecs.get("sz3")
+    one = features_of(Survey(field), 0.01, codec).vector
+    other = features_of(Survey(wb.Field(field.values * 1024.0)), 0.01 * 1024, codec).vector
+    assert one == pytest.approx(other, abs=1e-6)
+
+
+def test_masked_and_infinite_values_are_not_sampled():
+    values = wb.synthetic.gaussian_field((64, 64), 3, seed=1).values.copy()
+    mask = np.zeros(values.shape, bool)
+    mask[:20] = True
+    values[:20] = 1e20
+    values[30, 30] = np.nan
+    survey = Survey(wb.Field(values, mask=mask))
+    assert np.abs(survey.values).max() < 10
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12))
+def test_all_trees_at_once_are_the_trees_one_by_one(seed, count):
+    rng = np.random.default_rng(seed)
+    rows, wanted = rng.standard_normal((120, 4)).astype(np.float32).astype(float), rng.standard_normal(120)
+    trees = Trees.fitted(rows, wanted, count)
+    plain = np.full(len(rows), trees.start)
+    for features, thresholds, leaves in zip(trees.features, trees.thresholds, trees.leaves, strict=True):
+        for number, row in enumerate(rows):
+            node = 0
+            for _ in range(DEPTH):
+                node = 2 * node + 1 + int(row[features[node]] > thresholds[node])
+            plain[number] += leaves[node - len(features)]
+    assert trees(rows) == pytest.approx(plain)
+    again = Trees.from_arrays(trees.to_arrays())
+    assert again(rows) == pytest.approx(trees(rows), abs=1e-5)
+
+
+def test_trees_learn_a_product_and_ignore_noise():
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1, 1, (2000, 5))
+    wanted = rows[:, 0] * rows[:, 1] + 0.05 * rng.standard_normal(2000)
+    trees = Trees.fitted(rows[:1500], wanted[:1500])
+    assert np.abs(trees(rows[1500:]) - wanted[1500:]).mean() < 0.15
+    with pytest.raises(wb.WorkbenchError, match="a value for each row"):
+        Trees.fitted(rows, wanted[:3])

@@ -1,0 +1,90 @@
+"""*find*: the target, the search as it goes on, the bound that is chosen, and what is said where there is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.lab.bounds_panel.forecast import forecast_of
+from workbench.lab.bounds_panel.goals import GOALS, goals_of
+
+SOON = 120.0
+
+
+@pytest.fixture
+def panel() -> Any:
+    with wb.lab.bounds(wb.synthetic.gaussian_field((24, 32, 40), 3, seed=2)) as made:
+        yield made
+
+
+def find(panel: Any, **fields: Any) -> None:
+    panel.change(**fields)
+    panel.find()
+    panel.wait(SOON)
+
+
+def test_the_bound_that_meets_the_target_is_chosen_and_its_runs_are_listed(panel: Any) -> None:
+    panel.name = "field"
+    find(panel, target="psnr", goal=55)
+    run = panel.result["trial"].run
+    assert 55 <= run["psnr"] <= 55.1
+    assert "meets a PSNR of at least 55 dB" in panel.shown.note
+    names = {"field": panel.data}
+    assert 'wb.find_bound(field, wb.PSNR(55), "sz3")' in panel.code()
+    exec(panel.code(), names)
+    assert names["found"].bound == panel.state.bound
+    assert names["archive"].nbytes == panel.result["trial"].archive.nbytes
+
+
+def test_moving_on_forgets_the_search(panel: Any) -> None:
+    find(panel, target="ratio", goal=4)
+    panel.change(eb=2 * panel.state.eb)
+    panel.result   # noqa: B018
+    assert "find_bound" not in panel.code()
+    assert "meets" not in panel.shown.note
+
+
+def test_a_target_that_cannot_be_met_leaves_the_bound_and_says_what_comes_nearest(panel: Any) -> None:
+    before = panel.state.eb
+    find(panel, target="ratio", goal=1e5)
+    assert panel.state.eb == before
+    assert "no bound of sz3 meets a ratio of at least 100000" in panel.shown.note
+
+
+def test_each_kind_of_target_has_a_usual_number(panel: Any) -> None:
+    for goal in goals_of(panel.data).values():
+        panel.change(target=goal)
+        assert panel.state.goal == GOALS[goal].usual
+
+
+@pytest.mark.parametrize(("target", "goal"), [("ratio", 0), ("ssim", 2), ("psnr", float("nan")), ("beauty", 3)])
+def test_numbers_that_make_no_sense_are_refused(panel: Any, target: str, goal: float) -> None:
+    assert not panel.change(target=target, goal=goal)
+    assert panel.status.error
+    assert panel.state.target == "psnr"
+
+
+def test_clusters_of_particles_are_kept_by_the_bound() -> None:
+    snapshot = wb.synthetic.cosmic_web(n=12, seed=1)
+    with wb.lab.bounds(snapshot) as panel:
+        assert "halos" in goals_of(panel.data).values()
+        find(panel, target="halos", goal=20)
+        assert "meets a halo mass function" in panel.shown.note
+
+
+def test_the_forecast_is_drawn_with_its_interval(panel: Any) -> None:
+    forecast = panel.result["forecast"]
+    assert (forecast.low < forecast.middle).all()
+    assert (forecast.middle < forecast.high).all()
+    assert (np.diff(forecast.bits) > 0).all()
+    *_, band, curve = panel.shown.charts["rate-distortion"]
+    assert len(band) == len(curve) == len(forecast.bits)
+    panel.change(codec="pcodec")
+    assert len(panel.result["forecast"].bits) == 0
+
+
+def test_constant_fields_have_no_forecast() -> None:
+    assert len(forecast_of(wb.Field(np.ones((8, 8))), wb.codecs.get("sz3")).bits) == 0

@@ -1,0 +1,103 @@
+"""What a file has lost before it came here, as its attributes say: a finer bound then keeps rounding, not data.
+
+Models and simulations round what they write: SWIFT names a lossy filter, NetCDF the digits or bits that were kept.
+Nothing is guessed from the values.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from workbench.backend import Array
+from workbench.data import Field, Particles
+from workbench.guarantees import Bound, Limit
+
+DECIMALS = "least_significant_digit"
+SIGNIFICANT_DIGITS = ("_QuantizeBitGroomNumberOfSignificantDigits", "_QuantizeGranularBitRoundNumberOfSignificantDigits")
+SIGNIFICANT_BITS = ("_QuantizeBitRoundNumberOfSignificantBits",)
+SWIFT = "Lossy compression filter"
+SWIFT_FILTERS: tuple[tuple[str, Callable[[int], Limit]], ...] = (
+    (r"DScale(\d+)", lambda digits: Limit("absolute", 0.5 * 10.0**-digits)),
+    (r"[DF]Mantissa(\d+)", lambda bits: Limit("relative", 2.0 ** -(bits + 1))),
+    (r"BFloat(16)", lambda bits: Limit("relative", 2.0**-8)),
+    (r"HalfFloat()", lambda bits: Limit("relative", 2.0**-11)),
+)
+
+
+def earlier_loss(attributes: Mapping[str, Any]) -> tuple[str, Limit] | None:
+    """What the attributes of a variable say of earlier losses, in words and as a limit; None if they say nothing.
+
+    >>> earlier_loss({"least_significant_digit": 1})
+    ('least_significant_digit 1', Limit(kind='absolute', value=0.05))
+    >>> earlier_loss({"Lossy compression filter": "DScale5"})[1].value
+    5e-06
+    """
+    if (digits := _whole(attributes.get(DECIMALS))) is not None:
+        return f"{DECIMALS} {digits}", Limit("absolute", 0.5 * 10.0**-digits)
+    for names, kept in ((SIGNIFICANT_DIGITS, _of_digits), (SIGNIFICANT_BITS, _of_bits)):
+        for name in names:
+            if (count := _whole(attributes.get(name))) is not None:
+                return f"{name} {count}", kept(count)
+    given = str(attributes.get(SWIFT, ""))
+    for pattern, limit in SWIFT_FILTERS:
+        if found := re.fullmatch(pattern, given):
+            return f"{SWIFT} {given}", limit(int(found[1] or 0))
+    return None
+
+
+def note_on_earlier_loss(data: Particles | Field, bound: Bound, largest: Callable[[], float]) -> str | None:
+    """A note if the file has lost more than this bound allows; `largest` returns the size of the largest value.
+
+    >>> from workbench.guarantees import Absolute
+    >>> rounded = Field([1.5, 2.25], metadata={"attributes": {"least_significant_digit": 1}})
+    >>> note_on_earlier_loss(rounded, Absolute(0.001), lambda: 2.25)
+    'the file has lost more than this bound asks for: least_significant_digit 1 rounds by up to 0.05; ... is 0.001'
+    """
+    attributes = data.metadata.get("attributes" if isinstance(data, Field) else "positions")
+    found = earlier_loss(attributes) if isinstance(attributes, Mapping) else None
+    if found is None:
+        return None
+    limit = bound.limit(data.values, data.valid) if isinstance(data, Field) else bound.limit(data.positions)
+    if not limit.value > 0:
+        return None
+    words, lost = found
+    if lost.relative == limit.relative:
+        worse, told = lost.value > limit.value, f"{lost.value:g}"
+    elif lost.relative:
+        size = lost.value * largest()
+        worse, told = size > limit.value, f"{size:g}"
+    else:
+        worse, told = lost.value > limit.value * largest(), f"{lost.value:g}"
+    if not worse:
+        return None
+    of_each = " of each value" if lost.relative and limit.relative else ""
+    return (
+        f"the file has lost more than this bound asks for: {words} rounds by up to {told}{of_each}; the bound is "
+        f"{limit.value:g}"
+    )
+
+
+def largest_of(values: Array) -> float:
+    """The size of the largest finite value."""
+    size = abs(values[(values == values) & (abs(values) < math.inf)])
+    return float(size.max()) if size.size else 0.0
+
+
+def _of_digits(count: int) -> Limit:
+    return Limit("relative", min(0.5 * 10.0 ** (1 - count), 0.5))
+
+
+def _of_bits(count: int) -> Limit:
+    return Limit("relative", min(2.0 ** -(count + 1), 0.5))
+
+
+def _whole(given: Any) -> int | None:
+    """A whole number; files write them in many types."""
+    value = given[0] if isinstance(given, list | tuple) and len(given) == 1 else given
+    try:
+        return int(value) if not isinstance(value, bool | str) and value == int(value) else None
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -1,0 +1,158 @@
+"""An expert on one codec: what its bytes and errors are beyond the base estimates, and how sure that is.
+
+Of each figure it knows the logarithm of the true value over the base estimate (`middle`) and of the usual size of its own
+mistakes (`width`), both as trees on the features. Mistakes were measured on kinds of data that were left out, and `reach`
+is the number of widths within which 90% of them lie. So an interval holds for new kinds of data that differ from
+those of the training as these differ from each other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import io
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from workbench.bounds.prediction.features import Features
+from workbench.bounds.prediction.trees import Trees
+from workbench.errors import WorkbenchError
+
+FIGURES = ("bits", "noise", "loss")
+COVERAGE = 0.9
+LEAST_HALF = 0.04   # of an interval, as a logarithm: samples alone leave as much open
+SHIPPED = "experts.npz"
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What an expert knows of one figure."""
+
+    middle: Trees
+    width: Trees
+    reach: float
+
+    def __call__(self, rows: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The figure, and the ends of its interval."""
+        value = np.log(base) + self.middle(rows)
+        half = np.maximum(self.reach * np.exp(self.width(rows)), LEAST_HALF)
+        return np.exp(value), np.exp(value - half), np.exp(value + half)
+
+
+@dataclass(frozen=True, eq=False)
+class Expert:
+    """A predictor for one codec; `wb.bounds.train` makes one, `wb.predict` uses it.
+
+    `known` are features of its training, standardised by `centre` and `scale`; features farther from all of them than
+    `farthest` are unlike the training. `shifts` correct it by runs of an earlier time step: logarithms of limits, and by
+    how much the logarithms of bits and noise were off.
+    """
+
+    codec: Mapping[str, Any]
+    learned: Mapping[str, Learned]
+    centre: np.ndarray
+    scale: np.ndarray
+    known: np.ndarray
+    farthest: float
+    shifts: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=lambda: MappingProxyType({}))
+
+    def figure(self, name: str, limits: np.ndarray, found: Sequence[Features]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """A figure with the ends of its interval, for each limit."""
+        rows = np.array([features.vector for features in found])
+        base = np.array([getattr(features, name) for features in found])
+        values = self.learned[name](rows, base)
+        if name not in self.shifts:
+            return values
+        factor = np.exp(np.interp(np.log(limits), *self.shifts[name]))
+        return values[0] * factor, values[1] * factor, values[2] * factor
+
+    def distance(self, found: Sequence[Features]) -> float:
+        """How far these features are from the training, in units of the farthest that is usual there."""
+        rows = (np.array([features.vector for features in found]) - self.centre) / self.scale
+        apart = np.sqrt(((rows[:, None, :] - self.known[None, :, :]) ** 2).sum(axis=2)).min(axis=1)
+        return float(np.median(apart)) / self.farthest
+
+    def shifted(self, shifts: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Expert:
+        """The expert with these corrections instead of earlier ones."""
+        return dataclasses.replace(self, shifts=MappingProxyType(dict(shifts)))
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the expert to a file of NumPy's format npz; shifts are left out."""
+        target = Path(path)
+        target.write_bytes(to_bytes([self]))
+        return target
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Expert:
+        """The expert in a file that `save` wrote."""
+        try:
+            (expert,) = from_bytes(Path(path).read_bytes())
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+            why = f"{type(error).__name__}: {error}"
+            raise WorkbenchError(f"{path} must be an expert written by Expert.save; {why}") from error
+        return expert
+
+
+def to_bytes(experts: Sequence[Expert]) -> bytes:
+    """Experts as one npz file."""
+    arrays: dict[str, np.ndarray] = {"format": np.array(FORMAT)}
+    for number, expert in enumerate(experts):
+        arrays[f"{number}/codec"] = np.array(json.dumps(dict(expert.codec), sort_keys=True))
+        for name in ("centre", "scale", "known"):
+            arrays[f"{number}/{name}"] = getattr(expert, name).astype(np.float32)
+        arrays[f"{number}/farthest"] = np.array(expert.farthest)
+        for figure, learned in expert.learned.items():
+            arrays[f"{number}/{figure}/reach"] = np.array(learned.reach)
+            for part in ("middle", "width"):
+                for name, values in getattr(learned, part).to_arrays().items():
+                    arrays[f"{number}/{figure}/{part}/{name}"] = values
+    file = io.BytesIO()
+    np.savez_compressed(file, **arrays)   # type: ignore[arg-type]
+    return file.getvalue()
+
+
+def from_bytes(data: bytes) -> list[Expert]:
+    """The experts in an npz file."""
+    with np.load(io.BytesIO(data), allow_pickle=False) as held:
+        arrays = dict(held.items())
+    if int(arrays["format"]) != FORMAT:
+        raise ValueError(f"format {int(arrays['format'])} instead of {FORMAT}")
+    found = []
+    for number in range(sum(name.endswith("/codec") for name in arrays)):
+        learned = {}
+        for figure in FIGURES:
+            if f"{number}/{figure}/reach" not in arrays:
+                continue
+            parts = [
+                Trees.from_arrays({
+                    name.rpartition("/")[2]: values
+                    for name, values in arrays.items() if name.startswith(f"{number}/{figure}/{part}/")
+                })
+                for part in ("middle", "width")
+            ]
+            learned[figure] = Learned(parts[0], parts[1], float(arrays[f"{number}/{figure}/reach"]))
+        centre, scale, known = (arrays[f"{number}/{name}"].astype(np.float64) for name in ("centre", "scale", "known"))
+        codec = json.loads(str(arrays[f"{number}/codec"]))
+        found.append(Expert(codec, learned, centre, scale, known, float(arrays[f"{number}/farthest"])))
+    return found
+
+
+@functools.cache
+def shipped() -> Mapping[str, Expert]:
+    """The experts that come with the package, by the name of their codec.
+
+    >>> sorted(shipped())
+    ['prequantised', 'sperr', 'sz3', 'zfp']
+    """
+    data = resources.files(__package__).joinpath(SHIPPED).read_bytes()
+    return MappingProxyType({str(expert.codec["id"]): expert for expert in from_bytes(data)})

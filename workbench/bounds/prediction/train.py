@@ -1,0 +1,159 @@
+"""`wb.bounds.train`: an expert on a codec from fields that are compressed at several bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workbench.bounds.prediction.expert import COVERAGE, FIGURES, Expert, Learned
+from workbench.bounds.prediction.features import LEAST_LOSS, LEAST_NOISE, Features, features_of
+from workbench.bounds.prediction.survey import Survey
+from workbench.bounds.prediction.trees import Trees
+from workbench.bounds.sweep import questions_of
+from workbench.codecs import Codec, Tolerance
+from workbench.data import Field
+from workbench.errors import WorkbenchError
+from workbench.guarantees import Absolute, Bound
+from workbench.metrics import pointwise, ssim
+from workbench.metrics.similarity import WINDOW
+
+LEAST_ROWS = 40          # below which nothing can be learned
+FOLDS = 6                # of kinds of data, each left out once
+MOST_KNOWN = 600         # rows by which data are recognised
+WIDTH_TREES = 60
+LEAST_MISTAKE = 0.02     # of a logarithm: below it, mistakes are chance
+UNUSUAL = 0.99           # quantile of distances within the training beyond which data are unlike it
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One field at one bound: its features, and what the codec did. `loss` is None where it was not measured."""
+
+    group: Hashable
+    features: Features
+    bits: float
+    noise: float
+    loss: float | None = None
+
+
+def train(
+    fields: Iterable[Any],
+    codec: str | Codec,
+    bounds: Sequence[Bound],
+    groups: Sequence[Hashable] | None = None,
+    *,
+    progress: Callable[[float | None, str], object] | None = None,
+) -> Expert:
+    """An expert on this codec for data like these fields, which are compressed at each of the bounds.
+
+    `groups` names what kind of data each field is, by default each its own. Kinds are left out in turn to measure how wrong
+    the expert is about kinds that it has not seen, which sets its intervals; so there must be at least two.
+
+    >>> import workbench as wb
+    >>> fields = [wb.synthetic.gaussian_field((32, 32), 1 + seed % 4, seed) for seed in range(8)]
+    >>> expert = train(fields, "prequantised", [wb.Relative(10**-k) for k in (1.0, 1.5, 2.0, 2.5, 3.0)])
+    >>> prediction = wb.predict(fields[0], "prequantised", [wb.Relative(0.005)], expert=expert)
+    >>> prediction.rows[0].ratio_low < prediction.rows[0].ratio < prediction.rows[0].ratio_high
+    True
+    """
+    chosen = questions_of([codec], Absolute(1.0))[0].codec
+    chosen.require()
+    checked = [Field.of(field) for field in fields]
+    kinds = list(range(len(checked))) if groups is None else list(groups)
+    if len(kinds) != len(checked):
+        raise WorkbenchError(f"groups must name the kind of each field; got {len(kinds)} for {len(checked)} fields")
+    limited = [bound for bound in bounds if isinstance(bound, Bound)]
+    if len(limited) != len(bounds) or not limited:
+        raise WorkbenchError(f"bounds must be wb.Absolute(...) or wb.Relative(...), at least one; got {bounds!r}")
+    rows: list[Row] = []
+    for number, (field, kind) in enumerate(zip(checked, kinds, strict=True)):
+        if progress is not None:
+            progress(number / len(checked), f"field {number + 1} of {len(checked)}")
+        rows += measured_rows(field, chosen, limited, kind)
+    return fitted(rows, chosen)
+
+
+def measured_rows(field: Field, codec: Codec, bounds: Sequence[Bound], group: Hashable) -> list[Row]:
+    """What the codec does with a field at each bound that is not zero for it."""
+    field.require_floats("training")
+    valid = field.valid
+    if not bool(valid.all()):
+        raise WorkbenchError(f"training takes fields without NaN, infinities or masks; got {field!r}: cut them out")
+    survey = Survey(field)
+    found = []
+    for bound in bounds:
+        limit = bound.limit(field.values)
+        if limit.relative:
+            raise WorkbenchError(f"bounds must be absolute or relative to the range; got {bound!r}")
+        if not limit.value > 0:
+            continue
+        data = codec.encode(field.values, Tolerance(absolute=limit.value))
+        decoded = codec.decode(data, field.shape, field.values.dtype)
+        errors = pointwise(field, decoded)
+        noise = max(errors.rms_error**2 / (limit.value**2 / 3), LEAST_NOISE)
+        loss = None
+        sides = [n for n in field.shape if n > 1]
+        if len(sides) > 1 and min(sides[-3:]) >= WINDOW:
+            similarity = ssim(field, decoded, errors=errors)
+            loss = None if similarity is None or math.isnan(similarity) else max(1 - similarity, LEAST_LOSS)
+        features = features_of(survey, limit.value, codec)
+        found.append(Row(group, features, 8 * len(data) / field.values.size, noise, loss))
+    return found
+
+
+def fitted(rows: Sequence[Row], codec: Codec) -> Expert:
+    """The expert that these rows teach."""
+    if len(rows) < LEAST_ROWS or len({row.group for row in rows}) < 2:
+        raise WorkbenchError(
+            f"training needs at least {LEAST_ROWS} pairs of a field and a bound, from at least 2 kinds of data; got "
+            f"{len(rows)} from {len({row.group for row in rows})}"
+        )
+    learned = {}
+    for name in FIGURES:
+        used = [row for row in rows if getattr(row, name) is not None]
+        if len(used) >= LEAST_ROWS and len({row.group for row in used}) >= 2:
+            learned[name] = _learned(used, name)
+    vectors = np.array([row.features.vector for row in rows])
+    centre, scale = vectors.mean(axis=0), vectors.std(axis=0) + 1e-3
+    rng = np.random.default_rng(0)
+    known = ((vectors - centre) / scale)[rng.permutation(len(vectors))[:MOST_KNOWN]]
+    apart = np.sqrt(((known[:, None, :] - known[None, :, :]) ** 2).sum(axis=2))
+    np.fill_diagonal(apart, np.inf)
+    return Expert(codec.to_dict(), learned, centre, scale, known, float(np.quantile(apart.min(axis=1), UNUSUAL)))
+
+
+def _learned(rows: Sequence[Row], name: str) -> Learned:
+    vectors = np.array([row.features.vector for row in rows])
+    wanted = np.log([getattr(row, name) / getattr(row.features, name) for row in rows])
+    fold = _folds([row.group for row in rows])
+    mistakes = wanted - _left_out(vectors, wanted, fold)
+    sizes = np.log(np.abs(mistakes) + LEAST_MISTAKE)
+    widths = _left_out(vectors, sizes, fold, WIDTH_TREES)
+    reach = _quantile(np.abs(mistakes) / np.exp(widths))
+    return Learned(Trees.fitted(vectors, wanted), Trees.fitted(vectors, sizes, WIDTH_TREES), reach)
+
+
+def _folds(groups: Sequence[Hashable]) -> np.ndarray:
+    """The number of the fold of each row: kinds of data stay together."""
+    numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
+    return np.array([numbers[group] % min(FOLDS, len(numbers)) for group in groups])
+
+
+def _left_out(vectors: np.ndarray, wanted: np.ndarray, fold: np.ndarray, trees: int | None = None) -> np.ndarray:
+    """Predictions for each fold by trees that have not seen it."""
+    found = np.zeros(len(wanted))
+    for number in range(int(fold.max()) + 1):
+        out = fold == number
+        more = {} if trees is None else {"trees": trees}
+        found[out] = Trees.fitted(vectors[~out], wanted[~out], **more)(vectors[out])
+    return found
+
+
+def _quantile(scores: np.ndarray) -> float:
+    """The conformal quantile: the number of widths that contains this share of the mistakes, and one more."""
+    share = min(COVERAGE * (1 + 1 / len(scores)), 1.0)
+    return float(np.quantile(scores, share))
