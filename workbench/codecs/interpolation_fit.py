@@ -53,6 +53,18 @@ class Weights:
         return cls.rounded(location, scale)
 
     @classmethod
+    def linear(cls, of: Pass, like: Weights) -> Weights:
+        """Linear interpolation, averaged over the odd axes, with the scale of other weights.
+
+        It predicts less than other locations, but where a field is rough, deviations from it are alike in neighbouring
+        lines.
+        """
+        location = np.zeros(_EARLIER + AXES)
+        location[0] = 1
+        location[_ACROSS : _ACROSS + len(of.odd) - 1] = 1 / len(of.odd)
+        return cls(cls.rounded(location, np.zeros(TERMS)).location, like.scale)
+
+    @classmethod
     def rounded(cls, location: np.ndarray, scale: np.ndarray) -> Weights:
         """The nearest whole numbers."""
         rooted = np.rint(np.sqrt(np.nan_to_num(scale)) / SCALE_UNIT)
