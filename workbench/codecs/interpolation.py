@@ -46,6 +46,7 @@ SAMPLED = 3000        # targets of a pass to which its weights are fitted, at mo
 TRIED_SAMPLED = 1000  # and in a trial;
 RARE, MORE = 0.5, 4   # where a value takes fewer bits than this, so many times as many: most residuals tell nothing
 LEAST_SAMPLED = 250   # with fewer, nothing is fitted
+MANY = 20_000         # targets of a pass that is worth the fit of a second location
 TRIED = 2**16         # values with which axes to freeze are tried,
 TRIED_BITS = 13       # in blocks of so many targets
 
@@ -232,7 +233,7 @@ class _Encoder:
             return start, False
         with np.errstate(all="ignore"):   # weights that are not finite are never better
             located = [sample.located(start)]
-            if self.sampled == SAMPLED:   # a trial is quicker without
+            if of.targets >= MANY and self.sampled == SAMPLED:   # a trial is quicker without
                 located.append(Weights.linear(of, start))
             found, sample = min((self._foreseen(of, each) for each in located), key=lambda pair: pair[1].bits(pair[0]))
         self.rate = sample.bits(found)
