@@ -46,6 +46,7 @@ SAMPLED = 3000        # targets of a pass to which its weights are fitted, at mo
 TRIED_SAMPLED = 1000  # and in a trial;
 RARE, MORE = 0.5, 4   # where a value takes fewer bits than this, so many times as many: most residuals tell nothing
 LEAST_SAMPLED = 250   # with fewer, nothing is fitted
+MANY = 20_000         # targets of a pass that is worth the fit of a second location
 TRIED = 2**16         # values with which axes to freeze are tried,
 TRIED_BITS = 13       # in blocks of so many targets
 
@@ -231,12 +232,18 @@ class _Encoder:
         if len(sample.offset) < LEAST_SAMPLED:
             return start, False
         with np.errstate(all="ignore"):   # weights that are not finite are never better
-            found = sample.located(start)
-            sample = self._sample(of, found)   # which tells the deviations with the new weights
-            found = sample.foreseen(found)
+            located = [sample.located(start)]
+            if of.targets >= MANY and self.sampled == SAMPLED:   # a trial is quicker without
+                located.append(Weights.linear(of, start))
+            found, sample = min((self._foreseen(of, each) for each in located), key=lambda pair: pair[1].bits(pair[0]))
         self.rate = sample.bits(found)
         saved = (sample.bits(start) - self.rate) * of.targets
         return (found, True) if saved > 8 * len(found.stored(of)) else (start, False)
+
+    def _foreseen(self, of: Pass, located: Weights) -> tuple[Weights, Sample]:
+        """Weights with this location, and the sample that tells the deviations from it."""
+        sample = self._sample(of, located)
+        return sample.foreseen(located), sample
 
     def _sample(self, of: Pass, weights: Weights) -> Sample:
         """What is seen of some targets."""

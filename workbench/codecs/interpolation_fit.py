@@ -53,6 +53,18 @@ class Weights:
         return cls.rounded(location, scale)
 
     @classmethod
+    def linear(cls, of: Pass, like: Weights) -> Weights:
+        """Linear interpolation, averaged over the odd axes, with the scale of other weights.
+
+        It predicts less than other locations, but where a field is rough, deviations from it are alike in neighbouring
+        lines.
+        """
+        location = np.zeros(_EARLIER + AXES)
+        location[0] = 1
+        location[_ACROSS : _ACROSS + len(of.odd) - 1] = 1 / len(of.odd)
+        return cls(cls.rounded(location, np.zeros(TERMS)).location, like.scale)
+
+    @classmethod
     def rounded(cls, location: np.ndarray, scale: np.ndarray) -> Weights:
         """The nearest whole numbers."""
         rooted = np.rint(np.sqrt(np.nan_to_num(scale)) / SCALE_UNIT)
@@ -126,21 +138,22 @@ class Sample:
             seen = seen[(seen[:, 19] == 1) & np.isfinite(seen).all(axis=1)]
             scale = np.concatenate([np.ones((len(seen), 1)), seen[:, 12:15] / bound, seen[:, 15:19]], axis=1)
             location, earlier = seen[:, 1 + _columns(of)] / bound, 2 * seen[:, 20 + np.array(of.lined, np.int64)]
-            return cls(of, seen[:, 0] / bound, (seen[:, 1] - mean) / bound, location, earlier, scale)
+            columns = (np.asfortranarray(terms) for terms in (location, earlier, scale))   # sums over rows are quick
+            return cls(of, seen[:, 0] / bound, (seen[:, 1] - mean) / bound, *columns)
 
     def deviation(self, weights: Weights) -> np.ndarray:
         """How far each value is from its location."""
         numbers = weights.location * UNIT
-        moved = self.terms @ numbers[_columns(self.of)]
+        moved = _combined(self.terms, numbers[_columns(self.of)])
         return self.offset + self.middle - numbers[0] * (self.middle + moved)
 
     def residual(self, weights: Weights) -> np.ndarray:
         """What is left to code of each deviation."""
-        return self.deviation(weights) - self.earlier @ (weights.location[_lines(self.of)] * UNIT)
+        return self.deviation(weights) - _combined(self.earlier, weights.location[_lines(self.of)] * UNIT)
 
     def scales(self, weights: Weights) -> np.ndarray:
         """The scale of each."""
-        return np.maximum(self.scale @ (weights.scale * SCALE_UNIT) ** 2, LEAST_SCALE)
+        return np.maximum(_combined(self.scale, (weights.scale * SCALE_UNIT) ** 2), LEAST_SCALE)
 
     def bits(self, weights: Weights) -> float:
         """The bits of a value on average, if residuals have a Laplace distribution with these scales."""
@@ -153,12 +166,12 @@ class Sample:
         columns = _columns(self.of)
         scale = _fitted_scale(self.scale, self.residual(start), scale)
         for _ in range(ROUNDS):
-            weight = 1 / np.maximum(self.scale @ scale, LEAST_SCALE) ** 2
+            weight = 1 / np.maximum(_combined(self.scale, scale), LEAST_SCALE) ** 2
             location = location.copy()
             location[0] = 1
             location[columns] = _least_squares(self.terms, self.offset, weight)
             location[_lines(self.of)] = 0
-            scale = _fitted_scale(self.scale, self.offset - self.terms @ location[columns], scale)
+            scale = _fitted_scale(self.scale, self.offset - _combined(self.terms, location[columns]), scale)
             found = Weights.rounded(location, scale)
             if (bits := self.bits(found)) < fewest:
                 best, fewest = found, bits
@@ -170,10 +183,10 @@ class Sample:
         deviation = self.deviation(start)
         best, fewest = start, self.bits(start)
         for _ in range(ROUNDS):
-            weight = 1 / np.maximum(self.scale @ scale, LEAST_SCALE) ** 2
+            weight = 1 / np.maximum(_combined(self.scale, scale), LEAST_SCALE) ** 2
             location = location.copy()
             location[_lines(self.of)] = _least_squares(self.earlier, deviation, weight)
-            scale = _fitted_scale(self.scale, deviation - self.earlier @ location[_lines(self.of)], scale)
+            scale = _fitted_scale(self.scale, deviation - _combined(self.earlier, location[_lines(self.of)]), scale)
             found = Weights.rounded(location, scale)
             if (bits := self.bits(found)) < fewest:
                 best, fewest = found, bits
@@ -182,7 +195,7 @@ class Sample:
     def _shrunk(self, best: Weights, fewest: float) -> Weights:
         """With a location nearer to the mean, where that saves a part of the bits."""
         numbers = best.location * UNIT
-        interpolated = self.middle + self.terms @ numbers[_columns(self.of)]
+        interpolated = self.middle + _combined(self.terms, numbers[_columns(self.of)])
         weight = 1 / self.scales(best) ** 2
         norm = float((weight * interpolated**2).sum())
         shrink = float((weight * interpolated * (self.offset + self.middle)).sum()) / norm if norm > 0 else 1.0
@@ -199,10 +212,22 @@ class Sample:
         return Weights.rounded(numbers, _fitted_scale(self.scale, residual, (best.scale * SCALE_UNIT) ** 2))
 
 
+# Not `@`: the order in which BLAS adds up depends on the number of its threads, and bytes must not.
+
+def _combined(terms: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The terms of each row, weighted and added up."""
+    return np.asarray(np.einsum("ij,j->i", terms, weights))
+
+
+def _summed(terms: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Each term, weighted and added up over the rows."""
+    return np.asarray(np.einsum("ij,i->j", terms, weight))
+
+
 def _least_squares(terms: np.ndarray, wanted: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """The solution of weighted normal equations, kept near zero where they say nothing."""
     weighted = terms * weight[:, None]
-    matrix, right = terms.T @ weighted, weighted.T @ wanted
+    matrix, right = np.einsum("ij,ik->jk", terms, weighted), _summed(weighted, wanted)
     if not (np.isfinite(matrix).all() and np.isfinite(right).all()):
         return np.zeros(terms.shape[1])
     diagonal = np.diag_indices_from(matrix)
@@ -214,8 +239,8 @@ def _fitted_scale(terms: np.ndarray, residual: np.ndarray, start: np.ndarray) ->
     """The weights of a scale that suit these residuals."""
     size, weights = np.abs(residual), np.maximum(start, 1e-4)
     for _ in range(UPDATES):
-        scale = np.maximum(terms @ weights, LEAST_SCALE)
-        weights = weights * np.sqrt((terms.T @ (size / scale**2) + 1e-30) / (terms.T @ (1 / scale) + 1e-30))
+        scale = np.maximum(_combined(terms, weights), LEAST_SCALE)
+        weights = weights * np.sqrt((_summed(terms, size / scale**2) + 1e-30) / (_summed(terms, 1 / scale) + 1e-30))
     return weights
 
 
