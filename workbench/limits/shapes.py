@@ -51,6 +51,7 @@ def region_spectrum(correlation: Correlation, inside: np.ndarray, tile: Tile = N
 
     If the cells of a tile in the region form a box, the tile is this box. `slack` is 0 where the result is exact.
 
+    >>> from workbench.limits.correlation import Autoregressive
     >>> field, rows, columns = Autoregressive(1.0, (0.95, 0.95)), *np.ogrid[-10:11, -10:11]
     >>> region_spectrum(field, rows**2 + columns**2 <= 100).size
     317.0
