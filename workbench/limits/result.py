@@ -104,7 +104,7 @@ class RateDistortion:
         >>> import workbench as wb
         >>> tiled = wb.rate_distortion(wb.limits.separable(0.95, (256, 256)), tile=4)
         >>> round(tiled.converse(0.01) - tiled.rate(0.01), 2), round(tiled.converse(0.01, per="tile") - tiled.rate(0.01), 2)
-        (0.0, 0.89)
+        (0.01, 0.67)
         """
         return self._of_codes(converse.converse, distortion, eps, per)
 

@@ -36,13 +36,13 @@ from workbench.limits.spectrum import LOG2E, Spectrum
 
 DENSE = 2048                           # cells of a region that is diagonalised as it is
 SMALL_TILE = 1024                      # cells of a tile of which the same is true
-WORK = 2e9                             # sum of the cubes of the cells of the tiles that are diagonalised
+WORK = 5e8                             # sum of the cubes of the cells of the tiles that are diagonalised
 WINDOWS = {1: 512, 2: 32, 3: 8, 4: 5}   # sides of windows
 MARGIN = {1: 64, 2: 8, 3: 1, 4: 1}     # cells at the sides of a window that are surroundings only
 MOST_WINDOWS = {1: 12, 2: 10, 3: 16, 4: 8}
-ACROSS = 0.004    # bits per cell that neighbours tell each other across gaps: more is not ignored
+ACROSS = 0.008    # bits per cell that neighbours tell each other across gaps: more is not ignored
 THIN = 0.5        # correlation lengths: the mean chord of a region that boxes do not describe
-COMPACT = 0.004   # bits per cell by which the boxes of a compact region may cost too much at coarse distortions
+COMPACT = 0.008   # bits per cell by which the boxes of a compact region may cost too much at coarse distortions
 CARRIED = {1: 0.01, 2: 0.015, 3: 0.11, 4: 0.11}   # the same for windows, which are narrow in 3-D
 
 
@@ -51,6 +51,7 @@ def region_spectrum(correlation: Correlation, inside: np.ndarray, tile: Tile = N
 
     If the cells of a tile in the region form a box, the tile is this box. `slack` is 0 where the result is exact.
 
+    >>> from workbench.limits.correlation import Autoregressive
     >>> field, rows, columns = Autoregressive(1.0, (0.95, 0.95)), *np.ogrid[-10:11, -10:11]
     >>> region_spectrum(field, rows**2 + columns**2 <= 100).size
     317.0
