@@ -22,6 +22,7 @@ from workbench.propagation.stage import Stage
 
 Protection = Literal["checksums", "twice", "range", "finite"]
 PROTECTIONS: tuple[Protection, ...] = get_args(Protection)   # in the order in which they are applied
+FEWEST = 16    # values from which a range is learned
 MARGIN = 0.2   # on both sides of a learned range, as a share of its width
 
 
@@ -34,10 +35,11 @@ def protected(
     """The pipeline with protected sites: by default all, or those that a campaign has found the most vulnerable.
 
     `how` is one or several of: "checksums" of the stages that have some (products, convolutions, Fourier transforms,
-    k-means), "twice" to compute stages again and take the second result where the bits differ, "range" to bring values back
-    into the range of the run without an error, a fifth wider, and "finite" to replace NaN and infinity by zero. Or it is
-    a guard for each of some sites, such as those that `learn_ranges` makes of several runs. `x` is the input, or a finished
-    run. Each of the named sites must get a check; of all sites, those for which there is none are left out.
+    k-means), "twice" to compute stages again and take the second result where the bits differ, "range" to bring values
+    back into the range of the run without an error, a fifth wider (results and arrays of few values have none), and
+    "finite" to replace NaN and infinity by zero. Or it is a guard for each of some sites, such as those that
+    `learn_ranges` makes of several runs. `x` is the input, or a finished run. Each of the named sites must get a check;
+    of all sites, those for which there is none are left out.
 
     >>> import numpy as np
     >>> from workbench.propagation import BitFlip, campaign
@@ -126,7 +128,9 @@ def _twice(run: Run, sites: Sequence[str]) -> dict[str, Check]:
 
 
 def _range(run: Run, sites: Sequence[str]) -> dict[str, Check]:
-    real = {site: run[site] for site in sites if run[site].dtype.kind == "f"}
+    """Of results, and of few values, the run itself would be learned by heart."""
+    inner = [site for site in sites if site not in run.pipeline.outputs and run[site].size >= FEWEST]
+    real = {site: run[site] for site in inner if run[site].dtype.kind == "f"}
     return {site: Guarded(guard) for site, guard in learn_ranges([real], MARGIN).items()} if real else {}
 
 

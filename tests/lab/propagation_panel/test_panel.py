@@ -115,7 +115,7 @@ def test_a_campaign_is_told_while_it_runs_and_gives_its_worst_error(
     panel: PropagationPanel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(counting, "OFTEN", 0.0)
-    panel.change(trials=30)
+    panel.change(trials=150)
     seen: list[tuple[int, bool]] = []
     panel._engine.changed = lambda: seen.append(
         (0, False) if panel.counted is None else (len(panel.counted.campaign.trials), panel.counted.campaign.complete)
@@ -127,7 +127,7 @@ def test_a_campaign_is_told_while_it_runs_and_gives_its_worst_error(
     assert any(0 < trials < len(counted.campaign.trials) and not complete for trials, complete in seen)
     pipeline, x = panel.run.pipeline, panel.run
     faults = wb.propagation.strata(pipeline, x)
-    other = wb.propagation.campaign(pipeline, x, faults, until=30 * len(faults))
+    other = wb.propagation.campaign(pipeline, x, faults, until=150 * len(faults))
     assert other.counts == counted.campaign.counts
     panel.row_chosen("campaign", 1)
     trial = counting.worst_trial(counted, 1, wb.propagation.trials.OUTCOMES)

@@ -114,6 +114,16 @@ def test_ranges_and_guards_bring_values_back() -> None:
     assert list(protected(pipeline, x, {"power": Range(0.0, 1e9)}).checks) == ["power"]
 
 
+def test_no_result_is_learned_by_heart() -> None:
+    """A range of a single value, from the run without an error, would repair any error."""
+    pipeline = Pipeline([("contrast", lambda x: x / x.mean() - 1), ("scale", lambda c: c.std()), ("power", lambda s: s**2)])
+    x = 1 + np.random.default_rng(0).random(64)
+    assert list(protected(pipeline, x, "range").checks) == ["input", "contrast"]
+    faults = [BitFlip("input", bit="sign"), BitFlip("contrast", bit="sign")]
+    found = campaign(protected(pipeline, x, "range"), x, faults, until=40)
+    assert sum(counts["masked"] for counts in found.counts) < 20
+
+
 def test_the_most_vulnerable_sites_of_a_campaign_are_protected_in_one_call() -> None:
     pipeline, x = density()
     faults = strata(pipeline, x, bits=["exponent"])
