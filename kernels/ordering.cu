@@ -33,22 +33,31 @@ KERNEL(place_by_digit)(i64 chunks, i64 n, const u64* key SIZE(n), const i32* val
     }
 }
 
-// The same for words that hold a key above the number of its place, so that one array carries both. `joined`: the words are
-// still keys, and get the number of their place below, in so many bits. `split`: this is the last digit, so key and number
-// part again.
-KERNEL(place_words)(i64 chunks, i64 n, const u64* from SIZE(n), i32 joined, i32 split, i32 shift, i32 digits,
-                    const i64* first SIZE(digits * chunks), u64* to SIZE(n), i32* order SIZE(n if split else 0))
+// A chunk of the pass below; what is known of the pass is a literal, so that the loop holds no decisions.
+template <bool joins, bool splits>
+DEVICE void place_chunk(i64 begin, i64 end, const u64* from, i32 bits, i32 shift, i32 digits, u32* next, u64* to, i32* order)
+{
+    const u64 below = (1ull << bits) - 1;
+    for (i64 i = begin; i < end; ++i) {
+        const u64 word = joins ? from[i] << bits | (u64)i : from[i];
+        const u32 place = next[(word >> shift) & (digits - 1)]++;
+        to[place] = splits ? word >> bits : word;
+        if (splits) order[place] = (i32)(word & below);
+    }
+}
+
+// The same for words that hold a key above the number of its place, so that one array carries both; the number takes so many
+// bits. `joins`: the words are still keys, and get their number. `splits`: after the last digit, both part again.
+KERNEL(place_words)(i64 chunks, i64 n, const u64* from SIZE(n), i32 bits, i32 joins, i32 splits, i32 shift, i32 digits,
+                    const i64* first SIZE(digits * chunks), u64* to SIZE(n), i32* order SIZE(n if splits else 0))
 {
     FOR_EACH(c, chunks) {
         u32 next[MOST_DIGITS];
         for (i32 d = 0; d < digits; ++d) next[d] = (u32)first[d * chunks + c];
-        const i64 end = chunk_begin(c + 1, chunks, n);
-        for (i64 i = chunk_begin(c, chunks, n); i < end; ++i) {
-            const u64 word = joined ? from[i] << joined | (u64)i : from[i];
-            const u32 place = next[(word >> shift) & (digits - 1)]++;
-            to[place] = word >> split;
-            if (split) order[place] = (i32)(word & ((1ull << split) - 1));
-        }
+        const i64 begin = chunk_begin(c, chunks, n), end = chunk_begin(c + 1, chunks, n);
+        if (joins) place_chunk<true, false>(begin, end, from, bits, shift, digits, next, to, order);
+        else if (splits) place_chunk<false, true>(begin, end, from, bits, shift, digits, next, to, order);
+        else place_chunk<false, false>(begin, end, from, bits, shift, digits, next, to, order);
     }
 }
 

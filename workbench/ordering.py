@@ -56,12 +56,11 @@ def _host_words(key: np.ndarray, bits: int, place_bits: int, scratch: Array | No
     source, target = key, _room(scratch, len(key), np.uint64)
     place = backend.kernel("ordering", "place_words")
     for number in range(passes):
-        joined, split = place_bits * (number == 0), place_bits * (number == passes - 1)
-        shift = number * digit_bits
-        first = _first_of_digits(source, shift + place_bits * (number > 0), digit_bits)
+        joins, splits, shift = number == 0, number == passes - 1, number * digit_bits
+        first = _first_of_digits(source, shift if joins else shift + place_bits, digit_bits)
         place(
-            _chunks(source), len(key), source, joined, split, shift + place_bits, 1 << digit_bits, first, target,
-            order if split else order[:0],
+            _chunks(source), len(key), source, place_bits, int(joins), int(splits), shift + place_bits, 1 << digit_bits,
+            first, target, order if splits else order[:0],
         )
         source, target = target, source
     return order

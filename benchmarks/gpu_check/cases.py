@@ -137,9 +137,12 @@ def _sorting_by_digits(move: Move, count: int) -> Named:
     first, out = xp.cumsum(counts) - counts, (xp.empty_like(key), xp.empty_like(value))
     backend.kernel("ordering", "place_by_digit")(chunks, count, key, value, 8, digits, first, *out)
     yield from zip(("counts", "keys", "values"), (counts, *out), strict=True)
-    words = xp.empty_like(key), xp.empty_like(value)
-    backend.kernel("ordering", "place_words")(chunks, count, key, 24, 24, 8 + 24, digits, first, *words)
-    yield from zip(("words", "places"), words, strict=True)
+    words, places = xp.empty_like(key), xp.empty_like(value)
+    place = backend.kernel("ordering", "place_words")
+    place(chunks, count, key, 24, 1, 0, 8 + 24, digits, first, words, places[:0])
+    backend.kernel("ordering", "count_digits")(chunks, count, words, 16 + 24, digits, counts)
+    place(chunks, count, words, 24, 0, 1, 16 + 24, digits, xp.cumsum(counts) - counts, out[0], places)
+    yield from (("words", words), ("keys of words", out[0]), ("places", places))
 
 
 def _groups(move: Move, count: int, make: Callable[[int, int], np.ndarray], dimensions: int, dtype: Any) -> Named:
