@@ -1,6 +1,6 @@
 """How good predictions of codecs are, what they cost, and how many compressions a search takes; each beside its goal.
 
-python benchmarks/predict.py --data FOLDER [--bounds 9] [--quick]
+python benchmarks/predict.py [--data FOLDER] [--bounds 9] [--quick]
 
 The experts were trained on synthetic fields alone; all fields here are real files, which are not part of the project. So
 train and test differ by data set. Figures are ratios and counts; costs are processor time, the best of several turns.
@@ -46,15 +46,19 @@ class Score:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path, help="the folder of real files (default: shared/data beside the checkout)")
     parser.add_argument("--bounds", type=int, default=9)
     parser.add_argument("--quick", action="store_true", help="only small fields")
     options = parser.parse_args()
-    fields = dict(real_fields(options.data))
+    folder = options.data or Path(__file__).resolve().parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        print(f"the folder of real files is not there: {folder}")
+        return
+    fields = dict(real_fields(folder))
     if options.quick:
         fields = {name: each for name, each in fields.items() if each.values.size < 10**6}
     accuracy(fields, options.bounds)
-    steps(options.data)
+    steps(folder)
     cost(fields)
     searches(fields)
 

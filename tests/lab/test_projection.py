@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.data.units import unit_of_length
 from workbench.lab.description import Axes
 from workbench.lab.projection import Projection, frame_of, grid_of, view_axes
 from workbench.lab.remembered import MOST, remembered
-from workbench.lab.units import unit_of_length
 
 RANDOM = np.random.default_rng(7)
 

@@ -56,11 +56,13 @@ def compress(
     request = Request(bound, codec, promises(keep), order, progress, velocities, store_permutation, chunk_values)
     if isinstance(data, Particles):
         require_storable(data.metadata)
+        request = replace(request, bound=request.bound.for_data(data))
         return compress_particles(data, _noted(request, data))
     if velocities is not None or store_permutation or order == "free":
         raise WorkbenchError("velocities, store_permutation and order='free' are for particles; got a field")
     field = Field.of(data)
     require_storable(field.metadata)
+    request = replace(request, bound=request.bound.for_data(field))
     return compress_field(field, _noted(request, field))
 
 

@@ -182,7 +182,9 @@ def _plan(
     if metrics not in ("quick", "full"):
         raise WorkbenchError(f"metrics must be 'quick' or 'full'; got {metrics!r}")
     count = None if workers is None else whole_number("workers", workers, least=1)
-    questions = questions_of(given_codecs, given_bounds, order, metrics)
+    several = _several("bounds", given_bounds)
+    bounds = [bound.for_data(checked) if isinstance(bound, Bound) else bound for bound in several]
+    questions = questions_of(given_codecs, bounds, order, metrics)
     return _Plan(checked, tuple(questions), count, (lambda: False) if cancel is None else cancel.is_set)
 
 

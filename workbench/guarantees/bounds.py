@@ -14,15 +14,18 @@ import numbers
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
 from workbench.codecs.codec import Tolerance
+from workbench.data.field import Field
+from workbench.data.particles import Particles
+from workbench.data.units import factor_between, number_and_unit, unit_of
 from workbench.errors import WorkbenchError
 
 
@@ -61,12 +64,33 @@ class Bound(ABC):
     """An error bound: `Absolute`, `Relative` or `PointwiseRelative`."""
 
     eb: float
+    unit: str | None = field(default=None, init=False, repr=False)   # until `for_data` converts it to that of the data
 
     kind: ClassVar[str]
     most: ClassVar[float] = math.inf   # the bound must be less
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "eb", _number(f"{type(self).__name__}(eb)", self.eb, self.most))
+        given, unit = _quantity(self.eb)
+        if unit is not None and self.kind != "absolute":
+            raise WorkbenchError(f"{type(self).__name__}(eb) must be a number without a unit; got {self.eb!r}")
+        object.__setattr__(self, "eb", _number(f"{type(self).__name__}(eb)", given, self.most))
+        object.__setattr__(self, "unit", unit)
+
+    def for_data(self, data: Particles | Field) -> Self:
+        """The bound in the unit of these data: itself, unless it was given with a unit.
+
+        >>> Absolute("10 kpc/h").for_data(Particles([[0.0, 0.0]], metadata={"units": "Mpc/h, km/s"}))
+        Absolute(eb=0.01)
+        """
+        if self.unit is None:
+            return self
+        there = unit_of(data)
+        if not there:
+            raise WorkbenchError(
+                f"{self.eb:g} {self.unit} needs data with a unit; {data!r} states none: give the bound as a number, or "
+                'metadata={"units": ...}'
+            )
+        return type(self)(float(f"{self.eb * factor_between(self.unit, there):.12g}"))
 
     @abstractmethod
     def limit(self, values: Array, valid: Array | None = None) -> Limit:
@@ -88,6 +112,9 @@ class Bound(ABC):
 class Absolute(Bound):
     """Every value stays within `eb` of the original, in the unit of the values. Zero asks for the same bits.
 
+    `eb` may be a quantity, as text ("10 pc") or of astropy or unyt. It is converted to the unit of the data when they are
+    compressed, if they state one.
+
     >>> Absolute(1e-3).describe()
     'every value within 0.001 of the original'
     """
@@ -96,6 +123,8 @@ class Absolute(Bound):
 
     def limit(self, values: Array, valid: Array | None = None) -> Limit:
         """The bound itself, for any values."""
+        if self.unit is not None:
+            raise WorkbenchError(f"{self.eb:g} {self.unit} must be in the unit of the data: use bound.for_data(data)")
         return Limit("absolute", self.eb)
 
     def _phrase(self) -> str:
@@ -156,6 +185,17 @@ def bound_from_dict(described: Mapping[str, Any]) -> Bound:
         kinds = ", ".join(_KINDS)
         raise WorkbenchError(f"a bound must have a kind ({kinds}) and an eb; got {dict(described)!r}")
     return _KINDS[kind](described["eb"])
+
+
+def _quantity(given: Any) -> tuple[Any, str | None]:
+    """The number and the unit of text, or of a quantity of astropy or unyt; other things have no unit."""
+    if isinstance(given, str):
+        return number_and_unit(given)
+    unit = getattr(given, "unit", None) or getattr(given, "units", None)
+    value = getattr(given, "value", None)
+    if unit is None or value is None or np.ndim(value) != 0:
+        return given, None
+    return float(value), str(unit)
 
 
 def _number(name: str, given: Any, most: float) -> float:

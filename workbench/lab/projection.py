@@ -14,10 +14,11 @@ import numpy as np
 from workbench import backend
 from workbench.arguments import whole_number
 from workbench.data import Particles
+from workbench.data.units import unit_of_length
 from workbench.lab.description import PIXELS, Axes, Window
 from workbench.lab.levels import density_range
 from workbench.lab.remembered import remembered
-from workbench.lab.units import axis_names, unit_of_length
+from workbench.lab.units import axis_names
 
 FEWEST_PIXELS = 64
 PARTICLES_PER_PIXEL = 1.0   # on average, at least: smaller pixels show dust

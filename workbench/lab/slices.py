@@ -17,11 +17,12 @@ import numpy as np
 
 from workbench.arguments import whole_number
 from workbench.data import Field
+from workbench.data.units import unit_of_length
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
 from workbench.lab.description import PIXELS, Axes, Window
 from workbench.lab.remembered import remembered
-from workbench.lab.units import axis_names, unit_of_length
+from workbench.lab.units import axis_names
 
 
 @dataclass(frozen=True)

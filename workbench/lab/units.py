@@ -1,38 +1,9 @@
-"""Units and names of axes, as far as the data state them. Readers note units in several ways; nothing is guessed."""
+"""Units of densities and names of axes, as far as the data state them; nothing is guessed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from workbench.data import Field, Particles
-
-LENGTHS = ("length", "positions")   # keys of units of length
-UNSTATED = "not stated"             # how readers begin when a file has no units
-
-
-def unit_of_length(metadata: Mapping[str, Any]) -> str:
-    """The unit of positions; empty if it is not stated.
-
-    >>> unit_of_length({"units": {"positions": "comoving Mpc/h"}}), unit_of_length({"units": "Mpc/h, km/s"})
-    ('Mpc/h', 'Mpc/h')
-    """
-    units = metadata.get("units")
-    if isinstance(units, Mapping):
-        units = next((units[key] for key in LENGTHS if key in units), "")
-    if not isinstance(units, str) or units.startswith(UNSTATED):
-        return ""
-    return units.partition(",")[0].strip().removeprefix("comoving ")
-
-
-def unit_of_values(field: Field) -> str:
-    """The unit of a field's values; empty if it is not stated.
-
-    >>> unit_of_values(Field([273.0], metadata={"units": "K"}))
-    'K'
-    """
-    units = field.metadata.get("units")
-    return units if isinstance(units, str) and not units.startswith(UNSTATED) else ""
+from workbench.data.units import unit_of_length
 
 
 def density_unit(particles: Particles) -> str:

@@ -162,7 +162,7 @@ class Surveyed:
 
     def at(self, bounds: Iterable[Bound]) -> Prediction:
         """The prediction at these bounds."""
-        asked = list(bounds)
+        asked = [bound.for_data(self.field) for bound in bounds]
         resolved = [bound.limit(self.ends) for bound in asked]
         for bound, limit in zip(asked, resolved, strict=True):
             if limit.relative or not limit.value > 0:

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from workbench.data import Field, Particles
+from workbench.data.units import unit_of_values
 from workbench.guarantees import Limit
 from workbench.lab import levels, projection, slices
 from workbench.lab.bounds_panel.state import BoundsState
@@ -17,7 +18,7 @@ from workbench.lab.bounds_panel.trial import Trial
 from workbench.lab.description import Picture
 from workbench.lab.projection import Projection
 from workbench.lab.remembered import remembered
-from workbench.lab.units import density_unit, unit_of_values
+from workbench.lab.units import density_unit
 
 
 def pictures(data: Particles | Field, state: BoundsState, trial: Trial | None) -> tuple[Picture, ...]:

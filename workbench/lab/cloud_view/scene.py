@@ -14,9 +14,9 @@ import numpy as np
 
 from workbench.data import Particles
 from workbench.data.periodic import nearest_image
+from workbench.data.units import unit_of_length
 from workbench.errors import WorkbenchError
 from workbench.lab.cloud_view.fates import HALO_BITS, MOST_HALOS, Fates
-from workbench.lab.units import unit_of_length
 
 MOST_POINTS = 2**22   # on each side; more would take more memory of the browser than they show
 STEPS = 2**16 - 1     # along each axis

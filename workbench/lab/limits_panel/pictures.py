@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from workbench.data import Field
+from workbench.data.units import unit_of_values
 from workbench.lab import levels, slices
 from workbench.lab.charts import colour
 from workbench.lab.description import Marks, Picture
@@ -17,7 +18,6 @@ from workbench.lab.limits_panel.state import LimitsState
 from workbench.lab.limits_panel.theory import Model, News
 from workbench.lab.remembered import remembered
 from workbench.lab.slices import Cut
-from workbench.lab.units import unit_of_values
 
 OUTLIERS = 0.01    # the share of values whose new information may lie outside of the scale
 DOT = 7.0          # radius of the mark that gives a region the colour of its curve

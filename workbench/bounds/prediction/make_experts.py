@@ -1,6 +1,6 @@
 """Trains the experts that come with the package, on synthetic fields, and writes them beside their code in minutes.
 
-`python -m benchmarks.train_experts` is how `workbench/bounds/prediction/experts.npz` was made. `--count` sets the number of
+`python -m workbench.bounds.prediction.make_experts` is how `experts.npz` was made. `--count` sets the number of
 fields, `--codecs` which experts to train; others in the file stay.
 """
 
@@ -26,6 +26,7 @@ DECADES = (-5.3, -1.0)   # of the range of the values
 
 
 def main() -> None:
+    """Train, and write the file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=180)
     parser.add_argument("--codecs", nargs="+", default=CODECS)
