@@ -190,7 +190,10 @@ def bound_from_dict(described: Mapping[str, Any]) -> Bound:
 def _quantity(given: Any) -> tuple[Any, str | None]:
     """The number and the unit of text, or of a quantity of astropy or unyt; other things have no unit."""
     if isinstance(given, str):
-        return number_and_unit(given)
+        try:
+            return number_and_unit(given)
+        except WorkbenchError:   # no quantity: refused as what it is, by the caller
+            return given, None
     unit = getattr(given, "unit", None) or getattr(given, "units", None)
     value = getattr(given, "value", None)
     if unit is None or value is None or np.ndim(value) != 0:

@@ -31,7 +31,7 @@ OF_CHUNK = 70            # bytes that each chunk takes besides those of the code
 
 @dataclass(frozen=True)
 class Predicted:
-    """What is expected at one bound, with the ends of intervals that contain the true figure in 90% of cases.
+    """What is expected at one bound, with the ends of 90% intervals, as measured on kinds of data left out of the training.
 
     SSIM is NaN for fields of one axis.
     """
