@@ -132,7 +132,7 @@ KERNEL(link_alike)(i64 chunks, i64 count, const u64* block_key SIZE(count), cons
                    const i32* label SIZE(>= count), const i32* runs SIZE(>= count), const i32* order SIZE(>= count),
                    const i32* sorted_label SIZE(order), i64 with_trees, const real* box SIZE(>= 2 * D if with_trees else 0),
                    i32* open SIZE(label), const i32* rank SIZE(label), i32* parent SIZE(label), i64* found SIZE(count),
-                   i64* listed SIZE(chunks), i32* pair SIZE(2 * (3 * count + 16 * chunks)), u8* crowd SIZE(label),
+                   i64* listed SIZE(chunks), i32* pair SIZE(2 * (6 * count + 16 * chunks)), u8* crowd SIZE(label),
                    u8* used SIZE(1))
 {
     FOR_EACH_UNEVEN(c, chunks) {

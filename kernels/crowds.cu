@@ -21,14 +21,15 @@ struct Crowds {
     const i32* label;
     const i32* index;
     const real* box;
+    const real* other_box;   // lost links: of each node, where its particles are friends
     const i32* common;   // of each node: the label of all its particles, or MIXED,
     const i32* lowest;   // and the least index of a particle
 
     DEVICE_METHOD i64 size(i32 d) const { return start[d + 1] - start[d]; }
 
-    DEVICE_METHOD Node node(i32 d, i32 index) const
+    DEVICE_METHOD Node node(const real* boxes, i32 d, i32 index) const
     {
-        const real* from = box + (root[d] + index) * 2 * DIMENSIONS;
+        const real* from = boxes + (root[d] + index) * 2 * DIMENSIONS;
         Node found;
         for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
             found.low[axis] = from[axis];
@@ -103,15 +104,23 @@ struct Closest {
         if (d >= 0 && together * crowds.size(d) > CROWD && counts(cell_label[c])) tree(d);
     }
 
-    // The squared distance to a node's box; negative if no particle of it counts.
+    DEVICE_METHOD double gap_to(const real* here, const Node& box) const
+    {
+        Node point;
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) point.low[axis] = point.high[axis] = here[axis];
+        return gap_squared<true>(point, box, margin.space);
+    }
+
+    // The squared distance to a node's box; negative if no particle of it counts, or none can be a friend.
     DEVICE_METHOD double far_off(i32 d, i32 index)
     {
         if (!counts(crowds.common[crowds.root[d] + index])) return -1;
         ++spent;
-        Node point;
-        for (i32 axis = 0; axis < DIMENSIONS; ++axis)
-            point.low[axis] = point.high[axis] = crowds.at[mine * DIMENSIONS + axis];
-        return gap_squared<true>(point, crowds.node(d, index), margin.space);
+        if (lost) {
+            const Node there = crowds.node(crowds.other_box, d, index);
+            if (gap_to(sorted + (i64)place[mine] * DIMENSIONS, there) > margin.space.length_squared) return -1;
+        }
+        return gap_to(crowds.at + mine * DIMENSIONS, crowds.node(crowds.box, d, index));
     }
 
     DEVICE_METHOD void tree(i32 d)
@@ -169,11 +178,12 @@ struct Closest {
 KERNEL(find_closest)(i64 chunks, i64 n, i64 crowds, const i32* cell SIZE(n), const i32* place SIZE(n),
                      const real* at SIZE(n * D), const i32* at_label SIZE(n), const i32* at_index SIZE(n),
                      const i32* number SIZE(cells), const i64* start SIZE(crowds + 1), const i64* root SIZE(crowds),
-                     const real* box SIZE(common * 2 * D), const i32* common SIZE(>= 1), const i32* lowest SIZE(common),
-                     i64 cells, i64 particles, i64 count, const u64* block_key SIZE(count),
-                     const u64* occupied SIZE(count), const i32* first_cell SIZE(count + 1),
-                     const i32* first SIZE(>= cells + 1), const real* sorted SIZE(particles * D),
-                     const double* periods SIZE(D), const i64* blocks_along SIZE(D), const i64* block_bits SIZE(D),
+                     const real* box SIZE(common * 2 * D), const real* other_box SIZE(box if lost else 0),
+                     const i32* common SIZE(>= 1), const i32* lowest SIZE(common), i64 cells, i64 particles, i64 count,
+                     const u64* block_key SIZE(count), const u64* occupied SIZE(count),
+                     const i32* first_cell SIZE(count + 1), const i32* first SIZE(>= cells + 1),
+                     const real* sorted SIZE(particles * D), const double* periods SIZE(D),
+                     const i64* blocks_along SIZE(D), const i64* block_bits SIZE(D),
                      const u64* around SIZE(64 * 3 ** D), i64 closed, const i32* cell_label SIZE(>= cells), i64 lost,
                      double near_squared, double length_squared, double far_squared, i64 exempting,
                      const real* original SIZE(particles * D if exempting else 0), i32* closest SIZE(n),
@@ -182,7 +192,7 @@ KERNEL(find_closest)(i64 chunks, i64 n, i64 crowds, const i32* cell SIZE(n), con
     const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
     const Space space = space_of(periods, lost ? length_squared : far_squared);
     const Margin margin = {near_squared, length_squared, far_squared, exempting ? original : 0, space, false, used};
-    const Crowds trees = {number, start, root, at, at_label, at_index, box, common, lowest};
+    const Crowds trees = {number, start, root, at, at_label, at_index, box, other_box, common, lowest};
     FOR_EACH_UNEVEN(p, chunks) {
         BlocksAround near = {blocks, occupied, first_cell, first, around, -1, 0, {0}, {0}, {0}, 0};
         for (i64 i = chunk_begin(p, chunks, n); i < chunk_begin(p + 1, chunks, n); ++i) {

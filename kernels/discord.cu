@@ -98,7 +98,7 @@ KERNEL(count_discords)(i64 chunks, i64 count, const u64* block_key SIZE(count), 
                        double length_squared, const i32* order SIZE(LAST(first)), const i32* sorted_label SIZE(order),
                        const i32* cell_label SIZE(LAST(first_cell)), const u64* labelled SIZE(count),
                        const real* elsewhere SIZE(order * D), i64* found SIZE(count), i64* listed SIZE(chunks),
-                       i32* pair SIZE(2 * (3 * count + 16 * chunks)), u8* crowded SIZE(1),
+                       i32* pair SIZE(2 * (6 * count + 16 * chunks)), u8* crowded SIZE(1),
                        u8* crowd SIZE(LAST(first_cell)))
 {
     FOR_EACH_UNEVEN(c, chunks) {

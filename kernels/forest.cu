@@ -1,5 +1,17 @@
-// The minimum spanning forest of a graph of parts: a round of Boruvka's algorithm.
+// The minimum spanning forest of a graph of parts: the lengths of its edges, and a round of Boruvka's algorithm.
 #include "portable.cuh"
+#include "space.cuh"
+
+// The squared distance between the ends of each pair, as in the predicate.
+KERNEL(measure_pairs)(i64 n, const i32* pair SIZE(2 * n), const real* position SIZE(>= D), const double* periods SIZE(D),
+                      double* squared SIZE(n))
+{
+    const Space space = space_of(periods, 0);
+    FOR_EACH(p, n) {
+        const real *one = position + (i64)pair[2 * p] * DIMENSIONS, *other = position + (i64)pair[2 * p + 1] * DIMENSIONS;
+        squared[p] = distance_squared<true>(one, other, space);
+    }
+}
 
 // The least squared distance from each tree to another one, as the bits of a float64, whose order is that of the numbers.
 // Race: a minimum does not depend on the order of events.

@@ -9,7 +9,7 @@ static const i32 MIXED = -2;        // in place of a cell's label: the cell has 
 static const i64 ALL_CONFLICTS = 64, ALL_LOST = 256;   // label conflicts and lost links of two cells that are all listed
 static const i64 CROWD = 32768;     // pairs of particles of two cells that are compared one by one
 static const i64 EVERY = 1ll << 62;  // room for pairs that were counted before
-static const i64 ROOM = 3, SPARE = 16;   // room for pairs of each block, and of each chunk of blocks
+static const i64 ROOM = 6, SPARE = 16;   // room for pairs of each block, and of each chunk of blocks
 
 // Where the pairs of a chunk of blocks begin in a list with room for all chunks.
 DEVICE i64 room_begin(i64 c, i64 chunks, i64 count) { return ROOM * chunk_begin(c, chunks, count) + SPARE * c; }

@@ -135,3 +135,25 @@ def test_threads_change_nothing(threads: int) -> None:
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one.pairs, other.pairs)
         np.testing.assert_array_equal(one.spent, other.spent)
+
+
+@pytest.mark.parametrize("name", ["clumps, mixed", "sheets, sides"])
+def test_the_way_to_the_gpu_gives_the_same_pairs(stand_in, name: str) -> None:
+    particles, length, label = crowds_of(2000)[name]
+    there = wb.Particles(stand_in.asarray(particles.positions), particles.box)
+    found = parts_of(SortedCells.of(there, length), stand_in.asarray(label), length, length)
+    expected = parts_of(SortedCells.of(particles, length), label, length, length)
+    assert len(expected.crowded.pairs) > 0
+    np.testing.assert_array_equal(found.unlike.get(), expected.unlike)
+    np.testing.assert_array_equal(found.crowded.spent.get(), expected.crowded.spent)
+
+
+@pytest.mark.gpu
+def test_a_gpu_finds_the_same_pairs() -> None:
+    cupy = backend.gpu()
+    for particles, length, label in crowds_of(4000).values():
+        there = wb.Particles(cupy.asarray(particles.positions), particles.box)
+        found = parts_of(SortedCells.of(there, length), cupy.asarray(label), length, length)
+        expected = parts_of(SortedCells.of(particles, length), label, length, length)
+        np.testing.assert_array_equal(found.unlike.get(), expected.unlike)
+        np.testing.assert_array_equal(found.crowded.spent.get(), expected.crowded.spent)

@@ -19,7 +19,6 @@ from workbench.clusters.discord import UNLABELLED, closest_discords, torn_labels
 from workbench.clusters.groups import Groups
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
-from workbench.data.periodic import squared_lengths
 from workbench.errors import WorkbenchError
 
 
@@ -152,8 +151,13 @@ def distances(positions: Array, pairs: Array, box: tuple[float, ...] | None) -> 
 
 def squared_distances(positions: Array, pairs: Array, box: tuple[float, ...] | None) -> Array:
     """The squared distances, bit-identical to those that kernels compare with a squared linking length."""
-    one, other = (positions[pairs[:, end]].astype(np.float64) for end in (0, 1))
-    return squared_lengths(one - other, box)
+    xp, dimensions = backend.namespace(positions, pairs), positions.shape[1]
+    squared, periods = xp.empty(len(pairs)), xp.asarray(box or (0.0,) * dimensions, np.float64)
+    backend.kernel("forest", "measure_pairs", positions.dtype, dimensions)(
+        len(pairs), pair=xp.ascontiguousarray(pairs, np.int32), position=xp.ascontiguousarray(positions), periods=periods,
+        squared=squared,
+    )
+    return squared
 
 
 def _require_copies(original: Particles, decoded: Particles, groups: Groups) -> None:

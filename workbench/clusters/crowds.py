@@ -8,6 +8,7 @@ found, and so is the shortest pair of each label: all that a repair and a spanni
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -60,11 +61,12 @@ def closest_pairs(
     number, total = xp.full(len(cells), -1, xp.int32), len(place)
     number[crowd] = xp.arange(len(crowd), dtype=np.int32)
     trees = _Trees.of(at[place], sorted_label[place], cells.order[place], sizes)
+    elsewhere = trees.bounding(cells.positions[place])[0] if rule["lost"] else trees.box[:0]
     closest, spent = xp.empty(total, xp.int32), xp.empty(total, xp.int64)
     backend.kernel("crowds", "find_closest", at.dtype, at.shape[1])(
         backend.chunks(total, at), cells.blocks_bundle, trees.given, rule, n=total, cell=xp.repeat(crowd, sizes),
         place=place, number=number, cells=len(cells), particles=len(cells.order), cell_label=cell_label,
-        around=xp.asarray(cells.grid.reach_around(reach)), closest=closest, spent=spent,
+        around=xp.asarray(cells.grid.reach_around(reach)), other_box=elsewhere, closest=closest, spent=spent,
     )
     found = xp.flatnonzero(closest >= 0)
     return Crowded(each_once(xp.sort(xp.stack([cells.order[place[found]], closest[found]], axis=1), axis=1)), spent)
@@ -97,23 +99,28 @@ class _Trees:
 
     @classmethod
     def of(cls, at: Array, label: Array, index: Array, sizes: Array) -> _Trees:
-        """The trees over these particles, crowd by crowd; the nodes of one level are found from those below."""
-        xp, leaves = backend.namespace(at), leaves_of(sizes)
+        """The trees over these particles, crowd by crowd."""
+        xp, nodes = backend.namespace(at), 2 * leaves_of(sizes)
         start = xp.zeros(len(sizes) + 1, xp.int64)
         start[1:] = xp.cumsum(sizes)
-        nodes = 2 * leaves
-        count = int(nodes.sum())
-        shape = (count, 2, at.shape[1])
-        boxes, common, lowest = xp.empty(shape, at.dtype), xp.empty(count, xp.int32), xp.empty(count, xp.int32)
-        trees = cls(at, label, index, start, xp.cumsum(nodes) - nodes, boxes, common, lowest)
+        nothing = xp.empty((0, 2, at.shape[1]), at.dtype), xp.empty(0, xp.int32), xp.empty(0, xp.int32)
+        bare = cls(at, label, index, start, xp.cumsum(nodes) - nodes, *nothing)
+        box, common, lowest = bare.bounding(at)
+        return dataclasses.replace(bare, box=box, common=common, lowest=lowest)
+
+    def bounding(self, at: Array) -> tuple[Array, Array, Array]:
+        """Each node's box, common label and lowest index for particles at these positions: level by level, from below."""
+        xp, leaves = backend.namespace(at), leaves_of(self.start[1:] - self.start[:-1])
+        count = int(2 * leaves.sum())
+        found = xp.empty((count, 2, at.shape[1]), at.dtype), xp.empty(count, xp.int32), xp.empty(count, xp.int32)
         for level in reversed(range(int(leaves.max()).bit_length())):
             crowd = xp.repeat(xp.flatnonzero(leaves >= 2**level).astype(np.int32), 2**level)
             node = (xp.arange(len(crowd)) % 2**level + 2**level).astype(np.int32)
             backend.kernel("crowds", "bound_crowds", at.dtype, at.shape[1])(
-                len(crowd), crowds=len(sizes), crowd=crowd, node=node, start=start, root=trees.root, at=at, label=label,
-                index=index, box=boxes, common=common, lowest=lowest,
+                len(crowd), crowds=len(leaves), crowd=crowd, node=node, start=self.start, root=self.root, at=at,
+                label=self.label, index=self.index, box=found[0], common=found[1], lowest=found[2],
             )
-        return trees
+        return found
 
     @property
     def given(self) -> dict[str, Any]:

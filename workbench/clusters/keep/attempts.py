@@ -1,9 +1,10 @@
 """Repeated repair until decoded particles have the groups of the original ones.
 
 The first attempt satisfies nearly all constraints. Particles that no move can repair get their original coordinates; this
-may disturb neighbours. So after each attempt everything that it may have changed is compared again: the groups of all
-particles that have moved, and all particles near them. The last step is always a global check: all particles, sorted and
-searched again.
+may disturb neighbours, and so may moves of one round together. So after each attempt the suspects are examined: particles
+that got their original coordinates, and those that see a conflict or a lost link after they have moved. Their groups and
+all particles near them are compared again, as this takes a small part of the time that all particles take. The last step
+is always a global check: all particles, sorted and searched again.
 
 What is done about a violated constraint depends on its two particles alone, on how often they were ends of violated
 constraints before. So a violation in one place changes no move in another. The loop terminates: the original satisfies all
@@ -87,7 +88,7 @@ class Attempts:
     opened: int = 0
     needs: int = 0
     violations: int = 0   # pairs found wrong by the last check
-    exempted: bool = False   # whether a check decided about pairs within the margin
+    exempted: bool = False   # whether the last check decided about pairs within the margin
     evaluated: int = 0    # distances computed by candidates
     descent: list[Step] = field(default_factory=list)
 
@@ -129,7 +130,7 @@ class Attempts:
     def _look(self, view: View | None = None) -> Needs:
         self._tell("comparing all groups" if view is None else "comparing the groups concerned")
         needs = find_needs(self.state, view)
-        self.exempted |= needs.exempted
+        self.exempted = needs.exempted
         return needs
 
     def _look_around(self, suspects: Array, earlier: float) -> tuple[Needs, bool]:

@@ -24,9 +24,9 @@ WORTHWHILE = 0.025   # where a larger share of all particles has moved, comparin
 
 
 def region_around(state: State, moved: Array, earlier: float) -> Region | None:
-    """The groups of particles that have moved since the last check, and all particles that can be near them now.
+    """The groups of these particles, which have moved, and all particles that can be near them now.
 
-    `earlier` is how far the particles that had moved before are, at most, from their decoded positions. None if everything
+    `earlier` is how far all particles that have moved are, at most, from their decoded positions. None if everything
     is to be checked: because it is hardly more, or because small groups without constraints could merge undetected.
     """
     problem, xp = state.problem, state.problem.xp
