@@ -227,7 +227,8 @@ def out_of_core(given: argparse.Namespace, folder: Path, client: Client, reached
     print(f"The positions of a subdomain are {held / 2**20:.0f} MiB, a worker has at most {given.memory}.")
     print(f"Largest memory of a worker: {peak.most / 2**20:.0f} MiB, {peak.idle / 2**20:.0f} MiB of it before any work.")
     rows: list[list[object]] = [
-        [name or "before", f"{most / 2**20:.0f}", f"{(most - peak.idle) / held:.1f}"] for name, most in peak.of_steps.items()
+        [name or "before", f"{most / 2**20:.0f}", f"{(most - peak.idle) / held:.1f}"]
+        for name, most in peak.of_steps.items()
     ]
     print("\n" + timing.table(["step", "largest memory, MiB", "growth over the positions of a subdomain"], rows))
     reached.require(f"{len(source):,} particles: groups as in every copy", same)
