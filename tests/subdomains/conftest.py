@@ -25,10 +25,12 @@ class Cluster:
         return self._client
 
     def _start(self) -> Any:
-        distributed = pytest.importorskip("distributed")
+        dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
         if given := os.environ.get("LOSSBENCH_SCHEDULER"):
             place = {"scheduler_file" if given.endswith(".json") else "address": given}
         else:
+            # By default, a nanny is closed for good if its worker is away 15 seconds after an earlier death.
+            self._stack.enter_context(dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}))
             place = {"address": self._stack.enter_context(
                 distributed.LocalCluster(
                     n_workers=2, threads_per_worker=1, memory_limit="1GiB", host="127.0.0.1",

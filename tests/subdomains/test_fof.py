@@ -91,7 +91,13 @@ def test_positions_in_a_file_are_read_chunk_by_chunk(tmp_path):
 def test_what_cannot_be_searched_is_refused(tmp_path):
     with pytest.raises(WorkbenchError, match=r"must be wb\.Particles, particles in chunks, or what wb\.open_chunked takes"):
         wb.distributed.friends_of_friends([[0.1, 0.2]])
-    with pytest.raises(WorkbenchError, match="parts must be a whole number"):
-        wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=8), parts=0)
+    for parts in (0, 513):
+        with pytest.raises(WorkbenchError, match="parts must be a whole number"):
+            wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=8), parts=parts)
+    (tmp_path / "file").touch()
+    with pytest.raises(WorkbenchError, match="scratch must be a folder that can be written to"):
+        wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=8), scratch=tmp_path / "file")
+    with pytest.raises(WorkbenchError, match="there is no scheduler file"):
+        wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=8), client=tmp_path / "none.json")
     with pytest.raises(WorkbenchError, match=r"client must be a dask\.distributed\.Client"):
         wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=8), client=3)

@@ -69,6 +69,8 @@ def require_shared(executor: Executor, folder: Path) -> None:
 
 
 def _connected(given: str | Path, kind: Any) -> Any:
+    if str(given).endswith(".json") and not Path(given).is_file():   # Dask would wait for it
+        raise WorkbenchError(f"there is no scheduler file {given}: check the path, or start the scheduler first")
     try:
         return kind(scheduler_file=str(given)) if str(given).endswith(".json") else kind(str(given))
     except (OSError, ValueError) as error:

@@ -24,6 +24,8 @@ from workbench.distributed.plan import default_parts, require_room
 from workbench.distributed.sources import Given, chunked, outline_of, sample_of, scratch_folder
 from workbench.errors import WorkbenchError
 
+FEW_PARTS = 64   # subdomains that are allowed for any number of particles, though many will be empty
+
 
 def friends_of_friends(
     source: Given,
@@ -62,7 +64,8 @@ def search(
     """The same by an executor."""
     with scratch_folder(scratch, executor, keep=True) as folder:
         particles = chunked(source, executor, folder)
-        wanted = default_parts(len(particles)) if parts is None else whole_number("parts", parts, least=1)
+        most = max(len(particles), FEW_PARTS)
+        wanted = default_parts(len(particles)) if parts is None else whole_number("parts", parts, least=1, most=most)
         require_room(folder, len(particles), particles.dtype.itemsize * particles.dimensions)
         length = absolute_linking_length(outline_of(particles, executor), linking_length, unit)
         decomposition = Decomposition.of(sample_of(particles, executor), wanted, particles.box)
@@ -123,7 +126,8 @@ class DistributedGroups:
         groups have masses, and centres are centres of mass; with velocities, they have mean velocities and dispersions.
         """
         whole_number("min_members", min_members, least=1)
-        wanted = tuple(name for name in MEASURED if name in self.source.columns) if columns is None else tuple(columns)
+        given = [columns] if isinstance(columns, str) else columns
+        wanted = tuple(name for name in MEASURED if name in self.source.columns) if given is None else tuple(given)
         if strangers := [name for name in wanted if name not in MEASURED or name not in self.source.columns]:
             there = ", ".join(name for name in MEASURED if name in self.source.columns) or "neither"
             raise WorkbenchError(

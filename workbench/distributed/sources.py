@@ -134,7 +134,11 @@ def scratch_folder(scratch: str | Path | None, executor: Executor, keep: bool = 
         folder = Path(tempfile.mkdtemp(prefix="lossbench-"))
     else:
         folder = Path(scratch).absolute() / f"lossbench-{uuid.uuid4().hex[:12]}"
-        folder.mkdir(parents=True)
+        try:
+            folder.mkdir(parents=True)
+        except OSError as error:
+            why = error.strerror or error
+            raise WorkbenchError(f"scratch must be a folder that can be written to; got {scratch} ({why})") from None
     try:
         require_shared(executor, folder)
         yield folder

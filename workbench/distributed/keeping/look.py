@@ -89,9 +89,8 @@ def constraints(cast: Cast, links: Sequence[Pairs], part: int) -> tuple[np.ndarr
         for kind, found in ((MUST_LINK, lost), (MUST_LINK, here), (CANNOT_LINK, near)):
             pairs.append(found)
             kinds.append(np.full(len(found), 2 * number + kind, np.int32))
-    every, kind = np.concatenate(pairs), np.concatenate(kinds)
-    most = 2 * len(links)   # kinds
-    code = distinct((every[:, 0].astype(np.int64) * len(index) + every[:, 1]) * most + kind)
+    every, most = np.concatenate(pairs), 2 * len(links)   # kinds
+    code = distinct((every[:, 0].astype(np.int64) * len(index) + every[:, 1]) * most + np.concatenate(kinds))
     ends = np.divmod(code // most, max(len(index), 1))
     return np.stack(ends, axis=1).astype(np.int32), (code % most).astype(np.int32)
 
