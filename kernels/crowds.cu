@@ -46,6 +46,7 @@ KERNEL(bound_crowds)(i64 n, i64 crowds, const i32* crowd SIZE(n), const i32* nod
                      const i32* label SIZE(LAST(start)), const i32* index SIZE(label), real* box SIZE(common * 2 * D),
                      i32* common SIZE(>= 1), i32* lowest SIZE(common))
 {
+    (void)crowds;
     FOR_EACH(k, n) {
         const i32 d = crowd[k], here = node[k];
         const i64 size = start[d + 1] - start[d];
@@ -189,6 +190,7 @@ KERNEL(find_closest)(i64 chunks, i64 n, i64 crowds, const i32* cell SIZE(n), con
                      const real* original SIZE(particles * D if exempting else 0), i32* closest SIZE(n),
                      i64* spent SIZE(n), u8* used SIZE(1))
 {
+    (void)crowds, (void)cells, (void)particles;
     const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
     const Space space = space_of(periods, lost ? length_squared : far_squared);
     const Margin margin = {near_squared, length_squared, far_squared, exempting ? original : 0, space, false, used};

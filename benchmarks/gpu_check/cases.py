@@ -22,7 +22,7 @@ from workbench.clusters.keep.edits import apply_edits
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.codecs import Tolerance
 from workbench.codecs.crc import _crc_in_pieces, crc32_of_blocks
-from workbench.codecs.entropy import slots_of, words_of
+from workbench.codecs.entropy import even_blocks, slots_of, words_of
 from workbench.data.extent import inside
 from workbench.data.synthetic import adversarial
 from workbench.distributed.decomposition import Decomposition
@@ -317,7 +317,7 @@ def _symbols(move: Move, count: int) -> Named:
     symbol = (numbers(11).random(count) ** 3 * symbols).astype(np.uint8)
     frequency = np.full((contexts, symbols), 4096 // symbols, np.uint32)
     code = move(context.astype(np.uint16) * np.uint16(symbols) + symbol)
-    words, first = words_of(code, block, frequency)
+    words, first = words_of(code, even_blocks(count, block), frequency)
     decoded = move(np.zeros(count, np.uint8))
     tables = move(frequency.reshape(-1)), move(slots_of(frequency).reshape(-1))
     kernel = backend.kernel("entropy", "decode_known")

@@ -101,7 +101,7 @@ class Codec(ABC):
     relative: ClassVar[bool] = False
     finite: ClassVar[bool] = True
     holds_gil: ClassVar[bool] = False     # threads do not help
-    coarse: ClassVar[bool] = False        # rounds an absolute tolerance down to a power of two
+    in_octaves: ClassVar[bool] = False    # rounds an absolute tolerance down to a power of two
     on_device: ClassVar[bool] = False     # takes CuPy arrays too
     contained: ClassVar[bool] = False     # decoding forged bytes is harmless
     dimensions: ClassVar[tuple[int, ...]] = (1, 2, 3, 4)

@@ -34,7 +34,7 @@ class ZFP(InPieces):
     title: ClassVar[str] = "ZFP: block transform"
     module: ClassVar[str | None] = "zfpy"
     most_values: ClassVar[int] = 2**27
-    coarse: ClassVar[bool] = True
+    in_octaves: ClassVar[bool] = True
 
     mode: str = option("accuracy", "what is fixed: the error, the bit planes, the size, or every bit", choices=MODES)
     precision: int = option(24, 'bit planes kept, in the mode "precision"', minimum=1, maximum=64)

@@ -238,7 +238,7 @@ def _bracketed(search: _Search) -> Found:
     target, limits, candidate = search.target, search.limits, search.candidate
     sign = -1.0 if target.searched_upwards else 1.0
     expected = expected_room(target, search.original, limits.peak, candidate.ratio, candidate.noise)
-    grain = math.log(2) if candidate.codec.coarse and limits.kind is not PointwiseRelative else None
+    grain = math.log(2) if candidate.codec.in_octaves and limits.kind is not PointwiseRelative else None
     high = limits.high if grain is None else limits.high * COARSE   # errors of coarse codecs are far below their bound
     ends = sorted((sign * math.log(limits.low), sign * math.log(high)))
     precision = min(each.precision for each in target.leading)
