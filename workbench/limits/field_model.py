@@ -29,7 +29,7 @@ from workbench.limits.spectrum import Spectrum
 
 BORDER = {1: 4, 2: 3, 3: 2, 4: 1}   # cells next to another region whose label is uncertain, if regions were found
 LEAST_SURE = 64
-CUT = 0.6     # share of the blocks of a periodogram that are cut by borders, above which its parameters are refined
+CUT = 0.3     # share of the blocks of a periodogram that are cut by borders, above which its parameters are refined
 SMALL = {1: 128, 2: 20, 3: 8, 4: 5}   # sides of the boxes for the spectra of plausible covariances
 
 
