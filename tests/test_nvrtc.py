@@ -20,8 +20,9 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(path.stem for path in host_library.kernel_folder().glob("*.cu"))
 VARIANTS = list(itertools.product(host_library.REALS, host_library.DIMENSIONS))
 USUAL, OTHERS = 90, [70, 80, 100]   # H100 and H200; V100, A100, B200
-# Assembling takes most of the time, so without `long` this is done for one variant and one architecture.
+# Compiling takes most of the time, so without `long` this is done for one variant and one architecture.
 ASSEMBLED = "f64", 3, USUAL
+COMPILED = [pytest.param(*each, marks=() if each == ASSEMBLED[:2] else pytest.mark.long) for each in VARIANTS]
 TARGETS = [*((*variant, USUAL) for variant in VARIANTS), *(("f64", 3, architecture) for architecture in OTHERS)]
 
 PTX_TYPES = {"i32": "u32", "i64": "u64", "double": "f64"}
@@ -143,7 +144,7 @@ def fused(text: str) -> list[str]:
     return re.findall(r"\b(?:fma|mad)\.\w+(?:\.\w+)*\.f(?:32|64)\b|\b(?:mul|add|sub)(?:\.ftz)?\.f(?:32|64)\b", text)
 
 
-@pytest.mark.parametrize(("real", "dimensions"), VARIANTS)
+@pytest.mark.parametrize(("real", "dimensions"), COMPILED)
 @pytest.mark.parametrize("source", SOURCES)
 def test_entry_points_are_what_the_launcher_calls(nvrtc, source, real, dimensions):
     expected = {}
@@ -153,7 +154,7 @@ def test_entry_points_are_what_the_launcher_calls(nvrtc, source, real, dimension
     assert entry_points(ptx(nvrtc, source, real, dimensions)) == expected
 
 
-@pytest.mark.parametrize(("real", "dimensions"), VARIANTS)
+@pytest.mark.parametrize(("real", "dimensions"), COMPILED)
 @pytest.mark.parametrize("source", SOURCES)
 def test_no_multiplication_is_fused_with_an_addition(nvrtc, source, real, dimensions):
     assert fused(ptx(nvrtc, source, real, dimensions)) == []

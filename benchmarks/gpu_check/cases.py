@@ -70,6 +70,7 @@ def _cases() -> Iterator[tuple[str, Callable[[Move, int], Named]]]:
         for solver in ("auto", "pgd", "refine"):
             yield f"kept clusters, {solver}, {kind}", _on(_kept, solver, dimensions, dtype)
         yield f"label conflicts, {kind}", _on(_conflicts, dimensions, dtype)
+        yield f"crowds, {kind}", _on(_crowds, dimensions, dtype)
         yield f"archives, {kind}", _on(_archives, dimensions, dtype)
     for dtype in (np.float32, np.float64):
         yield f"k-means, {np.dtype(dtype).name}", _on(_kmeans, dtype)
@@ -255,6 +256,15 @@ def _conflicts(move: Move, count: int, dimensions: int, dtype: Any) -> Named:
     yield "between two labels", discords(cells, labels, 0.02)
     found = parts_of(cells, labels, 0.02, 0.02)
     yield from (("parts", found.part), ("between parts", found.unlike))
+
+
+def _crowds(move: Move, count: int, dimensions: int, dtype: Any) -> Named:
+    """Two labels, each on its side of a clump within one cell: too many pairs to compare one by one."""
+    points = typed(0.5 + 0.001 * (uniform(max(count, 1000), dimensions) - 0.5), dtype)
+    cells = SortedCells.of(wb.Particles(move(points), 1.0), 0.02)
+    labels = move((points[:, 0] > 0.5).astype(np.int32))
+    found = discords(cells, labels, 0.02), parts_of(cells, labels, 0.02, 0.02)
+    yield from (("of another label", found[0]), ("between parts", found[1].unlike))
 
 
 def _archives(move: Move, count: int, dimensions: int, dtype: Any) -> Named:

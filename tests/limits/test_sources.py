@@ -270,8 +270,8 @@ def test_nonsense_is_refused(nonsense, complaint):
 
 def test_borders_cost_what_their_length_says():
     """Half a bit of log2(1 / (1 - rho^2)) for each face between two regions, a quarter for each of them."""
-    labels = np.add.outer(np.arange(64) // 16, np.arange(64) // 16) % 2
-    source = piecewise(labels, [Autoregressive(1.0, (0.95, 0.95)), Autoregressive(4.0, (0.95, 0.95))])
+    labels = np.add.outer(4 * (np.arange(64) // 16), np.arange(64) // 16)   # squares of one region are not independent
+    source = piecewise(labels, [Autoregressive(1.0 + 3.0 * (square % 2), (0.95, 0.95)) for square in range(16)])
     faces = 2 * 3 * 64   # three lines along each axis
     price = source.spectrum().rate(1e-6) - source.borderless_spectrum().rate(1e-6)
     assert price == pytest.approx(faces * 0.5 * np.log2(1 / (1 - 0.95**2)) / labels.size, rel=1e-9)

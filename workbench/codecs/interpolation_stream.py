@@ -71,7 +71,7 @@ def counted(code: np.ndarray) -> np.ndarray:
     codes = CONTEXTS * SYMBOLS
     parts = min(backend.chunks(len(code), code), 16)
     counts = np.zeros((parts, codes), np.uint32)
-    backend.kernel("entropy", "count_codes")(parts, len(code), code, codes, counts)
+    backend.kernel("entropy", "count_codes")(parts, len(code), code, codes, len(counts), counts)
     return counts.sum(axis=0, dtype=np.int64).reshape(CONTEXTS, SYMBOLS)
 
 

@@ -225,10 +225,10 @@ GLOSSARY: Mapping[str, str] = {
     "spectrum ratio": "power of the decoded data divided by power of the original at each wave number k, P'/P; 1 is equal",
     "split": "halos that lost members; some of these may also have gained others",
     "SSIM": "structural similarity of two fields, in windows of 7 points a side; 1 is equal",
+    "target": "what must hold of the decoded data: find searches for the error bound with which it does",
     "the model itself adds": (
         "what the map of the regions and the parameters of the model would cost a decoder; no bound counts it"
     ),
-    "target": "what must hold of the decoded data: find searches for the error bound with which it does",
     "this field alone": "a bound of the Gaussian model: the fewest bits that keep this field within it, except by chance",
     "tile": "a block of values that a codec codes independently of all others, such as 4 values a side in ZFP",
     "tiles add": "the additional bits if tiles are coded independently",
