@@ -384,6 +384,7 @@ def test_a_missing_compiler_is_named(copied_build):
     assert not (folder / "workbench" / "_host.so").exists()
 
 
+@pytest.mark.long
 def test_a_kernel_that_does_not_compile_is_shown_and_keeps_the_old_library(copied_build):
     folder, build = copied_build
     (folder / "workbench" / "_host.so").write_bytes(b"the old one")

@@ -75,6 +75,7 @@ def test_many_changes_while_views_come_and_go(notebook: NotebookPage) -> None:
     eventually(lambda: shows_what_python_has(notebook, 4))
 
 
+@pytest.mark.long
 def test_lost_messages_are_made_up_for(notebook: NotebookPage) -> None:
     notebook.write("lossy.ipynb", WAVES, "view.widget")
     notebook.run_all()
