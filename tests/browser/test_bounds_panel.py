@@ -182,6 +182,7 @@ def test_particles_are_seen_by_their_density(panel: NotebookPage) -> None:
     eventually(lambda: notebook.picture(DECODED) != before)
 
 
+@pytest.mark.long
 def test_a_page_that_is_loaded_again_shows_the_panel_or_its_last_picture(notebook: NotebookPage, watch: Watch) -> None:
     watch.allow("widget model not found")   # which JupyterLab logs, and the picture replaces
     panel = notebook   # in a kernel of its own: what is loaded again is all that the kernel has
@@ -217,6 +218,7 @@ def test_a_page_that_is_loaded_again_shows_the_panel_or_its_last_picture(noteboo
     panel.screenshot("without-kernel")
 
 
+@pytest.mark.long
 def test_small_narrow_and_dark(panel: NotebookPage) -> None:
     panel.resize(1366, 768)
     eventually(lambda: on_one_screen(panel))

@@ -103,6 +103,7 @@ def test_a_cloud_is_turned_zoomed_named_and_picked(notebook: NotebookPage) -> No
     expect(notebook.page.locator(".wb-cloud-legend")).to_contain_text("split:")
 
 
+@pytest.mark.long
 def test_rotation_stops_on_touch_and_is_left_out_for_those_who_want_less_motion(notebook: NotebookPage) -> None:
     canvas = opened(notebook, TWO % True)
     eventually(lambda: canvas.get_attribute("data-moving") == "true")
@@ -122,6 +123,7 @@ def test_rotation_stops_on_touch_and_is_left_out_for_those_who_want_less_motion(
         notebook.page.emulate_media(reduced_motion="no-preference")
 
 
+@pytest.mark.long
 def test_a_lost_context_is_healed_and_a_closed_cloud_gives_its_memory_back(notebook: NotebookPage) -> None:
     canvas = opened(notebook, TWO % False)
     settle(notebook, canvas)

@@ -77,7 +77,7 @@ def page(shared: Opened) -> Opened:
     return prepared(shared, "exact", 900, DATA)
 
 
-@pytest.fixture(scope="module", params=PANELS)
+@pytest.fixture(scope="module", params=["bounds", "clusters", pytest.param("limits", marks=pytest.mark.long)])
 def shown(page: Opened, request: pytest.FixtureRequest) -> Iterator[Shown]:
     data, last, controls = PANELS[request.param]
     choices = ", ".join(f"{control.field}={control.opened}" for control in controls)

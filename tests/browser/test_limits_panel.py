@@ -42,6 +42,7 @@ def panel(page: Opened) -> Iterator[NotebookPage]:
         yield notebook
 
 
+@pytest.mark.long
 def test_regions_and_new_information_are_shown_and_fit_narrow_and_dark_pages(panel: NotebookPage) -> None:
     assert panel.drawn(REGIONS).colours > 1
     assert panel.drawn(NEWS).colours > 20
@@ -95,6 +96,7 @@ def test_dragging_the_bound_moves_the_water_and_the_place(panel: NotebookPage) -
         eventually(lambda number=number, picture=picture: panel.picture(chart(panel, number)) != picture)
 
 
+@pytest.mark.long
 def test_a_cancelled_comparison_can_be_finished_and_looked_at_from_the_bound(panel: NotebookPage) -> None:
     assert panel.page.locator(CHARTS).count() == GAP   # a chart without data is not there
     panel.run_cell("""import threading

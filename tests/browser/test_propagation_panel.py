@@ -105,6 +105,7 @@ def test_switches_stop_the_error_and_protect_the_worst_sites(panel: NotebookPage
     panel.portrait("lab-propagation-protected")
 
 
+@pytest.mark.long
 def test_compression_is_an_error_too_in_the_dark(panel: NotebookPage) -> None:
     panel.page.get_by_label("error", exact=True).select_option("compression")
     idle(panel, LAST)
