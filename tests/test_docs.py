@@ -35,7 +35,7 @@ display({"text/html": "<table><tr>" + 200 * "<td>wide</td>" + "</tr></table>"}, 
 hv.Curve([3, 1, 2])
 """
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def build(settings: Path, source: Path, out: Path, notebooks: str) -> subprocess.CompletedProcess[str]:
@@ -187,12 +187,10 @@ def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
     assert {page.policy for page in pages.values()} == {POLICY}
 
 
-@pytest.mark.long
 def test_no_page_scrolls_sideways(site: Path) -> None:
     assert wide_pages(site.rglob("*.html")) == {}
 
 
-@pytest.mark.long
 def test_a_browser_shows_a_plot_and_a_wide_table_and_asks_nobody_else(tmp_path: Path) -> None:
     pytest.importorskip("sphinx", reason="needs the docs extra")
     done = build(DOCS, one_notebook(tmp_path, PLOT), tmp_path / "html", notebooks="force")

@@ -18,6 +18,7 @@ from workbench import backend, host_library
 ROOT = Path(__file__).resolve().parents[1]
 
 SOURCES = sorted(path.stem for path in host_library.kernel_folder().glob("*.cu"))
+EACH = [pytest.param(source, marks=pytest.mark.long if source == "alike" else ()) for source in SOURCES]   # takes longest
 VARIANTS = list(itertools.product(host_library.REALS, host_library.DIMENSIONS))
 USUAL, OTHERS = 90, [70, 80, 100]   # H100 and H200; V100, A100, B200
 # Compiling takes most of the time, so without `long` this is done for one variant and one architecture.
@@ -145,7 +146,7 @@ def fused(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("real", "dimensions"), COMPILED)
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("source", EACH)
 def test_entry_points_are_what_the_launcher_calls(nvrtc, source, real, dimensions):
     expected = {}
     for name, parameters in backend.declared(source).items():
@@ -155,12 +156,12 @@ def test_entry_points_are_what_the_launcher_calls(nvrtc, source, real, dimension
 
 
 @pytest.mark.parametrize(("real", "dimensions"), COMPILED)
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("source", EACH)
 def test_no_multiplication_is_fused_with_an_addition(nvrtc, source, real, dimensions):
     assert fused(ptx(nvrtc, source, real, dimensions)) == []
 
 
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("source", EACH)
 def test_no_kernel_needs_more_registers_or_memory_than_is_documented(nvrtc, source):
     found = needs(compiled(nvrtc, source, *ASSEMBLED[:2]).log)
     assert set(found) == set(backend.declared(source))
@@ -185,7 +186,7 @@ ptxas info    : Used 65 registers, used 0 barriers"""
 
 @pytest.mark.long
 @pytest.mark.parametrize(("real", "dimensions", "architecture"), [each for each in TARGETS if each != ASSEMBLED])
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("source", EACH)
 def test_kernels_are_assembled_for_each_gpu(nvrtc, source, real, dimensions, architecture):
     made = nvrtc.compile(backend.device_source(source), flags(real, dimensions, f"sm_{architecture}"))
     assert f".target sm_{architecture}" in made.ptx

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from browser.notebook_page import NotebookPage, eventually
 from browser.toys import LOADS_SLOWLY, LOSES_MESSAGES, WAVES
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 # The same, of every plot that the page shows.
 SHOWN = """version => {
     const column = ({data_source: {data}}, name) => Array.from(data.get?.(name) ?? data[name]);
@@ -38,7 +38,6 @@ def shows_what_python_has(notebook: NotebookPage, views: int) -> bool:
     return bool(notebook.page.evaluate(SHOWN, version) == [told] * views)
 
 
-@pytest.mark.long
 def test_changes_before_a_view_listens_are_seen(notebook: NotebookPage) -> None:
     notebook.write("charts.ipynb", WAVES, "display(view.widget)\nview.show(wave(2))")
     notebook.run_all()
@@ -49,7 +48,6 @@ def test_changes_before_a_view_listens_are_seen(notebook: NotebookPage) -> None:
     eventually(lambda: notebook.picture("canvas.bk-layer") != before)
 
 
-@pytest.mark.long
 def test_later_views_and_reloaded_pages_show_the_chart_as_it_is(notebook: NotebookPage) -> None:
     notebook.write("views.ipynb", WAVES, "view.widget", "view.widget")
     notebook.run_all()
@@ -64,7 +62,6 @@ def test_later_views_and_reloaded_pages_show_the_chart_as_it_is(notebook: Notebo
     assert shows_what_python_has(notebook, 3)
 
 
-@pytest.mark.long
 def test_many_changes_while_views_come_and_go(notebook: NotebookPage) -> None:
     notebook.write("busy.ipynb", WAVES, "view.widget")
     notebook.run_all()
@@ -75,7 +72,6 @@ def test_many_changes_while_views_come_and_go(notebook: NotebookPage) -> None:
     eventually(lambda: shows_what_python_has(notebook, 4))
 
 
-@pytest.mark.long
 def test_lost_messages_are_made_up_for(notebook: NotebookPage) -> None:
     notebook.write("lossy.ipynb", WAVES, "view.widget")
     notebook.run_all()
@@ -90,7 +86,6 @@ def test_lost_messages_are_made_up_for(notebook: NotebookPage) -> None:
     expect(notebook.page.locator(".wb-chart-frame")).to_have_attribute("aria-busy", "false")
 
 
-@pytest.mark.long
 def test_a_chart_that_loads_too_slowly_follows_python_all_the_same(notebook: NotebookPage) -> None:
     said: list[str] = []
     notebook.page.on("console", lambda message: said.append(message.text))

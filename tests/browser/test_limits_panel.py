@@ -22,7 +22,7 @@ from browser.panels import (
     unfold,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 SPECTRA, RATES, GAP = range(3)   # the charts
 LAST = "band"                    # what is computed last
 REGIONS, NEWS = DECODED, ".wb-picture[data-pane='2']"
@@ -42,7 +42,6 @@ def panel(page: Opened) -> Iterator[NotebookPage]:
         yield notebook
 
 
-@pytest.mark.long
 def test_regions_and_new_information_are_shown_and_fit_narrow_and_dark_pages(panel: NotebookPage) -> None:
     assert panel.drawn(REGIONS).colours > 1
     assert panel.drawn(NEWS).colours > 20
@@ -96,7 +95,6 @@ def test_dragging_the_bound_moves_the_water_and_the_place(panel: NotebookPage) -
         eventually(lambda number=number, picture=picture: panel.picture(chart(panel, number)) != picture)
 
 
-@pytest.mark.long
 def test_a_cancelled_comparison_can_be_finished_and_looked_at_from_the_bound(panel: NotebookPage) -> None:
     assert panel.page.locator(CHARTS).count() == GAP   # a chart without data is not there
     panel.run_cell("""import threading

@@ -8,7 +8,8 @@ from browser.notebook_page import NotebookPage
 pytestmark = pytest.mark.slow
 WITHIN = 90.0     # seconds
 MEMORY = 2 * 2**30
-SELDOM = {"bounds", "codec_plugin", "cosmology_on_dask", "library", "limits", "propagation"}   # run by make test-long
+# Run by make test-long.
+SELDOM = {"bounds", "clusters", "codec_plugin", "cosmology_on_dask", "library", "limits", "propagation"}
 NAMES = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
 
 

@@ -80,7 +80,7 @@ def test_workers_compare_the_groups_whose_labels_they_have(client):
     assert found.most_different() == expected.most_different()
 
 
-@pytest.mark.parametrize(("codec", "times"), [("prequantised", 1), ("auto", 2)])   # to choose a codec, the middle is read first
+@pytest.mark.parametrize(("codec", "times"), [("prequantised", 1), ("auto", 2)])   # to choose, the middle is read first
 def test_what_blocks_share_is_computed_once(client, tmp_path, codec, times):
     counted = tmp_path / "counted"
 

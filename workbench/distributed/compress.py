@@ -74,8 +74,9 @@ def compress(
     `client` is a Dask client or the address of a scheduler; without one, the work is done in this process. `out` must be on
     a file system that all workers see, and so must `scratch`, which is needed for `order="free"` and for `keep`.
     `parts` is the number of subdomains for that (by default, about a million particles each); the bytes do not depend on
-    the number of workers. `progress` is called with the completed share of each step and the name of the step, such as
-    `wb.ProgressBar()`. A run that was killed leaves a hidden folder beside `out`: the same call goes on from there.
+    the number of workers. `codec="auto"` reads the middle of a field first, to choose. `progress` is called with the
+    completed share of each step and the name of the step, such as `wb.ProgressBar()`. A run that was killed leaves a hidden
+    folder beside `out`: the same call goes on from there.
 
     >>> import tempfile
     >>> from workbench.data.synthetic import cosmic_web
