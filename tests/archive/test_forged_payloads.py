@@ -74,23 +74,22 @@ def read_by_another(paths: list[Path], uses: str = "all") -> tuple[list[dict], l
     return told["found"], told["memory"]
 
 
-@pytest.mark.parametrize(("codec", "count", "crashes"), [("fpzip", 5, 1), ("sperr", 3, 0), ("zfp", 3, 0), ("sz3", 3, 0)])
-def test_mutated_payloads_are_a_sentence_and_the_other_chunks_are_read(codec, count, crashes, tmp_path):
+# fpzip crashes on some of these bytes, depending on what lies in its memory; that a crash is a sentence is tested with
+# decoders that always crash, in `tests/codecs/test_isolation.py`.
+@pytest.mark.parametrize("codec", ["fpzip", "sperr", "zfp", "sz3"])
+def test_mutated_payloads_are_a_sentence_and_the_other_chunks_are_read(codec, tmp_path):
     if codec not in CODECS:
         pytest.skip(f"{codec} is not installed")
     values = samples.field((12, 50))
     archive = wb.compress(values, wb.Absolute(0.01), codec, chunk_values=250)
     payload, lost = payload_of(archive, 1), np.prod(archive.data.layout.chunk_extent((0, 1)))
-    made = [with_payload(archive, 1, mutated(payload, seed), tmp_path / f"{seed}.zip") for seed in range(count)]
+    made = [with_payload(archive, 1, mutated(payload, seed), tmp_path / f"{seed}.zip") for seed in range(3)]
     found, memory = read_by_another([path for path, _ in made])
     for told, (_, key) in zip(found, made, strict=True):
         assert set(told["damage"]) <= {key}
         assert told["lost"] == (lost if told["damage"] else 0)
         assert ("verify" in told) == bool(told["damage"])
         assert ("zarr" in told) == bool(told["damage"]) or not ZARR
-    reasons = [told["damage"][key] for told, (_, key) in zip(found, made, strict=True) if told["damage"]]
-    signals = [reason for reason in reasons if re.fullmatch(r"its decoder ended with signal SIG[A-Z]+", reason)]
-    assert len(signals) >= crashes
     assert memory[0] < MEGABYTES_OF_A_READER
     assert memory[1] < MEGABYTES_OF_A_DECODER
 
