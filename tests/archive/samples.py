@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import zlib
 from collections.abc import Iterator
 from fractions import Fraction
@@ -21,6 +22,18 @@ from workbench.codecs import registry
 from workbench.data.readers import open_file
 
 CODECS = wb.codecs.available()
+
+
+def half(*choices: tuple[Any, Any]) -> list[Any]:
+    """The combinations of choices between two; half of them, in which all choices but one still meet, are not `long`.
+
+    This is the half fraction of a factorial design: the combinations with an even number of second choices.
+    """
+    made = []
+    for numbers in itertools.product((0, 1), repeat=len(choices)):
+        chosen = (choice[k] for choice, k in zip(choices, numbers, strict=True))
+        made.append(pytest.param(*chosen, marks=pytest.mark.long if sum(numbers) % 2 else ()))
+    return made
 
 
 def particles(

@@ -31,7 +31,7 @@ from workbench.data.readers import open_file
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees.sections import EDIT, PIN
 
-ORDERS = ["keep", "free"]
+ORDERS = "keep", "free"
 LENGTH = 0.25
 BOUND = wb.Absolute(0.3 * LENGTH)
 KEEP = wb.KeepClusters(LENGTH, "length")
@@ -91,11 +91,10 @@ def chunks_with(archive, tag) -> list[str]:
 
 # Groups are kept.
 
-@pytest.mark.parametrize("box", [10.0, None])
-@pytest.mark.parametrize("dimensions", [2, 3])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize(
+    ("order", "dtype", "dimensions", "box"), samples.half(ORDERS, (np.float32, np.float64), (2, 3), (10.0, None))
+)
 def test_every_codec_keeps_clusters(codec, order, dtype, dimensions, box):
     original = clumps(400, dtype, dimensions, box)
     archive = wb.compress(original, BOUND, codec, keep=[KEEP], order=order, chunk_values=dimensions * 150)

@@ -34,14 +34,12 @@ from workbench.data.synthetic import adversarial
 from workbench.errors import WorkbenchError
 
 BOUNDS = [wb.Absolute(1e-3), wb.Relative(1e-4), wb.PointwiseRelative(1e-3)]
-ORDERS = ["keep", "free"]
+ORDERS = "keep", "free"
 OF_4_CHUNKS = {3: 3 * 128, 2: 2 * 128}   # values in a chunk, for 500 particles
 BAD_POINTS = [LosesPoints, ForgetsAPoint, CannotSayWhere, SaysTheWrongPlaces]
 
 
-@pytest.mark.parametrize("dimensions", [2, 3])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(("order", "dtype", "dimensions"), samples.half(ORDERS, (np.float32, np.float64), (2, 3)))
 @pytest.mark.parametrize("codec", CODECS)
 def test_every_codec_keeps_the_bound_and_what_belongs_together(codec, order, dtype, dimensions):
     for box in (10.0, None):

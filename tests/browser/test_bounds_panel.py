@@ -77,6 +77,7 @@ def test_other_codecs_are_compared_and_can_be_chosen(panel: NotebookPage) -> Non
     panel.portrait("lab-bounds")
 
 
+@pytest.mark.long
 def test_pictures_zoom_together_and_blink(panel: NotebookPage) -> None:
     before = [panel.picture(where) for where in (DECODED, ERROR)]
     panel.page.locator(DECODED).press("+")
@@ -167,6 +168,7 @@ module.try_bound = slow""")
     panel.run_cell("module.try_bound = usual")
 
 
+@pytest.mark.long
 def test_particles_are_seen_by_their_density(panel: NotebookPage) -> None:
     notebook = panel
     notebook.run_cell("panel.close()")

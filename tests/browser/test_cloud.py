@@ -10,7 +10,7 @@ from browser.conftest import Opened
 from browser.notebook_page import NotebookPage, eventually
 from browser.panels import prepared
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 POINTS = ".wb-cloud-points"
 DATA = """import workbench as wb
 snapshot = wb.synthetic.cosmic_web(n=32)

@@ -123,6 +123,7 @@ module.keep_halos = endless
 """
 
 
+@pytest.mark.long
 def test_keeping_can_be_cancelled_and_leaves_other_cells_alone(panel: NotebookPage) -> None:
     panel.run_cell(ENDLESS)
     panel.press("preserve")

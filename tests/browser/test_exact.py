@@ -150,6 +150,7 @@ def test_what_is_absurd_is_taken_and_said_and_nonsense_stays_to_be_corrected(sho
     shown.settles_at(control, 0.02)
 
 
+@pytest.mark.long
 def test_nothing_keeps_people_out_in_either_theme(shown: Shown) -> None:
     panel = shown.page
     for drawer in panel.page.locator(".wb-drawer > summary").all():

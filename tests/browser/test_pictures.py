@@ -1,5 +1,6 @@
 """Pictures in a reader's hands: exact values, halos that are named before they are chosen, colours, layers, files."""
 
+import functools
 import re
 from collections.abc import Iterator
 
@@ -186,6 +187,7 @@ def assert_exact(panel: NotebookPage) -> None:
     assert share == pytest.approx((other - one) / float(panel.python("panel.state.eb")), rel=1e-3, abs=1e-9)
 
 
+@pytest.mark.long
 def test_values_under_the_pointer_are_those_of_the_arrays(bounds: NotebookPage) -> None:
     canvas = bounds.page.locator(DECODED)
     box = canvas.bounding_box()
@@ -209,6 +211,7 @@ def test_values_under_the_pointer_are_those_of_the_arrays(bounds: NotebookPage) 
     bounds.portrait("pictures-bounds", MAPS)
 
 
+@pytest.mark.long
 def test_colours_layers_and_files(bounds: NotebookPage) -> None:
     maps = bounds.page.locator(MAPS)
     before = [bounds.picture(each) for each in (ORIGINAL, DECODED, ERROR)]
@@ -260,6 +263,12 @@ def pointed(panel: NotebookPage, canvas: Locator, halo: int) -> dict[str, float]
     return {"x": x, "y": y}
 
 
+def is_chosen(panel: NotebookPage, label: str) -> bool:
+    """Whether the halo of this label was chosen; before any was, there is none."""
+    return panel.python(f"getattr(panel.state.chosen, 'particles', None) == ({label},)") == "True"
+
+
+@pytest.mark.long
 def test_the_halo_that_is_named_is_the_one_that_is_chosen(clusters: NotebookPage) -> None:
     canvas = clusters.page.locator(ORIGINAL).first
     for halo in (0, 3):
@@ -269,13 +278,14 @@ def test_the_halo_that_is_named_is_the_one_that_is_chosen(clusters: NotebookPage
         number, members = re.search(r"halo (\d+): ([\d,]+) members", place(clusters)).groups()   # type: ignore[union-attr]
         chosen = f"panel.result['halos'].catalogue.labels[{int(number) - 1}]"
         canvas.click(position=where)
-        eventually(lambda chosen=chosen: clusters.python(f"panel.state.chosen.particles == ({chosen},)") == "True")
+        eventually(functools.partial(is_chosen, clusters, chosen))
         size = clusters.python(f"int(panel.result['halos'].catalogue.members[{int(number) - 1}])")
         assert size == members.replace(",", "")
     counts = [int(text.split(" here")[0].replace(",", "")) for text in exact(clusters)]
     assert counts[0] >= 1
 
 
+@pytest.mark.long
 def test_halos_are_reached_by_keys_and_layers_are_put_away(clusters: NotebookPage) -> None:
     page, canvas = clusters.page, clusters.page.locator(DECODED).first
     canvas.focus()
@@ -290,7 +300,7 @@ def test_halos_are_reached_by_keys_and_layers_are_put_away(clusters: NotebookPag
     clusters.portrait("pictures-clusters", MAPS)
     canvas.press("Enter")
     label = f"panel.result['halos'].catalogue.labels[{number - 1}]"
-    eventually(lambda: clusters.python(f"panel.state.chosen.particles == ({label},)") == "True")
+    eventually(functools.partial(is_chosen, clusters, label))
     detail = page.locator(ORIGINAL).nth(1)
     expect(detail).to_be_visible()
     detail.press("+")   # the zoom of one close-up is not that of the next

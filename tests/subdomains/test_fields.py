@@ -174,6 +174,7 @@ def test_fields_that_cannot_be_are_refused(arguments, told):
         ChunkedField(**arguments)
 
 
+@pytest.mark.long
 def test_a_field_of_a_climate_model_gives_the_same_bytes(tmp_path, shared_data):
     with h5py.File(shared_data / "cesm" / "cam-fv.T.3months.nc") as file:
         field, stored = wb.Field(file["T"][...]), ChunkedField(file["T"])

@@ -57,10 +57,9 @@ def test_boxes_of_few_blocks(box: float | tuple[float, ...], dimensions: int) ->
     random = np.random.default_rng(dimensions)
     periods = np.broadcast_to(np.array(box), 3)[:dimensions]
     particles = wb.Particles(random.random((220, dimensions)) * periods, tuple(periods.tolist()))
-    for several in (3, 40):
+    for several, sure, most in ((3, 1.0, 1.0), (40, 0.5, 0.53)):
         label = random.integers(0, several, 220).astype(np.int32)
-        require_right((particles, label, 0.5, 0.53), parts((particles, label, 0.5, 0.53)))
-        require_right((particles, label, 1.0, 1.0), parts((particles, label, 1.0, 1.0)))
+        require_right((particles, label, sure, most), parts((particles, label, sure, most)))
 
 
 def test_far_strays_leave_a_sparse_grid() -> None:

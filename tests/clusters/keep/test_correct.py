@@ -10,10 +10,12 @@ from clusters.keep.scenarios import SOLVERS, Scenario, decoded_with, require_kep
 from workbench.clusters.keep import KeepClusters, keep_clusters
 from workbench.clusters.keep.promise import MOST_LENGTHS
 
+EACH_SOLVER = [pytest.param(solver, marks=() if solver == "auto" else pytest.mark.long) for solver in SOLVERS]
 
-@pytest.mark.parametrize("solver", SOLVERS)
+
+@pytest.mark.parametrize("solver", EACH_SOLVER)
 @given(scenarios())
-@settings(max_examples=300)
+@settings(max_examples=200)
 def test_groups_bound_and_box_are_kept_and_stored(solver: str, scenario: Scenario) -> None:
     correction = scenario.correct(solver)
     require_kept(scenario, correction)
