@@ -238,24 +238,6 @@ def test_neighbours_have_all_been_visited_and_contain_the_cube_behind():
         }
 
 
-def test_a_map_of_tiles_holds_their_means():
-    bits = np.arange(35.0).reshape(5, 7)
-    bits[:2, :3] = np.nan
-    bits[4, 6] = np.nan
-    found = module.Innovations(bits, bits, 28)
-    tiles = found.per_tile((2, 3))
-    assert tiles.shape == (3, 3)
-    for row, column in np.ndindex(3, 3):
-        part = bits[2 * row : 2 * row + 2, 3 * column : 3 * column + 3]
-        expected = np.nan if np.isnan(part).all() else np.nanmean(part)
-        assert tiles[row, column] == pytest.approx(expected, nan_ok=True)
-    assert np.array_equal(found.per_tile(1), bits, equal_nan=True)
-    assert found.per_tile(100).item() == pytest.approx(np.nanmean(bits))
-    for tile in (0, (2,), (2, 2, 2), 1.5, (2, -1)):
-        with pytest.raises(WorkbenchError, match="tile must be one side of at least 1, or 2 of them"):
-            found.per_tile(tile)
-
-
 MODEL = Autoregressive(1.0, (0.5, 0.5))
 WRONG = [
     ({"labels": np.zeros((2, 2), int)}, r"labels must be whole numbers in the shape of the field, \(3, 3\)"),

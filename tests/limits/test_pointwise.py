@@ -1,5 +1,7 @@
 """Bounds on every value against the tables, covering by intervals, numerical integration and simulation."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,16 +9,11 @@ from hypothesis import strategies as st
 from scipy import special, stats
 from scipy.integrate import quad
 
+import workbench as wb
 from workbench.errors import WorkbenchError
+from workbench.limits.approximation import variable_length
 from workbench.limits.converse import converse
-from workbench.limits.pointwise import (
-    PRICE,
-    ScalarQuantiser,
-    pointwise_converse,
-    pointwise_rate,
-    uniform_mse,
-    uniform_psnr,
-)
+from workbench.limits.pointwise import PRICE, ScalarQuantiser, pointwise_converse, pointwise_rate, uniform_mse
 from workbench.limits.spectrum import Spectrum
 
 # step over sigma, gap to the rate, mean square error over step^2 / 12, share of zeros
@@ -40,12 +37,9 @@ def test_the_price_is_that_of_cubes_over_balls():
     assert 20 * np.log10(2) * PRICE == pytest.approx(1.532931, abs=5.1e-7)   # in decibels
 
 
-def test_evenly_spread_errors_have_the_mean_square_and_psnr_of_the_formula():
+def test_evenly_spread_errors_have_the_mean_square_of_the_formula():
     errors = np.random.default_rng(1).uniform(-0.2, 0.2, 100_000)
     assert uniform_mse(0.2) == pytest.approx(np.mean(errors**2), rel=0.01)
-    assert uniform_psnr(1.0, 1e-3) == pytest.approx(64.7712, abs=5.1e-5)
-    assert uniform_psnr(5.0, 5e-4) == pytest.approx(84.7712, abs=5.1e-5)
-    assert uniform_psnr(3.0, 0.2) == pytest.approx(10 * np.log10(9 / uniform_mse(0.2)), rel=1e-12)
 
 
 @pytest.mark.parametrize(("eb", "pointwise", "rate"), [
@@ -195,12 +189,11 @@ def test_a_quantiser_is_met_by_simulation():
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
 def test_bounds_that_are_none_are_refused(value):
     white = Spectrum.of(1.0)
-    questions = (uniform_mse, lambda eb: uniform_psnr(1.0, eb), lambda eb: pointwise_rate(white, eb))
+    questions = (uniform_mse, lambda eb: pointwise_rate(white, eb))
     for question in (*questions, lambda eb: pointwise_converse(white, eb, 0.01)):
         with pytest.raises(WorkbenchError, match="eb, the error bound, must be positive"):
             question(value)
-    for name, wrong in (("value_range", lambda: uniform_psnr(value, 1.0)), ("sigma", lambda: ScalarQuantiser(value, 1.0)),
-                        ("step", lambda: ScalarQuantiser(1.0, value))):
+    for name, wrong in (("sigma", lambda: ScalarQuantiser(value, 1.0)), ("step", lambda: ScalarQuantiser(1.0, value))):
         with pytest.raises(WorkbenchError, match=f"{name} must be positive"):
             wrong()
 
@@ -208,3 +201,23 @@ def test_bounds_that_are_none_are_refused(value):
 def test_a_probability_that_is_none_is_refused():
     with pytest.raises(WorkbenchError, match="eps"):
         pointwise_converse(Spectrum.of(1.0), 0.1, 0.7)
+
+
+def test_bounds_of_values_reach_whoever_asks_for_the_limits_of_a_source():
+    limits, spectrum = wb.rate_distortion(wb.limits.memoryless(4.0, n=500)), Spectrum.of(4.0, 500)
+    assert limits.pointwise_converse(0.02, 0.05) == pointwise_converse(spectrum, 0.02, 0.05) > limits.pointwise(0.02)
+    assert limits.variable_length(0.1, 0.05) == variable_length(spectrum, 0.1, 0.05) < limits.rate(0.1)
+
+
+def test_estimated_variances_lower_the_pointwise_converse():
+    spectrum = Spectrum.of([4.0, 1.0], [50, 50])
+    unsure = dataclasses.replace(spectrum, slack=0.03)
+    lowered = pointwise_converse(spectrum, 0.01, 0.01) - 0.03
+    assert pointwise_converse(unsure, 0.01, 0.01) == pytest.approx(lowered, abs=1e-12)
+
+
+def test_steps_of_rounded_values_are_no_finer_than_their_bound():
+    rounded = np.round(wb.synthetic.gaussian_field((64, 64), seed=2).values, 2)
+    limits = wb.rate_distortion(wb.Field(rounded))
+    assert limits.source.step > 0
+    assert limits.pointwise_converse(1e-6) == limits.pointwise_converse(limits.source.step / 2)

@@ -19,6 +19,7 @@ from workbench.data import Field
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, PointwiseRelative
 from workbench.limits.operating_point import TILES, OperatingPoint, price_of_pointwise, taken_apart
+from workbench.limits.pointwise import uniform_mse
 
 if TYPE_CHECKING:
     from workbench.limits.result import RateDistortion
@@ -136,7 +137,7 @@ def place(limits: RateDistortion, field: Field, run: Run) -> OperatingPoint:
         interval=limits.interval(distortion),
         pointwise=limits.pointwise(limit),
         parts=taken_apart(bits - rate, tiles, documents, price),
-        tighter=max(0.0, rate - limits.rate(limit**2 / 3)),
+        tighter=max(0.0, rate - limits.rate(uniform_mse(limit))),
         pooled=limits.price_of_one_model(distortion),
     )
 

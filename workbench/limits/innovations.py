@@ -59,17 +59,6 @@ class Innovations:
             raise WorkbenchError(f"eb must be a positive error bound; got {eb!r}")
         return self.total_bits - self.samples * float(np.log2(2 * eb))
 
-    def per_tile(self, tile: int | Sequence[int]) -> np.ndarray:
-        """A map of the mean of `bits` in each tile; NaN for tiles without values. The last tiles may be smaller."""
-        shape = self.bits.shape
-        sides = _sides(tile, len(shape))
-        counted = np.isfinite(self.bits)
-        total, number = np.where(counted, self.bits, 0.0), counted.astype(np.int64)
-        for axis, (length, side) in enumerate(zip(shape, sides, strict=True)):
-            starts = np.arange(0, length, side)
-            total, number = np.add.reduceat(total, starts, axis), np.add.reduceat(number, starts, axis)
-        return np.where(number > 0, total / np.maximum(number, 1), np.nan)
-
 
 def innovations(
     values: np.ndarray,
@@ -244,10 +233,3 @@ def _require_constant(values: np.ndarray, region: int) -> None:
             f"correlations must have a positive variance where values vary: region {region} has variance 0 "
             f"and values from {values.min():g} to {values.max():g}"
         )
-
-
-def _sides(tile: int | Sequence[int], dimensions: int) -> tuple[int, ...]:
-    sides = tuple(tile) if isinstance(tile, Sequence) else (tile,) * dimensions
-    if len(sides) != dimensions or not all(isinstance(side, int | np.integer) and side >= 1 for side in sides):
-        raise WorkbenchError(f"tile must be one side of at least 1, or {dimensions} of them; got {tile!r}")
-    return tuple(int(side) for side in sides)

@@ -36,18 +36,6 @@ def uniform_mse(eb: float) -> float:
     return eb * eb / 3
 
 
-def uniform_psnr(value_range: float, eb: float) -> float:
-    """The peak signal-to-noise ratio, in decibels, of errors uniform in [-eb, eb].
-
-    >>> round(uniform_psnr(1.0, 1e-3), 2)
-    64.77
-    """
-    require_bound(eb)
-    if not 0 < value_range < np.inf:
-        raise WorkbenchError(f"value_range must be positive and finite; got {value_range!r}")
-    return float(20 * np.log10(value_range / eb) + 10 * np.log10(3))
-
-
 def pointwise_rate(spectrum: Spectrum, eb: float) -> float:
     """The Shannon lower bound: least mean bits per sample of a code that keeps every value within eb.
 
@@ -70,7 +58,7 @@ def pointwise_converse(spectrum: Spectrum, eb: float, eps: float) -> float:
 
     The larger of two bounds. The first is the volume of the set of probability 1 - eps over the volume of the cube, the
     second the converse for the mean square error, which is at most eb^2. The first is better at fine bounds, the second
-    at coarse ones.
+    at coarse ones. Where the variances are estimates, the bound is lowered by the `slack` of the spectrum.
 
     >>> round(pointwise_converse(Spectrum.of(1.0, 100), 0.01, 0.01), 6)
     7.870228
@@ -85,7 +73,7 @@ def pointwise_converse(spectrum: Spectrum, eb: float, eps: float) -> float:
     logs = 0.5 * float(np.log2(spectrum.values[varying]) @ spectrum.counts[varying])
     half = 0.5 * number
     ball = half * np.log2(np.pi * chi_square_exceeded(number, eps)) - float(gammaln(half + 1)) * LOG2E
-    return max(float(logs + ball - room) / spectrum.size, converse(spectrum, eb * eb, eps))
+    return max(float(logs + ball - room) / spectrum.size - spectrum.slack, converse(spectrum, eb * eb, eps))
 
 
 @dataclass(frozen=True)

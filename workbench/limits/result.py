@@ -118,6 +118,17 @@ class RateDistortion:
         """Approximate bits per sample of the best fixed-length code: the rate plus a dispersion term."""
         return self._of_codes(approximation.normal, distortion, eps, per)
 
+    def variable_length(self, distortion: float, eps: float = EPS) -> float:
+        """Approximate mean bits per sample of the best variable-length code with P[excess distortion] <= eps.
+
+        It spends nothing on the fields it may miss, so it needs less than `rate`, which is for codes that miss none.
+
+        >>> import workbench as wb
+        >>> round(wb.rate_distortion(wb.limits.memoryless(1.0, n=1000)).variable_length(0.25, eps=0.01), 5)
+        0.98914
+        """
+        return approximation.variable_length(self.spectrum, distortion, eps)
+
     def _of_codes(self, bound: Bound, distortion: float, eps: float, per: str) -> float:
         """A bound for fixed-length codes of the field, or of each tile."""
         if per not in ("field", "tile"):
@@ -148,6 +159,16 @@ class RateDistortion:
     def pointwise(self, eb: float) -> float:
         """Least mean bits per sample of a code that keeps every value within `eb`; loose, even negative, for large `eb`."""
         return pointwise.pointwise_rate(self.spectrum, eb)
+
+    def pointwise_converse(self, eb: float, eps: float = EPS) -> float:
+        """A lower bound on the bits per sample of any fixed-length code with P[some error > eb] <= eps.
+
+        >>> import workbench as wb
+        >>> limits = wb.rate_distortion(wb.limits.memoryless(1.0, n=100))
+        >>> round(limits.pointwise(0.01), 6), round(limits.pointwise_converse(0.01, eps=0.01), 6)
+        (7.690952, 7.870228)
+        """
+        return pointwise.pointwise_converse(self.spectrum, eb, eps)
 
     def tiled(self, tile: Tile) -> RateDistortion:
         """The bounds for codes that code tiles independently; None for codes without tiles."""
@@ -201,6 +222,10 @@ class FieldLimits(RateDistortion):
     def pointwise(self, eb: float) -> float:
         """Least mean bits per sample of a code that keeps every value within `eb`; loose, even negative, for large `eb`."""
         return super().pointwise(max(eb, 0.5 * self.source.step))
+
+    def pointwise_converse(self, eb: float, eps: float = EPS) -> float:
+        """A lower bound on the bits per sample of any fixed-length code with P[some error > eb] <= eps."""
+        return super().pointwise_converse(max(eb, 0.5 * self.source.step), eps)
 
     def interval(self, distortion: float) -> tuple[float, float]:
         """The 95% confidence interval of `rate`: sampling, misfit of the spectra, shape and borders of the regions.
