@@ -19,7 +19,7 @@ from workbench.limits.periodogram import Periodogram
 
 SMOOTHNESSES = (0.5, 1.5, 2.5)
 DRAWS = 40            # covariances drawn from the distribution of the estimate
-FEW_BLOCKS = 12       # with fewer blocks, their scatter is not a reliable estimate
+FEW_BLOCKS = 12       # with so few blocks, their scatter is not a reliable estimate
 STEP = 1e-4           # of a parameter, for finite differences
 LEAST_GAIN = 1e-6     # of the deviance: the search ends below it
 PASSES = 40
@@ -172,8 +172,10 @@ def _plausible(
     weighted = slopes * seen.multiplicity.ravel()
     scores = weighted @ (1 - seen.blocks.reshape(len(seen.weights), -1) / expected.ravel()).T
     meat = (scores * seen.weights**2) @ scores.T
-    if len(seen.weights) < FEW_BLOCKS:   # in theory: each frequency occurs with its negative, and the taper blurs it
-        meat = meat + 2 * (35 / 18) ** len(seen.side) * float(np.sum(seen.weights**2)) * weighted @ slopes.T
+    # The scatter of few blocks is too small (the scores add up to 0, neighbours overlap) and uncertain. The fewer there are, the
+    # more is added of the theory, in which each frequency occurs with its negative, and the taper blurs it.
+    share = min(1.0, FEW_BLOCKS / len(seen.weights))
+    meat = meat + share * 2 * (35 / 18) ** len(seen.side) * float(np.sum(seen.weights**2)) * weighted @ slopes.T
     inverse = np.linalg.pinv(weighted @ slopes.T, rcond=1e-8, hermitian=True)
     values, vectors = np.linalg.eigh(inverse @ meat @ inverse)
     low, high = np.array(family.bounds(seen)).T
