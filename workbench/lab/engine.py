@@ -139,8 +139,11 @@ class Engine(Generic[State]):
         self._news()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until all work is done."""
-        return self._following.wait(timeout) and self._asked.wait(timeout)
+        """Wait until all work is done, and all that follows from it."""
+        while self._following.wait(timeout) and self._asked.wait(timeout):
+            if not self._taken_up():
+                return True
+        return False
 
     @in_turn
     def cancel(self) -> None:
@@ -224,7 +227,17 @@ class Engine(Generic[State]):
         self._say(Status(True, job.share, job.text))
 
     @in_turn
+    def _taken_up(self) -> bool:
+        """Do now what follows from work that has ended, if anything: its delivery may be waiting for this very thread."""
+        ended = [job for job in self._under_way if job.ended.is_set()]
+        for job in ended:
+            job.done(job)
+        return bool(ended)
+
+    @in_turn
     def _ended(self, job: Job, then: Callable[[], object]) -> None:
+        if job not in self._under_way:
+            return   # whoever waited for it has not waited for its delivery
         self._under_way = [other for other in self._under_way if other is not job]
         if self._closed:
             release_memory()   # memory that the job still held when the panel was closed

@@ -172,8 +172,8 @@ def _plausible(
     weighted = slopes * seen.multiplicity.ravel()
     scores = weighted @ (1 - seen.blocks.reshape(len(seen.weights), -1) / expected.ravel()).T
     meat = (scores * seen.weights**2) @ scores.T
-    # The scatter of few blocks is too small (the scores add up to 0, neighbours overlap) and uncertain. The fewer there are, the
-    # more is added of the theory, in which each frequency occurs with its negative, and the taper blurs it.
+    # The scatter of few blocks is too small (their scores add up to 0, neighbours overlap) and uncertain. The fewer there
+    # are, the more is added of the theory, in which each frequency occurs with its negative, and the taper blurs it.
     share = min(1.0, FEW_BLOCKS / len(seen.weights))
     meat = meat + share * 2 * (35 / 18) ** len(seen.side) * float(np.sum(seen.weights**2)) * weighted @ slopes.T
     inverse = np.linalg.pinv(weighted @ slopes.T, rcond=1e-8, hermitian=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,20 @@ def test_the_bound_that_meets_the_target_is_chosen_and_its_runs_are_listed(panel
     exec(panel.code(), names)
     assert names["found"].bound == panel.state.bound
     assert names["archive"].nbytes == panel.result["trial"].archive.nbytes
+
+
+def test_a_cell_that_waits_has_the_bound_that_was_found() -> None:
+    """A cell runs in the event loop in which results arrive, so none of them arrives while it waits."""
+
+    async def cell() -> None:
+        with wb.lab.bounds(wb.synthetic.gaussian_field((24, 32, 40), 3, seed=2)) as panel:
+            before = panel.result["trial"].run.bound.eb
+            find(panel, target="psnr", goal=55)
+            assert panel.state.eb != before
+            assert "meets a PSNR of at least 55 dB" in panel.shown.note
+            assert panel.result["trial"].run["psnr"] >= 55
+
+    asyncio.run(cell())
 
 
 def test_moving_on_forgets_the_search(panel: Any) -> None:
