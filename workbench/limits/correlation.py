@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -46,6 +46,11 @@ class Correlation(ABC):
     def variance(self) -> float:
         """The variance of a sample, including noise."""
         return self.signal + self.nugget
+
+    def times(self, factor: float) -> Correlation:
+        """The covariance of the field times the root of a factor."""
+        changed = {"signal": self.signal * factor, "nugget": self.nugget * factor}
+        return replace(self, **changed)   # type: ignore[type-var]
 
     @property
     def separable(self) -> bool:
@@ -213,6 +218,10 @@ class Sampled(Correlation):
             known = known & (lag < points)
         places = tuple(np.minimum(lag, points - 1) for lag, points in zip(distances, self.values.shape, strict=True))
         return np.where(known, self.values[places], 0.0)
+
+    def times(self, factor: float) -> Sampled:
+        """The covariance of the field times the root of a factor."""
+        return Sampled(self.values * factor, self.nugget * factor)
 
     def reach(self, axis: int, length: int) -> int:
         """The number of lags in the table: the covariance may be larger off the axis than on it."""

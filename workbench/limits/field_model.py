@@ -7,7 +7,7 @@ distribution of the estimates, on small boxes, give the uncertainty of a rate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +22,7 @@ from workbench.limits.innovations import Innovations, innovations
 from workbench.limits.misfit import misfit
 from workbench.limits.missing_values import Fill, without_fills
 from workbench.limits.neighbour_fit import REFINED, Predicted, all_families, fit_neighbours
+from workbench.limits.one_texture import OneTexture, alike, mean_of_texture, standardised, strengths
 from workbench.limits.periodogram import periodogram
 from workbench.limits.regions import Regions, segment
 from workbench.limits.sources import Piecewise, piecewise
@@ -44,6 +45,12 @@ class FieldModel:
     settled: np.ndarray            # where the region of a value is certain
     fills: tuple[Fill, ...] = ()   # what is missing although the field does not mask it
     found: bool = False            # whether the map was found rather than given, and has several regions
+    texture: OneTexture | None = None   # what the regions share, if they are parts of one texture
+
+    @property
+    def one_texture(self) -> bool:
+        """Whether the regions are parts of one texture, which goes on across their borders."""
+        return self.texture is not None
 
     @cached_property
     def lattice(self) -> Lattice | None:
@@ -67,6 +74,8 @@ class FieldModel:
         for cells, each in zip(self.regions.sizes.tolist(), self.fits, strict=True):
             parameters, families = (0, 1) if each is None else (each.parameters, len(each.deviances))
             bits += price_of_parameters(1 + parameters, cells, families)   # with the mean
+        if self.texture is not None:
+            bits += price_of_parameters(self.texture.fit.parameters, self.size, len(self.texture.fit.deviances))
         return bits
 
     def misfit_of_rate(self, level: float) -> float:
@@ -79,7 +88,8 @@ class FieldModel:
     def varying(self) -> Piecewise | None:
         """The regions that vary, as an exact source; None if there are none."""
         fits = [each for each in self.fits if each is not None]
-        return piecewise(self._varying_labels, [each.covariance for each in fits]) if fits else None
+        covariances = [each.covariance for each in fits]
+        return piecewise(self._varying_labels, covariances, one_texture=self.one_texture) if fits else None
 
     @cached_property
     def _varying_labels(self) -> np.ndarray:
@@ -113,11 +123,13 @@ class FieldModel:
     def describe(self) -> str:
         """One line."""
         regions = "1 region" if len(self.fits) == 1 else f"{len(self.fits)} regions"
-        return f"Gaussian model of {self.field!r} in {regions}"
+        return f"Gaussian model of {self.field!r} in {regions}{' of one texture' if self.one_texture else ''}"
 
     @cached_property
     def innovations(self) -> Innovations:
         """The prediction error of each value given the values before it, in the regions that vary."""
+        if self.texture is not None:
+            return self.texture.innovations(np.asarray(self.field.values, np.float64), self.regions.labels)
         means = [mean for mean, each in zip(self.means, self.fits, strict=True) if each is not None]
         covariances = [each.covariance for each in self.fits if each is not None]
         return innovations(self.field.values, self._varying_labels, covariances, means)
@@ -163,7 +175,24 @@ def estimate(field: Field, regions: str | int | np.ndarray = "auto", seed: int =
         sure = inside & settled
         known = sure if np.count_nonzero(sure) >= max(LEAST_SURE, cells.size / 4) else inside
         fits.append(_fitted(values, inside, known, mean, seed + region))
-    return FieldModel(field, found, tuple(means), tuple(fits), settled, fills, not given and found.count > 1)
+    model = FieldModel(field, found, tuple(means), tuple(fits), settled, fills, not given and found.count > 1)
+    # Borders that were found are too ragged to tell: one cell on the wrong side spoils the prediction of many.
+    return _of_one_texture(model, values, seed) if given and alike(fits) else model
+
+
+def _of_one_texture(model: FieldModel, values: np.ndarray, seed: int) -> FieldModel:
+    """The model whose regions are parts of one texture, if it describes the field in fewer bits."""
+    labels, alone = model.regions.labels, [each for each in model.fits if each is not None]
+    deviations = strengths(values, np.where(model.settled, labels, -1), len(alone))
+    if deviations is None:
+        return model
+    mean, inside = mean_of_texture(values, labels, deviations), labels >= 0
+    whole = _fitted(standardised(values, labels, mean, deviations), inside, inside & model.settled, 0.0, seed)
+    shared = OneTexture(whole, mean, deviations)
+    fits = tuple(shared.of_region(region, each) for region, each in enumerate(alone))
+    other = replace(model, fits=fits, means=(mean,) * len(fits), texture=shared)
+    both = (model, other)
+    return min(both, key=lambda each: each.innovations.total_bits + each.description_bits)
 
 
 def _fitted(values: np.ndarray, inside: np.ndarray, known: np.ndarray, mean: float, seed: int) -> Fit:

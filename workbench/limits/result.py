@@ -139,7 +139,8 @@ class RateDistortion:
 
     @cached_property
     def _tile_kinds(self) -> Kinds:
-        return tile_kinds(*self.source.geometry(), self.tile)
+        several = self.source if isinstance(self.source, Piecewise | FieldModel) else None
+        return tile_kinds(*self.source.geometry(), self.tile, several is not None and several.one_texture)
 
     def mismatched_dispersion(self) -> float:
         """The dispersion of a code that treats tiles as independent although they are not, at fine distortions.

@@ -187,10 +187,14 @@ class Homogeneous:
 
 @dataclass(frozen=True, eq=False)
 class Piecewise:
-    """Independent stationary regions; one water level for all allocates the distortion."""
+    """Stationary regions; one water level for all allocates the distortion.
+
+    Regions are independent, or parts of one texture, which goes on across their borders with another strength.
+    """
 
     labels: np.ndarray = field(repr=False)
     covariances: tuple[Correlation, ...]   # one per label
+    one_texture: bool = False
 
     @property
     def size(self) -> int:
@@ -205,8 +209,9 @@ class Piecewise:
         """The spectrum of each region, in the order of the labels that occur."""
         sides = tile_lengths(tile, self.labels.shape)
         if sides not in self._known:
-            used = self._used()
-            self._known[sides] = [region_spectrum(self.covariances[each], self.labels == each, tile) for each in used]
+            self._known[sides] = self._shares(tile) if self.one_texture else [
+                region_spectrum(self.covariances[each], self.labels == each, tile) for each in self._used()
+            ]
         return self._known[sides]
 
     @cached_property
@@ -220,11 +225,14 @@ class Piecewise:
 
     def borderless_spectrum(self, tile: Tile = None) -> Spectrum:
         """The same if borders between regions cost nothing: each region is a share of a homogeneous lattice."""
+        return Spectrum.joined(self._shares(tile))
+
+    def _shares(self, tile: Tile) -> list[Spectrum]:
+        """For each region, its share of a homogeneous lattice with its covariance."""
         used = self._used()
         wholes = [lattice_spectrum(self.covariances[label], self.labels.shape, tile) for label in used]
         sizes = [np.count_nonzero(self.labels == label) for label in used]
-        parts = zip(wholes, sizes, strict=True)
-        return Spectrum.joined([Spectrum(whole.values, whole.counts * (size / whole.size)) for whole, size in parts])
+        return [whole.times(size / whole.size) for whole, size in zip(wholes, sizes, strict=True)]
 
     def pooled_variance_spectrum(self, tile: Tile = None) -> Spectrum:
         """The spectrum of a coder that assumes the same variance everywhere.
@@ -305,8 +313,11 @@ def separable(rho: float | Sequence[float], shape: int | Sequence[int], variance
     return homogeneous(Autoregressive(variance, tuple(rhos) * (len(axes) if rhos.size == 1 else 1)), axes)
 
 
-def piecewise(labels: np.ndarray, correlations: Sequence[Correlation]) -> Piecewise:
-    """A field of independent regions: `labels` gives the index of the correlation of each sample, or -1 for no sample.
+def piecewise(labels: np.ndarray, correlations: Sequence[Correlation], *, one_texture: bool = False) -> Piecewise:
+    """A field of regions: `labels` gives the index of the correlation of each sample, or -1 for no sample.
+
+    Regions are independent of each other. With `one_texture`, the field is a homogeneous one, times a standard deviation
+    for each region: the correlations must be multiples of each other.
 
     >>> halves = np.repeat([0, 1], 500)
     >>> source = piecewise(halves, [Autoregressive(1.0, 0.0), Autoregressive(100.0, 0.0)])
@@ -323,8 +334,19 @@ def piecewise(labels: np.ndarray, correlations: Sequence[Correlation]) -> Piecew
         )
     if any(model.dimensions != where.ndim for model in models):
         raise WorkbenchError(f"correlations must have {where.ndim} axes, as the labels have; got {models}")
+    if one_texture and not all(_multiples(models[0], model) for model in models[1:]):
+        raise WorkbenchError(f"correlations must be multiples of each other, as regions have one texture; got {models}")
     where.flags.writeable = False
-    return Piecewise(where, models)
+    return Piecewise(where, models, one_texture)
+
+
+def _multiples(one: Correlation, other: Correlation) -> bool:
+    """Whether two covariances differ by a factor only."""
+    if one.variance == 0 or other.variance == 0:
+        return one.variance == other.variance
+    lags = np.ogrid[(slice(0, 4),) * one.dimensions]
+    table, again = (np.append(each.at(*lags).ravel(), each.nugget) / each.variance for each in (one, other))
+    return bool(np.allclose(table, again, rtol=0, atol=1e-9))
 
 
 def _correlation(given: Correlation) -> Correlation:

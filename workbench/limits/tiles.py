@@ -22,8 +22,12 @@ Kinds = list[tuple[Spectrum, float]]   # the components of one tile, and the num
 Bound = Callable[[Spectrum, float, float], float]
 
 
-def tile_kinds(labels: np.ndarray, covariances: Sequence[Correlation | None], tile: Tile) -> Kinds:
+def tile_kinds(
+    labels: np.ndarray, covariances: Sequence[Correlation | None], tile: Tile, one_texture: bool = False
+) -> Kinds:
     """The tiles of a map of regions (-1: no sample; None: constant). Tiles cut by a border are replaced by their mean.
+
+    In a tile of `one_texture`, each region is a share of a homogeneous tile.
 
     >>> from workbench.limits.correlation import Autoregressive
     >>> [(tile.size, number) for tile, number in tile_kinds(np.zeros((8, 10), int), [Autoregressive(1.0, (0.5, 0.5))], 4)]
@@ -44,10 +48,19 @@ def tile_kinds(labels: np.ndarray, covariances: Sequence[Correlation | None], ti
         for each, covariance in enumerate(covariances):
             inside = there & (labels == each)
             if inside.any():
-                part = Spectrum.of(0.0, inside.sum()) if covariance is None else region_spectrum(covariance, inside, sides)
-                parts.append(part.times(1 / number))
+                parts.append(_part(covariance, inside, sides, one_texture).times(1 / number))
         kinds.append((Spectrum.joined(parts), float(number)))
     return kinds
+
+
+def _part(covariance: Correlation | None, inside: np.ndarray, sides: Sequence[int], one_texture: bool) -> Spectrum:
+    """The components of the cells of one region in tiles."""
+    if covariance is None:
+        return Spectrum.of(0.0, inside.sum())
+    if not one_texture:
+        return region_spectrum(covariance, inside, tuple(sides))
+    whole = block_spectrum(covariance, sides)
+    return whole.times(float(inside.sum()) / whole.size)
 
 
 def of_each_tile(bound: Bound, kinds: Kinds, distortion: float, eps: float) -> float:
