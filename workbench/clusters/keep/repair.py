@@ -37,6 +37,7 @@ class Step:
 
     `missed` counts the violated constraints at both ends, and `loss` is half the sum of their squared violations, in
     squared bounds. The loss of descent also contains new label conflicts. `violations` counts each constraint once.
+    `within` is the bound of the positions that are repaired: an archive may try several.
 
     >>> Step(3, 12, 0.5).violations
     6
@@ -46,6 +47,7 @@ class Step:
     missed: int
     loss: float
     phase: Phase = "descent"
+    within: float = 0.0
 
     @property
     def violations(self) -> int:
@@ -118,7 +120,7 @@ class Repair:
             displaced[active] = ahead[active]
             left = int(missed.sum())
             if report is not None:
-                report(Step(number, left, float(loss.sum()) / problem.bound**2))
+                report(Step(number, left, float(loss.sum()) / problem.bound**2, within=problem.limit.value))
             if not left:
                 break
             violated = xp.zeros(count, bool)
@@ -181,7 +183,7 @@ class Repair:
             return
         missed = 2 * int(self.needs.missed(self.state).sum())
         loss = float((self.needs.misses(self.state) ** 2).sum()) / self.state.problem.bound**2
-        self.watch(Step(number, missed, loss, "moves"))
+        self.watch(Step(number, missed, loss, "moves", self.state.problem.limit.value))
 
 
 def _chosen(flags: Array) -> Array:
