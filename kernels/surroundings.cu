@@ -114,6 +114,18 @@ KERNEL(mark_around)(i64 chunks, i64 n, const i32* place SIZE(n), i64 cells, i64 
     }
 }
 
+// Marks some blocks, and all blocks next to them. Race: as above.
+KERNEL(mark_blocks)(i64 chunks, i64 n, const i32* block SIZE(n), i64 count, const u64* block_key SIZE(count),
+                    const double* periods SIZE(D), const i64* blocks_along SIZE(D), const i64* block_bits SIZE(D),
+                    i64 closed, u8* marked SIZE(count))
+{
+    const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
+    FOR_EACH_UNEVEN(p, chunks) {
+        BlocksAround around = {blocks, 0, 0, 0, 0, -1, 0, {0}, {0}, {0}, 0};
+        for (i64 i = chunk_begin(p, chunks, n); i < chunk_begin(p + 1, chunks, n); ++i) around.mark(block[i], marked);
+    }
+}
+
 // Chooses the particles of marked cells, and those of touched groups (`whole`, for each linking length).
 KERNEL(choose_marked)(i64 cells, const i32* first SIZE(cells + 1), const i32* order SIZE(particles),
                       const u8* marked SIZE(cells), const i32* group SIZE(lengths * particles), i64 lengths, i64 particles,

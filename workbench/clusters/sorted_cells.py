@@ -61,6 +61,15 @@ class SortedCells:
         """How many blocks hold particles."""
         return len(self.block_key)
 
+    def blocks_around(self, chosen: Array) -> Array:
+        """Flags (uint8) of the blocks with any of these cells (bits, as in `occupied`), and of the blocks next to them."""
+        xp = backend.namespace(chosen)
+        block, marked = xp.flatnonzero(chosen).astype(xp.int32), xp.zeros(self.blocks, xp.uint8)
+        backend.kernel("surroundings", "mark_blocks", self.positions.dtype, self.positions.shape[1])(
+            backend.chunks(len(block), block), self.blocks_bundle, n=len(block), block=block, marked=marked
+        )
+        return marked
+
     def geometry(self, length: float) -> dict[str, Any]:
         """The bundle of kernel arguments to visit neighbouring blocks in search of pairs at most this far apart."""
         xp = backend.namespace(self.positions)
