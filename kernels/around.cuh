@@ -78,13 +78,16 @@ struct BlocksAround {
         }
     }
 
-    // Marks block k and all blocks next to it.
-    DEVICE_METHOD void mark(i32 k, u8* marked)
+    // Marks block k, and the blocks from which `walk` comes to it, if they have cells within range of these cells of it.
+    DEVICE_METHOD void mark_before(i32 k, u64 cells, u8* marked)
     {
-        for (i32 r = 0; r < ROWS_AROUND; ++r) {
-            find_row(k, r);
-            for (i32 b = 3 * r; b < 3 * r + 3; ++b)
-                if (near[b] >= 0) marked[near[b]] = 1;   // every thread that writes here writes the same
+        marked[k] = 1;   // every thread that writes here writes the same
+        for (i32 b = 0; b < 3 * ROWS_AROUND / 2; ++b) {
+            u64 reached = 0;
+            for (u64 mine = cells; mine; mine &= mine - 1) reached |= reach[64 * b + lowest_bit(mine)];
+            if (!reached) continue;
+            find_row(k, b / 3);
+            if (near[b] >= 0 && occupied[near[b]] & reached) marked[near[b]] = 1;
         }
     }
 

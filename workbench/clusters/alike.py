@@ -93,7 +93,7 @@ def parts_of(
     }
     given = {
         **as_cells.geometry(far), **rule, "label": runs.label, "runs": runs.of_cell, "order": cells.order,
-        "sorted_label": runs.sorted_label, **_doubtful(cells, runs, doubt),
+        "sorted_label": runs.sorted_label, **_doubtful(cells, runs, far, doubt),
     }
 
     def link(boxes: Array) -> None:
@@ -163,8 +163,8 @@ class _Runs:
         return cls(first, labels, rank, of_cell, labels_here)
 
 
-def _doubtful(cells: SortedCells, runs: _Runs, doubt: Doubt | None) -> dict[str, Array]:
-    """The cells of each block to search, as bits: for links within labels, and for conflicts."""
+def _doubtful(cells: SortedCells, runs: _Runs, far: float, doubt: Doubt | None) -> dict[str, Array]:
+    """The cells of each block to search, as bits, for links within labels and for conflicts; and the blocks with any."""
     if doubt is None:
         every = backend.namespace(cells.occupied).ones(cells.blocks, np.uint8)
         return {"unsettled": cells.occupied, "suspect": cells.occupied, "wanted": every}
@@ -173,7 +173,7 @@ def _doubtful(cells: SortedCells, runs: _Runs, doubt: Doubt | None) -> dict[str,
         cells.blocks, found, occupied=cells.occupied, first_cell=cells.first_cell, first=cells.first, order=cells.order,
         sorted_label=runs.sorted_label, moved=doubt.moved, settled=doubt.settled,
     )
-    wanted = cells.blocks_around(found["suspect"]) | (found["unsettled"] != 0)
+    wanted = cells.blocks_before(found["suspect"], far) | (found["unsettled"] != 0)
     return {**found, "wanted": wanted}
 
 

@@ -88,7 +88,7 @@ def closest_discords(
     )
     given = {
         **cells.geometry(length), "order": cells.order, "sorted_label": sorted_label, "cell_label": cell_label,
-        "labelled": labelled, "suspect": suspect, "wanted": cells.blocks_around(suspect), "elsewhere": positions,
+        "labelled": labelled, "suspect": suspect, "wanted": cells.blocks_before(suspect, length), "elsewhere": positions,
     }
     pairs = Pairs.room_for(cells)
     kernel("count_discords")(len(pairs.listed), given, pairs.given, crowded=some, crowd=marked)

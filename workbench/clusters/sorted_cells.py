@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.cells import CELL_BITS, CellGrid, fof_kernel, has_keys, regular_grid, regular_keys
@@ -61,12 +63,15 @@ class SortedCells:
         """How many blocks hold particles."""
         return len(self.block_key)
 
-    def blocks_around(self, chosen: Array) -> Array:
-        """Flags (uint8) of the blocks with any of these cells (bits, as in `occupied`), and of the blocks next to them."""
-        xp = backend.namespace(chosen)
-        block, marked = xp.flatnonzero(chosen).astype(xp.int32), xp.zeros(self.blocks, xp.uint8)
-        backend.kernel("surroundings", "mark_blocks", self.positions.dtype, self.positions.shape[1])(
-            backend.chunks(len(block), block), self.blocks_bundle, n=len(block), block=block, marked=marked
+    def blocks_before(self, chosen: Array, length: float) -> Array:
+        """Flags (uint8) of the blocks from which a search for pairs at most this far apart comes to these cells.
+
+        `chosen` are bits of cells, as in `occupied`. A search finds each pair of blocks once, from one of the two.
+        """
+        marked = backend.namespace(chosen).zeros(self.blocks, np.uint8)
+        backend.kernel("surroundings", "mark_before", self.positions.dtype, self.positions.shape[1])(
+            backend.chunks(self.blocks, chosen), self.blocks_bundle, chosen=chosen, marked=marked,
+            reach=backend.namespace(chosen).asarray(self.grid.reach_around(length)),
         )
         return marked
 

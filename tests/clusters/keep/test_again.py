@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from clusters.keep.scenarios import Scenario, decoded_with, scenarios
+from workbench.clusters.alike import Doubt, parts_of
 from workbench.clusters.discord import closest_discords
 from workbench.clusters.keep.needs import Needs, find_needs
 from workbench.clusters.keep.problem import Problem
@@ -74,24 +75,26 @@ def test_discords_of_split_groups_are_found_although_main_parts_are_left_out() -
 
 @pytest.mark.parametrize("dimensions", [2, 3])
 @pytest.mark.parametrize("box", [None, 0.35, 0.8, 1.7, 12.0])
-def test_blocks_around_are_those_whose_coordinates_differ_by_one(box: float | None, dimensions: int) -> None:
-    """Across the faces of a periodic box, too, where a block may be its own neighbour."""
+def test_every_pair_of_blocks_is_searched_from_a_block_that_is_marked(box: float | None, dimensions: int) -> None:
+    """Across the faces of a periodic box, too, where a block may be its own neighbour; and not from every block."""
     random = np.random.default_rng(dimensions)
-    cells = SortedCells.of(wb.Particles(random.random((400, dimensions)) * (box or 6.0), box), 0.2)
-    along, shift, at = cells.grid.blocks_along, 0, []
-    for size, bits in zip(along[::-1], cells.grid.block_bits[::-1], strict=True):
-        at.append((cells.block_key >> np.uint64(shift)).astype(np.int64) & ((1 << int(bits)) - 1))
-        shift += int(bits)
-        assert at[-1].max() < size
+    particles = wb.Particles(random.random((900, dimensions)) * (box or 6.0), box)
+    label = np.arange(900, dtype=np.int32)
+    cells = SortedCells.of(particles, 0.2)
     chosen = np.where(random.random(cells.blocks) < 0.05, cells.occupied, 0).astype(np.uint64)
-    expected = np.zeros(cells.blocks, bool)
-    for block in np.flatnonzero(chosen):
-        near = np.ones(cells.blocks, bool)
-        for axis, size in zip(at, along[::-1], strict=True):
-            apart = abs(axis - axis[block])
-            near &= (apart <= 1) | ((size - apart <= 1) & cells.grid.closed)
-        expected |= near
-    np.testing.assert_array_equal(cells.blocks_around(chosen).astype(bool), expected)
+    block = np.repeat(np.arange(cells.blocks), np.diff(cells.first[cells.first_cell]))
+    of_particle = np.empty(900, np.int64)
+    of_particle[cells.order] = block
+    marked = cells.blocks_before(chosen, 0.2).astype(bool)
+    assert marked[chosen != 0].all()
+    assert cells.blocks < 100 or marked.sum() < cells.blocks / 2
+    moved = np.isin(of_particle, np.flatnonzero(chosen)).astype(np.uint8)
+    settled = np.ones(900, np.uint8)
+    settled[moved.astype(bool)] = 0
+    found = parts_of(SortedCells.of(particles, 0.2), label, 0.2, 0.2, doubt=Doubt(moved, settled)).unlike
+    every = parts_of(cells, label, 0.2, 0.2).unlike
+    expected = every[moved[every].any(axis=1)]
+    assert {tuple(pair) for pair in expected.tolist()} <= {tuple(pair) for pair in found.tolist()}
 
 
 def test_surroundings_of_some_constraints_are_taken_from_those_of_all() -> None:
