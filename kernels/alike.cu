@@ -62,11 +62,12 @@ struct LinkingAlike {
     const Labels& labels;
     const Pairs& pairs;
     Unlike<Pairs>& unlike;
+    const u64* unsettled;   // of each block, the cells with a label whose particles are not known to be connected
     i64* found_in;          // the number of conflicts of each block; null: do not search for them
 
     DEVICE_METHOD bool wants(i64 k) const
     {
-        if (!cells.box) return true;
+        if (!cells.box) return unlike.wanted[k];
         for (i32 c = cells.first_cell[k]; c < cells.first_cell[k + 1]; ++c) {
             if (cells.open[c] >= OPEN) return true;
             for (i32 r = labels.of[c] == MIXED ? labels.runs[c] : -1; r >= 0 && labels.of[r] != END; ++r)
@@ -96,12 +97,13 @@ struct LinkingAlike {
     {
         const u64 here = cells.occupied[k], there = cells.occupied[m];
         const i64 before = unlike.found;
-        if (k == m && found_in)
-            for (i32 c = cells.first_cell[k]; c < cells.first_cell[k + 1]; ++c)
-                if (labels.of[c] == MIXED) unlike.template cells<images>(c, c);
+        if (k == m && found_in) unlike.template within<images>(k);
         if (there & reach[REACHED])
             for (u64 mine = here & reach[REACHING]; mine; mine &= mine - 1) {
+                const u64 bit = mine & (0 - mine);
+                const bool suspect = (unlike.suspect[k] & bit) != 0;
                 u64 theirs = there & reach[lowest_bit(mine)];
+                if (!suspect) theirs &= unsettled[k] & bit ? unsettled[m] | unlike.suspect[m] : unlike.suspect[m];
                 if (!theirs) continue;
                 const i32 a = cells.first_cell[k] + count_bits(here & below_lowest_bit(mine)), label = labels.of[a];
                 i32 root = find(cells.parent, a);
@@ -113,12 +115,33 @@ struct LinkingAlike {
                         continue;
                     }
                     if (label == MIXED || labels.of[b] == MIXED) all_runs<images>(a, b);
-                    if (found_in) unlike.template cells<images>(a, b);
+                    if (found_in && (suspect || (unlike.suspect[m] & theirs & (0 - theirs))))
+                        unlike.template cells<images>(a, b);
                 }
             }
         if (found_in) found_in[k] += unlike.found - before;
     }
 };
+}
+
+// Of each block, the cells with a label that is not settled, and those with a particle that may be in a conflict.
+KERNEL(mark_doubtful)(i64 count, const u64* occupied SIZE(count), const i32* first_cell SIZE(count + 1),
+                      const i32* first SIZE(>= count + 1), const i32* order SIZE(>= count),
+                      const i32* sorted_label SIZE(order), const u8* moved SIZE(order), const u8* settled SIZE(order),
+                      u64* unsettled SIZE(count), u64* suspect SIZE(count))
+{
+    FOR_EACH(k, count) {
+        u64 rest = occupied[k], loose = 0, doubtful = 0;
+        for (i32 c = first_cell[k]; c < first_cell[k + 1]; ++c, rest &= rest - 1) {
+            const u64 bit = rest & (0 - rest);
+            for (i32 s = first[c]; s < first[c + 1]; ++s) {
+                if (!settled[sorted_label[s]]) loose |= bit;
+                if (moved[order[s]]) doubtful |= bit;
+            }
+        }
+        unsettled[k] = loose;
+        suspect[k] = doubtful;
+    }
 }
 
 // Unites linked particles of equal label. Counts the conflicts of each block within it and with later blocks, and of each
@@ -130,10 +153,11 @@ KERNEL(link_alike)(i64 chunks, i64 count, const u64* block_key SIZE(count), cons
                    const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed, double near_squared, double length_squared,
                    double far_squared, i64 exempting, const real* original SIZE(order * D if exempting else 0), i64 loose,
                    const i32* label SIZE(>= count), const i32* runs SIZE(>= count), const i32* order SIZE(>= count),
-                   const i32* sorted_label SIZE(order), i64 with_trees, const real* box SIZE(>= 2 * D if with_trees else 0),
+                   const i32* sorted_label SIZE(order), const u64* unsettled SIZE(count), const u64* suspect SIZE(count),
+                   const u8* wanted SIZE(count), i64 with_trees, const real* box SIZE(>= 2 * D if with_trees else 0),
                    i32* open SIZE(label), const i32* rank SIZE(label), i32* parent SIZE(label), i64* found SIZE(count),
                    i64* listed SIZE(chunks), i32* pair SIZE(2 * (6 * count + 16 * chunks)), u8* crowd SIZE(label),
-                   u8* used SIZE(1))
+                   u8* used SIZE(order))
 {
     FOR_EACH_UNEVEN(c, chunks) {
         const Cells cells = {occupied, first_cell, first, sorted, rank, parent, open, with_trees ? box : 0};
@@ -146,9 +170,9 @@ KERNEL(link_alike)(i64 chunks, i64 count, const u64* block_key SIZE(count), cons
         const i64 begin = chunk_begin(c, chunks, count), end = chunk_begin(c + 1, chunks, count);
         for (i64 k = begin; k < end && !with_trees; ++k) found[k] = 0;
         const i64 start = room_begin(c, chunks, count), room = room_begin(c + 1, chunks, count) - start;
-        Unlike<Pairs> unlike = {occupied, occupied, first_cell, first, sorted, order, sorted_label, label, pairs,
-                                pair + 2 * start, room, 0, 0, crowd};
-        LinkingAlike linking = {cells, labels, pairs, unlike, with_trees ? 0 : found};
+        Unlike<Pairs> unlike = {occupied, occupied, suspect, wanted, first_cell, first, sorted, order, sorted_label, label,
+                                pairs, pair + 2 * start, room, 0, 0, crowd};
+        LinkingAlike linking = {cells, labels, pairs, unlike, unsettled, with_trees ? 0 : found};
         walk(blocks, begin, end, reach, linking);
         if (!with_trees) listed[c] = unlike.found;
     }
@@ -162,7 +186,7 @@ KERNEL(place_unlike)(i64 hits, const i64* hit SIZE(hits), const i64* start SIZE(
                      const i64* block_bits SIZE(D), const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed,
                      double near_squared, double length_squared, double far_squared, i64 exempting,
                      const real* original SIZE(order * D if exempting else 0), const i32* label SIZE(>= count),
-                     const i32* order SIZE(>= count), const i32* sorted_label SIZE(order),
+                     const i32* order SIZE(>= count), const i32* sorted_label SIZE(order), const u64* suspect SIZE(count),
                      i32* pair SIZE(>= 2 * LAST(start)))
 {
     FOR_EACH(h, hits) {
@@ -170,19 +194,21 @@ KERNEL(place_unlike)(i64 hits, const i64* hit SIZE(hits), const i64* start SIZE(
         const Margin margin = {near_squared, length_squared, far_squared, exempting ? original : 0, space, false, 0};
         const Pairs pairs = {sorted, order, margin, space};
         const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
-        Unlike<Pairs> unlike = {occupied, occupied, first_cell, first, sorted, order, sorted_label, label, pairs,
-                                pair + 2 * start[h], EVERY, 0, 0, 0};
+        Unlike<Pairs> unlike = {occupied, occupied, suspect, 0, first_cell, first, sorted, order, sorted_label, label,
+                                pairs, pair + 2 * start[h], EVERY, 0, 0, 0};
         walk(blocks, hit[h], hit[h] + 1, reach, unlike);
     }
 }
 
-// The part of each particle, named by the smallest particle index in it.
+// The part of each particle, named by the smallest particle index in it. Of labels that are settled, there is one part; the
+// label is then the smallest index itself.
 KERNEL(label_parts)(i64 runs, const i32* first SIZE(runs), const i32* order SIZE(part), const i32* label SIZE(runs),
-                    const i32* rank SIZE(runs), i32* parent SIZE(runs), i32* part SIZE(order))
+                    i64 doubting, const u8* settled SIZE(order if doubting else 0), const i32* rank SIZE(runs),
+                    i32* parent SIZE(runs), i32* part SIZE(order))
 {
     FOR_EACH(r, runs) {
         if (label[r] == MIXED || label[r] == END) continue;
-        const i32 smallest = rank[find(parent, (i32)r)];
+        const i32 smallest = doubting && settled[label[r]] ? label[r] : rank[find(parent, (i32)r)];
         for (i32 i = first[r]; i < first[r + 1]; ++i) part[order[i]] = smallest;
     }
 }

@@ -188,7 +188,7 @@ KERNEL(find_closest)(i64 chunks, i64 n, i64 crowds, const i32* cell SIZE(n), con
                      const u64* around SIZE(64 * 3 ** D), i64 closed, const i32* cell_label SIZE(>= cells), i64 lost,
                      double near_squared, double length_squared, double far_squared, i64 exempting,
                      const real* original SIZE(particles * D if exempting else 0), i32* closest SIZE(n),
-                     i64* spent SIZE(n), u8* used SIZE(1))
+                     i64* spent SIZE(n), u8* used SIZE(particles))
 {
     (void)crowds, (void)cells, (void)particles;
     const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);

@@ -40,15 +40,23 @@ KERNEL(label_cells)(i64 cells, const i32* first SIZE(cells + 1), const i32* orde
     }
 }
 
-// The cells of each block with labelled particles, as bits like `occupied`.
+// The cells of each block with labelled particles, as bits like `occupied`; and those of which each discord has at least
+// one. In a split group, these are the cells that are not only in its main part, which has the label of the group.
 KERNEL(label_blocks)(i64 blocks, const i32* first_cell SIZE(blocks + 1), const i32* cell_label SIZE(LAST(first_cell)),
-                     const u64* occupied SIZE(blocks), u64* labelled SIZE(blocks))
+                     const i32* first SIZE(cell_label + 1), const i32* order SIZE(LAST(first)),
+                     const u64* occupied SIZE(blocks), i64 split, const i64* group SIZE(order if split else 0),
+                     u64* labelled SIZE(blocks), u64* suspect SIZE(blocks))
 {
     FOR_EACH(k, blocks) {
-        u64 rest = occupied[k];
-        labelled[k] = 0;
-        for (i32 c = first_cell[k]; c < first_cell[k + 1]; ++c, rest &= rest - 1)
-            if (cell_label[c] != UNLABELLED) labelled[k] |= 1ull << lowest_bit(rest);
+        u64 rest = occupied[k], with_label = 0, minor = 0;
+        for (i32 c = first_cell[k]; c < first_cell[k + 1]; ++c, rest &= rest - 1) {
+            const u64 bit = rest & (0 - rest);
+            if (cell_label[c] == UNLABELLED) continue;
+            with_label |= bit;
+            if (!split || cell_label[c] == MIXED || cell_label[c] != group[order[first[c]]]) minor |= bit;
+        }
+        labelled[k] = with_label;
+        suspect[k] = minor;
     }
 }
 
@@ -97,6 +105,7 @@ KERNEL(count_discords)(i64 chunks, i64 count, const u64* block_key SIZE(count), 
                        const i64* block_bits SIZE(D), const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed,
                        double length_squared, const i32* order SIZE(LAST(first)), const i32* sorted_label SIZE(order),
                        const i32* cell_label SIZE(LAST(first_cell)), const u64* labelled SIZE(count),
+                       const u64* suspect SIZE(count), const u8* wanted SIZE(count),
                        const real* elsewhere SIZE(order * D), i64* found SIZE(count), i64* listed SIZE(chunks),
                        i32* pair SIZE(2 * (6 * count + 16 * chunks)), u8* crowded SIZE(1),
                        u8* crowd SIZE(LAST(first_cell)))
@@ -108,8 +117,8 @@ KERNEL(count_discords)(i64 chunks, i64 count, const u64* block_key SIZE(count), 
         const i64 begin = chunk_begin(c, chunks, count), end = chunk_begin(c + 1, chunks, count);
         for (i64 k = begin; k < end; ++k) found[k] = 0;
         const i64 start = room_begin(c, chunks, count), room = room_begin(c + 1, chunks, count) - start;
-        CountedDiscords counted = {{occupied, labelled, first_cell, first, sorted, order, sorted_label, cell_label, pairs,
-                                    pair + 2 * start, room, 0, crowded, crowd}, found};
+        CountedDiscords counted = {{occupied, labelled, suspect, wanted, first_cell, first, sorted, order, sorted_label,
+                                    cell_label, pairs, pair + 2 * start, room, 0, crowded, crowd}, found};
         walk(blocks, begin, end, reach, counted);
         listed[c] = counted.found;
     }
@@ -123,14 +132,15 @@ KERNEL(place_discords)(i64 hits, const i64* hit SIZE(hits), const i64* start SIZ
                        const i64* block_bits SIZE(D), const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed,
                        double length_squared, const i32* order SIZE(LAST(first)), const i32* sorted_label SIZE(order),
                        const i32* cell_label SIZE(LAST(first_cell)), const u64* labelled SIZE(count),
-                       const real* elsewhere SIZE(order * D), i32* pair SIZE(>= 2 * LAST(start)))
+                       const u64* suspect SIZE(count), const real* elsewhere SIZE(order * D),
+                       i32* pair SIZE(>= 2 * LAST(start)))
 {
     FOR_EACH(h, hits) {
         const Space space = space_of(periods, length_squared);
         const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
         const UnlikeFriends pairs = {sorted, order, elsewhere, space};
-        Unlike<UnlikeFriends> placed = {occupied, labelled, first_cell, first, sorted, order, sorted_label, cell_label,
-                                        pairs, pair + 2 * start[h], EVERY, 0, 0, 0};
+        Unlike<UnlikeFriends> placed = {occupied, labelled, suspect, 0, first_cell, first, sorted, order, sorted_label,
+                                        cell_label, pairs, pair + 2 * start[h], EVERY, 0, 0, 0};
         walk(blocks, hit[h], hit[h] + 1, reach, placed);
     }
 }

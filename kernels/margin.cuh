@@ -13,14 +13,14 @@ struct Margin {
     const real* original;   // of each particle; null: no pair is exempt
     const Space& space;
     bool loose;             // pairs are linked unless they are safely apart: for groups that must not grow
-    u8* used;               // set to 1 if an exemption decided about a pair; may be null
+    u8* used;               // of each particle: set to 1 if an exemption decided about a pair with it; may be null
 
     DEVICE_METHOD bool exempt(i32 i, i32 j) const
     {
         if (!original) return false;
         const double d = distance_squared<true>(original + (i64)i * DIMENSIONS, original + (i64)j * DIMENSIONS, space);
         if (d <= near_squared || d > far_squared) return false;
-        if (used) *used = 1;   // every thread that writes here writes the same
+        if (used) used[i] = used[j] = 1;   // every thread that writes here writes the same
         return true;
     }
 

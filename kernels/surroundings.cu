@@ -114,6 +114,20 @@ KERNEL(mark_around)(i64 chunks, i64 n, const i32* place SIZE(n), i64 cells, i64 
     }
 }
 
+// Marks the blocks with chosen cells (bits, as in `occupied`), and the blocks from which a walk over pairs of blocks comes to
+// these cells. Race: as above.
+KERNEL(mark_before)(i64 chunks, i64 count, const u64* block_key SIZE(count), const u64* occupied SIZE(count),
+                    const double* periods SIZE(D), const i64* blocks_along SIZE(D), const i64* block_bits SIZE(D),
+                    const u64* reach SIZE(64 * 3 ** D), i64 closed, const u64* chosen SIZE(count), u8* marked SIZE(count))
+{
+    const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
+    FOR_EACH_UNEVEN(p, chunks) {
+        BlocksAround around = {blocks, occupied, 0, 0, reach, -1, 0, {0}, {0}, {0}, 0};
+        for (i64 k = chunk_begin(p, chunks, count); k < chunk_begin(p + 1, chunks, count); ++k)
+            if (chosen[k]) around.mark_before((i32)k, chosen[k], marked);
+    }
+}
+
 // Chooses the particles of marked cells, and those of touched groups (`whole`, for each linking length).
 KERNEL(choose_marked)(i64 cells, const i32* first SIZE(cells + 1), const i32* order SIZE(particles),
                       const u8* marked SIZE(cells), const i32* group SIZE(lengths * particles), i64 lengths, i64 particles,

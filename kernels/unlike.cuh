@@ -19,7 +19,9 @@ namespace {
 // and how many pairs of two cells are all listed. The first `room` of them are written, and all are counted.
 template <class Pairs> struct Unlike {
     const u64* occupied;
-    const u64* labelled;      // of each block, the cells with labels that take part
+    const u64* labelled;      // of each block, the cells with labels that take part,
+    const u64* suspect;       // and those of which every pair that holds has at least one
+    const u8* wanted;         // blocks to search: those with such cells, and before them; null: all
     const i32* first_cell;
     const i32* first;
     const real* sorted;
@@ -32,7 +34,7 @@ template <class Pairs> struct Unlike {
     u8* crowded;              // set to 1 where not all pairs are listed; may be null
     u8* crowd;                // of each cell: set to 1 if it is in a pair for crowds.cu; may be null
 
-    DEVICE_METHOD bool wants(i64 k) const { return labelled[k]; }
+    DEVICE_METHOD bool wants(i64 k) const { return labelled[k] && (!wanted || wanted[k]); }
 
     DEVICE_METHOD void add(i64 i, i64 j)
     {
@@ -121,6 +123,10 @@ template <class Pairs> struct Unlike {
     template <bool images> DEVICE_METHOD void cells(i32 a, i32 b)
     {
         if (cell_label[a] == cell_label[b] && cell_label[a] != MIXED) return;
+        if (first[a + 1] - first[a] == 1 && first[b + 1] - first[b] == 1) {   // most pairs of cells
+            if (unlike<images>(first[a], first[b]) && pairs.counts(cell_label[a])) add(first[a], first[b]);
+            return;
+        }
         // The outer loop takes the mixed cell: most of its particles agree with the other cell.
         if (cell_label[a] != MIXED) {
             const i32 swapped = a;
@@ -141,14 +147,22 @@ template <class Pairs> struct Unlike {
     template <bool images> DEVICE_METHOD void blocks(i64 k, i64 m, const u64* reach)
     {
         const u64 here = labelled[k], there = labelled[m];
-        if (k == m)
-            for (i32 c = first_cell[k]; c < first_cell[k + 1]; ++c)
-                if (cell_label[c] == MIXED) cells<images>(c, c);
-        if (!(there & reach[REACHED])) return;
+        if (k == m) within<images>(k);
+        if (!(there & reach[REACHED]) || !(suspect[k] | suspect[m])) return;
         for (u64 mine = here & reach[REACHING]; mine; mine &= mine - 1) {
+            const u64 sought = suspect[k] & mine & (0 - mine) ? there : there & suspect[m];
             const i32 a = first_cell[k] + count_bits(occupied[k] & below_lowest_bit(mine));
-            for (u64 theirs = there & reach[lowest_bit(mine)]; theirs; theirs &= theirs - 1)
+            for (u64 theirs = sought & reach[lowest_bit(mine)]; theirs; theirs &= theirs - 1)
                 cells<images>(a, first_cell[m] + count_bits(occupied[m] & below_lowest_bit(theirs)));
+        }
+    }
+
+    // The pairs within cells of several labels; all particles of a cell are near each other.
+    template <bool images> DEVICE_METHOD void within(i64 k)
+    {
+        for (u64 mine = labelled[k] & suspect[k]; mine; mine &= mine - 1) {
+            const i32 c = first_cell[k] + count_bits(occupied[k] & below_lowest_bit(mine));
+            if (cell_label[c] == MIXED) cells<images>(c, c);
         }
     }
 };

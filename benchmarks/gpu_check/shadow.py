@@ -4,7 +4,8 @@ Public calls launch the kernels, so each kernel is compared on arguments that oc
 list of cases for single kernels can become outdated. Read-only arrays are compared too: a kernel must not write to them.
 
 Two kinds of arrays may differ although all results are right. A union-find forest depends on the order of events, so its
-roots are compared. Which pairs of cells are left to a second look depends on what other threads have united meanwhile.
+roots are compared. Which pairs of cells are left to a second look, and which links an exemption decides, depends on what
+other threads have united meanwhile.
 The kernels of k-means lay out their arrays differently on the two machines, so only their results are compared.
 """
 
@@ -42,7 +43,7 @@ def nothing(array: np.ndarray) -> np.ndarray:
 # What of an array is the same on both machines, where that is not all of it.
 COMPARED: dict[str, dict[str, Callable[[np.ndarray], np.ndarray]]] = {
     "link": {"parent": roots, "open": nothing},
-    "link_alike": {"parent": roots, "open": nothing},
+    "link_alike": {"parent": roots, "open": nothing, "used": nothing},
     "unite_candidates": {"parent": roots},
     "label_particles": {"parent": roots},
     "label_parts": {"parent": roots},

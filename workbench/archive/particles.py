@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +23,7 @@ from workbench.archive.request import Request, archive_of
 from workbench.archive.verify import checksum_of
 from workbench.backend import Array
 from workbench.clusters.keep import Allowance, KeepClusters
+from workbench.clusters.keep.repair import Step
 from workbench.codecs import Codec, Columns, ParticleCodec
 from workbench.codecs.curve import Lattice
 from workbench.data import Particles
@@ -123,10 +123,10 @@ def _sorted_positions(particles: Particles, request: Request) -> Sorted:
     if promise is None:
         return requested
 
-    told = iter([request.progress])   # the steps of the first repair are told, and of no other
+    told = iter([request.progress])   # the first repair is told as it is
 
     def encode(finer: Limit, allowance: Allowance) -> Sorted:
-        trial = None if request.progress is None else partial(_tell_of_trial, request.progress)
+        trial = None if request.progress is None else _Trial(request.progress)
         progress = next(told, trial)
         found = requested if finer == limit else _within(particles, dataclasses.replace(request, progress=progress), finer)
         kept = with_clusters(found.positions, particles, found.order, finer, promise, progress, allowance)
@@ -139,9 +139,19 @@ def _sorted_positions(particles: Particles, request: Request) -> Sorted:
     return dataclasses.replace(found, positions=dataclasses.replace(found.positions, promise=stated))
 
 
-def _tell_of_trial(progress: Progress, share: float, text: str) -> None:
-    """Progress of a trial of a finer bound, after the work on the requested one: a plain function, told no steps."""
-    progress(1.0, f"clusters: a finer bound, {text.removeprefix('clusters: ')}")
+@dataclass(frozen=True)
+class _Trial:
+    """Progress of a trial of a finer bound, after the first one."""
+
+    progress: Progress
+
+    def __call__(self, share: float, text: str) -> None:
+        self.progress(1.0, f"clusters: a finer bound, {text.removeprefix('clusters: ')}")
+
+    @property
+    def watch(self) -> Callable[[Step], object] | None:
+        """What is told every step, with its bound."""
+        return getattr(self.progress, "watch", None)
 
 
 def _within(particles: Particles, request: Request, limit: Limit) -> Sorted:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
+import numpy as np
+
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.crowds import Crowded, closest_pairs
@@ -25,14 +27,31 @@ class Parts:
     """Each particle's part (int32: the smallest particle in it), and the label conflicts: pairs (M, 2) that are too near.
 
     Of two cells with more than MOST_BETWEEN_CELLS, those of each particle and the closest one are listed. The
-    smaller index comes first. `exempted`: whether the original distance of some pair took part in a decision. `crowded` is
-    the part of the search that was among crowded cells.
+    smaller index comes first. `exempt` (uint8) marks the particles of pairs whose original distance took part in a
+    decision. `crowded` is the part of the search that was among crowded cells.
     """
 
     part: Array
     unlike: Array
-    exempted: bool
+    exempt: Array
     crowded: Crowded
+
+    @property
+    def exempted(self) -> bool:
+        """Whether the original distance of some pair took part in a decision."""
+        return bool(self.exempt.any())
+
+
+@dataclass(frozen=True, eq=False)
+class Doubt:
+    """What may have changed since an earlier search of the same particles; nothing else is searched again.
+
+    `moved` (uint8) are particles that have moved since, or had a conflict. `settled` (uint8, by label) are the labels whose
+    particles had one part and have not moved; each is the smallest index of these.
+    """
+
+    moved: Array
+    settled: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +66,13 @@ class Exempt:
 
 
 def parts_of(
-    cells: SortedCells, label: Array, near: float, far: float, exempt: Exempt | None = None, loose: bool = False
+    cells: SortedCells, label: Array, near: float, far: float, exempt: Exempt | None = None, loose: bool = False,
+    doubt: Doubt | None = None,
 ) -> Parts:
     """The parts of particles of equal label (int32), linked within `near`; and pairs of unequal label at most `far` apart.
 
-    `loose` links all particles of equal label that are not safely apart. `cells` are those for `near`; the order of the
-    particles within each cell changes.
+    `loose` links all particles of equal label that are not safely apart; `doubt` leaves out what is known. `cells` are
+    those for `near`; the order of the particles within each cell changes.
 
     >>> import numpy as np
     >>> from workbench.data import Particles
@@ -65,7 +85,7 @@ def parts_of(
     runs = _Runs.of(cells, label)
     count, parent = len(runs.label), xp.arange(len(runs.label), dtype=xp.int32)
     open_runs, marked, unlike = xp.zeros(count, xp.int32), xp.zeros(count, xp.uint8), Pairs.room_for(cells)
-    as_cells, used = dataclasses.replace(cells, first=runs.first, rank=runs.rank), xp.zeros(1, xp.uint8)
+    as_cells, used = dataclasses.replace(cells, first=runs.first, rank=runs.rank), xp.zeros(len(label), xp.uint8)
     length = far if exempt is None else exempt.length
     rule = {
         "near_squared": near**2, "length_squared": length**2, "far_squared": far**2, "exempting": exempt is not None,
@@ -73,7 +93,7 @@ def parts_of(
     }
     given = {
         **as_cells.geometry(far), **rule, "label": runs.label, "runs": runs.of_cell, "order": cells.order,
-        "sorted_label": runs.sorted_label,
+        "sorted_label": runs.sorted_label, **_doubtful(cells, runs, far, doubt),
     }
 
     def link(boxes: Array) -> None:
@@ -89,8 +109,11 @@ def parts_of(
     if bool(open_runs.any()):
         link(build_trees(open_runs, as_cells))
     part = xp.empty(len(label), xp.int32)
-    _kernel("label_parts", cells)(count, runs.first, cells.order, runs.label, runs.rank, parent, part)
-    return Parts(part, xp.concatenate([conflicts, crowded.pairs]), bool(used.any()), crowded)
+    _kernel("label_parts", cells)(
+        count, first=runs.first, order=cells.order, label=runs.label, doubting=doubt is not None,
+        settled=marked[:0] if doubt is None else doubt.settled, rank=runs.rank, parent=parent, part=part,
+    )
+    return Parts(part, xp.concatenate([conflicts, crowded.pairs]), used, crowded)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +161,20 @@ class _Runs:
         of_cell = of_cell.copy()
         of_cell[mixed] = entry[leads]
         return cls(first, labels, rank, of_cell, labels_here)
+
+
+def _doubtful(cells: SortedCells, runs: _Runs, far: float, doubt: Doubt | None) -> dict[str, Array]:
+    """The cells of each block to search, as bits, for links within labels and for conflicts; and the blocks with any."""
+    if doubt is None:
+        every = backend.namespace(cells.occupied).ones(cells.blocks, np.uint8)
+        return {"unsettled": cells.occupied, "suspect": cells.occupied, "wanted": every}
+    found = {name: backend.namespace(cells.occupied).empty_like(cells.occupied) for name in ("unsettled", "suspect")}
+    _kernel("mark_doubtful", cells)(
+        cells.blocks, found, occupied=cells.occupied, first_cell=cells.first_cell, first=cells.first, order=cells.order,
+        sorted_label=runs.sorted_label, moved=doubt.moved, settled=doubt.settled,
+    )
+    wanted = cells.blocks_before(found["suspect"], far) | (found["unsettled"] != 0)
+    return {**found, "wanted": wanted}
 
 
 def _places(cells: SortedCells, chosen: Array) -> tuple[Array, Array]:

@@ -58,22 +58,24 @@ def broken_links(original: Particles, decoded: Particles, groups: Groups) -> Bro
     if not bool((torn >= 0).any()):
         return BrokenLinks(xp.empty((0, 2), xp.int32), false)
     cells = SortedCells.of(original, length)
-    return BrokenLinks(spanning_links(cells, torn, length, decoded.positions, decoded.box), false)
+    return BrokenLinks(spanning_links(cells, torn, length, decoded.positions, decoded.box, groups), false)
 
 
 def spanning_links(
-    cells: SortedCells, torn: Array, length: float, positions: Array, box: tuple[float, ...] | None
+    cells: SortedCells, torn: Array, length: float, positions: Array, box: tuple[float, ...] | None,
+    groups: Groups | None = None,
 ) -> Array:
     """The minimum spanning forest of the parts of torn groups: pairs (M, 2) of particles at most `length` apart.
 
-    `torn` labels the particles with their parts, or UNLABELLED. The shortest pairs are those in `positions`; of equally
+    `torn` labels the particles with their parts, or UNLABELLED; with `groups`, by the smallest particle of each part of
+    these. The shortest pairs are those in `positions`; of equally
     short ones the first by index, so that the forest does not depend on the order of cells. Where too many pairs join two
     cells to list them all, only the first round of Boruvka's algorithm is right: it needs the shortest pair of each part.
     Then the pairs between the parts that remain are listed again.
     """
     xp, chosen, complete = backend.namespace(cells.positions, torn, positions), [], False
     while not complete:
-        found = closest_discords(cells, torn, length, positions)
+        found = closest_discords(cells, torn, length, positions, groups)
         pairs, complete = each_once(found.pairs), found.complete
         squared = squared_distances(positions, pairs, box)
         chosen.append(pairs[cheapest_links(pairs, torn, squared, None if complete else 1)])

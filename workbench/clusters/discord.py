@@ -65,19 +65,30 @@ class Discords:
     crowded: Crowded
 
 
-def closest_discords(cells: SortedCells, labels: Array, length: float, positions: Array) -> Discords:
-    """The discords; how close two particles are is measured in these positions of them."""
+def closest_discords(
+    cells: SortedCells, labels: Array, length: float, positions: Array, split: Groups | None = None
+) -> Discords:
+    """The discords; how close two particles are is measured in these positions of them.
+
+    Where labels are those of the parts of `split` groups, each the smallest particle in it, no discord is between two
+    particles of main parts, which have the label of their group: most cells need not be searched.
+    """
     xp = backend.namespace(cells.positions, labels, positions)
 
     def kernel(name: str) -> backend.Kernel:
         return backend.kernel("discord", name, positions.dtype, positions.shape[1])
 
     sorted_label, cell_label = label_cells(cells, labels)
-    labelled, some, marked = xp.empty(cells.blocks, xp.uint64), xp.zeros(1, xp.uint8), xp.zeros(len(cells), xp.uint8)
-    kernel("label_blocks")(cells.blocks, cells.first_cell, cell_label, cells.occupied, labelled)
+    some, marked = xp.zeros(1, xp.uint8), xp.zeros(len(cells), xp.uint8)
+    labelled, suspect = xp.empty(cells.blocks, xp.uint64), xp.empty(cells.blocks, xp.uint64)
+    kernel("label_blocks")(
+        cells.blocks, first_cell=cells.first_cell, cell_label=cell_label, first=cells.first, order=cells.order,
+        occupied=cells.occupied, split=split is not None, group=xp.empty(0, xp.int64) if split is None else split.labels,
+        labelled=labelled, suspect=suspect,
+    )
     given = {
         **cells.geometry(length), "order": cells.order, "sorted_label": sorted_label, "cell_label": cell_label,
-        "labelled": labelled, "elsewhere": positions,
+        "labelled": labelled, "suspect": suspect, "wanted": cells.blocks_before(suspect, length), "elsewhere": positions,
     }
     pairs = Pairs.room_for(cells)
     kernel("count_discords")(len(pairs.listed), given, pairs.given, crowded=some, crowd=marked)
@@ -92,7 +103,7 @@ def _in_crowds(
 ) -> Crowded:
     """The closest discord of each particle in the marked cells."""
     alike = dict.fromkeys(("near_squared", "length_squared", "far_squared"), length**2)
-    used = backend.namespace(positions).zeros(1, np.uint8)
+    used = backend.namespace(positions).zeros(len(positions), np.uint8)
     rule = {**alike, "exempting": False, "original": positions[:0], "lost": True, "used": used}
     return closest_pairs(cells, marked, labels, gather_rows(positions, cells.order), length, rule)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.cells import CELL_BITS, CellGrid, fof_kernel, has_keys, regular_grid, regular_keys
@@ -60,6 +62,18 @@ class SortedCells:
     def blocks(self) -> int:
         """How many blocks hold particles."""
         return len(self.block_key)
+
+    def blocks_before(self, chosen: Array, length: float) -> Array:
+        """Flags (uint8) of the blocks from which a search for pairs at most this far apart comes to these cells.
+
+        `chosen` are bits of cells, as in `occupied`. A search finds each pair of blocks once, from one of the two.
+        """
+        marked = backend.namespace(chosen).zeros(self.blocks, np.uint8)
+        backend.kernel("surroundings", "mark_before", self.positions.dtype, self.positions.shape[1])(
+            backend.chunks(self.blocks, chosen), self.blocks_bundle, chosen=chosen, marked=marked,
+            reach=backend.namespace(chosen).asarray(self.grid.reach_around(length)),
+        )
+        return marked
 
     def geometry(self, length: float) -> dict[str, Any]:
         """The bundle of kernel arguments to visit neighbouring blocks in search of pairs at most this far apart."""

@@ -5,7 +5,8 @@ import pytest
 
 import workbench as wb
 from lab.clusters_panel import samples
-from workbench.lab.clusters_panel import Trace, keep_halos
+from workbench.lab.chart_view import ChartView
+from workbench.lab.clusters_panel import ClustersState, Trace, draw, keep_halos
 
 CLUMPS = [name for name in samples.SETS if name.endswith("-D")]
 
@@ -82,7 +83,7 @@ def test_cancelling_leaves_the_trace_where_it_was(share):
     with pytest.raises(InterruptedError):
         keep_halos(case.particles, case.state, case.halos, stop, trace)
     assert len(seen) == last
-    assert trace.steps == case.kept.trace.steps[: len(trace)]
+    assert trace.told == case.kept.trace.told[: len(trace.told)]
 
 
 @pytest.mark.parametrize("solver", ["auto", "refine", "pgd"])
@@ -91,3 +92,21 @@ def test_every_solver_keeps_groups(solver):
     found = keep_halos(case.particles, case.changed(solver=solver), case.halos, samples.ignore)
     assert found.verified
     assert any(step.phase == "moves" for step in found.trace.steps)
+
+
+def test_of_several_bounds_the_trace_tells_the_one_that_was_taken():
+    particles = samples.clumps(3, np.float32, 1.0)
+    bound = ClustersState.for_(particles).length(particles)   # as large as the linking length
+    case, latest = samples.Case.of(particles, bound=bound), []
+    trace, certificate = Trace(), case.kept.certificate
+    keep_halos(particles, case.state, case.halos, lambda share, text: latest.append(trace.steps), trace)
+    tried = {step.within for step in trace.told}
+    assert len(tried) > 1
+    assert max(tried) < bound
+    assert {step.within for step in trace.steps} == {certificate["encoded_within"]}
+    assert trace.steps[0].violations == certificate["pairs_set_right"]
+    assert all(len({step.within for step in steps}) <= 1 for steps in latest)   # meanwhile, those of the trial under way
+    assert tried == {step.within for steps in latest for step in steps}
+    shown = draw(particles, case.changed(shows="kept"), case.halos, case.breakage, case.kept)
+    heading = ChartView(shown.charts["descent"])._plot.state.tags[0]["name"]
+    assert heading.endswith(f"within {certificate['encoded_within'] / bound:.3g} ξ")

@@ -4,7 +4,8 @@ The first attempt satisfies nearly all constraints. Particles that no move can r
 may disturb neighbours, and so may moves of one round together. So after each attempt the suspects are examined: particles
 that got their original coordinates, and those that see a conflict or a lost link after they have moved. Their groups and
 all particles near them are compared again, as this takes a small part of the time that all particles take. The last step
-is always a global check: all particles, sorted and searched again.
+is always a global check: all particles are sorted again. Two that have not moved, and had no conflict at first, have none
+now; and a group without moved members that was connected is connected. Everything else is searched again.
 
 What is done about a violated constraint depends on its two particles alone, on how often they were ends of violated
 constraints before. So a violation in one place changes no move in another. The loop terminates: the original satisfies all
@@ -16,21 +17,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.friends import link
 from workbench.clusters.keep.needs import Needs, find_needs, groups_with_needs
 from workbench.clusters.keep.partition import kept_labels
-from workbench.clusters.keep.region import farthest, region_around
-from workbench.clusters.keep.repair import Repair, Step
+from workbench.clusters.keep.region import farthest, groups_of, region_around
+from workbench.clusters.keep.repair import Repair, Step, threads_for
 from workbench.clusters.keep.state import PINNED, State
 from workbench.clusters.keep.surroundings import Surroundings, listed_around
-from workbench.clusters.keep.view import View
+from workbench.clusters.keep.view import Again, View
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.errors import GuaranteeBroken
 
@@ -41,8 +40,6 @@ RADII = (2.0, 6.0)  # interaction radius of moves, in bounds: in the first attem
 
 RESORT_AFTER = 64   # attempts: the last resort, all in a vicinity that doubles get their original coordinates
 MOST_ATTEMPTS = RESORT_AFTER + 32
-
-FEW = 500               # constraints: with fewer, waking other threads takes longer than the work
 
 Progress = Callable[[float, str], object]   # with a method `watch(step)`, if it wants to see every Step
 
@@ -60,10 +57,6 @@ UNLIMITED = Allowance()
 
 class TooExpensive(Exception):
     """A repair would spend more than its allowance."""
-
-
-def _threads_for(count: int) -> AbstractContextManager[None]:
-    return backend.using_threads(1 if count < FEW else backend.threads())
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,27 +81,27 @@ class Attempts:
     opened: int = 0
     needs: int = 0
     violations: int = 0   # pairs found wrong by the last check
-    exempted: bool = False   # whether the last check decided about pairs within the margin
     evaluated: int = 0    # distances computed by candidates
     descent: list[Step] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._disturbed = self.state.problem.xp.empty(0, np.int32)
+        self._disturbed = self._ends = self.state.problem.xp.empty(0, np.int32)
+        self._exempt = self.state.problem.xp.zeros(len(self.state.problem), bool)
 
     def until_kept(self) -> None:
         """Repair until a check of all particles, as they will be decoded, finds no violated constraint."""
         state, needs = self.state, self._look()
-        self.needs = len(needs)
+        self.needs, self._ends = len(needs), needs.ends(state)
         self.opened = sum(int(flags.sum()) for flags in groups_with_needs(state, needs))
         earlier = 0.0
         while len(needs):
-            with _threads_for(len(needs)):
+            with threads_for(len(needs)):
                 moved = self._attempt(needs)
             earlier = max(earlier, farthest(state, moved.index))
-            with _threads_for(len(moved.suspects)):
+            with threads_for(len(moved.suspects)):
                 needs, everywhere = self._look_around(moved.suspects, earlier)
             if not (everywhere or len(needs)):
-                needs = self._look()   # the last check is always of all particles
+                needs = self._look_again()   # the last check is always of all particles
         self.violations = len(needs)
         self._require_kept()
 
@@ -127,23 +120,34 @@ class Attempts:
             if bool((kept_labels(found, members) != kept_labels(groups, members)).any()):
                 raise GuaranteeBroken("groups differ although no constraint is violated: please report this")
 
-    def _look(self, view: View | None = None) -> Needs:
-        self._tell("comparing all groups" if view is None else "comparing the groups concerned")
+    def close_calls(self) -> int:
+        """How many deciding pairs are within the margin of a linking length, because they are so in the original."""
+        index = self.state.problem.xp.flatnonzero(self._exempt)
+        return len(find_needs(self.state, groups_of(self.state.problem, index), exempt=False)) if len(index) else 0
+
+    def _look(self, view: View | None = None, text: str = "comparing all groups") -> Needs:
+        self._tell(text)
         needs = find_needs(self.state, view)
-        self.exempted = needs.exempted
+        self._exempt[needs.exempt] = True
         return needs
+
+    def _look_again(self) -> Needs:
+        """The violated constraints of all particles, as far as these may differ from what the first look has found."""
+        problem = self.state.problem
+        return self._look(Again(problem, self._ends) if problem.promise.min_members == 1 else None)
 
     def _look_around(self, suspects: Array, earlier: float) -> tuple[Needs, bool]:
         """The violated constraints near these particles, and whether all particles were looked at, as is best for many."""
         if not len(suspects):
             return Needs.none(self.state), False
-        region = region_around(self.state, suspects, earlier)
-        return self._look(region), region is None
+        if (region := region_around(self.state, suspects, earlier)) is None:
+            return self._look_again(), True
+        return self._look(region, "comparing the groups concerned"), False
 
     def _attempt(self, needs: Needs) -> Moved:
         """Move the ends of these constraints, or give them their original coordinates."""
         state, xp, ends = self.state, self.state.problem.xp, needs.ends(self.state)
-        before = state.current[ends]
+        before = state.rank[ends]
         if self.count == MOST_ATTEMPTS:
             raise GuaranteeBroken(f"{len(needs):,} pairs of particles could not be repaired: please report this")
         self.count += 1
@@ -154,7 +158,7 @@ class Attempts:
         state.pin(forced)
         self._require_affordable()
         moved, suspects = xp.zeros(len(state.problem), bool), xp.zeros(len(state.problem), bool)
-        moved[ends[(state.current[ends] != before).any(axis=1)]] = True
+        moved[ends[state.rank[ends] != before]] = True
         moved[forced] = True
         suspects[self._disturbed] = True
         suspects[forced] = True
@@ -210,7 +214,7 @@ class Attempts:
             if self.evaluated + repair.evaluated > self.allowance.evaluated:
                 raise TooExpensive
         if solver == "auto" and len(missed := repair.missed()):
-            self._descend_together(missed)
+            self._descend_together(missed, repair.around)
         if solver != "auto":   # "auto" has tried plain moves first
             repair.relax()
         self.evaluated += repair.evaluated
@@ -220,9 +224,9 @@ class Attempts:
     def _repair(self, needs: Needs) -> Repair:
         return Repair(self.state, needs, self._around(needs), getattr(self.progress, "watch", None))
 
-    def _descend_together(self, missed: Needs) -> None:
+    def _descend_together(self, missed: Needs, around: Surroundings) -> None:
         """Descent of those that no move of one particle could repair."""
-        again = self._repair(missed)
+        again = Repair(self.state, missed, around.among(missed), getattr(self.progress, "watch", None))
         self._descend(again)
         again.move(4, partly=True)
         self.evaluated += again.evaluated

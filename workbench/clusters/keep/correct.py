@@ -15,7 +15,6 @@ from workbench.backend import Array
 from workbench.clusters.friends import Unit
 from workbench.clusters.keep.attempts import UNLIMITED, Allowance, Attempts, Progress
 from workbench.clusters.keep.correction import Correction
-from workbench.clusters.keep.needs import find_needs
 from workbench.clusters.keep.problem import Problem
 from workbench.clusters.keep.promise import KeepClusters, Solver
 from workbench.clusters.keep.state import PINNED, State
@@ -84,13 +83,14 @@ def keep_clusters(
     state = State(problem)
     attempts = Attempts(state, progress, allowance)
     attempts.until_kept()
-    _require_bound(state)
+    largest_error = _require_bound(state)
     moved, pinned = (backend.to_host(problem.xp.flatnonzero(which)) for which in (state.rank > 0, state.rank == PINNED))
     return Correction(
         positions=backend.read_only(state.current),
         promise=promise,
         lengths=problem.lengths,
         margin=problem.margin,
+        largest_error=largest_error,
         step=problem.step,
         box=original.box,
         index=moved.astype(np.int32),
@@ -100,7 +100,7 @@ def keep_clusters(
         needs=attempts.needs,
         attempts=attempts.count,
         violations=attempts.violations,
-        close_calls=len(find_needs(state, exempt=False)) if attempts.exempted else 0,
+        close_calls=attempts.close_calls(),
         evaluated=attempts.evaluated,
         descent=tuple(attempts.descent),
         decoded=decoded,
@@ -109,8 +109,10 @@ def keep_clusters(
     )
 
 
-def _require_bound(state: State) -> None:
+def _require_bound(state: State) -> float:
+    """The largest error, which must keep within the bound."""
     problem = state.problem
     found = check(problem.original.positions, state.current, problem.limit, problem.original.box)
     if not found.holds:
         raise GuaranteeBroken(f"{len(found.broken):,} coordinates left their bound while keeping clusters: please report")
+    return found.largest_error

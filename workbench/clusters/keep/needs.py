@@ -29,12 +29,12 @@ MUST_LINK, CANNOT_LINK = 0, 1
 class Needs:
     """Constraints: pairs (M, 2) of particles (int32), and kinds: twice a linking length's number, plus 1 for CANNOT_LINK.
 
-    `exempted`: whether the original distance of some pair took part in a decision.
+    `exempt` are the particles of pairs whose original distance took part in a decision.
     """
 
     pairs: Array
     kind: Array
-    exempted: bool = False
+    exempt: Array | None = None
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -43,8 +43,7 @@ class Needs:
     def together(cls, parts: Sequence[Self]) -> Self:
         """The constraints of several linking lengths."""
         xp = backend.namespace(*[part.kind for part in parts])
-        pairs, kind = (xp.concatenate([getattr(part, name) for part in parts]) for name in ("pairs", "kind"))
-        return cls(pairs, kind, any(part.exempted for part in parts))
+        return cls(*(xp.concatenate([getattr(part, field.name) for part in parts]) for field in dataclasses.fields(cls)))
 
     @classmethod
     def none(cls, state: State) -> Self:
@@ -53,7 +52,12 @@ class Needs:
 
     def chosen(self, which: Array) -> Needs:
         """Some of the constraints."""
-        return Needs(self.pairs[which], self.kind[which], self.exempted)
+        return Needs(self.pairs[which], self.kind[which], self.exempt)
+
+    @property
+    def exempted(self) -> bool:
+        """Whether the original distance of some pair took part in a decision."""
+        return self.exempt is not None and len(self.exempt) > 0
 
     def ends(self, state: State) -> Array:
         """The particles in these constraints (rising indices, int32)."""
@@ -104,7 +108,7 @@ def _needs_at(state: State, view: View, number: int, exempt: bool) -> Needs:
     false = view.back(parts.unlike)
     pairs = xp.concatenate([links, false]).astype(xp.int32)
     kinds = [xp.full(len(links), 2 * number + MUST_LINK), xp.full(len(false), 2 * number + CANNOT_LINK)]
-    return Needs(pairs, xp.concatenate(kinds).astype(xp.int32), parts.exempted)
+    return Needs(pairs, xp.concatenate(kinds).astype(xp.int32), view.back(xp.flatnonzero(parts.exempt)))
 
 
 def _lost_links(state: State, view: View, number: int, part: Array) -> Array:
@@ -117,7 +121,8 @@ def _lost_links(state: State, view: View, number: int, part: Array) -> Array:
     if not bool((torn != UNLABELLED).any()):
         return xp.empty((0, 2), xp.int32)
     current = xp.ascontiguousarray(view.of(state.current))
-    return spanning_links(view.original_cells(number), torn, problem.lengths[number], current, problem.original.box)
+    cells, length = view.original_cells(number), problem.lengths[number]
+    return spanning_links(cells, torn, length, current, problem.original.box, view.wanted(number))
 
 
 def _parts(state: State, view: View, number: int, exempt: Exempt | None) -> Parts:
@@ -126,12 +131,11 @@ def _parts(state: State, view: View, number: int, exempt: Exempt | None) -> Part
     Small groups may merge as long as they stay below the minimum of members; otherwise they must be separated, too.
     """
     problem, xp, group = state.problem, state.problem.xp, view.of(state.problem.group[number])
-    cells, near, far, exempted = view.cells(state, number), problem.near(number), problem.far(number), False
+    cells, near, far, loose = view.cells(state, number), problem.near(number), problem.far(number), None
     if problem.promise.min_members > 1:
-        parts = parts_of(cells, group, near, far, exempt, loose=True)
-        exempted = parts.exempted
-        members = xp.bincount(parts.part, minlength=len(group))
-        grown = (group == UNASKED) & (members[parts.part] >= problem.promise.min_members)
+        loose = parts_of(cells, group, near, far, exempt, loose=True)
+        members = xp.bincount(loose.part, minlength=len(group))
+        grown = (group == UNASKED) & (members[loose.part] >= problem.promise.min_members)
         group = xp.where(grown, view.wanted(number).labels.astype(group.dtype), group)
-    parts = parts_of(cells, group, near, far, exempt)
-    return dataclasses.replace(parts, exempted=parts.exempted or exempted)
+    parts = parts_of(cells, group, near, far, exempt, doubt=view.doubt(state, number))
+    return parts if loose is None else dataclasses.replace(parts, exempt=parts.exempt | loose.exempt)

@@ -13,6 +13,7 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.keep.moves import alphabet
+from workbench.clusters.keep.problem import Problem
 from workbench.clusters.keep.state import PINNED, State
 from workbench.clusters.keep.surroundings import places_in
 from workbench.clusters.keep.view import Region
@@ -45,6 +46,20 @@ def region_around(state: State, moved: Array, earlier: float) -> Region | None:
     )
     index = xp.flatnonzero(chosen)
     return Region(problem, index, whole[:, index].astype(bool))
+
+
+def groups_of(problem: Problem, index: Array) -> Region | None:
+    """The groups of these particles; None if everything is to be checked, because small groups may change."""
+    xp = problem.xp
+    if problem.promise.min_members > 1:
+        return None
+    whole = xp.zeros(problem.group.shape, bool)
+    for row, group in zip(whole, problem.group, strict=True):
+        touched = xp.zeros(len(problem), bool)
+        touched[group[index]] = True
+        row[...] = touched[group]
+    chosen = xp.flatnonzero(whole.any(axis=0))
+    return Region(problem, chosen, whole[:, chosen])
 
 
 def _cells_around(cells: SortedCells, mark: backend.Kernel, place: Array, reach: float) -> Array:

@@ -9,6 +9,7 @@ for links it could make or break. The result is deterministic: it depends on nei
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -26,6 +27,7 @@ MOST_ROUNDS = 64       # of moves: five are common
 MOST_STEPS = 60        # of descent
 MARGIN_OF_DESCENT = 1 / 64   # descent aims beyond the threshold by this much, in bounds: room for rounding to moves
 MOST_EVALUATED = 2**12       # distances, by one candidate in one round; one that needs more gives up
+FEW = 500                    # candidates or constraints: with fewer, waking other threads takes longer than the work
 
 
 Phase = Literal["moves", "descent"]
@@ -37,6 +39,7 @@ class Step:
 
     `missed` counts the violated constraints at both ends, and `loss` is half the sum of their squared violations, in
     squared bounds. The loss of descent also contains new label conflicts. `violations` counts each constraint once.
+    `within` is the bound of the positions that are repaired: an archive may try several.
 
     >>> Step(3, 12, 0.5).violations
     6
@@ -46,6 +49,7 @@ class Step:
     missed: int
     loss: float
     phase: Phase = "descent"
+    within: float = 0.0
 
     @property
     def violations(self) -> int:
@@ -118,7 +122,7 @@ class Repair:
             displaced[active] = ahead[active]
             left = int(missed.sum())
             if report is not None:
-                report(Step(number, left, float(loss.sum()) / problem.bound**2))
+                report(Step(number, left, float(loss.sum()) / problem.bound**2, within=problem.limit.value))
             if not left:
                 break
             violated = xp.zeros(count, bool)
@@ -156,22 +160,25 @@ class Repair:
             if not len(active):
                 return
             spent = xp.empty(len(active), np.int64)
-            problem.kernel("repair", proposing)(
-                len(active), *bundles, active=active, most=MOST_EVALUATED, proposed=proposed, score=score, spent=spent
-            )
+            with threads_for(len(active)):
+                problem.kernel("repair", proposing)(
+                    len(active), *bundles, active=active, most=MOST_EVALUATED, proposed=proposed, score=score, spent=spent
+                )
             self.evaluated += int(spent.sum())
             self.gave_up[active[spent >= MOST_EVALUATED]] = True
             proposers = _chosen(score > 0)
-            problem.kernel("repair", "accept")(
-                len(proposers), self.around.given, proposer=proposers, score=score, accepted=accepted
-            )
-            if not len(movers := proposers[accepted[proposers].view(bool)]):
-                return
-            problem.kernel("repair", "carry_out")(len(movers), *bundles, mover=movers, proposed=proposed)
+            with threads_for(len(proposers)):
+                problem.kernel("repair", "accept")(
+                    len(proposers), self.around.given, proposer=proposers, score=score, accepted=accepted
+                )
+                if not len(movers := proposers[accepted[proposers].view(bool)]):
+                    return
+                problem.kernel("repair", "carry_out")(len(movers), *bundles, mover=movers, proposed=proposed)
             self._show(number)
             waiting = _chosen(pending)
             awake, wake = xp.empty(len(waiting), np.uint8), problem.kernel("repair", "wake")
-            wake(len(waiting), self.around.given, waiting=waiting, accepted=accepted, awake=awake)
+            with threads_for(len(waiting)):
+                wake(len(waiting), self.around.given, waiting=waiting, accepted=accepted, awake=awake)
             active = waiting[awake.view(bool) & ~self.gave_up[waiting]]
             score[movers] = accepted[movers] = 0
 
@@ -181,7 +188,12 @@ class Repair:
             return
         missed = 2 * int(self.needs.missed(self.state).sum())
         loss = float((self.needs.misses(self.state) ** 2).sum()) / self.state.problem.bound**2
-        self.watch(Step(number, missed, loss, "moves"))
+        self.watch(Step(number, missed, loss, "moves", self.state.problem.limit.value))
+
+
+def threads_for(count: int) -> AbstractContextManager[None]:
+    """As many CPU threads as work on so many candidates or constraints is worth."""
+    return backend.using_threads(1 if count < FEW else backend.threads())
 
 
 def _chosen(flags: Array) -> Array:

@@ -50,19 +50,18 @@ class Surroundings:
         problem, xp = state.problem, state.problem.xp
         cells = problem.decoded_cells[-1]
         place = places_in(problem, cells)
-        ends, partner = needs.pairs.T.ravel(), needs.pairs[:, ::-1].T.ravel()
-        order = xp.argsort(place[ends], kind="stable")
-        ends = ends[order]
-        first = xp.flatnonzero(xp.concatenate([xp.ones(1, bool), ends[1:] != ends[:-1]]))
-        need_start = xp.concatenate([first, xp.full(1, len(ends), first.dtype)]).astype(xp.int64)
-        candidates, slot = xp.ascontiguousarray(ends[first]), xp.full(len(problem), -1, xp.int32)
-        slot[candidates] = xp.arange(len(candidates), dtype=xp.int32)
+        candidates, *constraints = _by_candidate(needs, place)
         far = problem.far(len(problem.lengths) - 1)
         reach = xp.minimum(far + radius[candidates] * problem.bound, cells.grid.widest_reach)
         own_reach = xp.minimum(reach, far + 0.5 * radius[candidates] * problem.bound)
         lists = neighbours_of(problem, cells, candidates, place, reach, own_reach, MOST_LISTED)
-        kind = xp.concatenate([needs.kind, needs.kind])[order]
-        return cls(candidates, slot, *lists, need_start, xp.ascontiguousarray(partner[order]), kind)
+        return cls(candidates, _slots(candidates, len(problem)), *lists, *constraints)
+
+    def among(self, needs: Needs) -> Surroundings:
+        """The surroundings of the ends of some of the constraints, with the same interaction radius."""
+        candidates, *constraints = _by_candidate(needs, self.slot)
+        rows, slot = self.slot[candidates], _slots(candidates, len(self.slot))
+        return Surroundings(candidates, slot, self.start[rows], self.end[rows], self.neighbours, *constraints)
 
     def __len__(self) -> int:
         return len(self.candidates)
@@ -94,6 +93,26 @@ class Surroundings:
         problem.kernel("surroundings", "unite_candidates")(count, self.given, own=own, parent=parent)
         problem.kernel("surroundings", "name_components")(count, parent, component)
         return component
+
+
+def _by_candidate(needs: Needs, place: Array) -> tuple[Array, Array, Array, Array]:
+    """The ends of the constraints, by their place; for each where its constraints begin; and all partners and kinds."""
+    xp = backend.namespace(place)
+    ends, partner = needs.pairs.T.ravel(), needs.pairs[:, ::-1].T.ravel()
+    order = xp.argsort(place[ends], kind="stable")
+    ends = ends[order]
+    first = xp.flatnonzero(xp.concatenate([xp.ones(1, bool), ends[1:] != ends[:-1]]))
+    start = xp.concatenate([first, xp.full(1, len(ends), first.dtype)]).astype(xp.int64)
+    kind = xp.concatenate([needs.kind, needs.kind])[order]
+    return xp.ascontiguousarray(ends[first]), start, xp.ascontiguousarray(partner[order]), kind
+
+
+def _slots(candidates: Array, particles: int) -> Array:
+    """Every particle's number among the candidates, or -1."""
+    xp = backend.namespace(candidates)
+    slot = xp.full(particles, -1, xp.int32)
+    slot[candidates] = xp.arange(len(candidates), dtype=xp.int32)
+    return slot
 
 
 def listed_around(problem: Problem, index: Array, radius: float) -> Array:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.backend import Array
+from workbench.clusters.alike import Doubt
 from workbench.clusters.broken import linked_labels
 from workbench.clusters.groups import Groups
 from workbench.clusters.keep.problem import Problem
@@ -58,6 +59,29 @@ class View:
         if bool(state.rank.any()):
             return SortedCells.of(state.particles(), self.problem.near(number))
         return self.problem.decoded_cells[number]
+
+    def doubt(self, state: State, number: int) -> Doubt | None:
+        """What may differ from what is known; None if nothing is known."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Again(View):
+    """All particles, searched before any had moved; `ends` are those of the constraints that were violated then.
+
+    Two particles that have not moved and were no ends had no conflict, and have none. A group without ends was connected,
+    and is, unless a member has moved.
+    """
+
+    ends: Array
+
+    def doubt(self, state: State, number: int) -> Doubt | None:
+        """Particles that have moved or were ends, and their groups."""
+        xp = self.problem.xp
+        moved, settled = (state.rank != 0).view(xp.uint8), xp.ones(len(state.rank), xp.uint8)
+        moved[self.ends] = 1
+        settled[self.problem.group[number][xp.flatnonzero(moved)]] = 0
+        return Doubt(moved, settled)
 
 
 @dataclass(frozen=True, eq=False)

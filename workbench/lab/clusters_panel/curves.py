@@ -73,15 +73,17 @@ def _mass_function(edges: tuple[int, ...], counts: tuple[tuple[int, ...], ...]) 
 
 
 @functools.lru_cache(maxsize=4)
-def descent_chart(steps: tuple[Step, ...]) -> Any:
+def descent_chart(steps: tuple[Step, ...], share: float = 1.0) -> Any:
     """Violations and loss (half the sum of their squares, in squared bounds) by step.
+
+    The steps are those of one trial, within this share of the error bound.
 
     The axis is linear from 0 to 1 and logarithmic above, so that it shows the end at zero. Rounds of moves are shaded: they
     follow other constraints than descent does, so the curves jump where a phase begins.
     """
     number = np.arange(1, len(steps) + 1)
     violations = np.array([step.violations for step in steps], float)
-    loss = np.array([step.loss for step in steps], float)
+    loss = np.array([share**2 * step.loss for step in steps], float)
     layers: list[Any] = [hv.VSpans(_phases(steps, "moves")).opts(color=GREY, alpha=0.16, line_alpha=0.0)]
     for place, (name, values) in enumerate({"violations": violations, "loss": loss}.items()):
         told = [f"{value:,.4g}" for value in values]
@@ -97,9 +99,10 @@ def descent_chart(steps: tuple[Step, ...]) -> Any:
     if "moves" in {step.phase for step in steps}:
         key.append(Entry("rounds of moves (else descent)", GREY, opacity=0.3, meaning=meaning("round of moves")))
     highest = max([1.0, *violations.tolist(), *loss.tolist()])
+    within = f" within {share:.3g} ξ" if share < 1 else ""
     last = f"After {len(steps)} steps: {violations[-1]:,.0f} violations, loss {loss[-1]:.3g} ξ²." if steps else ""
     return styled(
-        hv.Overlay(layers), "Violations left, step by step", key, f"Violations and loss by step. {last}",
+        hv.Overlay(layers), f"Violations left, step by step{within}", key, f"Violations and loss by step{within}. {last}",
         xlim=(0.5, max(len(steps), 2) + 0.5), ylim=(-0.08, 1.08 * float(from_zero(highest))),
         yticks=zero_ticks(highest), xlabel="step", ylabel="violations; loss in ξ²",
     )

@@ -114,7 +114,7 @@ def _charts(
     if any(each is not None and len(each) and each[0] >= state.min_members for each in sizes):
         found["mass function"] = lambda: mass_function_chart(state.min_members, sizes)
     if steps:
-        found["descent"] = lambda: descent_chart(steps)
+        found["descent"] = lambda: descent_chart(steps, steps[-1].within / state.bound)
     return found
 
 

@@ -19,10 +19,20 @@ SHARE_OF_KEEPING = 0.7   # of the time; the rest is checking
 
 @dataclass(eq=False)
 class Trace:
-    """The steps so far, while halos are being kept; drawn as it grows. `promised` is the part of the state that is kept."""
+    """The steps so far, while halos are being kept; drawn as it grows. `promised` is the part of the state that is kept.
 
-    steps: list[Step] = field(default_factory=list)
+    An archive may try several bounds. Once it is made, `within` is the bound of the trial that it comes from.
+    """
+
+    told: list[Step] = field(default_factory=list)
     promised: Hashable = None
+    within: float | None = None
+
+    @property
+    def steps(self) -> list[Step]:
+        """The steps of one trial: of the latest, then of the one that was taken."""
+        within = self.told[-1].within if self.told and self.within is None else self.within
+        return [step for step in self.told if step.within == within]
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -30,7 +40,7 @@ class Trace:
     @property
     def nbytes(self) -> int:
         """Its approximate memory."""
-        return 200 * len(self.steps)
+        return 200 * len(self.told)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +90,7 @@ def keep_halos(
     )
     wanted, found = (kept_labels(groups, state.keep_members) for groups in (halos.groups, outcome.groups))
     (certificate,) = archive.certificate["positions"].keep
+    trace.within = float(certificate["encoded_within"])
     return Kept(archive, certificate, outcome, bool((wanted == found).all()), trace)
 
 
@@ -99,6 +110,6 @@ class _Watching:
 
     def watch(self, step: Step) -> None:
         """Receive one step."""
-        self.trace.steps.append(step)
+        self.trace.told.append(step)
         what = "descent, step" if step.phase == "descent" else "moves, round"
         self.progress(self.share, f"{what} {step.number}: {step.violations:,} violations")

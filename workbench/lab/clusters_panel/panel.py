@@ -277,7 +277,7 @@ class _Live:
 
     def __call__(self, share: float, text: str) -> None:
         self.job(share, text)
-        self.job.show({"trace": dataclasses.replace(self.trace, steps=list(self.trace.steps))})
+        self.job.show({"trace": dataclasses.replace(self.trace, told=list(self.trace.told))})
 
 
 def _groups(state: ClustersState) -> tuple[Any, ...]:
