@@ -120,11 +120,17 @@ def test_work_that_rests_can_be_cancelled() -> None:
         begun.append("later work")
 
     lane = Lane(pause=0.0)
-    lane.submit(Job(work, lambda job: None))
+    lane.submit(Job(work, lambda job: None, deliver=lambda callback: threading.Timer(0.01, callback).start()))
     assert resting.wait(SOON)
     lane.cancel()
     assert lane.wait(SOON / 2)
     assert begun == []
+
+
+def test_work_without_an_event_loop_does_not_rest() -> None:
+    lane = Lane(pause=0.0)
+    lane.submit(Job(lambda job: job.rest(2 * SOON), lambda job: None))
+    assert lane.wait(SOON)
 
 
 def test_errors_become_sentences(caplog: Any) -> None:

@@ -25,6 +25,7 @@ from workbench.lab.turns import in_turn
 State = TypeVar("State")
 Results = Mapping[str, Any]
 LOOKING = frozenset({"window", "pixels"})   # fields of the visible part, which follow every movement of a picture
+LATER = 0.25  # seconds that stages which come later leave to a slider that is moved on
 QUICK = 0.1   # seconds: a first stage that took less is begun without a pause, as dropping it would save nothing
 
 
@@ -208,7 +209,7 @@ class Engine(Generic[State]):
         first_later = next((stage for stage in stages if stage.later), None)
         for stage in stages:
             if stage is first_later:
-                job.rest(PAUSE)
+                job.rest(LATER)
             key = self._key(stage, state)
             self.runs[stage.name] += 1
             start = time.perf_counter()

@@ -60,9 +60,14 @@ class Job:
         self._report()
 
     def rest(self, seconds: float) -> None:
-        """Do nothing until all that was delivered has been dealt with, and then for some seconds more; may be cancelled."""
+        """Do nothing until all that was delivered has been dealt with, and then for some seconds more; may be cancelled.
+
+        Without an event loop, nobody looks at what was delivered, and work goes on at once.
+        """
         dealt_with = threading.Event()
         self.deliver(dealt_with.set)
+        if dealt_with.is_set():
+            return
         dealt_with.wait(DELIVERED)
         if self.cancelled.wait(seconds):
             raise Cancelled
