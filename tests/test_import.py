@@ -18,6 +18,12 @@ def test_importing_loads_nothing_heavy():
     assert [name for name in HEAVY if name in loaded] == []
 
 
+def test_panels_open_before_the_library_for_charts_is_there():
+    program = "import sys, workbench.lab; print(sorted({'holoviews', 'bokeh', 'pandas'} & set(sys.modules)))"
+    fresh = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert fresh.stdout.strip() == "[]"
+
+
 def test_public_names_are_what_is_defined():
     listed = set(workbench.__all__)
     public = {name: value for name, value in vars(workbench).items() if not name.startswith("_")}

@@ -205,6 +205,8 @@ def test_wrong_input_is_one_sentence(run: Run, field: Path, tmp_path: Path, argu
         ["in.npy", "out.zip", "--abs", "1", "--rel", "1"],
         ["in.npy", "--abs", "1"],
         ["in.npy", "out.zip", "--abs", "small"],
+        ["in.npy", "out.zip", "--abs", "kpc"],
+        ["in.npy", "out.zip", "--rel", "1 %"],
         ["in.npy", "out.zip", "--abs", "1", "--order", "random"],
         ["in.npy", "out.zip", "more.zip", "--abs", "1"],
         ["in.npy", "out.zip", "--abs", "1", "--keep-everything"],

@@ -49,6 +49,23 @@ def test_what_the_reader_left_out_is_said(
     assert run("compress", field, tmp_path / "b.zip", "--abs", 0.01, "--json").json["left_out"] == left_out
 
 
+def test_a_bound_has_a_unit_of_its_own(run: Run, field: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "open_source", lambda options: wb.Field(wave().values, metadata={"units": "K"}))
+    made = run("compress", field, tmp_path / "a.zip", "--abs", "10 mK")
+    assert "units K, bound 0.01\n" in made.err
+    assert wb.open(tmp_path / "a.zip").certificate["values"].bound == wb.Absolute(0.01)
+    refused = run("compress", field, tmp_path / "b.zip", "--abs", "10 pc")
+    assert (refused.status, refused.out) == (2, "")
+    assert "pc and K measure different things" in refused.err
+    monkeypatch.undo()
+    refused = run("compress", field, tmp_path / "b.zip", "--abs", "10 mK")
+    assert refused.status == 2
+    assert "needs data with a unit" in refused.err
+    refused = run("compress", field, tmp_path / "b.zarr", "--abs", "10 mK", "--workers", 1, "--kind", "field")
+    assert refused.status == 2
+    assert "--abs with a unit is for one process" in refused.err
+
+
 def test_velocities_within_a_share_of_their_range(run: Run, snapshot: Path, tmp_path: Path) -> None:
     made = run("compress", snapshot, tmp_path / "a.zip", "--abs", 0.01, "--velocities-rel", 1e-3)
     assert made.status == 0

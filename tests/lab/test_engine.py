@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from workbench.errors import WorkbenchError
+from workbench.lab import engine as engine_module
 from workbench.lab.engine import Engine, Stage, Status
-from workbench.lab.jobs import Job
+from workbench.lab.jobs import PAUSE, Job
 
 SOON = 10.0
 
@@ -94,6 +95,41 @@ def test_a_stage_is_shown_before_those_after_it_are_done(bench: Bench) -> None:
     bench.engine.refresh()
     assert seen.wait(SOON)
     assert "fine" not in bench.engine.results()
+
+
+def test_what_comes_later_is_dropped_by_a_newer_change_and_quick_work_begins_at_once() -> None:
+    called: list[tuple[str, float]] = []
+    shown = threading.Event()
+
+    def noted(name: str) -> Any:
+        return lambda state, results, job: called.append((name, state.bound)) or f"{name} {state.bound}"
+
+    stages = [
+        Stage("picture", lambda state: state.bound, noted("picture")),
+        Stage("theory", lambda state: state.bound, noted("theory"), later=True),
+    ]
+    engine: Engine[State] = Engine(State(), stages, lambda callback: threading.Timer(0.002, callback).start())
+    engine.settled(SOON)
+    assert engine._following.pause == 0.0
+    engine.changed = lambda: shown.set() if "picture" in engine.results() else None
+    for bound in (2.0, 3.0, 4.0):
+        shown.clear()
+        engine.change(bound=bound)
+        assert shown.wait(SOON)
+    assert engine.settled(SOON) == {"picture": "picture 4.0", "theory": "theory 4.0"}
+    assert [bound for name, bound in called if name == "picture"] == [1.0, 2.0, 3.0, 4.0]
+    theory = [bound for name, bound in called if name == "theory"]
+    assert theory[0] == 1.0
+    assert theory[-1] == 4.0
+    engine.close()
+
+
+def test_slow_work_is_begun_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "QUICK", -1.0)
+    bench = Bench()
+    bench.engine.settled(SOON)
+    assert bench.engine._following.pause == PAUSE
+    bench.engine.close()
 
 
 def test_what_the_state_refuses_leaves_it_and_becomes_the_status(bench: Bench) -> None:

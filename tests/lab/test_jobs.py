@@ -86,6 +86,53 @@ def test_what_waits_is_dropped_by_cancelling() -> None:
     assert job.ended.is_set()
 
 
+def test_work_rests_until_what_it_delivered_is_dealt_with() -> None:
+    order: list[str] = []
+    waiting: list[Any] = []
+    lane, delivered = Lane(pause=0.0), threading.Event()
+
+    def deliver(callback: Any) -> None:
+        waiting.append(callback)
+        delivered.set()
+
+    def work(job: Job) -> None:
+        job.rest(0.0)
+        order.append("later work")
+
+    job = Job(work, lambda job: None, lambda job: order.append("shown"), deliver)
+    lane.submit(job)
+    while not order:
+        assert delivered.wait(SOON)
+        delivered.clear()
+        for callback in [waiting.pop(0) for _ in range(len(waiting))]:
+            callback()
+    assert lane.wait(SOON)
+    assert order == ["shown", "later work"]
+
+
+def test_work_that_rests_can_be_cancelled() -> None:
+    begun: list[str] = []
+    resting = threading.Event()
+
+    def work(job: Job) -> None:
+        resting.set()
+        job.rest(SOON)
+        begun.append("later work")
+
+    lane = Lane(pause=0.0)
+    lane.submit(Job(work, lambda job: None, deliver=lambda callback: threading.Timer(0.01, callback).start()))
+    assert resting.wait(SOON)
+    lane.cancel()
+    assert lane.wait(SOON / 2)
+    assert begun == []
+
+
+def test_work_without_an_event_loop_does_not_rest() -> None:
+    lane = Lane(pause=0.0)
+    lane.submit(Job(lambda job: job.rest(2 * SOON), lambda job: None))
+    assert lane.wait(SOON)
+
+
 def test_errors_become_sentences(caplog: Any) -> None:
     ended: list[Job] = []
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from lab.toy import ToyPanel
-from workbench.lab import view
-from workbench.lab.turns import Rest, in_turn
+from workbench.lab import chart_library, view
+from workbench.lab.turns import Patience, Rest, in_turn
 from workbench.lab.view import View
 
 SOON = 20.0
@@ -34,6 +34,7 @@ def test_a_panel_is_not_closed_while_its_charts_are_made_in_another_thread(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(view, "RESTED", 0.01)
+    chart_library.load()
     begun, closing = threading.Event(), threading.Event()
     panel = ToyPanel(np.zeros((10, 2)))
     panel.wait(SOON)
@@ -73,6 +74,34 @@ def test_steps_go_on_after_one_that_fails(caplog: pytest.LogCaptureFixture) -> N
     in_subshell(lambda: rest.begin(lambda: 1 / 0, lambda: done.append("next")), 0.2).join(SOON)
     assert [str(each) for each in done] == ["division by zero", "next"]
     assert "division by zero" in caplog.text
+
+
+def test_steps_wait_for_what_they_need() -> None:
+    there = [False]
+    done: list[bool] = []
+    rest = Rest(0.0)
+    thread = in_subshell(lambda: rest.begin(lambda: done.append(there[0]), ready=lambda: there[0]), 0.5)
+    threading.Event().wait(0.1)
+    assert done == []
+    there[0] = True
+    thread.join(SOON)
+    assert done == [True]
+
+
+def test_patience_ends_once_however_often_it_is_asked_for() -> None:
+    done: list[str] = []
+    patience = Patience(0.1)
+
+    def ask() -> None:
+        patience.begin(lambda: done.append("first"))
+        patience.begin(lambda: done.append("second"))
+
+    in_subshell(ask, 0.3).join(SOON)
+    assert done == ["first"]
+    in_subshell(lambda: [patience.begin(lambda: done.append("third")), patience.cancel()], 0.2).join(SOON)
+    assert done == ["first"]
+    in_subshell(lambda: patience.begin(lambda: done.append("fourth")), 0.2).join(SOON)
+    assert done == ["first", "fourth"]
 
 
 def test_two_threads_take_turns() -> None:

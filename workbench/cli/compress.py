@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import time
 from typing import Any
@@ -27,11 +28,13 @@ from workbench.clusters import KeepClusters
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.data.readers import left_out
+from workbench.data.units import number_and_unit
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, PointwiseRelative, Relative, Safeguard
 
 BOUNDS: dict[str, tuple[type[Bound], str]] = {
-    "abs": (Absolute, "every value stays within EB of the original, in the unit that `workbench info` shows"),
+    "abs": (Absolute, "every value stays within EB of the original, in the unit that `workbench info` shows, or in "
+            'one of its own, as in "10 kpc/h", if the file states its unit'),
     "rel": (Relative, "every value stays within EB times the range of all values"),
     "pointwise": (PointwiseRelative, "every value stays within EB times its own size"),
 }
@@ -50,7 +53,7 @@ def add(commands: Any) -> None:
     bounds = parser.add_argument_group("the error bound (choose one; 0 means lossless)")
     exclusive = bounds.add_mutually_exclusive_group(required=True)
     for name, (_, text) in BOUNDS.items():
-        exclusive.add_argument(f"--{name}", type=float, metavar="EB", help=text)
+        exclusive.add_argument(f"--{name}", type=_amount if name == "abs" else float, metavar="EB", help=text)
     add_codec(parser)
     text = "keep the particle order (default), or free: sort along a curve, which is smaller unless ids number the rows"
     parser.add_argument("--order", choices=ORDERS, default="keep", help=text)
@@ -79,6 +82,7 @@ def run(options: argparse.Namespace) -> int:
         progress(None, f"reading {options.file}")
         data = _data(options)
         require_fitting(keep, data, options.file)
+        bound = bound.for_data(data)
         scale = scale_of(data, bound)
         if not (options.quiet or options.json):
             progress.say(in_words(scale, bound))
@@ -104,6 +108,11 @@ def _run_on_workers(
     for option in ("velocities_abs", "velocities_rel", "store_permutation"):
         if getattr(options, option) not in (None, False):
             raise WorkbenchError(f"{flag(option)} is for one process: leave out --workers and --scheduler")
+    if bound.unit is not None:
+        raise WorkbenchError(
+            f"--abs with a unit is for one process; got {bound.eb:g} {bound.unit}: give a number in the unit of the data, "
+            "or leave out --workers and --scheduler"
+        )
     source = distributed.ChunkedField(options.file) if _is_field(options) else in_chunks(options)
     with Progress(options.quiet) as progress, workers_of(options, progress) as client:
         progress(None, f"compressing {options.file}")
@@ -144,6 +153,17 @@ def _velocities(options: argparse.Namespace) -> Bound | None:
 
 def _bound(options: argparse.Namespace) -> Bound:
     return next(kind(eb) for name, (kind, _) in BOUNDS.items() if (eb := getattr(options, name)) is not None)
+
+
+def _amount(text: str) -> float | str:
+    """A number, or a quantity as it stands: a number and a unit."""
+    with contextlib.suppress(ValueError):
+        return float(text)
+    try:
+        number_and_unit(text)
+    except WorkbenchError:
+        raise argparse.ArgumentTypeError(f'expected a number, or one with a unit such as "10 pc"; got {text!r}') from None
+    return text
 
 
 def require_target(options: argparse.Namespace) -> None:

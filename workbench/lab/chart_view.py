@@ -10,23 +10,22 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anywidget
-import bokeh
-import holoviews as hv
 import ipywidgets as widgets
 import traitlets
-from bokeh.core.json_encoder import serialize_json
-from bokeh.document import Document
-from bokeh.document.events import DocumentPatchedEvent
-from bokeh.protocol import Protocol
 
 from workbench.lab import report
+from workbench.lab.chart_library import hv
 from workbench.lab.description import STATIC
 from workbench.lab.front_end import front_end, widget_script
 from workbench.lab.turns import in_turn
+
+if TYPE_CHECKING:
+    from bokeh.document.events import DocumentPatchedEvent
 
 REPEATED = 1.0, 3.0, 9.0   # seconds after the last change: the number of the newest is sent again
 
@@ -49,12 +48,14 @@ class Chart(anywidget.AnyWidget):
 
     _esm = widget_script("chart.js")
     _css = front_end("chart.css")
-    version = traitlets.Unicode(bokeh.__version__).tag(sync=True)
+    version = traitlets.Unicode(version("bokeh")).tag(sync=True)
     library = traitlets.Instance(Library).tag(sync=True, **widgets.widget_serialization)
     drawing = traitlets.Dict().tag(sync=True)   # the plot at the time this widget was made
     revision = traitlets.Int(0).tag(sync=True)  # the number of changes so far
 
     def __init__(self, plot: Any) -> None:
+        from bokeh.document import Document
+
         self._held: list[DocumentPatchedEvent] | None = None
         self._repeating: asyncio.TimerHandle | None = None
         if plot.document is None:
@@ -84,6 +85,8 @@ class Chart(anywidget.AnyWidget):
         super().close()
 
     def _drawn(self) -> dict[str, Any]:
+        from bokeh.core.json_encoder import serialize_json
+
         return {"number": self.revision, "document": serialize_json(self._document.to_json(deferred=False))}
 
     @in_turn
@@ -101,6 +104,9 @@ class Chart(anywidget.AnyWidget):
             self._held.append(event)
 
     def _tell(self, events: list[DocumentPatchedEvent]) -> None:
+        from bokeh.core.json_encoder import serialize_json
+        from bokeh.protocol import Protocol
+
         message = Protocol().create("PATCH-DOC", events)
         ids, buffers = [buffer.id for buffer in message.buffers], [buffer.to_bytes() for buffer in message.buffers]
         change = serialize_json({"content": message.content, "ids": ids})
@@ -172,6 +178,8 @@ def _library() -> Library:
     """The library shared by all charts of a kernel; a new one if it was closed."""
     global _shared
     if _shared is None or _shared.comm is None:
+        import bokeh
+
         source = Path(bokeh.__file__).parent / "server/static/js/bokeh.min.js"
         _shared = Library(source=source.read_text(encoding="utf-8"))
     return _shared

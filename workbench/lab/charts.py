@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import holoviews as hv
-import holoviews.plotting.bokeh
 import numpy as np
-from bokeh.models import CustomJSTicker, CustomJSTickFormatter, LogScale
 
 from workbench.bounds.chart import COLOURS, GREY, INK
 from workbench.bounds.looks import Marker
+from workbench.lab.chart_library import hv
 from workbench.lab.legend import Entry
 
 HEIGHT = 220
@@ -67,8 +65,6 @@ const raised = [...String(power)].map((sign) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
 return (factor === 1 ? "" : `${factor} · `) + `10${raised}`;
 """
 
-hv.Store.set_current_backend("bokeh")   # without `hv.extension`, which would write into the notebook
-
 
 def styled(element: Any, name: str = "", key: Sequence[Entry] = (), about: str = "", **more: Any) -> Any:
     """An element or an overlay in the common style; `more` are further options of its plot.
@@ -97,6 +93,8 @@ def styled(element: Any, name: str = "", key: Sequence[Entry] = (), about: str =
 
 def _tick_logarithmic_axes(plot: Any, element: Any) -> None:
     """HoloViews calls this after each drawing and change."""
+    from bokeh.models import CustomJSTicker, CustomJSTickFormatter, LogScale
+
     for axis, scale in ((plot.state.xaxis[0], plot.state.x_scale), (plot.state.yaxis[0], plot.state.y_scale)):
         if isinstance(scale, LogScale) and not isinstance(axis.ticker, CustomJSTicker):
             axis.ticker = CustomJSTicker(major_code=FEW_TICKS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,13 +18,15 @@ from typing import Any, Generic, TypeVar
 from workbench.backend import release_memory
 from workbench.bounds.measure import Cancelled
 from workbench.errors import WorkbenchError
-from workbench.lab.jobs import Deliver, Job, Lane
+from workbench.lab.jobs import PAUSE, Deliver, Job, Lane
 from workbench.lab.memory import Memory
 from workbench.lab.turns import in_turn
 
 State = TypeVar("State")
 Results = Mapping[str, Any]
 LOOKING = frozenset({"window", "pixels"})   # fields of the visible part, which follow every movement of a picture
+LATER = 0.25  # seconds that stages which come later leave to a slider that is moved on
+QUICK = 0.1   # seconds: a first stage that took less is begun without a pause, as dropping it would save nothing
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,8 @@ class Stage:
     `work(state, results, job)` returns the result; `results` has those of earlier stages. It calls `job(share, text)`
     regularly, which raises when the result is no longer needed, and may call `job.show(...)` with a partial result.
     `depends(state)` is the part of the state that the result depends on. A stage `on_demand` runs only on request; `text`
-    says what it does, until it reports progress.
+    says what it does, until it reports progress. A stage that comes `later` leaves the processor to the view for a moment,
+    so that the results before it are on the screen first.
     """
 
     name: str
@@ -41,6 +45,7 @@ class Stage:
     work: Callable[[Any, Results, Job], Any]
     on_demand: bool = False
     text: str = ""
+    later: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,11 @@ class Engine(Generic[State]):
             if not self._following.wait(timeout):
                 raise WorkbenchError(f"the panel must be done within {timeout:g} s; it is still at: {self.status.text}")
         return self.results()
+
+    @property
+    def quick(self) -> bool:
+        """Whether the first stage takes so little time that a view need not tell of it."""
+        return self._following.pause == 0
 
     # Actions.
 
@@ -199,9 +209,13 @@ class Engine(Generic[State]):
         return job
 
     def _run(self, stages: Sequence[Stage], state: State, job: Job) -> None:
+        first_later = next((stage for stage in stages if stage.later), None)
         for stage in stages:
+            if stage is first_later:
+                job.rest(LATER)
             key = self._key(stage, state)
             self.runs[stage.name] += 1
+            start = time.perf_counter()
             try:
                 result = stage.work(state, self.results(state), job)
             except Cancelled:
@@ -212,6 +226,8 @@ class Engine(Generic[State]):
                 raise
             if self._closed:
                 return   # a result kept now would never be released
+            if stage is stages[0] and not stage.on_demand:
+                self._following.pause = 0.0 if time.perf_counter() - start < QUICK else PAUSE
             self._failed.pop(key, None)
             self._memory.keep(key, result)
             job.partial = None

@@ -21,6 +21,7 @@ from workbench.errors import WorkbenchError
 
 PAUSE = 0.04      # delay of a request in seconds, for newer ones to replace it
 REPORT = 0.08     # seconds between two reports of progress
+DELIVERED = 1.0   # seconds: the longest time that work rests for a loop that is busy, or has ended
 MOST_THREADS = 4
 
 Deliver = Callable[[Callable[[], object]], object]
@@ -57,6 +58,19 @@ class Job:
             raise Cancelled
         self.partial = partial
         self._report()
+
+    def rest(self, seconds: float) -> None:
+        """Do nothing until all that was delivered has been dealt with, and then for some seconds more; may be cancelled.
+
+        Without an event loop, nobody looks at what was delivered, and work goes on at once.
+        """
+        dealt_with = threading.Event()
+        self.deliver(dealt_with.set)
+        if dealt_with.is_set():
+            return
+        dealt_with.wait(DELIVERED)
+        if self.cancelled.wait(seconds):
+            raise Cancelled
 
     def cancel(self) -> None:
         """Request a stop at the next report."""

@@ -29,10 +29,11 @@ from workbench.lab.engine import LOOKING, Engine, Results, Stage, Status
 from workbench.lab.history import History
 from workbench.lab.jobs import deliver_to_this_loop
 from workbench.lab.last_picture import LastPicture, static_bundle
-from workbench.lab.turns import in_turn
+from workbench.lab.turns import Patience, in_turn
 from workbench.lab.view import View
 
 PATIENCE = 600.0
+PROMPT = 0.12   # seconds: work that is usually quick is told of, and content dimmed, when it takes longer than this
 
 State = TypeVar("State")
 log = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ class Panel(ABC, Generic[State]):
         self._shown: Shown | None = None
         self._shown_code = ""
         self._last_picture = LastPicture()
+        self._patience = Patience(PROMPT)
         self._drawn_from: tuple[Any, ...] = ()
         self._displayed: tuple[State, Results] | None = None
         self._home: Window | None = None
@@ -183,6 +185,7 @@ class Panel(ABC, Generic[State]):
         """Stop, and release everything."""
         self._engine.close()
         self._last_picture.close()
+        self._patience.cancel()
         if self._view is not None:
             self._view.close()
             self._view = None
@@ -235,14 +238,24 @@ class Panel(ABC, Generic[State]):
             log.exception("drawing a panel failed")
             self._view.show_status(Status(error=f"{type(error).__name__}: {error}"))
 
+    def _show_work(self) -> None:
+        """Tell what is being done, and dim the content if it belongs to another state."""
+        if self._view is None:
+            return
+        results = {**self._engine.results(), **self._engine.partial}
+        self._view.show_status(self._said())
+        stale = self._shown is not None and (self._shown.stale or not self.ready(results))
+        self._view.show_freshness(stale, self.status.busy)
+
     def _show_in(self, view: View) -> None:
         view.show_state(self.state)
-        view.show_status(self._said())
+        if not (self.status.busy and self._engine.quick and self._patience.begin(self._show_work)):
+            self._patience.cancel()
+            self._show_work()
         results = {**self._engine.results(), **self._engine.partial}
         drawn_from = self.state, *((name, id(result)) for name, result in results.items())
         waits = self._shown is not None and not self.ready(results)
         if waits or drawn_from == self._drawn_from:
-            view.show_freshness(waits or (self._shown is not None and self._shown.stale), self.status.busy)
             return
         self._shown, self._drawn_from = self.draw(self.state, results), drawn_from
         self._displayed = self.state, results

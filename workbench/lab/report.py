@@ -14,13 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import holoviews as hv
 import numpy as np
-from bokeh.embed import components
-from bokeh.resources import Resources
 
 from workbench.errors import WorkbenchError
 from workbench.lab import legend, markup, static_chart, static_picture
+from workbench.lab.chart_library import hv
 from workbench.lab.description import Fact, Shown
 
 SCRIPTED = "wb-scripted"   # a class of the page, if its scripts run
@@ -85,12 +83,16 @@ def page(title: str, subject: str, shown: Shown, code: str) -> str:
 
 def library() -> str:
     """BokehJS as part of a page; `render_js` would also load scripts registered by other packages from the network."""
+    from bokeh.resources import Resources
+
     scripts = "".join(f"<script>{code}</script>" for code in Resources(mode="inline", components=["bokeh"]).js_raw)
     return f'{scripts}<script>window.Bokeh && document.documentElement.classList.add("{SCRIPTED}")</script>'
 
 
 def chart(model: Any) -> str:
     """A Bokeh model as a self-contained part of a page."""
+    from bokeh.embed import components
+
     script, place = components(model)
     return f"{library()}{place}{script}"
 
@@ -125,6 +127,8 @@ def _charts(charts: Mapping[str, Any]) -> tuple[str, list[str]]:
     """The script of all interactive charts; and for each chart its drawing, and the place of the interactive one."""
     if not charts:
         return "", []
+    from bokeh.embed import components
+
     renderer = hv.renderer("bokeh")
     plots = {name: renderer.get_plot(element).state for name, element in charts.items()}
     drawn = {name: static_chart.of_figure(plot, name) for name, plot in plots.items()}

@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-import holoviews as hv
 import numpy as np
-from bokeh.models import FixedTicker, LogScale
-from bokeh.models.renderers import GlyphRenderer
-from bokeh.models.sources import ColumnDataSource
+
+from workbench.lab.chart_library import hv
 
 WIDTH, HEIGHT = 480, 260
 LEFT, RIGHT, TOP, BOTTOM = 62, 12, 8, 40   # margins
@@ -41,6 +39,9 @@ def svg(element: Any, name: str) -> str:
 
 def of_figure(figure: Any, name: str) -> str:
     """A Bokeh figure as SVG."""
+    from bokeh.models.renderers import GlyphRenderer
+    from bokeh.models.sources import ColumnDataSource
+
     plot = _Plot.of(figure)
     inside, missing = [], []
     for renderer in figure.renderers:
@@ -104,6 +105,8 @@ class _Plot:
 
     @classmethod
     def of(cls, figure: Any) -> _Plot:
+        from bokeh.models import LogScale
+
         wide, high = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
         x, y = figure.x_range, figure.y_range
         return cls(
@@ -154,6 +157,8 @@ def _axes(figure: Any, plot: _Plot) -> str:
 
 def _ticks(axis: Any, scale: _Axis) -> list[tuple[float, str]]:
     """The ticks that the axis prescribes, or round numbers."""
+    from bokeh.models import FixedTicker
+
     if not isinstance(axis.ticker, FixedTicker):
         return scale.ticks()
     told = {float(value): str(text) for value, text in axis.major_label_overrides.items()}

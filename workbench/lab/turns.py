@@ -11,6 +11,7 @@ import asyncio
 import functools
 import logging
 import threading
+import time
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -19,6 +20,8 @@ R = TypeVar("R")
 
 TURN = threading.RLock()
 BREATH = 0.01   # seconds between two steps, for the events of the user
+GIVEN_UP = 2.0  # seconds
+LOOK = 0.05     # seconds between two looks whether what steps need is there
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +53,11 @@ class Rest:
         self._newest = object()
 
     @in_turn
-    def begin(self, *steps: Callable[[], object]) -> bool:
-        """Run these steps, unless newer ones come before they have ended; False, and nothing, without an event loop."""
+    def begin(self, *steps: Callable[[], object], ready: Callable[[], bool] = lambda: True) -> bool:
+        """Run these steps, unless newer ones come before they have ended; False, and nothing, without an event loop.
+
+        They wait until `ready` returns true.
+        """
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -61,6 +67,9 @@ class Rest:
         def take(number: int) -> None:
             with TURN:
                 if request is not self._newest:
+                    return
+                if not ready():
+                    loop.call_later(LOOK, take, number)
                     return
                 try:
                     steps[number]()
@@ -77,3 +86,42 @@ class Rest:
     def cancel(self) -> None:
         """Forget the steps that have not run."""
         self._newest = object()
+
+
+class Patience:
+    """Runs a step once after some seconds, unless it is cancelled before; requests while it waits change nothing.
+
+    >>> Patience(0.1).begin(lambda: print("still waiting"))   # without an event loop there is nothing to wait in
+    False
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._waiting: object = None
+        self._lost = 0.0   # when a step that has not run is given up: its event loop has ended
+
+    @in_turn
+    def begin(self, step: Callable[[], object]) -> bool:
+        """Run this step later, unless one waits already; False, and nothing, without an event loop."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return False
+        if self._waiting is not None and time.monotonic() < self._lost:
+            return True
+        self._waiting = request = object()
+        self._lost = time.monotonic() + self.seconds + GIVEN_UP
+
+        def take() -> None:
+            with TURN:
+                if request is self._waiting:
+                    self._waiting = None
+                    step()
+
+        loop.call_later(self.seconds, take)
+        return True
+
+    @in_turn
+    def cancel(self) -> None:
+        """Forget the step, if it has not run."""
+        self._waiting = None

@@ -16,7 +16,7 @@ import ipywidgets as widgets
 import traitlets
 
 from workbench.errors import WorkbenchError
-from workbench.lab import markup
+from workbench.lab import chart_library, markup
 from workbench.lab.buttons import CopyButton, Disclosure, DownloadButton
 from workbench.lab.canvas import Canvas
 from workbench.lab.chart_view import ChartView
@@ -196,7 +196,9 @@ class View:
         charts = [functools.partial(self._show_chart, name, shown) for name in shown.charts]
         arrange = functools.partial(self._arrange_charts, shown)
         steps = [arrange, *charts, functools.partial(self._show_drawers, shown)]
-        if not self._rest.begin(*steps):
+        if shown.charts:
+            chart_library.begin_loading()
+        if not self._rest.begin(*steps, ready=lambda: not chart_library.loading()):
             for step in steps:
                 step()
 

@@ -9,7 +9,7 @@ import workbench as wb
 from workbench.bounds.prediction.expert import SHIPPED, shipped, to_bytes
 from workbench.bounds.prediction.training_fields import KINDS, training_fields
 
-CODECS = ("sz3", "zfp", "prequantised")
+CODECS = ("sz3", "zfp", "sperr", "prequantised", "interpolation")
 BOUNDS = [wb.Relative(10**-power) for power in (4.0, 3.0, 2.0)]
 
 
@@ -22,8 +22,9 @@ def turbulence(request) -> wb.Field:
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_real_field_is_predicted_well(turbulence, codec):
     runs = wb.sweep(turbulence, codec, BOUNDS, workers=1)
+    within = 0.25 if codec == "sperr" else 0.15   # its patches are few, and turbulence is not the same everywhere
     for run, row in zip(runs, wb.predict(turbulence, codec, BOUNDS), strict=True):
-        assert row.ratio == pytest.approx(run["ratio"], rel=0.15)
+        assert row.ratio == pytest.approx(run["ratio"], rel=within)
         assert row.psnr == pytest.approx(run["psnr"], abs=1.5)
         assert row.ssim == pytest.approx(run["ssim"], abs=0.05)
         assert row.ratio_low < row.ratio < row.ratio_high
@@ -34,7 +35,19 @@ def test_predictions_are_the_same_each_time():
     field = wb.synthetic.gaussian_field((48, 48, 48), 3, seed=11)
     one, other = (wb.predict(field, "sz3", BOUNDS).to_dict() for _ in range(2))
     assert one == other
-    assert wb.predict(field.values, "sz3", BOUNDS).to_dict() == one
+    plain = wb.predict(field.values, "sz3", BOUNDS).to_dict()
+    assert wb.predict(wb.Field(field.values), "sz3", BOUNDS).to_dict() == plain
+
+
+def test_what_an_archive_says_of_a_field_counts():
+    values = wb.synthetic.gaussian_field((32, 32, 32), 3, seed=11).values
+    told = wb.Field(values, metadata={"history": "; ".join(f"step {number} of the processing" for number in range(100))})
+    for field in (wb.Field(values), told):
+        runs = wb.sweep(field, "prequantised", wb.Relative(0.03), workers=1)
+        row = wb.predict(field, "prequantised", wb.Relative(0.03))[0]
+        documents = runs[0]["nbytes"] - runs[0]["chunk_nbytes"]
+        without = values.nbytes / row.ratio - documents   # what is left for the chunk
+        assert without == pytest.approx(runs[0]["chunk_nbytes"], rel=0.15)
 
 
 def test_more_error_makes_smaller_archives():

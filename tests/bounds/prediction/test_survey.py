@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.bounds.prediction.features import NAMES, features_of
-from workbench.bounds.prediction.survey import PLACES, Survey, entropy, rounded
+from workbench.bounds.prediction.survey import FEWEST, PLACES, Survey, entropy, rounded
 from workbench.bounds.prediction.trees import DEPTH, Trees
 
 
@@ -19,6 +19,25 @@ def test_entropy_is_that_of_the_counts_with_its_correction(numbers):
     shares = [count / len(numbers) for count in counts.values()]
     plain = -sum(share * math.log2(share) for share in shares) + (len(shares) - 1) / (2 * math.log(2) * len(numbers))
     assert entropy(np.array(numbers)) == pytest.approx(plain)
+
+
+def test_weights_count_like_repetitions():
+    rng = np.random.default_rng(0)
+    numbers, times = rng.integers(-20, 20, 500), rng.integers(1, 5, 500)
+    repeated = np.repeat(numbers, times)
+    weighted = entropy(numbers, times / times.sum())
+    shares = np.unique(repeated, return_counts=True)[1] / len(repeated)
+    plain = -(shares * np.log2(shares)).sum()
+    assert plain < weighted < plain + 0.2   # with the correction for fewer, uneven samples
+    assert weighted > entropy(repeated)
+
+
+def test_coarse_levels_get_more_samples_than_their_share_and_less_weight():
+    cubic, _ = Survey(wb.synthetic.gaussian_field((64, 64, 64), seed=1)).interpolation
+    assert cubic.weight.sum() == pytest.approx(1)
+    assert cubic.beside[2].sum() == pytest.approx(1)
+    fine = cubic.weight == cubic.weight.max()
+    assert cubic.weight[fine].sum() > fine.mean()
 
 
 def test_entropy_of_far_apart_numbers_needs_no_table():
@@ -37,7 +56,8 @@ def test_every_shape_can_be_surveyed(shape):
     assert np.isfinite(found.vector).all()
     assert len(found.vector) == len(NAMES)
     assert found.bits > 0
-    assert survey.corners.shape == (2 ** len(survey.shape), PLACES)
+    assert survey.corners.shape == (2 ** len(survey.shape), survey.places)
+    assert FEWEST <= survey.places <= PLACES
 
 
 @given(st.integers(1, 3), st.integers(0, 1000))
@@ -46,9 +66,10 @@ def test_cubics_are_interpolated_without_error(axes, seed):
     shape = (300,) if axes == 1 else (40,) * axes
     grid = np.meshgrid(*[np.linspace(-1, 1, n) for n in shape], indexing="ij")
     values = sum(rng.normal() * axis**power for axis in grid for power in range(4))
-    cubic, linear = Survey(wb.Field(values)).interpolation
+    survey = Survey(wb.Field(values))
+    cubic, linear = survey.interpolation
     assert np.quantile(np.abs(cubic.here), 0.85) < 1e-9
-    assert linear.here.shape == cubic.here.shape == (PLACES,)
+    assert linear.here.shape == cubic.here.shape == (survey.places,)
 
 
 def test_white_noise_has_the_entropy_of_its_distribution():

@@ -31,7 +31,7 @@ FIGURES = ("bits", "noise", "loss")
 COVERAGE = 0.9
 LEAST_HALF = 0.04   # of an interval, as a logarithm: samples alone leave as much open
 SHIPPED = "experts.npz"
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ def shipped() -> Mapping[str, Expert]:
     """The experts that come with the package, by the name of their codec.
 
     >>> sorted(shipped())
-    ['prequantised', 'sperr', 'sz3', 'zfp']
+    ['interpolation', 'prequantised', 'sperr', 'sz3', 'zfp']
     """
     data = resources.files(__package__).joinpath(SHIPPED).read_bytes()
     return MappingProxyType({str(expert.codec["id"]): expert for expert in from_bytes(data)})

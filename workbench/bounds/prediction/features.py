@@ -6,6 +6,7 @@ logarithm of the true figure over its base.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -18,11 +19,10 @@ FINE = 48.0           # numbers up to this are counted in a sample; finer bounds
 LEAST_BITS = 0.002    # of a value
 LEAST_NOISE = 1e-6
 LEAST_LOSS = 1e-12
-WAVELET_STEP = 1.5    # of wavelet codecs, which reach a bound with a step that is larger by this
 NAMES = (
     "bits", "interpolation bits", "cubic less linear", "zeros", "zeros stay", "far over middle", "farther over far",
     "limit over error", "limit over deviation", "limit over range", "noise", "log size", "axes", "shortest axis", "exact",
-    "valid", "of this codec",
+    "valid", "of this codec", "bits by size", "calm windows", "usual windows", "stormy windows",
 )
 
 
@@ -49,17 +49,27 @@ def features_of(survey: Survey, limit: float, codec: Codec) -> Features:
     elif codec.id == "prequantised":
         bits, noise = _lattice_bits(survey, limit)
     elif codec.id == "sperr":
-        extra = math.log2(_of_wavelets(errors, limit) / floor)
+        bits, squares = survey.wavelets.coded(limit)
+        noise = squares / (limit * limit / 3)
     tiny = 1e-30 + 1e-12 * limit
+    bits += 8 * header(codec) / survey.size
     vector = np.array([
         math.log2(max(bits, LEAST_BITS)), math.log2(floor), cubic.bits - linear.bits, chosen.zeros, chosen.stay,
         math.log2((far + tiny) / (middle + tiny)), math.log2((farther + tiny) / (far + tiny)),
         math.log2(limit / (middle + tiny)), math.log2(limit / (survey.deviation + tiny)),
         math.log2(limit / (survey.reach + tiny)), math.log2(max(noise, LEAST_NOISE)), math.log2(survey.size),
         len(survey.shape), math.log2(min(survey.shape)), errors.exact, survey.valid_share, extra,
+        math.log2(_bits_by_size(errors, limit) / floor), *np.log2((survey.storminess + tiny) / limit),
     ])
     noise = max(noise, LEAST_NOISE)
     return Features(np.clip(vector, -60, 60), max(bits, LEAST_BITS), noise, _loss(survey, noise * limit * limit / 3))
+
+
+@functools.cache
+def header(codec: Codec) -> int:
+    """The bytes that a codec takes however little there is to tell."""
+    slope = np.linspace(0, 1, 4096, dtype=np.float32).reshape(16, 16, 16)
+    return len(codec.encode(slope, Tolerance(absolute=1e3)))
 
 
 def _loss(survey: Survey, squares: float) -> float:
@@ -79,21 +89,22 @@ class _Counted:
 def _bits(errors: Errors, limit: float) -> _Counted:
     """Bits for each value; a limit far below the errors adds as many bits as it is finer."""
     coarse = max(limit, errors.sizes[1] / FINE)
-    seen = errors.here + limit * errors.noise
+    seen, weight = errors.here + limit * errors.noise, errors.weight
     numbers = rounded(seen, coarse)
-    bits = entropy(numbers) + math.log2(coarse / limit)
-    zeros = float((numbers == 0).mean())
+    bits = entropy(numbers, weight) + math.log2(coarse / limit)
+    zeros = float((numbers == 0) @ weight)
     if coarse > limit:
         return _Counted(bits, zeros * limit / coarse, 0.0, 1.0)
-    here, beside = np.abs(errors.beside) <= limit
-    stay = float(beside[here].mean()) if here.any() else 0.0
+    here, beside = np.abs(errors.beside[:2]) <= limit
+    likely = here @ errors.beside[2]
+    stay = float((here & beside) @ errors.beside[2] / likely) if likely else 0.0
     left = seen - 2 * limit * numbers
-    return _Counted(bits, zeros, stay, float((left * left).mean()) / (limit * limit / 3))
+    return _Counted(bits, zeros, stay, float((left * left) @ weight) / (limit * limit / 3))
 
 
-def _of_wavelets(errors: Errors, limit: float) -> float:
-    """Bits of wavelet coefficients, which are not predicted from rounded ones, by their sizes alone."""
-    return max(float(np.log2(1 + np.abs(errors.here) / (WAVELET_STEP * limit)).mean()), LEAST_BITS)
+def _bits_by_size(errors: Errors, limit: float) -> float:
+    """Bits of a value if its size were known beforehand, as codecs that adapt to calm and stormy regions come close to."""
+    return max(float(np.log2(1 + np.abs(errors.here) / limit) @ errors.weight), LEAST_BITS)
 
 
 def _lattice_bits(survey: Survey, limit: float) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -25,8 +26,9 @@ from workbench.guarantees import Bound
 from workbench.json_values import json_value
 from workbench.metrics.errors import psnr
 
-OVERHEAD = 2780          # bytes of an archive besides its chunks
-OF_CHUNK = 70            # bytes that each chunk takes besides those of the codec
+OVERHEAD = 2690          # bytes of an archive besides its chunks and what it says of the field,
+OF_METADATA = 1.57       # for each byte of which it takes so many,
+OF_CHUNK = 70            # and bytes that each chunk takes besides those of the codec
 
 
 @dataclass(frozen=True)
@@ -109,8 +111,8 @@ def predict(data: Any, codec: str | Codec, bounds: Bound | Iterable[Bound], *, e
     """The ratio, PSNR and SSIM of a field at each bound, from samples; nothing is compressed as a whole.
 
     The field is surveyed once, however many bounds there are. `expert` is one from `wb.bounds.train`, or one that knows an
-    earlier time step (`wb.bounds.calibrated`); by default the one that comes with the package, for sz3, zfp, sperr and
-    prequantised with their usual options.
+    earlier time step (`wb.bounds.calibrated`); by default the one that comes with the package, for sz3, zfp, sperr,
+    prequantised and interpolation with their usual options.
 
     >>> import workbench as wb
     >>> waves = wb.synthetic.gaussian_field((128, 128), 3, seed=1)
@@ -159,6 +161,7 @@ class Surveyed:
                 f"wb.predict needs values that differ, by a finite number; all of {field!r} lie within {self.peak:g}"
             )
         self.survey = Survey(field, valid)
+        self.told = OF_METADATA * len(json.dumps(json_value(field.metadata))) if field.metadata else 0.0
 
     def at(self, bounds: Iterable[Bound]) -> Prediction:
         """The prediction at these bounds."""
@@ -191,7 +194,7 @@ class Surveyed:
         whole = self.field.values
         chunks = -(-whole.size // self.codec.chunk_values)
         exact = (whole.size - self.count) * whole.dtype.itemsize   # masked and infinite values are stored as they are
-        nbytes = OVERHEAD + chunks * OF_CHUNK + bits * whole.size / 8 + exact
+        nbytes = OVERHEAD + self.told + chunks * OF_CHUNK + bits * whole.size / 8 + exact
         return self.count * whole.dtype.itemsize / nbytes
 
     def _psnr(self, noise: np.ndarray, limits: np.ndarray) -> np.ndarray:

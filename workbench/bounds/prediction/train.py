@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -77,13 +78,35 @@ def train(
     return fitted(rows, chosen)
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What a codec did with a field within a limit; `loss` is None where it was not measured."""
+
+    limit: float
+    bits: float
+    noise: float
+    loss: float | None
+
+
 def measured_rows(field: Field, codec: Codec, bounds: Sequence[Bound], group: Hashable) -> list[Row]:
+    """What the codec does with a field at each bound that is not zero for it, beside the features."""
+    return rows_of(field, codec, outcomes(field, codec, bounds), group)
+
+
+def rows_of(field: Field, codec: Codec, measured: Iterable[Outcome], group: Hashable) -> list[Row]:
+    """Outcomes beside the features of the field."""
+    survey = Survey(field)
+    return [
+        Row(group, features_of(survey, each.limit, codec), each.bits, each.noise, each.loss) for each in measured
+    ]
+
+
+def outcomes(field: Field, codec: Codec, bounds: Sequence[Bound]) -> list[Outcome]:
     """What the codec does with a field at each bound that is not zero for it."""
     field.require_floats("training")
     valid = field.valid
     if not bool(valid.all()):
         raise WorkbenchError(f"training takes fields without NaN, infinities or masks; got {field!r}: cut them out")
-    survey = Survey(field)
     found = []
     for bound in bounds:
         limit = bound.limit(field.values)
@@ -100,8 +123,7 @@ def measured_rows(field: Field, codec: Codec, bounds: Sequence[Bound], group: Ha
         if len(sides) > 1 and min(sides[-3:]) >= WINDOW:
             similarity = ssim(field, decoded, errors=errors)
             loss = None if similarity is None or math.isnan(similarity) else max(1 - similarity, LEAST_LOSS)
-        features = features_of(survey, limit.value, codec)
-        found.append(Row(group, features, 8 * len(data) / field.values.size, noise, loss))
+        found.append(Outcome(limit.value, 8 * len(data) / field.values.size, noise, loss))
     return found
 
 
@@ -129,11 +151,12 @@ def fitted(rows: Sequence[Row], codec: Codec) -> Expert:
 def _learned(rows: Sequence[Row], name: str) -> Learned:
     vectors = np.array([row.features.vector for row in rows])
     wanted = np.log([getattr(row, name) / getattr(row.features, name) for row in rows])
-    fold = _folds([row.group for row in rows])
+    groups = [row.group for row in rows]
+    fold = _folds(groups)
     mistakes = wanted - _left_out(vectors, wanted, fold)
     sizes = np.log(np.abs(mistakes) + LEAST_MISTAKE)
     widths = _left_out(vectors, sizes, fold, WIDTH_TREES)
-    reach = _quantile(np.abs(mistakes) / np.exp(widths))
+    reach = _quantile(np.abs(mistakes) / np.exp(widths), groups)
     return Learned(Trees.fitted(vectors, wanted), Trees.fitted(vectors, sizes, WIDTH_TREES), reach)
 
 
@@ -153,7 +176,12 @@ def _left_out(vectors: np.ndarray, wanted: np.ndarray, fold: np.ndarray, trees: 
     return found
 
 
-def _quantile(scores: np.ndarray) -> float:
-    """The conformal quantile: the number of widths that contains this share of the mistakes, and one more."""
-    share = min(COVERAGE * (1 + 1 / len(scores)), 1.0)
-    return float(np.quantile(scores, share))
+def _quantile(scores: np.ndarray, groups: Sequence[Hashable]) -> float:
+    """The number of widths that contains this share of the mistakes on kinds of data that were left out.
+
+    Each kind counts alike, however many rows it has, as new data are of a new kind.
+    """
+    kinds = Counter(groups)
+    order = np.argsort(scores)
+    held = np.cumsum(np.array([1 / kinds[group] for group in groups])[order]) / len(kinds)
+    return float(scores[order[min(int(np.searchsorted(held, COVERAGE)), len(scores) - 1)]])

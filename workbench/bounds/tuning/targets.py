@@ -272,8 +272,9 @@ class KeepMassFunction(Target):
         return mass_function(before, after, self.min_members).worst(self.min_halos)
 
     def room(self, value: float) -> float:
-        """The tolerance less the change, in units of a percent at least."""
-        return (self.tolerance - value) / max(self.tolerance, 0.01)
+        """The logarithm of the tolerance over the change, with half a tolerance added to both, as changes may be zero."""
+        more = max(self.tolerance, 0.01) / 2
+        return math.log(self.tolerance + more) - (math.log(value + more) if value < math.inf else value)
 
     def __str__(self) -> str:
         halos = f"linking length {self.linking_length:g} {self.unit}, at least {self.min_members} members"

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import holoviews as hv
 import numpy as np
 
 from workbench.bounds.chart import COLOURS, GREY
@@ -22,6 +21,7 @@ from workbench.guarantees import Limit
 from workbench.lab.bounds_panel.forecast import Forecast
 from workbench.lab.bounds_panel.state import BoundsState
 from workbench.lab.bounds_panel.trial import Spectra, Trial
+from workbench.lab.chart_library import hv
 from workbench.lab.charts import limits, styled
 from workbench.lab.description import Charts
 from workbench.lab.legend import Entry

@@ -12,12 +12,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import holoviews as hv
 import numpy as np
 
 from workbench.bounds.chart import GREY
 from workbench.bounds.looks import Dash
 from workbench.clusters.keep.repair import Step
+from workbench.lab.chart_library import hv
 from workbench.lab.charts import colour, limits, marker, styled
 from workbench.lab.glossary import meaning
 from workbench.lab.legend import Entry

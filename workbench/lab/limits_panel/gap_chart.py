@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import holoviews as hv
-
 from workbench.bounds.chart import GREY
+from workbench.lab.chart_library import hv
 from workbench.lab.charts import colour, limits, styled
 from workbench.lab.legend import Entry
 from workbench.lab.limits_panel.rate_chart import HEIGHT

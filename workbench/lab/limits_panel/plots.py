@@ -9,11 +9,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import holoviews as hv
 import numpy as np
 
 from workbench.bounds.chart import COLOURS, GREY
 from workbench.data import Field
+from workbench.lab.chart_library import hv
 from workbench.lab.charts import limits, styled
 from workbench.lab.description import Charts
 from workbench.lab.limits_panel.gap_chart import gap_chart

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import holoviews as hv
 import numpy as np
 
 from workbench.bounds.chart import COLOURS, GREY
 from workbench.bounds.looks import Dash, looks_of
+from workbench.lab.chart_library import hv
 from workbench.lab.charts import limits, styled
 from workbench.lab.legend import Entry
 from workbench.lab.limits_panel.theory import Band, Curves, Figures, Tiled

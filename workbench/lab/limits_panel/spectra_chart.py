@@ -11,10 +11,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import holoviews as hv
 import numpy as np
 
 from workbench.bounds.chart import GREY
+from workbench.lab.chart_library import hv
 from workbench.lab.charts import colour, limits, marker, styled
 from workbench.lab.legend import Entry
 from workbench.lab.limits_panel.rate_chart import HEIGHT

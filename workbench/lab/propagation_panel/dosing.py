@@ -6,10 +6,9 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
-import holoviews as hv
-
 from workbench.bounds.chart import COLOURS, GREY
 from workbench.guarantees import Relative
+from workbench.lab.chart_library import hv
 from workbench.lab.charts import limits, styled
 from workbench.lab.jobs import Job
 from workbench.lab.legend import Entry

@@ -9,9 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import holoviews as hv
-
 from workbench.bounds.chart import COLOURS, GREY
+from workbench.lab.chart_library import hv
 from workbench.lab.charts import limits, styled
 from workbench.lab.legend import Entry
 from workbench.lab.propagation_panel.arrays import typical_size

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import holoviews as hv
 import numpy as np
 
 from workbench.bounds.chart import GREY
+from workbench.lab.chart_library import hv
 from workbench.lab.charts import styled
 from workbench.lab.legend import Entry
 from workbench.lab.propagation_panel.counting import Counted

@@ -97,8 +97,8 @@ class PropagationPanel(Panel[PropagationState]):
         self._looking = False
         stages = [
             Stage("travel", _error, self._put_in),
-            Stage("floor", lambda state: None, self._measure),
-            Stage("trace", _error, self._predict),
+            Stage("floor", lambda state: None, self._measure, later=True),
+            Stage("trace", _error, self._predict, later=True),
             Stage("doses", dosing.asked_of, self._dose, on_demand=True, text="sweeping the bound"),
             Stage("campaign", asked_of, self._count_outcomes, on_demand=True, text="counting outcomes"),
         ]
@@ -287,6 +287,14 @@ class PropagationPanel(Panel[PropagationState]):
         shape: tuple[int, ...] = self.run[site].shape
         return shape
 
+    def _show_work(self) -> None:
+        super()._show_work()
+        if "travel" not in self._engine.results() and self.graph.nodes:
+            chosen = [{**node, "chosen": node["site"] == self.state.look, "hit": node["site"] == self.state.site}
+                      for node in self.graph.nodes]
+            with self.graph.hold_sync():
+                self.graph.nodes, self.graph.stale = chosen, True
+
     def _show_in(self, view: View) -> None:
         super()._show_in(view)
         self._fit_controls()
@@ -299,10 +307,6 @@ class PropagationPanel(Panel[PropagationState]):
             self._component.show_found(component)
             self._index.show_found(index)
         if found is None and self.graph.nodes:
-            chosen = [{**node, "chosen": node["site"] == self.state.look, "hit": node["site"] == self.state.site}
-                      for node in self.graph.nodes]
-            with self.graph.hold_sync():
-                self.graph.nodes, self.graph.stale = chosen, True
             return
         with self.graph.hold_sync():
             self.graph.nodes = nodes(self.run, self.state, found, floor, theory)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import holoviews as hv
 import numpy as np
 
 from workbench.bounds.chart import COLOURS, GREY
+from workbench.lab.chart_library import hv
 from workbench.lab.charts import limits, styled
 from workbench.lab.legend import Entry
 from workbench.lab.propagation_panel.arrays import changed_field, difference_fields, original_field

@@ -1,0 +1,55 @@
+"""HoloViews and Bokeh, loaded when the first chart is made: they take a second or two, and pictures need neither.
+
+A view has them loaded in a thread of its own when its pictures are on their way, so that the panel answers meanwhile.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any
+
+_loading = threading.Lock()
+
+
+class _HoloViews:
+    """The module `holoviews`, loaded when something of it is used."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(load(), name)
+
+
+hv: Any = _HoloViews()
+
+
+@functools.cache
+def load() -> Any:
+    """The module, with Bokeh as the library that draws; without `hv.extension`, which would write into the notebook."""
+    import holoviews
+    import holoviews.plotting.bokeh
+
+    holoviews.Store.set_current_backend("bokeh")
+    return holoviews
+
+
+def begin_loading() -> None:
+    """Load in a thread, unless that is done or under way.
+
+    >>> begin_loading()
+    >>> hv.Curve([1, 4, 9]).kdims   # waits
+    [Dimension('x')]
+    """
+    if load.cache_info().currsize == 0 and _loading.acquire(blocking=False):
+        threading.Thread(target=_load_in_thread, name="lossbench charts", daemon=True).start()
+
+
+def loading() -> bool:
+    """Whether a thread is loading; a chart that is made now waits for it."""
+    return _loading.locked()
+
+
+def _load_in_thread() -> None:
+    try:
+        load()
+    finally:
+        _loading.release()
