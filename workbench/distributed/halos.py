@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.clusters import Catalogue
-from workbench.clusters.catalogue import checked_masses, checked_velocities
+from workbench.clusters.catalogue import checked_velocities
 from workbench.clusters.moments import Moments
 from workbench.data.chunked import ChunkedParticles
+from workbench.data.masses import checked_masses
 from workbench.distributed.decomposition import Owners
 from workbench.distributed.exchange import Exchange
 from workbench.distributed.executors import Executor
@@ -50,7 +51,7 @@ class Columns:
         for name, width in zip(self.names, self.widths, strict=True):
             given = self.source.column(chunk, name)
             checked = checked_masses(given, count) if name == MASSES else checked_velocities(given, (count, width))
-            columns.append(checked.reshape(count, width).astype(np.float64))
+            columns.append(np.asarray(checked, np.float64).reshape(count, width))
         return np.ascontiguousarray(np.concatenate(columns, axis=1)).view(np.uint8)
 
     def of(self, cargo: np.ndarray) -> dict[str, np.ndarray]:
