@@ -39,7 +39,8 @@ Result = TypeVar("Result")
 DEVICE_FLAGS = ("-std=c++17", "--fmad=false")
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3   # of glibc's mallopt
-USUAL_REUSED, MOST_REUSED = 2**17, 2**25       # bytes of an array whose memory is used again: by default, and the most
+USUAL_REUSED, MOST_REUSED = 2**17, 2**23       # bytes of an array whose memory is used again: by default, and in a step
+MOST_KEPT = 2**25                              # bytes of freed memory that a step keeps
 
 _BLOCK = 256
 _Byte = ctypes.c_char
@@ -369,8 +370,9 @@ def release_memory() -> None:
 def reusing_memory() -> Iterator[None]:
     """In a `with` block, let the C library use memory again that was freed; return all of it to the system at the end.
 
-    Workers of Dask run with MALLOC_TRIM_THRESHOLD_=65536, which returns every large array to the system at once. Each new
-    one then costs page faults: in a search, a third of the time. The setting is that of the whole process.
+    Workers of Dask run with MALLOC_TRIM_THRESHOLD_=65536, which returns every array to the system at once. Each new one
+    then costs page faults: in a search, a third of the time. Arrays of many megabytes are returned as before: they would
+    leave holes, and NumPy asks for large pages for them. The setting is that of the whole process.
 
     >>> with reusing_memory():
     ...     total = np.ones(10**6).sum()
@@ -380,8 +382,8 @@ def reusing_memory() -> Iterator[None]:
         M_TRIM_THRESHOLD: int(os.environ.get("MALLOC_TRIM_THRESHOLD_", USUAL_REUSED)), M_MMAP_THRESHOLD: USUAL_REUSED
     }
     try:
-        for option in usual:
-            set_option(option, MOST_REUSED)
+        for option, value in ((M_TRIM_THRESHOLD, MOST_KEPT), (M_MMAP_THRESHOLD, MOST_REUSED)):
+            set_option(option, value)
         yield
     finally:
         for option, value in usual.items():

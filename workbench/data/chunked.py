@@ -62,7 +62,10 @@ class ChunkedParticles(ABC):
             got = f"{found.dtype} of shape {found.shape}"
             raise WorkbenchError(f"chunk {number} of {self.name} must be {self.dtype} of shape {shape}; got {got}")
         others = {name: backend.read_only(self.column(number, name)) for name in columns}
-        return Particles(found, self.box, metadata=self.metadata, **others)
+        try:
+            return Particles(found, self.box, metadata=self.metadata, **others)
+        except WorkbenchError as error:
+            raise WorkbenchError(f"chunk {number + 1} of {len(self.sizes)} of {self.name}: {error}") from error
 
     def joined(self) -> Particles:
         """All particles in the memory of this process, with velocities, ids and masses where there are any."""

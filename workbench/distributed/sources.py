@@ -111,7 +111,7 @@ class LazyOutline(Outlined):
         source = self.source
         if source.extent is not None:
             return Outline(len(source), source.dtype, *source.extent, source.box)
-        ends = self.executor.map("find-extent", functools.partial(_extent, source), range(len(source.sizes)))
+        ends = self.executor.map("find-extent", functools.partial(_extent, source), range(len(source.sizes)), "chunk")
         return Outline.around(ends, len(source), source.dtype, source.box)
 
 
@@ -124,7 +124,8 @@ def sample_of(source: ChunkedParticles, executor: Executor) -> np.ndarray:
     """Positions from all over the source; where it has many chunks, from some of them."""
     chunks = np.unique(np.linspace(0, len(source.sizes) - 1, SAMPLED_CHUNKS).astype(int)).tolist()
     share = min(1.0, SAMPLE / sum(source.sizes[chunk] for chunk in chunks))
-    return np.concatenate(executor.map("sample-particles", functools.partial(source.sample, share=share), chunks))
+    step = functools.partial(source.sample, share=share)
+    return np.concatenate(executor.map("sample-particles", step, chunks, "sampled chunk"))
 
 
 @contextmanager
