@@ -39,7 +39,7 @@ Result = TypeVar("Result")
 DEVICE_FLAGS = ("-std=c++17", "--fmad=false")
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3   # of glibc's mallopt
-USUAL_REUSED, MOST_REUSED = 2**17, 2**23       # bytes of an array whose memory is used again: by default, and in a step
+USUAL_REUSED, MOST_REUSED = 2**17, 2**22       # bytes of an array whose memory is used again: by default, and in a step
 MOST_KEPT = 2**25                              # bytes of freed memory that a step keeps
 
 _BLOCK = 256

@@ -14,7 +14,7 @@ import numpy as np
 
 from workbench.data.periodic import nearest_image
 
-BLOCK = 2**17   # members whose sums are formed together: a few megabytes
+BLOCK = 2**16   # members whose sums are formed together: a few megabytes
 
 Box = tuple[float, ...] | None
 

@@ -92,8 +92,8 @@ def _moments(labels: Labels, min_members: int, names: tuple[str, ...], part: int
     order = order[np.argsort(label[order], kind="stable")]
     label = label[order]
     if not names:
-        own = np.flatnonzero(labels.exchange.members(part)[1])
-        return Moments.of(label, labels.exchange.positions(part), labels.source.box, order=own[order])
+        order = np.flatnonzero(labels.exchange.owned(part))[order]
+        return Moments.of(label, labels.exchange.positions(part), labels.source.box, order=order)
     received = _with_columns(labels, names).receive(part)
     columns = Columns(labels.source, names).of(received.cargo)
     return Moments.of(
@@ -104,7 +104,9 @@ def _moments(labels: Labels, min_members: int, names: tuple[str, ...], part: int
 def _counted(label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The distinct labels, rising, and how many particles have each."""
     ordered = np.sort(label)
-    start = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
+    begins = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
+    start = np.flatnonzero(begins)
     return ordered[start], np.diff(start, append=len(label))
 
 
