@@ -8,6 +8,8 @@ sort is CuPy's radix sort. NumPy has none for 64-bit keys, so on a CPU it is the
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from workbench import backend
@@ -53,7 +55,7 @@ def _device_pairs(key: Array) -> Array:
 def _host_words(key: np.ndarray, bits: int, place_bits: int, scratch: Array | None) -> np.ndarray:
     order = np.arange(len(key), dtype=np.int32) if bits == 0 else np.empty(len(key), np.int32)
     passes, digit_bits = _passes(bits)
-    source, target = key, _room(scratch, len(key), np.uint64)
+    source, target = key, array_in(scratch, len(key), np.uint64)
     place = backend.kernel("ordering", "place_words")
     for number in range(passes):
         joins, splits, shift = number == 0, number == passes - 1, number * digit_bits
@@ -71,7 +73,8 @@ def _host_pairs(key: np.ndarray, bits: int, scratch: Array | None) -> np.ndarray
     passes, digit_bits = _passes(bits)
     room = None if scratch is None else scratch.reshape(-1).view(np.uint8)
     source = key, order
-    target = _room(room, len(key), np.uint64), _room(None if room is None else room[8 * len(key) :], len(key), np.int32)
+    beyond = None if room is None else room[8 * len(key) :]
+    target = array_in(room, len(key), np.uint64), array_in(beyond, len(key), np.int32)
     place = backend.kernel("ordering", "place_by_digit")
     for number in range(passes):
         shift = number * digit_bits
@@ -87,11 +90,11 @@ def _passes(bits: int) -> tuple[int, int]:
     return passes, -(-bits // max(passes, 1))
 
 
-def _room(memory: np.ndarray | None, count: int, dtype: type) -> np.ndarray:
+def array_in(memory: Array | None, count: int, dtype: type, xp: Any = np) -> Array:
     """An array of so many numbers, in this memory if it is large enough."""
     size = count * np.dtype(dtype).itemsize
     if memory is None or memory.nbytes < size:
-        return np.empty(count, dtype)
+        return xp.empty(count, dtype)
     return memory.reshape(-1).view(np.uint8)[:size].view(dtype)
 
 

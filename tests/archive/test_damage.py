@@ -195,10 +195,10 @@ def test_a_model_is_no_data(archive):
 
 
 def test_another_array_of_data_has_no_part_in_what_is_salvaged(archive):
-    other = encoding.encode_exactly("masses", np.arange(5000.0), (5000,))
+    other = encoding.encode_exactly("charges", np.arange(5000.0), (5000,))
     layouts = [*(stored.layout for stored in archive.arrays.values()), other.layout]
     entries = {**parts(archive), **documents_of(archive.attributes, layouts), **dict(other.entries())}
-    for spoiled in (entries, {**entries, "masses/c/0": b""}):
+    for spoiled in (entries, {**entries, "charges/c/0": b""}):
         rest, damage = from_parts(spoiled).salvage()
         assert_equal(rest, archive.decompress())
         assert [found.where for found in damage] == [key for key in spoiled if spoiled[key] == b""]

@@ -21,7 +21,8 @@ def hdf5_snapshot(folder):
         for kind, count in ((0, 2), (1, 4)):
             file[f"PartType{kind}/Coordinates"] = written.points(count)
             file[f"PartType{kind}/Masses"] = np.ones(count)
-    return folder / "a.hdf5", ["particle type 0: 2 particles", "column Masses"]
+            file[f"PartType{kind}/Metallicity"] = np.ones(count)
+    return folder / "a.hdf5", ["particle type 0: 2 particles", "column Metallicity"]
 
 
 def gadget(folder):
@@ -65,8 +66,8 @@ def lammps(folder):
 
 
 def npz(folder):
-    np.savez(folder / "a.npz", positions=written.points(4), masses=np.ones(4), redshift=0.5)
-    return folder / "a.npz", ["array masses"]
+    np.savez(folder / "a.npz", positions=written.points(4), charges=np.ones(4), redshift=0.5)
+    return folder / "a.npz", ["array charges"]
 
 
 def netcdf(folder):

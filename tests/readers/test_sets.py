@@ -336,8 +336,13 @@ def test_types_and_masses(tmp_path):
         wb.open_chunked(tmp_path, particle_type=4)
     with pytest.raises(WorkbenchError, match="has no ids; it has positions, masses"):
         gas.column(0, "ids")
-    with pytest.raises(WorkbenchError, match="hold velocities and ids; read 'masses' by"):
-        source.chunk(0, ["masses"])
+    with pytest.raises(WorkbenchError, match="columns must be some of velocities, ids, masses; got 'spins'"):
+        source.chunk(0, ["spins"])
+    assert everything.chunk(0, ["masses"]).masses.tolist() == [1.5, 2.5]
+    assert (source.mass, source.joined().masses, wb.open(tmp_path).masses) == (0.5, 0.5, 0.5)
+    assert wb.open(tmp_path, particle_type="gas").masses.tolist() == [1.5, 2.5]
+    for whole in (everything.joined(), wb.open(tmp_path, particle_type="all")):
+        assert whole.masses.tolist() == [1.5, 2.5, *[0.5] * N]
 
 
 @pytest.mark.parametrize("version", [1, 2])

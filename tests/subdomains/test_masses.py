@@ -117,14 +117,19 @@ def test_masses_of_a_snapshot_of_several_types(tmp_path):
         file["PartType0/Masses"] = MASSES[:cut]
     opened = wb.open_chunked(tmp_path / "snap.hdf5", particle_type="all")
     masses = np.concatenate([MASSES[:cut], np.full(len(SNAPSHOT) - cut, 5.0)])
-    labels = wb.friends_of_friends(wb.Particles(SNAPSHOT.positions, SNAPSHOT.box)).labels
+    groups = wb.friends_of_friends(wb.Particles(SNAPSHOT.positions, SNAPSHOT.box))
+    expected = by_hand(SNAPSHOT, groups.labels, masses, SNAPSHOT.velocities, 20)
     with wb.distributed.friends_of_friends(opened, parts=3) as found:
-        expected = by_hand(SNAPSHOT, labels, masses, SNAPSHOT.velocities, 20)
+        assert_as_by_hand(found.catalogue(), expected, SNAPSHOT.box)
+    whole = wb.open(tmp_path / "snap.hdf5", particle_type="all")
+    assert whole.masses.tolist() == masses.tolist()
+    assert_as_by_hand(catalogue(whole, groups, velocities=whole.velocities), expected, SNAPSHOT.box)
+    with wb.distributed.friends_of_friends(whole, parts=3) as found:
         assert_as_by_hand(found.catalogue(), expected, SNAPSHOT.box)
 
 
 @pytest.mark.parametrize(("masses", "told"), [
-    ([1.0], r"masses must be numbers of shape \(3,\); got float64 of shape \(1,\)"),
+    ([1.0], r"masses must be numbers of shape \(3,\), or one number for all; got float64 of shape \(1,\)"),
     ([1.0, -2.0, 1.0], "masses must be finite and not negative; got -2.0 to 1.0"),
     ([1.0, np.inf, 1.0], "masses must be finite"),
     (["a", "b", "c"], "masses must be numbers"),
@@ -134,6 +139,8 @@ def test_what_is_no_mass_is_refused(masses, told):
     groups = wb.friends_of_friends(particles, 0.06, "length")
     with pytest.raises(WorkbenchError, match=told):
         catalogue(particles, groups, 1, masses)
+    with pytest.raises(WorkbenchError, match=told):
+        wb.Particles(particles.positions, masses=masses)
 
 
 def test_columns_that_are_not_there_are_refused():

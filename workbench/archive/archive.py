@@ -1,7 +1,7 @@
 """An archive: compressed particles or a compressed field, with a promise that was checked.
 
-In memory or on disk it is the same Zarr group: `positions` (with `extents`, and `velocities`, `ids`, `permutation` if there
-are any) or `values` (with `mask`). Chunks are decoded on demand, and only those that are needed.
+In memory or on disk it is the same Zarr group: `positions` (with `extents`, and `velocities`, `ids`, `masses`,
+`permutation` if there are any) or `values` (with `mask`). Chunks are decoded on demand, and only those that are needed.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import functools
 import math
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from workbench.arguments import whole_number
 from workbench.backend import Array
 from workbench.codecs import Codec, CodecFailed, Columns
 from workbench.data import Field, Particles
+from workbench.data.particles import COMPANIONS
 from workbench.data.summary_html import size, summary
 from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import decoded_permutation
@@ -127,6 +129,12 @@ class Archive:
         return None if box is None else tuple(map(float, box))
 
     @property
+    def mass(self) -> float | None:
+        """The mass of each particle, where all have the same."""
+        mass = self.attributes.get("mass")
+        return None if mass is None else float(mass)
+
+    @property
     def reordered(self) -> bool:
         """Whether the decoded particles are in another order than the original ones."""
         return self.attributes.get("order") == "free"
@@ -184,8 +192,7 @@ class Archive:
         self._trust.require_room(self.original_nbytes, self.store.name)
         if self.kind == "field":
             return self._field(self.data.values(), self._optional("mask"))
-        positions = self.data.values()
-        return self._particles(positions, self._optional("velocities"), self._optional("ids"))
+        return self._particles(self.data.values(), {name: self.arrays[name].values() for name in self._companions})
 
     def preview(self, level: int = 2) -> Field:
         """Every 2**level-th point of a field along each axis: exactly those of `decompress()`.
@@ -218,7 +225,7 @@ class Archive:
         positions, places = regions.particles_in(self.data, self._extents, wanted)
         if not len(positions):
             raise WorkbenchError(f"no particle lies in the region {region!r}")
-        return self._particles(positions, self._rows("velocities", places), self._rows("ids", places))
+        return self._particles(positions, {name: self._rows(name, places) for name in self._companions})
 
     @functools.cached_property
     def _extents(self) -> np.ndarray:
@@ -278,12 +285,11 @@ class Archive:
     def salvage(self) -> tuple[Particles | Field, list[Damaged]]:
         """The undamaged values, and the damage.
 
-        Particles whose position, velocity or id is lost are left out. If all velocities (or all ids) are lost, that array
-        is left out instead. Lost values of a field are NaN and masked.
+        Particles whose position, velocity, id or mass is lost are left out. If all velocities (or all ids or masses) are
+        lost, that array is left out instead. Lost values of a field are NaN and masked.
         """
         axes = 1 if self.kind == "particles" else len(self.data.layout.shape)
-        names = ("positions", "velocities", "ids") if self.kind == "particles" else ("values", "mask")
-        data = {name: self.arrays[name] for name in names if name in self.arrays}
+        data = {name: self.arrays[name] for name in DATA_ARRAYS[self.kind] if name in self.arrays}
         values, gone, damage = salvage(data, axes, DATA[self.kind])
         others = [stored for name, stored in self.arrays.items() if name not in data]
         damage = [*self.damaged_documents(), *damage, *(found for stored in others for found in stored.damage())]
@@ -291,7 +297,7 @@ class Archive:
             mask = values.get("mask", gone) | gone
             return self._field(values["values"], mask if "mask" in values or gone.any() else None), damage
         kept = {name: whole[~gone] for name, whole in values.items()}
-        return self._particles(kept["positions"], kept.get("velocities"), kept.get("ids")), damage
+        return self._particles(kept.pop("positions"), kept), damage
 
     def verify(self, original: Particles | Field | np.ndarray | None = None) -> Report:
         """Decode everything and check it: against its checksums and, when given, against the original.
@@ -332,6 +338,8 @@ class Archive:
             raise WorkbenchError(f"this archive holds particles; got {type(original).__name__} as its original")
         if self.kind == "particles":
             self._require_like(original)
+            if self.mass is not None and isinstance(original.masses, float) and original.masses != self.mass:
+                raise WorkbenchError(f"the original must have particles of mass {self.mass:.9g}; got {original.masses:.9g}")
         try:
             return self._originals(original)
         except Damaged:   # the permutation follows from chunks, too
@@ -348,11 +356,11 @@ class Archive:
                 return {"values": values}
             return {"values": values, "mask": verification.Original(backend.to_host(field.mask))}
         order = backend.to_host(self.permutation(original))
-        arrays = {"positions": original.positions, "velocities": original.velocities, "ids": original.ids}
+        arrays = {"positions": original.positions, **original.companions}
         return {
             name: verification.Original(backend.to_host(values)[order], self.box if name == "positions" else None)
             for name, values in arrays.items()
-            if name in self.arrays and values is not None
+            if name in self.arrays
         }
 
     def _require_like(self, original: Any) -> None:
@@ -363,10 +371,12 @@ class Archive:
     def _optional(self, name: str) -> np.ndarray | None:
         return self.arrays[name].values() if name in self.arrays else None
 
-    def _rows(self, name: str, places: np.ndarray) -> np.ndarray | None:
+    @property
+    def _companions(self) -> list[str]:
+        return [name for name in COMPANIONS if name in self.arrays]
+
+    def _rows(self, name: str, places: np.ndarray) -> np.ndarray:
         """Some rows of an array; only the chunks that hold them are decoded."""
-        if name not in self.arrays:
-            return None
         stored = self.arrays[name]
         step = stored.layout.chunk_shape[0]
         rest = (0,) * (len(stored.layout.shape) - 1)
@@ -375,11 +385,10 @@ class Archive:
         )]
         return np.concatenate(found)   # `places` increase, so they are in the order of the chunks
 
-    def _particles(
-        self, positions: np.ndarray, velocities: np.ndarray | None = None, ids: np.ndarray | None = None
-    ) -> Particles:
-        handed_over = [array if array is None else backend.read_only(array) for array in (positions, velocities, ids)]
-        return Particles(handed_over[0], self.box, handed_over[1], handed_over[2], self.attributes.get("metadata"))
+    def _particles(self, positions: np.ndarray, companions: Mapping[str, np.ndarray] = MappingProxyType({})) -> Particles:
+        handed_over: dict[str, Any] = {name: backend.read_only(array) for name, array in companions.items()}
+        own = {"masses": self.mass, **handed_over}
+        return Particles(backend.read_only(positions), self.box, metadata=self.attributes.get("metadata"), **own)
 
     def _field(self, values: np.ndarray, mask: np.ndarray | None) -> Field:
         spacing, name, metadata = (self.attributes.get(key) for key in ("spacing", "name", "metadata"))

@@ -17,12 +17,13 @@ from workbench.archive.frame import HINT
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.root import ARRAYS, Description
 from workbench.codecs.curve import MOST_CELL_BITS, Lattice
+from workbench.data.particles import COMPANIONS
 from workbench.errors import GuaranteeBroken, WorkbenchError
 
 FORMAT = 2   # raised when older versions could not read what is written
 FORMATS = (1, FORMAT)
 DATA = {"particles": "positions", "field": "values"}
-DATA_ARRAYS = {"particles": ("positions", "velocities", "ids"), "field": ("values", "mask")}
+DATA_ARRAYS = {"particles": ("positions", *COMPANIONS), "field": ("values", "mask")}
 
 
 def named(layouts: Iterable[ArrayLayout]) -> dict[str, str]:
@@ -114,10 +115,14 @@ def _wrong_particles(attributes: Mapping[str, Any], layouts: Mapping[str, ArrayL
         return f"box must be null or {dimensions} positive lengths; got {box!r:.80}"
     if order not in ("keep", "free"):
         return f"order must be 'keep' or 'free'; got {order!r:.80}"
+    mass = attributes.get("mass")
+    if mass is not None and not (_is_finite(mass) and mass >= 0):
+        return f"mass must be a number, finite and not negative; got {mass!r:.80}"
     split = [name for name in ("positions", "velocities") if name in layouts and layouts[name].chunk_grid[1:] != (1,)]
     return (
         _wrong_array(layouts.get("velocities"), positions.shape, "fiu")
         or _wrong_array(layouts.get("ids"), (count,), "iu")
+        or _wrong_array(layouts.get("masses"), (count,), "f")
         or _wrong_array(layouts.get("permutation"), (count,), "iu")
         or _wrong_array(layouts.get("extents"), (positions.chunk_grid[0], 2, dimensions), "f")
         or (f"a chunk of {split[0]} must hold all coordinates of its particles" if split else None)

@@ -15,6 +15,7 @@ PARTICLE_AXES = {
     "positions": ("particle", "axis"),
     "velocities": ("particle", "axis"),
     "ids": ("particle",),
+    "masses": ("particle",),
     "permutation": ("particle",),
     "extents": ("chunk", "end", "axis"),
 }

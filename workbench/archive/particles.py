@@ -44,11 +44,14 @@ def compress_particles(particles: Particles, request: Request) -> Archive:
         found.positions,
         extents_of(found.positions),
         *_velocities(particles, request, few, order),
-        *_exact("ids", particles.ids if order is None or particles.ids is None else particles.ids[order], few),
+        *_exact("ids", particles.companions.get("ids"), few, order),
+        *_exact("masses", particles.companions.get("masses"), few, order),
     ]
     if request.store_permutation:
         arrays += _exact("permutation", np.arange(len(particles), dtype=np.int32) if order is None else order, few)
     described = plan.described(request, None if order is None else checksum_of(order))
+    if isinstance(particles.masses, float):
+        described["mass"] = particles.masses
     return archive_of(arrays, described, plan.codec, particles.metadata, request)
 
 
@@ -225,8 +228,10 @@ def _velocity_codec(request: Request) -> Codec:
     return chosen if isinstance(chosen, Columns) else Columns(chosen)
 
 
-def _exact(name: str, values: Array | None, chunk: int) -> list[EncodedArray]:
-    return [] if values is None else [encoding.encode_exactly(name, values, (chunk,))]
+def _exact(name: str, values: Array | None, chunk: int, order: Array | None = None) -> list[EncodedArray]:
+    if values is None:
+        return []
+    return [encoding.encode_exactly(name, values if order is None else values[order], (chunk,))]
 
 
 def _final_order(places: Array | None, encoded: EncodedArray, count: int) -> Array | None:

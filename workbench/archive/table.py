@@ -12,6 +12,7 @@ import numpy as np
 from workbench.archive.archive import Archive
 from workbench.archive.region import grid_part
 from workbench.data.chunked import even_sizes
+from workbench.data.particles import COMPANIONS
 from workbench.data.readers.tables import Table
 
 
@@ -28,10 +29,10 @@ class ArchiveTable(Table):
         """The table of an archive of particles."""
         layout = archive.data.layout
         count, dimensions = layout.shape
-        names = tuple(name for name in ("velocities", "ids") if name in archive.arrays)
+        names = tuple(name for name in COMPANIONS if name in archive.arrays)
         return cls(
             path=path, count=count, dtype=layout.dtype, dimensions=dimensions, box=archive.box,
-            trust=tuple(trust.items()), names=names, unit=layout.chunk_shape[0],
+            mass=archive.mass, trust=tuple(trust.items()), names=names, unit=layout.chunk_shape[0],
         )
 
     @property

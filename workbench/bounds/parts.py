@@ -23,14 +23,17 @@ _ALIGNMENT = 64
 
 def arrays_of(data: Particles | Field) -> dict[str, np.ndarray]:
     """The arrays that exist, by name."""
-    names = ("positions", "velocities", "ids") if isinstance(data, Particles) else ("values", "mask")
-    return {name: values for name in names if (values := getattr(data, name)) is not None}
+    if isinstance(data, Particles):
+        return {"positions": data.positions, **data.companions}
+    return {name: values for name in ("values", "mask") if (values := getattr(data, name)) is not None}
 
 
 def description_of(data: Particles | Field) -> dict[str, Any]:
     """Everything except the arrays, ready for JSON."""
     if isinstance(data, Particles):
         own: dict[str, Any] = {"kind": "particles", "box": data.box}
+        if isinstance(data.masses, float):
+            own["masses"] = data.masses
     else:
         own = {"kind": "field", "spacing": data.spacing, "name": data.name}
     return document.plain({**own, "metadata": provenance.plain(data.metadata)}, "the description of the data")

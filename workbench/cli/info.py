@@ -85,6 +85,7 @@ def describe_particles(particles: Particles) -> dict[str, Any]:
         "mean_spacing": particles.spacing,
         "velocities": particles.velocities is not None,
         "ids": particles.ids is not None,
+        "masses": particles.masses is not None,
         "left_out": left_out(particles),
         **_metadata(particles.metadata),
     }

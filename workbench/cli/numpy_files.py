@@ -53,7 +53,9 @@ def arrays_of(data: Particles | Field) -> dict[str, np.ndarray]:
     ['positions', 'ids', 'box']
     """
     if isinstance(data, Particles):
-        found = {"positions": data.positions, "velocities": data.velocities, "ids": data.ids, "box": data.box}
+        found = {"positions": data.positions, **data.companions, "box": data.box}
+        if isinstance(data.masses, float):
+            found["masses"] = data.masses
     else:
         found = {"values": data.values, "mask": data.mask, "spacing": data.spacing}
     return {name: np.asarray(array) for name, array in found.items() if array is not None}

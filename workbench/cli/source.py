@@ -34,6 +34,7 @@ OPTIONS = {
     "positions": "data set of the positions in an HDF5 or Zarr file of any layout, or one for each axis: x,y,z",
     "velocities": "data set of the velocities there, or one for each axis",
     "ids": "data set of the ids there",
+    "masses": "data set of the masses there",
 }
 
 

@@ -11,6 +11,7 @@ from workbench import backend
 from workbench.clusters.groups import Groups
 from workbench.clusters.moments import Box, Moments
 from workbench.data import Particles
+from workbench.data.masses import checked_masses
 from workbench.errors import WorkbenchError
 
 
@@ -67,9 +68,10 @@ def catalogue(
 ) -> Catalogue:
     """The groups with at least `min_members`, with their centres and radii.
 
-    With the `masses` of the particles, groups have masses, and centres are centres of mass; with `velocities`, such as
-    `particles.velocities`, groups have mean velocities and dispersions. Members are measured from their group's first one,
-    by nearest image: in a periodic box, a group wider than half of the box has no meaningful centre.
+    With `masses` (by default those of the particles, if they have any), groups have masses, and centres are centres of
+    mass; with `velocities`, such as `particles.velocities`, groups have mean velocities and dispersions. Members are
+    measured from their group's first one, by nearest image: in a periodic box, a group wider than half of the box has no
+    meaningful centre.
 
     >>> particles = Particles([[0.1, 0.5], [0.9, 0.5], [0.5, 0.5]], box=1.0)
     >>> groups = Groups.from_labels([0, 0, 2], 0.2)
@@ -83,7 +85,8 @@ def catalogue(
     labels = backend.to_host(groups.labels)
     if len(labels) != len(particles):
         raise WorkbenchError(f"groups must be of these {len(particles):,} particles; got labels of {len(labels):,}")
-    weights = None if masses is None else checked_masses(masses, len(particles))
+    given = particles.masses if masses is None else masses
+    weights = None if given is None else backend.to_host(checked_masses(given, len(particles)))
     moving = None if velocities is None else checked_velocities(velocities, particles.positions.shape)
     sizes = np.bincount(labels, minlength=len(labels))
     order = np.flatnonzero(sizes[labels] >= min_members)
@@ -91,20 +94,6 @@ def catalogue(
     positions = backend.to_host(particles.positions)
     found = Moments.of(labels[order], positions, particles.box, weights, moving, order)
     return Catalogue.of(found, min_members, particles.box, weights is not None)
-
-
-def checked_masses(given: Any, count: int) -> np.ndarray:
-    """Masses of so many particles; refused unless they are finite and not negative.
-
-    >>> checked_masses([1, 2.5], 2).tolist()
-    [1.0, 2.5]
-    """
-    masses = np.asarray(backend.to_host(given))
-    if masses.shape != (count,) or masses.dtype.kind not in "fiu":
-        raise WorkbenchError(f"masses must be numbers of shape ({count},); got {masses.dtype} of shape {masses.shape}")
-    if not (np.isfinite(masses).all() and (masses >= 0).all()):
-        raise WorkbenchError(f"masses must be finite and not negative; got {masses.min()} to {masses.max()}")
-    return masses
 
 
 def checked_velocities(given: Any, shape: tuple[int, ...]) -> np.ndarray:

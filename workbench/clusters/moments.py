@@ -14,7 +14,7 @@ import numpy as np
 
 from workbench.data.periodic import nearest_image
 
-BLOCK = 2**17   # members whose sums are formed together: a few megabytes
+BLOCK = 2**16   # members whose sums are formed together: a few megabytes
 
 Box = tuple[float, ...] | None
 
@@ -43,16 +43,17 @@ class Moments:
 
     @classmethod
     def of(
-        cls, label: np.ndarray, positions: np.ndarray, box: Box, masses: np.ndarray | None = None,
+        cls, label: np.ndarray, positions: np.ndarray, box: Box, masses: np.ndarray | float | None = None,
         velocities: np.ndarray | None = None, order: np.ndarray | None = None,
     ) -> Self:
         """Of particles with these labels, which rise; `order` says which rows of the other arrays they are."""
         rows = np.arange(len(label)) if order is None else order
+        weights = np.broadcast_to(1.0 if masses is None else masses, len(positions))
         blocks = []
         for start in range(0, len(label), BLOCK) or (0,):
             here = rows[start : start + BLOCK]
             count, none = len(here), np.zeros(len(here))
-            weight = np.ones(count) if masses is None else masses[here].astype(np.float64)
+            weight = weights[here].astype(np.float64)
             velocity = np.empty((count, 0)) if velocities is None else velocities[here].astype(np.float64)
             mean = positions[here].astype(np.float64)
             part = cls(label[start : start + BLOCK], np.ones(count, np.int64), weight, mean, none, velocity, none)

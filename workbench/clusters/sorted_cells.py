@@ -15,7 +15,7 @@ from workbench.backend import Array
 from workbench.clusters.cells import CELL_BITS, CellGrid, fof_kernel, has_keys, regular_grid, regular_keys
 from workbench.clusters.sparse_cells import sparse_cells
 from workbench.data import Particles
-from workbench.ordering import gather_rows, run_starts, sort_by_key
+from workbench.ordering import array_in, gather_rows, run_starts, sort_by_key
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,18 +41,19 @@ class SortedCells:
         grid = regular_grid(particles, length)
         grid, key = (grid, regular_keys(particles, grid)) if has_keys(grid) else sparse_cells(particles, length)
         xp = backend.namespace(key)
-        room = None if backend.on_device(key) else xp.empty_like(particles.positions)   # to sort in, then for the positions
+        room = None if backend.on_device(key) else xp.empty_like(particles.positions)   # to sort in, later for positions
         order = sort_by_key(key, grid.key_bits, scratch=room)
         first = run_starts(key)
         cells = len(first) - 1
-        cell_key, rank = xp.empty(cells, xp.uint64), xp.empty(cells, xp.int32)
+        cell_key, rank = array_in(room, cells, xp.uint64, xp), xp.empty(cells, xp.int32)
         fof_kernel("start_cells", particles.positions)(cells, key, first, order, cell_key, rank)
         del key
-        positions = gather_rows(particles.positions, order, out=room)
         first_cell = run_starts(cell_key, CELL_BITS)
         blocks = len(first_cell) - 1
         block_key, occupied = xp.empty(blocks, xp.uint64), xp.empty(blocks, xp.uint64)
-        fof_kernel("start_blocks", positions)(blocks, cell_key, first_cell, block_key, occupied)
+        fof_kernel("start_blocks", particles.positions)(blocks, cell_key, first_cell, block_key, occupied)
+        del cell_key
+        positions = gather_rows(particles.positions, order, out=room)
         return cls(grid, positions, order, first, rank, first_cell, block_key, occupied)
 
     def __len__(self) -> int:

@@ -19,18 +19,19 @@ import numpy as np
 
 from workbench import backend
 from workbench.arguments import whole_number
-from workbench.data.particles import Box, Particles
+from workbench.data.particles import COMPANIONS, Box, Particles
 from workbench.errors import WorkbenchError
 
 CHUNK = 2**20   # particles, where the data have no chunks of their own
-IN_PARTICLES = ("velocities", "ids")   # the columns that `Particles` has a place for
+MASSES = "masses"
 
 
 class ChunkedParticles(ABC):
     """Particles in chunks of `sizes`; positions have the type `dtype`, and lie in `box` if there is one.
 
-    `columns` names what else is known of each particle: "velocities", "ids", "masses". `extent` is the smallest and the
-    largest coordinate along each axis, where both are known exactly without reading.
+    `columns` names what else is known of each particle: "velocities", "ids", "masses"; `mass` is that of each particle,
+    where all have the same. `extent` is the smallest and the largest coordinate along each axis, where both are known
+    exactly without reading.
     """
 
     name: str
@@ -39,6 +40,7 @@ class ChunkedParticles(ABC):
     dimensions: int
     box: tuple[float, ...] | None
     columns: tuple[str, ...] = ()
+    mass: float | None = None
     metadata: Mapping[str, Any] = MappingProxyType({})
     extent: tuple[np.ndarray, np.ndarray] | None = None
 
@@ -51,23 +53,26 @@ class ChunkedParticles(ABC):
         raise WorkbenchError(f"{self.name} has no {name}; it has {', '.join(('positions', *self.columns))}")
 
     def chunk(self, number: int, columns: Sequence[str] = ()) -> Particles:
-        """The particles of a chunk, checked; with "velocities" and "ids" if these columns are asked for."""
-        if strangers := [name for name in columns if name not in IN_PARTICLES]:
-            raise WorkbenchError(f"wb.Particles hold velocities and ids; read {strangers[0]!r} by column(...)")
+        """The particles of a chunk, checked; with "velocities", "ids" and "masses" if these columns are asked for."""
+        if strangers := [name for name in columns if name not in COMPANIONS]:
+            raise WorkbenchError(f"columns must be some of {', '.join(COMPANIONS)}; got {strangers[0]!r}")
         found = self._read(number)
         shape = self.sizes[number], self.dimensions
         if found.shape != shape or found.dtype != self.dtype:
             got = f"{found.dtype} of shape {found.shape}"
             raise WorkbenchError(f"chunk {number} of {self.name} must be {self.dtype} of shape {shape}; got {got}")
         others = {name: backend.read_only(self.column(number, name)) for name in columns}
-        return Particles(found, self.box, metadata=self.metadata, **others)
+        try:
+            return Particles(found, self.box, metadata=self.metadata, **others)
+        except WorkbenchError as error:
+            raise WorkbenchError(f"chunk {number + 1} of {len(self.sizes)} of {self.name}: {error}") from error
 
     def joined(self) -> Particles:
-        """All particles in the memory of this process, with velocities and ids where there are any."""
-        columns = [name for name in self.columns if name in IN_PARTICLES]
+        """All particles in the memory of this process, with velocities, ids and masses where there are any."""
+        columns = [name for name in self.columns if name != MASSES or self.mass is None]
         parts = [self.chunk(number, columns) for number in range(len(self.sizes))]
         arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("positions", *columns)}
-        frozen = {name: backend.read_only(array) for name, array in arrays.items()}
+        frozen = {MASSES: self.mass, **{name: backend.read_only(array) for name, array in arrays.items()}}
         return Particles(frozen.pop("positions"), self.box, metadata=self.metadata, **frozen)
 
     def sample(self, number: int, share: float) -> np.ndarray:
@@ -151,8 +156,13 @@ class ParticlesInMemory(ChunkedParticles):
 
     @property
     def columns(self) -> tuple[str, ...]:   # type: ignore[override]
-        """Which of velocities and ids there are."""
-        return tuple(name for name in IN_PARTICLES if getattr(self.whole, name) is not None)
+        """Which of velocities, ids and masses there are."""
+        return tuple(name for name in COMPANIONS if getattr(self.whole, name) is not None)
+
+    @property
+    def mass(self) -> float | None:   # type: ignore[override]
+        """The mass of each particle, where all have the same."""
+        return self.whole.masses if isinstance(self.whole.masses, float) else None
 
     @property
     def metadata(self) -> Mapping[str, Any]:   # type: ignore[override]
@@ -169,9 +179,11 @@ class ParticlesInMemory(ChunkedParticles):
         return self.whole.positions[self.starts[number] : self.starts[number + 1]]
 
     def column(self, number: int, name: str) -> np.ndarray:
-        """The velocities or ids in a chunk."""
+        """The velocities, ids or masses in a chunk."""
         if name not in self.columns:
             return super().column(number, name)
+        if name == MASSES and self.mass is not None:
+            return np.full(self.sizes[number], self.mass)
         found: np.ndarray = getattr(self.whole, name)[self.starts[number] : self.starts[number + 1]]
         return found
 

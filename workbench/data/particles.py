@@ -17,12 +17,14 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.data.extent import extent
+from workbench.data.masses import Masses, checked_masses
 from workbench.data.outline import Outlined
 from workbench.data.summary_html import size, summary
 from workbench.data.taking import taken, unmasked
 from workbench.errors import WorkbenchError
 
 Box = float | Sequence[float] | None
+COMPANIONS = ("velocities", "ids", "masses")   # what may belong to each position
 MOST_PARTICLES = 2**31 - 2   # indices inside the kernels are 32 bits
 MOST_EXACT = 2**53           # integers up to here are exact in float64
 LEAVE_OUT = "leave those particles out, as in positions[~mask]"
@@ -33,7 +35,8 @@ class Particles(Outlined):
     """Positions (N, 2) or (N, 3) in float32 or float64, in an open space or a periodic box.
 
     `box` is None (open), one length, or a length per axis (periodic; positions then live in [0, box)).
-    `velocities`, `ids` and `metadata` (such as the header of the file) belong to the particles and stay with them.
+    `velocities`, `ids`, `masses` (one for each, or one number for all) and `metadata` (such as the header of the file)
+    belong to the particles and stay with them.
 
     A writeable NumPy array is copied, so that later writes to it change nothing here. Set `array.flags.writeable = False`
     to hand over a large one without a copy. CuPy arrays are never copied, and must not be written to afterwards.
@@ -50,6 +53,7 @@ class Particles(Outlined):
     velocities: Array | None = None
     ids: Array | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    masses: Masses | None = None
     lower: np.ndarray = field(init=False)
     upper: np.ndarray = field(init=False)
 
@@ -60,6 +64,7 @@ class Particles(Outlined):
         velocities: Any = None,
         ids: Any = None,
         metadata: Mapping[str, Any] | None = None,
+        masses: Any = None,
     ) -> None:
         checked = _positions(positions)
         periods = _box(box, checked.shape[1])
@@ -71,6 +76,7 @@ class Particles(Outlined):
             "velocities": _companion("velocities", velocities, checked, checked.shape),
             "ids": _companion("ids", ids, checked, checked.shape[:1]),
             "metadata": MappingProxyType(dict(metadata or {})),
+            "masses": _masses(masses, checked),
             "lower": lower,
             "upper": upper,
         }
@@ -78,7 +84,9 @@ class Particles(Outlined):
             object.__setattr__(self, name, value)
 
     @classmethod
-    def wrapped(cls, positions: Any, box: Box, velocities: Any = None, ids: Any = None, metadata: Any = None) -> Particles:
+    def wrapped(
+        cls, positions: Any, box: Box, velocities: Any = None, ids: Any = None, metadata: Any = None, masses: Any = None
+    ) -> Particles:
         """Particles whose positions may lie outside the periodic box: each is replaced by its image inside.
 
         >>> Particles.wrapped([[-0.25, 1.5]], box=1.0).positions.tolist()
@@ -93,34 +101,43 @@ class Particles(Outlined):
         with np.errstate(invalid="ignore"):   # the constructor refuses non-finite values
             inside = (values - xp.floor(values / length) * length).astype(values.dtype)
         inside[(inside >= length) | (inside < 0)] = 0   # what rounding left on or beyond a face: both faces are one
-        return cls(backend.read_only(inside), box, velocities, ids, metadata)
+        return cls(backend.read_only(inside), box, velocities, ids, metadata, masses)
 
     def __reduce__(self) -> tuple[Callable[..., Particles], tuple[Any, ...]]:
-        return Particles, (self.positions, self.box, self.velocities, self.ids, dict(self.metadata))
+        return Particles, (self.positions, self.box, self.velocities, self.ids, dict(self.metadata), self.masses)
 
     def __len__(self) -> int:
         return int(self.positions.shape[0])
 
     def select(self, chosen: Array) -> Particles:
-        """The particles at these indices, or where this mask is true, with their velocities and ids.
+        """The particles at these indices, or where this mask is true, with their velocities, ids and masses.
 
         >>> Particles([[0.0, 0.0], [1.0, 1.0]], ids=[7, 8]).select([1]).ids.tolist()
         [8]
         """
         xp = backend.namespace(self.positions)
         index = xp.asarray(chosen)
-        arrays = (self.positions, self.velocities, self.ids)
-        positions, velocities, ids = (None if a is None else backend.read_only(a[index]) for a in arrays)
-        return Particles(positions, self.box, velocities, ids, self.metadata)
+        chosen_rows = {name: backend.read_only(array[index]) for name, array in self.companions.items()}
+        own = {"masses": self.masses, **chosen_rows}
+        return Particles(backend.read_only(self.positions[index]), self.box, metadata=self.metadata, **own)
+
+    @property
+    def companions(self) -> dict[str, Array]:
+        """The arrays besides positions by name: those of velocities, ids and masses that there are.
+
+        >>> list(Particles([[0.0, 0.0]], ids=[7], masses=[2.5]).companions)
+        ['ids', 'masses']
+        """
+        found = {name: getattr(self, name) for name in COMPANIONS}
+        return {name: array for name, array in found.items() if array is not None and not isinstance(array, float)}
 
     def __repr__(self) -> str:
         where = "open" if self.box is None else "box " + " x ".join(f"{length:g}" for length in self.box)
-        rest = [name for name in ("velocities", "ids") if getattr(self, name) is not None]
+        rest = [name for name in COMPANIONS if getattr(self, name) is not None]
         return f"Particles({len(self):,} in {self.dimensions}-D, {', '.join([str(self.positions.dtype), where, *rest])})"
 
     def _repr_html_(self) -> str:
-        arrays = {name: getattr(self, name) for name in ("positions", "velocities", "ids")}
-        units, there = self.metadata.get("units"), {name: array for name, array in arrays.items() if array is not None}
+        units, there = self.metadata.get("units"), {"positions": self.positions, **self.companions}
         ends = zip(self.lower.tolist(), self.upper.tolist(), strict=True)
         rows = {
             "particles": f"{len(self):,}",
@@ -129,6 +146,7 @@ class Particles(Outlined):
             "mean spacing": f"{self.spacing:.6g}",
             "units": units if isinstance(units, str) else "",
             **{name: f"{array.dtype}, {' x '.join(f'{n:,}' for n in array.shape)}" for name, array in there.items()},
+            "mass": f"{self.masses:.6g} each" if isinstance(self.masses, float) else "",
             "size": size(sum(array.nbytes for array in there.values())),
         }
         return summary(repr(self), rows, self.metadata)
@@ -176,6 +194,16 @@ def _companion(name: str, given: Any, positions: Array, shape: tuple[int, ...]) 
     if name == "ids" and array.dtype.kind not in "iu":
         raise WorkbenchError(f"ids must be integers; got {array.dtype}")
     return taken(array)
+
+
+def _masses(given: Any, positions: Array) -> Masses | None:
+    if given is None:
+        return None
+    masses = checked_masses(unmasked("masses", given, LEAVE_OUT), len(positions))
+    if isinstance(masses, float):
+        return masses
+    backend.namespace(masses, positions)
+    return taken(masses)
 
 
 def _box(given: Box, dimensions: int) -> tuple[float, ...] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import uuid
@@ -69,12 +70,26 @@ def require_shared(executor: Executor, folder: Path) -> None:
 
 
 def _connected(given: str | Path, kind: Any) -> Any:
-    if str(given).endswith(".json") and not Path(given).is_file():   # Dask would wait for it
-        raise WorkbenchError(f"there is no scheduler file {given}: check the path, or start the scheduler first")
+    if str(given).endswith(".json"):
+        _require_scheduler_file(Path(given))
     try:
         return kind(scheduler_file=str(given)) if str(given).endswith(".json") else kind(str(given))
     except (OSError, ValueError) as error:
         raise WorkbenchError(f"no scheduler answers at {given}: {error or type(error).__name__}") from error
+
+
+def _require_scheduler_file(path: Path) -> None:
+    """Refuse a scheduler file that is not there, for which Dask would wait, or that names no scheduler."""
+    if not path.is_file():
+        raise WorkbenchError(f"there is no scheduler file {path}: check the path, or start the scheduler first")
+    try:
+        address = json.loads(path.read_text(encoding="utf-8"))["address"]
+    except (OSError, ValueError, KeyError, TypeError):
+        address = None
+    if not isinstance(address, str):
+        raise WorkbenchError(
+            f"{path} must hold the address of a scheduler, as the file that `dask scheduler --scheduler-file` writes does"
+        )
 
 
 def _state(dask_worker: Any) -> dict[str, Any]:

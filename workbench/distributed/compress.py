@@ -47,6 +47,7 @@ from workbench.distributed.fields_compress import compress_field
 from workbench.distributed.keeping.finish import finished_file
 from workbench.distributed.keeping.keeping import Kept, keep_clusters
 from workbench.distributed.keeping.terms import Terms
+from workbench.distributed.plan import chosen_parts
 from workbench.distributed.sources import PART, Given, chunked, outline_of, sample_of, scratch_folder
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, Limit, Relative
@@ -102,9 +103,10 @@ def compress(
     executor = executor_of(client, progress)
     with scratch_folder(scratch, executor) as folder:
         particles = chunked(source, executor, folder)
+        wanted = chosen_parts(parts, len(particles))
         outline = outline_of(particles, executor).known
         draft = Draft(out, overwrite, _token(request, outline, parts))
-        run = _Run(particles, outline, request, draft, executor, folder, parts or max(1, round(len(outline) / PART)))
+        run = _Run(particles, outline, request, draft, executor, folder, wanted)
         try:
             return Archive.open(run.write(metadata or {}))
         except Exception:
@@ -174,7 +176,7 @@ class _Run:
         within = self.draft.partial / f".within-{limit.value.hex()}" if keep_decoded else self.draft.partial
         put = functools.partial(_put, within) if keep_decoded else self.draft.put
         encoded = Encoded(plan.task(rows, self.request), within, put, keep_decoded)
-        done = self.executor.map("encode-chunks", encoded.encode, range(len(encoded.sizes)))
+        done = self.executor.map("encode-chunks", encoded.encode, range(len(encoded.sizes)), "chunk of the archive")
         return _Encoding(plan, rows, encoded, done)
 
     def _kept(self, requested: _Encoding, promise: KeepClusters, limit: Limit) -> tuple[_Encoding, EncodedArray]:

@@ -81,9 +81,9 @@ def sort_along(
 ) -> SortedParts:
     """Sort all particles; the files are in the folder."""
     exchange = Exchange(source, AlongCurve.of(curve, sample.astype(source.dtype), parts), folder)
-    shipped = executor.map("send-particles", exchange.send, range(len(source.sizes)))
+    shipped = executor.map("send-particles", exchange.send, range(len(source.sizes)), "chunk")
     exchange.sent(shipped)
-    sizes = executor.map("sort-particles", functools.partial(_sort, exchange, curve), range(parts))
+    sizes = executor.map("sort-particles", functools.partial(_sort, exchange, curve), range(parts), "part of the curve")
     return SortedParts(folder, (0, *np.cumsum(sizes).tolist()))
 
 

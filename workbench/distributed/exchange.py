@@ -132,9 +132,7 @@ class Exchange:
 
     def members(self, part: int) -> tuple[np.ndarray, np.ndarray]:
         """The indices (int64, rising) of the particles of a subdomain, and which of them it owns."""
-        rows = np.empty((self._pieces(part).count, 1), ROW)
-        self._read(part, rows, 0)
-        row = rows[:, 0]
+        row = self._rows(part)
         owned = row >= 0
         np.invert(row, out=row, where=~owned)   # -1 - row
         index = row.astype(np.int64)
@@ -143,11 +141,21 @@ class Exchange:
             index[places[chunk] : places[chunk + 1]] += self.source.starts[chunk]
         return index, owned
 
+    def owned(self, part: int) -> np.ndarray:
+        """Which particles of a subdomain it owns, in the order of their indices."""
+        return self._rows(part) >= 0
+
     def positions(self, part: int) -> np.ndarray:
         """The positions of the particles of a subdomain, in the order of their indices."""
         found = np.empty((self._pieces(part).count, self.source.dimensions), self.source.dtype)
         self._read(part, found, ROW.itemsize)
         return found
+
+    def _rows(self, part: int) -> np.ndarray:
+        """The rows in their chunks of the particles of a subdomain: -1 - row of a ghost."""
+        rows = np.empty((self._pieces(part).count, 1), ROW)
+        self._read(part, rows, 0)
+        return rows[:, 0]
 
     def _read(self, part: int, column: np.ndarray, before: int) -> None:
         """Fill a column, with a row for each particle, from the files of all chunks; `before`: bytes of a row before it."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from workbench.backend import release_memory
+from workbench.backend import reusing_memory
 from workbench.bounds.code import own_code
 from workbench.errors import WorkbenchError
 
@@ -175,10 +175,8 @@ def _checked(code: str, step: Callable[[Item], Result], item: Item) -> Result:
         raise WorkbenchError(
             "a worker that joined later runs other code of lossbench than the client: install the same version everywhere"
         )
-    try:
+    with reusing_memory():   # at its end, all is returned: the next step may run in another thread, which cannot use it
         return step(item)
-    finally:
-        release_memory()   # the C library would keep what a thread has freed, and the next step runs in another
 
 
 def _placed(error: WorkbenchError, name: str, each: str, number: int, count: int) -> WorkbenchError:

@@ -95,9 +95,9 @@ def find_groups(labels: Labels, executor: Executor) -> list[Shipped]:
 
 def _link(labels: Labels, part: int) -> np.ndarray:
     """Search one subdomain; returns how many of its ghosts each other subdomain owns."""
-    owner, local = _searched(labels, part)
+    owner, head = _searched(labels, part)
     index, owned = labels.exchange.members(part)
-    labels.joint.write(part, index, index[local], owned, owner)
+    labels.joint.write(part, index, head, owned, owner)
     return np.bincount(owner, minlength=labels.division.parts)
 
 
@@ -107,11 +107,11 @@ def _searched(labels: Labels, part: int) -> tuple[np.ndarray, np.ndarray]:
     Only positions are held, and only until they are sorted: the search decides how large a subdomain may be.
     """
     positions = labels.exchange.positions(part)
-    owner = labels.division.decomposition.owners(positions[~labels.exchange.members(part)[1]])
+    owner = labels.division.decomposition.owners(positions[~labels.exchange.owned(part)])
     if not len(positions):
-        return owner, np.empty(0, np.int64)
+        return owner, np.empty(0, np.int32)
     particles = Particles(on_card(backend.read_only(positions)), labels.source.box)
     del positions
     cells = SortedCells.of(particles, labels.length)
     del particles
-    return owner, backend.to_host(link(cells).labels)
+    return owner, backend.to_host(link(cells).labels).astype(np.int32)

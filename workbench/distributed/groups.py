@@ -20,11 +20,9 @@ from workbench.distributed.decomposition import Decomposition, WithGhosts
 from workbench.distributed.executors import Executor, Progress
 from workbench.distributed.fof import Labels, find_groups
 from workbench.distributed.halos import MEASURED, catalogue_of
-from workbench.distributed.plan import default_parts, require_room
+from workbench.distributed.plan import chosen_parts, require_room
 from workbench.distributed.sources import Given, chunked, outline_of, sample_of, scratch_folder
 from workbench.errors import WorkbenchError
-
-FEW_PARTS = 64   # subdomains that are allowed for any number of particles, though many will be empty
 
 
 def friends_of_friends(
@@ -64,8 +62,7 @@ def search(
     """The same by an executor."""
     with scratch_folder(scratch, executor, keep=True) as folder:
         particles = chunked(source, executor, folder)
-        most = max(len(particles), FEW_PARTS)
-        wanted = default_parts(len(particles)) if parts is None else whole_number("parts", parts, least=1, most=most)
+        wanted = chosen_parts(parts, len(particles))
         require_room(folder, len(particles), particles.dtype.itemsize * particles.dimensions)
         length = absolute_linking_length(outline_of(particles, executor), linking_length, unit)
         decomposition = Decomposition.of(sample_of(particles, executor), wanted, particles.box)
@@ -79,24 +76,31 @@ class DistributedGroups:
     """A partition of particles into groups; the labels are in files, which `close` or the end of a `with` block deletes."""
 
     def __init__(self, labels: Labels, executor: Executor, ghosts: int) -> None:
-        self._labels, self._executor, self.ghosts = labels, executor, ghosts
+        self._found, self._executor, self.ghosts = labels, executor, ghosts
         self._catalogues: dict[tuple[int, tuple[str, ...]], Catalogue] = {}
         self.close = weakref.finalize(self, rmtree, labels.folder, ignore_errors=True)
 
     @property
+    def _labels(self) -> Labels:
+        """The labels, as long as their files are there."""
+        if not self.close.alive:
+            raise WorkbenchError("these groups were closed, and their files are deleted: use them before, or search again")
+        return self._found
+
+    @property
     def source(self) -> ChunkedParticles:
         """The particles."""
-        return self._labels.source
+        return self._found.source
 
     @property
     def parts(self) -> int:
         """How many subdomains there were."""
-        return self._labels.division.parts
+        return self._found.division.parts
 
     @property
     def linking_length(self) -> float:
         """The linking length in the unit of the positions."""
-        return self._labels.length
+        return self._found.length
 
     @cached_property
     def spacing(self) -> float:
@@ -109,6 +113,7 @@ class DistributedGroups:
 
     def chunk(self, number: int) -> np.ndarray:
         """The labels (int64) of the particles in a chunk of the source: the smallest index in the group of each."""
+        number = whole_number("number", number, least=0, most=len(self.source.sizes) - 1)
         return self._labels.between(self.source.starts[number], self.source.starts[number + 1])
 
     def chunks(self) -> Iterator[np.ndarray]:

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.clusters import Catalogue
-from workbench.clusters.catalogue import checked_masses, checked_velocities
+from workbench.clusters.catalogue import checked_velocities
 from workbench.clusters.moments import Moments
 from workbench.data.chunked import ChunkedParticles
+from workbench.data.masses import checked_masses
 from workbench.distributed.decomposition import Owners
 from workbench.distributed.exchange import Exchange
 from workbench.distributed.executors import Executor
@@ -50,7 +51,7 @@ class Columns:
         for name, width in zip(self.names, self.widths, strict=True):
             given = self.source.column(chunk, name)
             checked = checked_masses(given, count) if name == MASSES else checked_velocities(given, (count, width))
-            columns.append(checked.reshape(count, width).astype(np.float64))
+            columns.append(np.asarray(checked, np.float64).reshape(count, width))
         return np.ascontiguousarray(np.concatenate(columns, axis=1)).view(np.uint8)
 
     def of(self, cargo: np.ndarray) -> dict[str, np.ndarray]:
@@ -91,8 +92,8 @@ def _moments(labels: Labels, min_members: int, names: tuple[str, ...], part: int
     order = order[np.argsort(label[order], kind="stable")]
     label = label[order]
     if not names:
-        own = np.flatnonzero(labels.exchange.members(part)[1])
-        return Moments.of(label, labels.exchange.positions(part), labels.source.box, order=own[order])
+        order = np.flatnonzero(labels.exchange.owned(part))[order]
+        return Moments.of(label, labels.exchange.positions(part), labels.source.box, order=order)
     received = _with_columns(labels, names).receive(part)
     columns = Columns(labels.source, names).of(received.cargo)
     return Moments.of(
@@ -103,7 +104,9 @@ def _moments(labels: Labels, min_members: int, names: tuple[str, ...], part: int
 def _counted(label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The distinct labels, rising, and how many particles have each."""
     ordered = np.sort(label)
-    start = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
+    begins = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
+    start = np.flatnonzero(begins)
     return ordered[start], np.diff(start, append=len(label))
 
 

@@ -7,7 +7,7 @@ the sizes of groups that several subdomains know pass through the scheduler.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -15,7 +15,9 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from workbench.distributed.merging import Renaming, different
-from workbench.distributed.scratch_files import load, save
+from workbench.distributed.scratch_files import load, save, save_blocks
+
+BLOCK = 2**16   # rows that are written together
 
 
 class Compared(NamedTuple):
@@ -33,15 +35,16 @@ class JointLabels:
     folder: Path
     name: str
 
-    def write(self, part: int, index: np.ndarray, label: np.ndarray, owned: np.ndarray, owner: np.ndarray) -> None:
-        """Write the labels of a subdomain; `owner` is the subdomain that owns each ghost."""
-        own, ghost = np.flatnonzero(owned), np.flatnonzero(~owned)
-        ghost = ghost[np.argsort(owner, kind="stable")]
-        for kind, chosen in (("own", own), ("ghosts", ghost)):
-            rows = np.empty((2, len(chosen)), np.int64)
-            for column, out in zip((index, label), rows, strict=True):
-                np.take(column, chosen, out=out, mode="clip")   # the mode that writes without a copy
-            save(self.file(kind, part), rows)
+    def write(self, part: int, index: np.ndarray, head: np.ndarray, owned: np.ndarray, owner: np.ndarray) -> None:
+        """Write the labels of a subdomain. `head` is the first row there of each particle's group: its index is the label.
+
+        `owner` is the subdomain that owns each ghost.
+        """
+        ghost = np.flatnonzero(~owned)[np.argsort(owner, kind="stable")]
+        columns = _columns(index, head, len(ghost), lambda rows: ghost[rows])
+        save_blocks(self.file("ghosts", part), (2, len(ghost)), index.dtype, columns)
+        columns = _columns(index, head, len(index), lambda rows: rows.start + np.flatnonzero(owned[rows]))
+        save_blocks(self.file("own", part), (2, len(index) - len(ghost)), index.dtype, columns)
 
     def compare(self, starts: np.ndarray, part: int, counted: bool = True) -> Compared:
         """What others call the particles of this subdomain; those of `o` begin at `starts[s, o]` of the ghosts of `s`.
@@ -72,6 +75,15 @@ class JointLabels:
         return self.folder / f"{self.name}-{kind}-{part}.npy"
 
 
+def _columns(
+    index: np.ndarray, head: np.ndarray, count: int, chosen: Callable[[slice], np.ndarray]
+) -> Iterator[np.ndarray]:
+    """The indices and then the labels of the chosen rows, in blocks: all of them would be the most that a search holds."""
+    blocks = [slice(start, start + BLOCK) for start in range(0, count, BLOCK)]
+    yield from (index[chosen(rows)] for rows in blocks)
+    yield from (index[head[chosen(rows)]] for rows in blocks)
+
+
 def starts_of(ghosts: Sequence[np.ndarray]) -> np.ndarray:
     """Where the ghosts of each owner begin, from their counts in each subdomain."""
     return np.cumsum([np.concatenate([[0], row]) for row in ghosts], axis=1)
@@ -99,22 +111,35 @@ class Joined:
     def named(self, head: np.ndarray, index: np.ndarray) -> Named:
         """The final names of groups of a subdomain, of which `head` gives the first row of each particle's group there."""
         heads = np.flatnonzero(head == np.arange(len(head)))
-        name = index[heads]
-        final = self.renaming.applied(name)
+        name = index[heads]   # rising, and many: the few labels that are renamed or shared are looked up there
+        changed, which = _places(name, self.renaming.label)
+        final = name.copy()
+        final[changed] = new = self.renaming.final[which]
         home, label = np.arange(len(head), dtype=np.int32), np.empty(len(head), np.int64)
         label[heads] = final
-        changed = np.flatnonzero(final != name)
-        if len(changed):
-            place = np.minimum(np.searchsorted(name, final[changed]), len(name) - 1)
-            known = name[place] == final[changed]
-            home[heads[changed[known]]] = heads[place[known]]
-            _, first, where = np.unique(final[changed[~known]], return_index=True, return_inverse=True)
-            home[heads[changed[~known]]] = heads[changed[~known]][first][where.ravel()]
-        at = np.minimum(np.searchsorted(self.shared, final), max(len(self.shared) - 1, 0))
-        shared = self.shared[at] == final if len(self.shared) else np.zeros(len(final), bool)
+        place, here = _places(name, new)
+        home[heads[changed[here]]] = heads[place]
+        away = np.delete(np.arange(len(new)), here)
+        _, first, where = np.unique(new[away], return_index=True, return_inverse=True)
+        home[heads[changed[away]]] = heads[changed[away]][first][where.ravel()]
         members = np.zeros(len(head), np.int64)
-        members[heads[shared]] = self.members[at[shared]]
+        for at, number in (_places(name, self.shared), _turned(_places(self.shared, new), changed)):
+            members[heads[at]] = self.members[number]
         return Named(label[head], home[head], members)
+
+
+def _places(rising: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where these values are in an array that rises, and which of them are there."""
+    if not len(rising):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    place = np.minimum(np.searchsorted(rising, wanted), len(rising) - 1)
+    which = np.flatnonzero(rising[place] == wanted)
+    return place[which], which
+
+
+def _turned(found: tuple[np.ndarray, np.ndarray], rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rows whose values were found, and where."""
+    return rows[found[1]], found[0]
 
 
 @dataclass(frozen=True, eq=False)

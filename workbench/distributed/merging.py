@@ -13,6 +13,8 @@ from typing import Self
 
 import numpy as np
 
+BLOCK = 2**17   # labels that are looked up together
+
 
 @dataclass(frozen=True, eq=False)
 class Renaming:
@@ -37,8 +39,13 @@ class Renaming:
         """The final labels of these."""
         if not len(self.label):
             return labels
-        place = np.minimum(np.searchsorted(self.label, labels), len(self.label) - 1)
-        return np.where(self.label[place] == labels, self.final[place], labels)
+        found = np.array(labels)
+        for start in range(0, len(found), BLOCK):
+            here = found[start : start + BLOCK]
+            place = np.minimum(np.searchsorted(self.label, here), len(self.label) - 1)
+            changed = np.flatnonzero(self.label[place] == here)
+            here[changed] = self.final[place[changed]]
+        return found
 
 
 def different(one: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -28,6 +28,7 @@ from workbench.distributed.executors import InProcess, Item, Result
 from workbench.distributed.sources import PART
 from workbench.errors import WorkbenchError
 
+FEW_PARTS = 64             # subdomains that are allowed for any number of particles, though many will be empty
 MOST_PARTS = 4096          # beyond 4 · 10⁹ particles subdomains grow: an exchange counts for all pairs of them and chunks
 WORKER_BYTES = 2**28       # of a worker without any particles
 SEARCH_BYTES = 40          # of each particle while it is searched, beside two copies of its position
@@ -181,6 +182,17 @@ def plan(
         round(WORKER_BYTES + count / division * (1 + share) * held), room,
         work / busy + through / min(staff, division) + rounds * STEP_SECONDS,
     )
+
+
+def chosen_parts(parts: Any, count: int) -> int:
+    """The number of subdomains that is asked for, or the default; refused where most would be empty, or too many.
+
+    >>> chosen_parts(None, 10**7), chosen_parts(64, 10)
+    (10, 64)
+    """
+    if parts is None:
+        return default_parts(count)
+    return whole_number("parts", parts, least=1, most=min(max(count, FEW_PARTS), MOST_PARTS))
 
 
 def default_parts(count: int) -> int:

@@ -7,7 +7,7 @@ two workers that write the same file (one was given up for dead, and lives) do n
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -47,6 +47,22 @@ def save(path: Path, array: np.ndarray) -> None:
     """
     with complete(path) as file:
         np.save(file, array)
+
+
+def save_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype, blocks: Iterable[np.ndarray]) -> None:
+    """Write an array of this shape, of which one block after the other is in memory.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_blocks(Path(folder) / "a.npy", (2, 2), np.dtype(np.int64), (np.full(2, row) for row in range(2)))
+    ...     load(Path(folder) / "a.npy").tolist()
+    [[0, 0], [1, 1]]
+    """
+    described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    with complete(path) as file:
+        np.lib.format.write_array_header_1_0(file, described)
+        for block in blocks:
+            file.write(np.ascontiguousarray(block, dtype).data)
 
 
 def load(path: Path) -> np.ndarray:

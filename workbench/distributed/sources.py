@@ -17,7 +17,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.data import Particles
-from workbench.data.chunked import IN_PARTICLES, ChunkedParticles, ParticlesInMemory, even_sizes
+from workbench.data.chunked import ChunkedParticles, ParticlesInMemory, even_sizes
 from workbench.data.outline import Outline, Outlined
 from workbench.data.readers import open_chunked
 from workbench.data.readers.numpy_files import NpyTable
@@ -59,11 +59,11 @@ def chunked(given: Given, executor: Executor, folder: Path) -> ChunkedParticles:
 def _saved(given: Particles, folder: Path) -> ChunkedParticles:
     """Particles in the memory of this process, as files that workers can read."""
     paths = {}
-    for name in ("positions", *IN_PARTICLES):
-        if (array := getattr(given, name)) is not None:
-            paths[name] = folder / f"{name}.npy"
-            np.save(paths[name], backend.to_host(array))
-    found = Snapshot.of("particles in memory", [NpyTable.of(paths)], None, given.metadata).in_chunks(given.box)
+    for name, array in {"positions": given.positions, **given.companions}.items():
+        paths[name] = folder / f"{name}.npy"
+        np.save(paths[name], backend.to_host(array))
+    table = NpyTable.of(paths, given.masses if isinstance(given.masses, float) else None)
+    found = Snapshot.of("particles in memory", [table], None, given.metadata).in_chunks(given.box)
     return replace(found, extent=(given.lower, given.upper))
 
 
@@ -111,7 +111,7 @@ class LazyOutline(Outlined):
         source = self.source
         if source.extent is not None:
             return Outline(len(source), source.dtype, *source.extent, source.box)
-        ends = self.executor.map("find-extent", functools.partial(_extent, source), range(len(source.sizes)))
+        ends = self.executor.map("find-extent", functools.partial(_extent, source), range(len(source.sizes)), "chunk")
         return Outline.around(ends, len(source), source.dtype, source.box)
 
 
@@ -124,7 +124,8 @@ def sample_of(source: ChunkedParticles, executor: Executor) -> np.ndarray:
     """Positions from all over the source; where it has many chunks, from some of them."""
     chunks = np.unique(np.linspace(0, len(source.sizes) - 1, SAMPLED_CHUNKS).astype(int)).tolist()
     share = min(1.0, SAMPLE / sum(source.sizes[chunk] for chunk in chunks))
-    return np.concatenate(executor.map("sample-particles", functools.partial(source.sample, share=share), chunks))
+    step = functools.partial(source.sample, share=share)
+    return np.concatenate(executor.map("sample-particles", step, chunks, "sampled chunk"))
 
 
 @contextmanager

@@ -25,7 +25,6 @@ from workbench.archive.layout import ArrayLayout
 from workbench.archive.reading import Index, StoredArray
 from workbench.archive.store import MemoryStore
 from workbench.archive.verify import Inspected, Original
-from workbench.arguments import whole_number
 from workbench.data.chunked import ChunkedParticles
 from workbench.data.outline import Outline
 from workbench.distributed.clients import executor_of
@@ -36,6 +35,7 @@ from workbench.distributed.executors import Executor, OnDask, Progress
 from workbench.distributed.fof import Labels, find_groups
 from workbench.distributed.groups import DistributedGroups
 from workbench.distributed.keeping.keeping import fingerprint_of
+from workbench.distributed.plan import chosen_parts
 from workbench.distributed.sources import PART, Given, chunked, outline_of, sample_of, scratch_folder
 from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import decoded_permutation
@@ -68,14 +68,13 @@ def verify(
     >>> folder.cleanup()
     """
     opened = archive if isinstance(archive, Archive) else Archive.open(archive)
-    if parts is not None:
-        whole_number("parts", parts, least=1)
+    wanted = chosen_parts(parts, len(opened))
     executor = executor_of(client, progress)
     if isinstance(executor, OnDask) and isinstance(opened.store, MemoryStore):
         raise WorkbenchError("workers read an archive from a file system that all see: save it first, and give its path")
     with scratch_folder(scratch, executor) as folder:
         found = None if source is None else _original(opened, chunked(source, executor, folder), executor, folder)
-        return _Check(opened, found, executor, folder, parts or max(1, round(len(opened) / PART))).report()
+        return _Check(opened, found, executor, folder, wanted).report()
 
 
 @dataclass(frozen=True, eq=False)

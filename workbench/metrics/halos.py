@@ -113,18 +113,28 @@ def match_halos(
     )
     return HaloMatch(
         **vars(found),
-        shifts=_shifts(halos, found, decoded, after),
+        shifts=_shifts(halos, found, decoded, after, _weights(original, indices)),
         decoded_halos=after.count(min_members),
         kept=after.equals(before if indices is None else Groups.from_labels(labels, before.linking_length)),
         mass_function=mass_function(before, after, min_members),
     )
 
 
-def _shifts(halos: Catalogue, found: Match, decoded: Particles, after: Groups) -> np.ndarray:
+def _weights(original: Particles, order: np.ndarray | None) -> np.ndarray | float:
+    """The masses of the decoded particles, as those of the original: centres of both are then of the same kind."""
+    if original.masses is None or isinstance(original.masses, float):
+        return 1.0
+    masses: np.ndarray = original.masses
+    return masses if order is None else masses[order]
+
+
+def _shifts(
+    halos: Catalogue, found: Match, decoded: Particles, after: Groups, weights: np.ndarray | float
+) -> np.ndarray:
     """The distance of each halo's centre from that of its counterpart, by nearest image."""
     if not len(halos):
         return np.empty(0)
-    there = catalogue(decoded, after, int(found.found_members.min()))
+    there = catalogue(decoded, after, int(found.found_members.min()), weights)
     by_label = np.argsort(there.labels)
     place = by_label[np.searchsorted(there.labels[by_label], found.found)]
     return np.sqrt((nearest_image(there.centres[place] - halos.centres, decoded.box) ** 2).sum(axis=1))

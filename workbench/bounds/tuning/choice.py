@@ -107,7 +107,7 @@ def _interpolated(places: np.ndarray, logarithms: np.ndarray) -> Expected:
 def _ratio_of_particles(data: Particles, order: str) -> Expected:
     """Bits of each coordinate on a lattice, and those of companion arrays as they are."""
     count, axes = len(data), data.dimensions
-    riders = sum(values.nbytes for values in (data.velocities, data.ids) if values is not None)
+    riders = sum(values.nbytes for values in data.companions.values())
     unordered = max(math.log2(count) - 1.44, 0.0) if order == "free" else 0.0
 
     def ratio(limits: np.ndarray) -> np.ndarray:

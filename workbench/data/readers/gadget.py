@@ -132,7 +132,7 @@ def snapshot(sources: Sequence[Source], *, particle_type: TypeWanted = None) -> 
     if not (np.isfinite(length) and length >= 0):
         raise first.damaged(f"the box length in the header must be 0 (open) or positive; got {length}")
     tables = [file.table(kind) for kind in kinds for file in files if file.header["count"][kind]]
-    others = other_types(dict(enumerate(counts)), kinds), named("block", files[0].blocks.keys() - set(LABELS))
+    others = other_types(dict(enumerate(counts)), kinds), named("block", files[0].blocks.keys() - {*LABELS, MASS})
     metadata = noted(_metadata(files[0], counts, kinds, len(files)), *others)
     return Snapshot.of(first.name, tables, Cell((length,) * 3), metadata)
 

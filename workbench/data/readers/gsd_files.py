@@ -33,9 +33,11 @@ def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool
     }
     cell = Cell(tuple(lengths[:axes].tolist()), tilted=bool(tilts[: 1 if axes == 2 else 3].any()))
     velocities = np.array(snapshot.particles.velocity)[:, :axes]
-    metadata = noted(metadata, other_frames(at, total), ["types, masses, images and bonds of the particles"])
+    metadata = noted(metadata, other_frames(at, total), ["types, images and bonds of the particles"])
+    masses = np.array(snapshot.particles.mass)   # 1 where the file states none
+    masses = masses.flat[0] if len(set(masses.tolist())) == 1 else masses
     positions = np.array(snapshot.particles.position)[:, :axes]
-    return particles(positions, cell, box, velocities, metadata=metadata, images=Images.CENTRE, wrap=wrap)
+    return particles(positions, cell, box, velocities, None, metadata, masses, images=Images.CENTRE, wrap=wrap)
 
 
 GSD = Format("gsd", "GSD trajectory (HOOMD)", lambda source: source.starts_with(MAGIC), read)

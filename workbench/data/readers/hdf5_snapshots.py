@@ -107,7 +107,7 @@ def _part(source: Source, kind: int) -> Part:
         header = hdf5.attributes(file["Header"])
         found = {column: next((n for n in names if n in group), None) for column, names in COLUMNS.items()}
         sets = {column: (f"PartType{kind}/{name}",) for column, name in found.items() if name is not None}
-        others = tuple(str(name) for name in group if name not in found.values() or name == found[MASSES])
+        others = tuple(str(name) for name in group if name not in found.values())
         mass = None if MASSES in sets else _common_mass(header, kind)
         box = None if _says_open(file) else _lengths(header, source)
         table = Hdf5Table.of(file, source.path, sets, mass=mass, box=box, time=_time(header), particle_type=kind)

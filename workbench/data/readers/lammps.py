@@ -62,9 +62,12 @@ def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool
         "boundaries": _flags(found),
         "units": "not stated; they are those of the LAMMPS run",
     }
-    used = {"id", *spelling, *(VELOCITIES if velocities is not None else ())}
+    used = {"id", "mass", *spelling, *(VELOCITIES if velocities is not None else ())}
     others = named("column", set(found.columns) - used), [f"all frames but frame {wanted}"] if more or wanted else []
-    return particles(positions, cell, box, velocities, ids, noted(metadata, *others), images=Images.ANY, wrap=wrap)
+    metadata = noted(metadata, *others)
+    return particles(
+        positions, cell, box, velocities, ids, metadata, table.get("mass"), images=Images.ANY, wrap=wrap
+    )
 
 
 def _flags(frame: Frame) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from workbench.data.field import Field
-from workbench.data.particles import Particles
+from workbench.data.particles import COMPANIONS, Particles
 from workbench.data.readers.arrays import Spacing, particles_or_field
 from workbench.data.readers.format import Format
 from workbench.data.readers.leaving import named, noted
@@ -24,7 +24,7 @@ from workbench.data.readers.source import Source, plain
 from workbench.data.readers.tables import POSITIONS, Table, require_positions, require_rows
 from workbench.errors import WorkbenchError
 
-COMPANIONS = ("box", "velocities", "ids")
+BESIDE = ("box", *COMPANIONS)   # positions, in a file of particles
 
 
 def read_npy(
@@ -49,15 +49,15 @@ class NpyTable(Table):
     paths: Mapping[str, Path]
 
     @classmethod
-    def of(cls, paths: Mapping[str, Path]) -> NpyTable:
-        """The table of these files, by column; only their headers are read."""
+    def of(cls, paths: Mapping[str, Path], mass: float | None = None) -> NpyTable:
+        """The table of these files, by column; only their headers are read. `mass` is the one of all particles."""
         positions = _mapped(paths[POSITIONS])
         require_positions([positions], ("the array",), paths[POSITIONS].name)
         count, dimensions = positions.shape
         for column, path in paths.items():
             require_rows(_mapped(path), column, "the array", count, 1, dimensions, path.name)
         dtype = positions.dtype.newbyteorder("=")
-        return cls(path=paths[POSITIONS], count=count, dtype=dtype, dimensions=dimensions, paths=dict(paths))
+        return cls(path=paths[POSITIONS], count=count, dtype=dtype, dimensions=dimensions, mass=mass, paths=dict(paths))
 
     @property
     def stored(self) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ def read_npz(
     wrap: bool = False,
     spacing: Spacing = None,
 ) -> Particles | Field:
-    """An `.npz` file: `positions` with `box`, `velocities`, `ids` are particles; otherwise `name` chooses an array."""
+    """An `.npz` file: `positions` (`box`, `velocities`, `ids`, `masses`) are particles; or `name` chooses an array."""
     with source.read_by("NumPy"), source.path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
         shapes = _shapes(source)
         if name is None and "positions" in file.files:
@@ -119,9 +119,9 @@ def _shapes(source: Source) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
 
 
 def _particles(file: Any, shapes: dict[str, tuple[tuple[int, ...], np.dtype]], box: FileBox, wrap: bool) -> Particles:
-    companions = {key: file[key] for key in COMPANIONS if key in file.files}
+    companions = {key: file[key] for key in BESIDE if key in file.files}
     own = companions.pop("box", None)
-    others = shapes.keys() - {"positions", *COMPANIONS}
+    others = shapes.keys() - {"positions", *BESIDE}
     single = {key: plain(file[key]) for key in others if shapes[key][0] == ()}
     metadata = noted({"format": "NumPy npz", **single}, named("array", others - single.keys()))
     lengths = own if isinstance(box, str) and box == FROM_FILE else box

@@ -55,6 +55,7 @@ def particles(
     velocities: Any = None,
     ids: Any = None,
     metadata: Mapping[str, Any] | None = None,
+    masses: Any = None,
     *,
     images: Images = Images.CORNER,
     wrap: bool = False,
@@ -70,14 +71,17 @@ def particles(
     if images is Images.ANY and not isinstance(box, str):
         images = Images.CORNER
     positions = backend.read_only(np.asarray(positions))
-    velocities, ids = (one if one is None else backend.read_only(np.asarray(one)) for one in (velocities, ids))
+    velocities, ids, masses = (
+        one if one is None or isinstance(one, float) else backend.read_only(np.asarray(one))
+        for one in (velocities, ids, masses)
+    )
     if chosen is None:
         require_box_to_wrap(wrap)
     if chosen is None or positions.ndim != 2 or positions.shape[1] not in (2, 3):
-        return Particles(positions, chosen, velocities, ids, metadata)
+        return Particles(positions, chosen, velocities, ids, metadata, masses)
     told = require_placed(positions, checked_box(chosen, positions.shape[1]), images, wrap)
     place = Particles.wrapped if told else Particles
-    return place(positions, chosen, velocities, ids, {**(metadata or {}), **told})
+    return place(positions, chosen, velocities, ids, {**(metadata or {}), **told}, masses)
 
 
 def chosen_box(cell: Cell | None, box: FileBox) -> Box:

@@ -15,7 +15,7 @@ from workbench.data.particles import Particles
 from workbench.data.readers.images import Images, require_box_to_wrap, require_placed
 from workbench.data.readers.leaving import KEY, noted
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, checked_box, chosen_box, particles
-from workbench.data.readers.tables import IDS, POSITIONS, VELOCITIES, Table
+from workbench.data.readers.tables import IDS, MASSES, POSITIONS, VELOCITIES, Table
 from workbench.errors import WorkbenchError
 
 
@@ -50,10 +50,17 @@ class Snapshot:
         """The columns that all files have."""
         return tuple(name for name in self.tables[0].columns if all(name in table.columns for table in self.tables))
 
+    @property
+    def mass(self) -> float | None:
+        """The mass of each particle, where all have the same by the headers of the files."""
+        stated = {None if MASSES in table.stored else table.mass for table in self.tables}
+        return stated.pop() if len(stated) == 1 else None
+
     def particles(self, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
-        """All particles, with velocities and ids where all files have them."""
+        """All particles, with velocities, ids and masses where all files have them."""
         positions, velocities, ids = (self._joined(name) for name in (POSITIONS, VELOCITIES, IDS))
-        return particles(positions, self.cell, box, velocities, ids, self.metadata, images=self.images, wrap=wrap)
+        masses = self._joined(MASSES) if self.mass is None else self.mass
+        return particles(positions, self.cell, box, velocities, ids, self.metadata, masses, images=self.images, wrap=wrap)
 
     def in_chunks(self, box: FileBox = FROM_FILE, wrap: bool = False, chunk: int = CHUNK) -> ParticlesInFiles:
         """The particles in chunks of about this many; no chunk extends over two files."""
@@ -67,8 +74,8 @@ class Snapshot:
         images = self.images if isinstance(box, str) or self.images is not Images.ANY else Images.CORNER
         return ParticlesInFiles(
             name=self.name, sizes=tuple(itertools.chain(*sizes)), dtype=self.tables[0].dtype, dimensions=dimensions,
-            box=periods, columns=self.columns, metadata=dict(self.metadata), tables=self.tables, places=tuple(starts),
-            images=images, wrap=wrap,
+            box=periods, columns=self.columns, mass=self.mass, metadata=dict(self.metadata), tables=self.tables,
+            places=tuple(starts), images=images, wrap=wrap,
         )
 
     def _joined(self, column: str) -> np.ndarray | None:
@@ -88,6 +95,7 @@ class ParticlesInFiles(ChunkedParticles):
     dimensions: int
     box: tuple[float, ...] | None
     columns: tuple[str, ...]
+    mass: float | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     tables: tuple[Table, ...]
     places: tuple[tuple[int, int], ...]   # of each chunk: its table, and the first row there

@@ -69,9 +69,10 @@ def finish(cast: Cast, encoded: Encoded, chunk: int) -> FinishedChunk:
         save(labels_file(cast, number, chunk), label)
     moved, pinned = (np.flatnonzero(which).astype(np.int32) for which in (rank > 0, rank == PINNED))
     edits = Edits(moved, rank[moved].astype(np.uint16), terms.limit.value / PARTS, terms.lengths, terms.box)
-    sections = sections_of(edits, pinned, decoded, wanted)
+    surmise = cast.surmise(chunk)
+    sections = sections_of(edits, pinned, decoded, wanted, surmise)
     key = encoded.task.layout.chunk_key((chunk, 0))
-    found = corrected_chunk(EncodedChunk(encoded.data(chunk), b""), sections, decoded, wanted, key)
+    found = corrected_chunk(EncodedChunk(encoded.data(chunk), b""), sections, decoded, wanted, key, surmise)
     seen = check(original, wanted, terms.limit, terms.box)
     if not seen.holds:
         raise GuaranteeBroken(f"{seen.broken.size:,} values break the bound after the correction: please report this")

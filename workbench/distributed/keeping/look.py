@@ -155,7 +155,7 @@ def _lost(cast: Cast, parts: list[Joined], torn: list[np.ndarray], part: int) ->
         members.save(**{f"joined{number}": split.label})
         known, asked = members[f"shared{number}"], members[f"group{number}"] != UNASKED
         rows = np.flatnonzero(asked & (_is_torn(members[f"head{number}"], split.head) & ~known))
-        others = np.flatnonzero(asked & known)
+        others = np.flatnonzero(asked & known) if len(torn[number]) else rows[:0]
         others = others[np.isin(members[f"label{number}"][others], torn[number])]
         pairs = _spanning(terms.box, terms.lengths[number], members, np.sort(np.concatenate([rows, others])), split.head)
         pairs = pairs[owned[pairs[:, 0]]]

@@ -59,10 +59,14 @@ class Members:
 
 @dataclass(frozen=True)
 class Decoded:
-    """What travels with each original position: the decoded one, and the side information about its moves."""
+    """What travels with each original position: the decoded one, and the side information about its moves.
+
+    The side information of each chunk stays in a file, too, for the step that codes the moves.
+    """
 
     encoded: Encoded
     terms: Terms
+    folder: Path
 
     @property
     def row_bytes(self) -> int:
@@ -73,8 +77,13 @@ class Decoded:
         """The rows of a chunk."""
         decoded, terms = self.encoded.decoded(chunk), self.terms
         surmise = Surmise.of(decoded, terms.limit.value, terms.lengths, terms.box)
+        save(self.surmise_file(chunk), np.stack([surmise.context, surmise.forward]))
         columns = decoded.view(np.uint8).reshape(len(decoded), -1), surmise.context[:, None], surmise.forward[:, None]
         return np.concatenate(columns, axis=1)
+
+    def surmise_file(self, chunk: int) -> Path:
+        """The side information of a chunk."""
+        return self.folder / f"surmise-{chunk}.npy"
 
 
 @dataclass(frozen=True)
@@ -98,6 +107,13 @@ class Cast:
     def of(self, part: int) -> Members:
         """The particles of one subdomain."""
         return Members(self.folder, part, self.round)
+
+    def surmise(self, chunk: int) -> Surmise:
+        """The side information about the moves of a chunk."""
+        cargo, terms = self.exchange.cargo, self.terms
+        assert isinstance(cargo, Decoded)
+        context, forward = np.load(cargo.surmise_file(chunk))
+        return Surmise(context, forward, (terms.limit.value, terms.lengths, terms.box))
 
     @property
     def next(self) -> Cast:
@@ -141,9 +157,8 @@ class Cast:
     def name(self, part: int, kind: str, number: int, label: np.ndarray) -> None:
         """Write the labels of a subdomain: the first row there of the group of each particle."""
         members = self.of(part)
-        index = members["index"]
         members.save(**{f"{kind}{number}": label.astype(np.int32)})
-        self.labels(kind, number).write(part, index, index[label], members["owned"], members["owner"])
+        self.labels(kind, number).write(part, members["index"], label, members["owned"], members["owner"])
 
     def named(self, part: int, kind: str, number: int, joint: Joined) -> Named:
         """The labels of a subdomain, with the names that all subdomains agree on."""

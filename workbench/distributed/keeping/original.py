@@ -27,8 +27,9 @@ def enter(cast: Cast, executor: Executor) -> np.ndarray:
 
 
 def joined(cast: Cast, kind: str, starts: np.ndarray, executor: Executor) -> list[Joined]:
-    """Make the labels of one kind the same for all subdomains, at each linking length."""
-    compared = executor.map(f"compare-{kind}", functools.partial(_compare, cast, kind, starts), cast.parts)
+    """Make the labels of one kind the same for all subdomains, at each linking length; parts of groups are not counted."""
+    counted = kind != "part"
+    compared = executor.map(f"compare-{kind}", functools.partial(_compare, cast, kind, starts, counted), cast.parts)
     return [Joined.of(of_length) for of_length in zip(*compared, strict=True)]
 
 
@@ -43,8 +44,8 @@ def name_groups(cast: Cast, groups: list[Joined], executor: Executor) -> list[Si
     return sizes
 
 
-def _compare(cast: Cast, kind: str, starts: np.ndarray, part: int) -> list[Compared]:
-    return [cast.labels(kind, number).compare(starts, part) for number in range(len(cast.terms.lengths))]
+def _compare(cast: Cast, kind: str, starts: np.ndarray, counted: bool, part: int) -> list[Compared]:
+    return [cast.labels(kind, number).compare(starts, part, counted) for number in range(len(cast.terms.lengths))]
 
 
 def _name(cast: Cast, groups: list[Joined], part: int) -> list[Sizes]:

@@ -45,7 +45,7 @@ def settle(
 ) -> Settled:
     """Find and repair all violated constraints; raises TooExpensive where this takes more than the allowance."""
     division = WithGhosts(decomposition, terms.ghost_width)
-    cast = Cast(Exchange(encoded, division, folder, Decoded(encoded, terms)), terms)
+    cast = Cast(Exchange(encoded, division, folder, Decoded(encoded, terms, folder)), terms)
     cast.exchange.sent(executor.map("send-particles", cast.exchange.send, range(len(encoded.sizes))))
     starts = enter(cast, executor)
     groups = joined(cast, "original", starts, executor)

@@ -223,8 +223,8 @@ class BoundsPanel(Panel[BoundsState]):
 
 
 def _alone(data: Particles | Field) -> Particles | Field:
-    """Positions without velocities and ids, which are stored exactly at any bound and would only take memory."""
-    if isinstance(data, Field) or (data.velocities is None and data.ids is None):
+    """Positions without velocities, ids and masses, which are stored exactly at any bound and would only take memory."""
+    if isinstance(data, Field) or not data.companions:
         return data
     return Particles(data.positions, data.box)
 

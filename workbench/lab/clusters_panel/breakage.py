@@ -200,7 +200,7 @@ def members_after(halos: Halos, after: Groups, status: np.ndarray) -> np.ndarray
 
 
 def positions_of(particles: Particles) -> Particles:
-    """The particles without velocities and ids, which a codec for positions does not touch."""
+    """The particles without velocities, ids and masses, which a codec for positions does not touch."""
     return Particles(particles.positions, particles.box)
 
 
