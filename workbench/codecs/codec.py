@@ -136,6 +136,10 @@ class Codec(ABC):
         """
         return None
 
+    def remark(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> str | None:
+        """What a certificate should say of a chunk with these bytes, in words that many chunks share; often nothing."""
+        return None
+
     @abstractmethod
     def _encode(self, values: Array, tolerance: Tolerance) -> bytes:
         """The bytes of a contiguous, non-empty array that fits what the class says it takes."""
