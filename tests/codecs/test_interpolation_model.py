@@ -137,15 +137,27 @@ def test_a_model_for_other_fields_is_refused_before_any_work():
         get("interpolation", model=made_up(2), frozen=(0,))
 
 
-def test_an_archive_carries_its_model(tmp_path):
+def test_an_archive_carries_its_model(tmp_path, monkeypatch):
     zarr = pytest.importorskip("zarr")
-    values = turbulent((60, 60))
-    model = wb.codecs.train(values, 1e-3, seconds=5)
+    values, model = turbulent((60, 60)), made_up(2)
+    monkeypatch.setattr("workbench.codecs.interpolation._smaller", lambda _plain, modelled: modelled)
+    monkeypatch.setattr("workbench.codecs.interpolation.COPIES", -1)
     archive = wb.compress(values, wb.Relative(1e-3), get("interpolation", model=model))
+    assert "1 of 1 chunks are coded with the model" in str(archive.certificate)
     opened = wb.open(archive.save(tmp_path / "a.zarr"))
     assert opened.codec.model == model.text
     assert opened.verify(values).passed
     assert (zarr.open(str(tmp_path / "a.zarr"), mode="r")["values"][:] == opened.decompress().values).all()
+
+
+def test_an_archive_leaves_out_a_model_that_takes_more_than_it_saves():
+    values = turbulent((60, 60))
+    archive = wb.compress(values, wb.Absolute(0.01), get("interpolation", model=made_up(2)))
+    assert archive.codec.model is None
+    assert "takes more room than it saves: model" in archive.certificate.choice
+    assert archive.certificate["values"].figures.keys().isdisjoint({"remarks"})
+    without = wb.compress(values, wb.Absolute(0.01), "interpolation")
+    assert archive.nbytes <= without.nbytes + 300   # of words
 
 
 @pytest.mark.parametrize("kind", ["constant", "linear", "three values", "one wide", "single"])

@@ -79,7 +79,8 @@ def _with_model(field: wb.Field) -> wb.Archive:
     rng = np.random.default_rng(0)
     networks = {odd: [rng.integers(-40, 41, shape).astype(np.int16) for shape in shapes(odd)] for odd in (1, 2)}
     model = Model(2, (), {odd: Network(*parts) for odd, parts in networks.items()})
-    with patch("workbench.codecs.interpolation._smaller", lambda _plain, modelled: modelled):
+    interpolation = "workbench.codecs.interpolation"
+    with patch(f"{interpolation}._smaller", lambda _plain, modelled: modelled), patch(f"{interpolation}.COPIES", -1):
         return wb.compress(field, wb.Absolute(0.1), get("interpolation", model=model))
 
 

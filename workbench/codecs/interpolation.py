@@ -51,6 +51,7 @@ TRIED_SAMPLED = 1000  # and in a trial;
 RARE, MORE = 0.5, 4   # where a value takes fewer bits than this, so many times as many: most residuals tell nothing
 LEAST_SAMPLED = 250   # with fewer, nothing is fitted
 MANY = 20_000         # targets of a pass that is worth the fit of a second location
+COPIES = 3            # of a model in an archive: in the document of the array, and in the root, twice
 TRIED = 2**16         # values with which axes to freeze are tried,
 TRIED_BITS = 13       # in blocks of so many targets
 
@@ -105,19 +106,38 @@ class Interpolation(InPieces):
         """The codec with the frozen axes and the size of blocks that suit these values; refused if its model does not."""
         if self._trained is not None:
             _require_dimensions(self._trained, sample.ndim)
+        crop = self._tried(sample, tolerance)
+        if crop is None:
+            return self
+        frozen, bits = self._plan(crop, tolerance.value)
+        return replace(self, frozen=frozen, block=1 << bits)
+
+    def worthwhile(self, sample: np.ndarray, tolerance: Tolerance, values: int) -> Self:
+        """The codec without its model, where that takes more room in an archive than it saves."""
+        if self._trained is None:
+            return self
+        _require_dimensions(self._trained, sample.ndim)
+        crop, without = self._tried(sample, tolerance), replace(self, model=None)
+        if crop is None:
+            return self
+        plain, modelled = (len(codec._encode_piece(crop, tolerance)) for codec in (without, self))
+        return self if (plain - modelled) / crop.size * values > COPIES * len(self._trained.text) else without
+
+    def _tried(self, sample: np.ndarray, tolerance: Tolerance) -> np.ndarray | None:
+        """The middle of a sample with finite values alone; None if nothing can be tried."""
         takes = sample.dtype.name in self.dtypes and sample.ndim in self.dimensions and sample.size > 0
         if not takes or tolerance.absolute is None or tolerance.value == 0:
-            return self
+            return None
         crop = _crop(sample)
         valid = np.isfinite(crop)
         if not valid.any():
-            return self
+            return None
         crop = np.where(valid, crop, np.median(crop[valid])).astype(sample.dtype)
         try:
-            frozen, bits = self._plan(crop, tolerance.value)
+            lattice_step(tolerance.value, largest_magnitude(crop), crop.dtype)
         except WorkbenchError:   # this tolerance is too small for a lattice, as encoding will say
-            return self
-        return replace(self, frozen=frozen, block=1 << bits)
+            return None
+        return crop
 
     def coarse(self, spacing: int) -> Codec:
         """A decoder that leaves out the passes below this spacing."""

@@ -141,6 +141,11 @@ class Model:
         return sum(len(network.numbers()) for network in self.networks.values())
 
     @property
+    def nbytes(self) -> int:
+        """The bytes of its text, before they are written as letters."""
+        return len(self.text) * 4 // 5
+
+    @property
     def checksum(self) -> int:
         """What a code states of its model."""
         return checksum_of(self.text)
