@@ -1,7 +1,9 @@
 """Models of the codec for fields: what they are made of, what is refused, and that every machine computes the same."""
 
+import hashlib
 import itertools
 import math
+from base64 import b85decode
 
 import numpy as np
 import pytest
@@ -179,3 +181,28 @@ def test_networks_are_in_the_order_of_passes():
     assert np.isfinite(rows).all()
     assert any((a != b).any() for a, b in itertools.pairwise(rows))
     assert math.prod(rows.shape) == len(rows) * 955
+
+
+def test_bytes_of_an_earlier_day_decode_to_the_same_values():
+    decoded = get("interpolation", model=STORED_MODEL).decode(b85decode(STORED), (300,), "float32")
+    assert hashlib.sha256(decoded.tobytes()).hexdigest()[:16] == STORED_HASH
+
+
+STORED_MODEL = (
+    'OhQdD0RVW~U6Kj5>?#OFK^mF=XhlUnw_c^GpS6;xpzd=(8|)Z9rcj4w+z|T~8b@&m>vSFH0eQxlgMfD9lO}e^NQsV4WQ7w6+`Z!=+`$ckPxQUG4L'
+    '^D$wx|yZoSI!|$-raFykU<{eX)(x92)nNU<*cC3u`t~`9Q)F&&|xeFQ06kOvh9=wKKs^Ke8ZJm)UJ6QqE3AzZ#6rrH&``z8$nV#Y(k;-g~dU)||2'
+    'h6<Hi}XM$*BYsYc5QHgR!@1u#NmI6QSn_wF?lR5M_oXh|)k`cD+2A$9Xjl<X0EtPH9%U89H(`m3wI=v$@@)BSO2OF3Jg{>+OvdY9o*jqPu0OVM;!'
+    '<o0oF<sF5l+rVsPhVOnFy^Kc&LbH}mJclN#fl5owjl&6*_g@(NA&|icEro)(&)k=CKRnK%R`xn-p{PVLf1SLGHmF`FtUU~?hCd~>U&F7(09>gokd'
+    'x~=k7tFg^z_*{p2dR1#E}RILrmoYQzP$tlB3^PxnQuy2Gf%N3*jw;Ape;zgDS!DSsxPDh#*qwkNhz&DwpQM%3qw$=P?rRtZ$7*7G(N<^nV4%%clA'
+    '+pMxgG^j2dv5w7obV$`Wsq~;SYgvurl??#-dEj~SZ|(E@`{(C#<$Pn1SL$c*#P0BC)4#|yg8b$uyvNtB?@4gwKeNxuzZ-AT?}m5AL!LLxMeyRfm-'
+    'G9%r93u#Vc#g1QF)2a+nF~I-00UCkF9x~`566H{A9r+@(q(OnE&0K-}jlpk58|Py)g1|>ZZPd^2&HuAn&p#{9czoWq$B~dEb+l8PEJu3h=~VRfPM'
+    'VS2sMY@4)54B?6wDTi?%hPf`Bn{{c^qwUnPWwVM'
+)
+STORED = (
+    'LO8yx09g#KN5OiOKL7v#V8Q;tzYrz>005)_005U1M40rUty2I50B01g2jO~@KX7AjAp-zF1OWp80000G01yBG00aO4c-muN;9(DEWLMYF)Y5ifaN'
+    'N%T0$$s|l<RIV<+2A%IqwBi4hI6)11YFVixXhV<_Lr5b}$b_nTl@#37Ve-%Nbk%Q^u0Wg2rdTDs2ygd3J|jf*_!A15D{&W?%?e1EvrbL3tV~V8aw'
+    '1APa&3Py+)4*ntc_FeM-^RHcFrNHB3ePz*^WIsmy07Y`ZuARLj1RYL#}^8)c+RokTiy(BaOhXyv9|1Xub04w#n>ka97=GY&<Z12zV1RSfT<cuBvm'
+    'z;L5>;9La)s8&3J6z)i`5^QM*aUp%A4+(RCFb8IYl^?gs6cc7QP23hyu+vKflJfciR2*hl)|~gNw$+9Y2a%ch?0kL-{QLH`j8Sy_>M0IGlJwX-l}'
+    '{xTt$DbrZ0q;<ZmTm>Ci;_-&%R;x$E3m*+ZRHt@N<T93^6~4V<l<-dh@Y1HyIN3sF6WtdE`-!GH!#&3stZviw7z@P4X%Qn?39mtE@INEw?PLv{cF'
+)
+STORED_HASH = "e3d837132b996942"
