@@ -1,4 +1,4 @@
-"""The built-in codec for fields beside SZ3, SPERR and ZFP: sizes on real fields, speed, memory, white noise.
+"""The built-in codec for fields beside SZ3, SPERR and ZFP: sizes on real fields, speed, memory, models, white noise.
 
 python benchmarks/fields.py [--repeats 5] [--data FOLDER] [--quick]
 
@@ -29,6 +29,9 @@ BOUNDS = (1e-2, 1e-3)   # of the range of the values
 LEAST_GAIN, MOST_LOSS = 1.18, 1.02   # how much smaller than SZ3 on average, and how much larger in any case
 LEAST_SPEED = 20        # MB/s each way
 MOST_MEMORY = 12        # times the chunk
+LEAST_WITH_MODEL, MOST_WITH_MODEL = 1.28, 1.01   # the same gain with a trained model, and the most beside none
+LEAST_MODEL_SPEED = 4   # MB/s each way
+MOST_SECONDS = 90       # of training for 10^6 values
 MOST_NOISE = 0.02       # bits per value of white noise, over the entropy of its integers
 CODECS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "SZ3, interpolation": ("sz3", {"algorithm": "interp"}),
@@ -58,6 +61,7 @@ def main() -> None:
     with backend.using_threads(1):
         sizes(folder, 1 if options.quick else len(REAL_FIELDS))
         speed(1 if options.quick else options.repeats, 2**16 if options.quick else 2**20)
+        models(folder, 1 if options.quick else len(REAL_FIELDS), 2 if options.quick else MOST_SECONDS)
         noise()
 
 
@@ -99,6 +103,44 @@ def sizes(folder: Path, most: int) -> None:
     mean = statistics.geometric_mean(gains)
     print(f"Smaller than SZ3's best by {mean:.2f}x, geometric mean (target: {LEAST_GAIN}); in the worst case the size is "
           f"{1 / min(gains):.2f} of SZ3's (target: at most {MOST_LOSS}).\n")
+
+
+def models(folder: Path, most: int, seconds: float) -> None:
+    """Bits per value with a model that was trained on the field itself, or on the month before; its bytes included."""
+    rows: list[list[object]] = []
+    gains, losses = [], []
+    for name, values in fields(folder, most):
+        earlier = values
+        if (month := REAL_FIELDS[name][2]) is not None:
+            place, options, _ = REAL_FIELDS[name]
+            earlier = np.ascontiguousarray(wb.open(folder / place, **options).values[month - 1])
+        for share in BOUNDS:
+            aim, start = Tolerance(absolute=share * float(np.ptp(values))), time.process_time()
+            model = wb.codecs.train(earlier, share, seconds=seconds)
+            trained, codec = time.process_time() - start, wb.codecs.get(OURS, model=model)
+            plain = len(wb.codecs.get(OURS).encode(values, aim))
+            start = time.process_time()
+            data = codec.encode(values, aim)
+            middle = time.process_time()
+            codec.decode(data, values.shape, values.dtype)
+            took = middle - start, time.process_time() - middle
+            modelled = len(data) + (model.nbytes if len(data) < plain else 0)
+            best = min(len(each.encode(values, aim)) for label, each in codecs().items() if label.startswith("SZ3"))
+            gains.append(best / modelled)
+            losses.append(len(data) / plain)
+            sizes = [f"{8 * size / values.size:.3f}" for size in (best, plain, len(data), modelled)]
+            speeds = [f"{values.nbytes / 1e6 / each:.0f}" for each in took]
+            rows.append([name, f"{share:g}", *sizes, f"{gains[-1]:.2f}", f"{trained:.0f}", *speeds])
+    if not rows:
+        return
+    print("## With a trained model: bits per value\n")
+    print("Trained on the field itself; the temperature on the month before. Encoding is with the model and without.\n")
+    head = ["field", "bound / range", "SZ3's best", "no model", "model", "and its bytes", "SZ3's best / ours"]
+    print(timing.table([*head, "training, s", "encode, MB/s", "decode, MB/s"], rows))
+    mean = statistics.geometric_mean(gains)
+    print(f"Smaller than SZ3's best by {mean:.2f}x, geometric mean (target: {LEAST_WITH_MODEL}); in the worst case "
+          f"{max(losses):.2f} of the size without a model (target: at most {MOST_WITH_MODEL}). Speed: target "
+          f"{LEAST_MODEL_SPEED} MB/s each way; training: {MOST_SECONDS} s for 10^6 values.\n")
 
 
 def speed(repeats: int, count: int) -> None:

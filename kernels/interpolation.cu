@@ -10,12 +10,18 @@
 // Targets (the points of all passes) are numbered through, pass after pass, in each with the last axis fastest and frozen axes
 // faster than all others. A block is a range of targets that is decoded in order, in one pass or in several small ones. So
 // the deviations of earlier targets of the same block and pass are known, too; those of the layer before matter most.
+//
+// A trained network (network.cuh) may correct both expectations, of the location and of the scale, of targets inside the grid.
 #include "portable.cuh"
+
+#include "network.cuh"
 
 static const i32 AXES = 4, PAIRS = 3;
 static const i32 DESCRIPTION = 32;     // numbers that describe a pass: see `pass_at`
 static const i32 WEIGHTS = 24;         // of a pass: see `locate`, `foreseen` and `context_of`
 static const i32 SURVEY = 24;          // what `survey_targets` writes about a target
+static const i32 COMMON = 13, FOR_AXIS = 6, FOR_PAIR = 4;   // inputs of a network: see `look_closer`
+static const i32 LESSON = 53;          // what `survey_lessons` writes about a target: its inputs, and four numbers
 static const i32 CONTEXTS = 64;
 static const i32 SYMBOLS = 256;
 static const i32 DIRECT = 16;          // magnitudes below have symbols of their own, larger ones eight for each octave
@@ -277,19 +283,107 @@ DEVICE ALWAYS_INLINE real foreseen(const Survey& seen, const real* weight)
     return sum;
 }
 
-// The table for a target: the quarter octave of its scale in units of the bound. A scale that is infinite or NaN has the last.
-DEVICE ALWAYS_INLINE i32 context_of(const Survey& seen, const real* weight)
+// How far off the location may be, in units of the bound.
+DEVICE ALWAYS_INLINE real scale_of(const Survey& seen, const real* weight)
 {
-    const real scale = weight[16] + weight[17] * seen.slopes + weight[18] * seen.bends + weight[19] * seen.spread
-                       + weight[20] * seen.near + weight[21] * seen.diagonal + weight[22] * seen.beginning
-                       + weight[23] * seen.layers;
-    union {
-        float number;
-        u32 bits;
-    } as;
-    as.number = (float)scale;
-    const i32 quarter = (i32)((as.bits & 0x7fffffff) >> 21) - QUARTERS;
+    return weight[16] + weight[17] * seen.slopes + weight[18] * seen.bends + weight[19] * seen.spread
+           + weight[20] * seen.near + weight[21] * seen.diagonal + weight[22] * seen.beginning + weight[23] * seen.layers;
+}
+
+// The table for a scale: its quarter octave. A scale that is infinite or NaN has the last.
+DEVICE ALWAYS_INLINE i32 context_of(real scale)
+{
+    const i32 quarter = (i32)((bits_of_float((float)scale) & 0x7fffffff) >> 21) - QUARTERS;
     return quarter < 0 ? 0 : quarter < CONTEXTS ? quarter : CONTEXTS - 1;
+}
+
+namespace {
+
+// What is expected of a target.
+struct Expectation {
+    real location;   // from which its deviation is counted
+    real centre;     // where it is most likely
+    i32 context;     // its table
+};
+
+}  // namespace
+
+// The inputs of a network for a target inside the grid, and how many there are. Differences and deviations are in units of
+// `scale`, so that the network need not know the unit of the values; `unit` is that scale in the unit of the values. What
+// is seen along an odd axis, and of the four neighbours of a pair, is given as differences that vanish where the field is smooth.
+DEVICE i32 look_closer(const Pass& pass, const Grid& grid, const Place& place, const Survey& seen, real location,
+                       real foreseen, real scale, real unit, float* input)
+{
+    const real *v = grid.value + place.at, *deviation = grid.deviation + place.at;
+    const real per_unit = 1 / unit, per_scale = 2 / scale;
+    const auto value = [&](real difference) { return compressed((float)(difference * per_unit)); };
+    const auto steps = [&](real deviation) { return compressed((float)(deviation * per_scale)); };
+    input[0] = octaves_of((float)scale) * 0.25f;
+    input[1] = value(seen.slopes);
+    input[2] = value(seen.bends);
+    input[3] = value(seen.spread);
+    input[4] = steps(seen.near);
+    input[5] = steps(seen.diagonal);
+    input[6] = steps(seen.beginning);
+    input[7] = steps(seen.layers);
+    input[8] = value(foreseen);
+    for (i32 a = 0; a < AXES; ++a) input[9 + a] = steps(seen.earlier[a]);
+    float* next = input + COMMON;
+    KEEP_LOOP
+    for (i32 k = 0; k < pass.odd; ++k, next += FOR_AXIS) {
+        const i64 off = pass.spacing * grid.stride[pass.axis[k]];
+        const real slope = v[off] - v[-off];
+        next[0] = value(slope);
+        next[1] = value(v[3 * off] - v[-3 * off] - 3 * slope);
+        next[2] = value(seen.bend[k]);
+        next[3] = value(k ? seen.across[k] : location - seen.middle);
+        next[4] = steps(deviation[-off]);
+        next[5] = steps(deviation[off]);
+    }
+    KEEP_LOOP
+    for (i32 p = 0; p < pass.pairs; ++p, next += FOR_PAIR) {
+        const i64 off = pass.spacing * grid.stride[pass.one[p]], aside = pass.aside[p] * grid.stride[pass.other[p]];
+        const real down = v[-aside - off], below = v[aside - off], above = v[-aside + off], up = v[aside + off];
+        const real first = below - down, second = up - above;
+        next[0] = value(down + below - 2 * v[-off]);
+        next[1] = value(above + up - 2 * v[off]);
+        next[2] = value(first + second);
+        next[3] = value(second - first);
+    }
+    return COMMON + pass.odd * FOR_AXIS + pass.pairs * FOR_PAIR;
+}
+
+// The scale that a network starts from: at least that of the first table.
+DEVICE real usable(real scale)
+{
+    const real least = (real)0.0625;
+    return scale > least ? scale : least;
+}
+
+// The expectation as a network corrects it: its answers are a shift in units of the scale, and octaves of the scale.
+DEVICE void correct(const Pass& pass, const Grid& grid, const Place& place, const Survey& seen, const float* network,
+                    real foreseen, real scale, real bound, Expectation* found)
+{
+    float input[INPUTS];
+    const real size = usable(scale), unit = size * bound;
+    const i32 inputs = look_closer(pass, grid, place, seen, found->location, foreseen, size, unit, input);
+    const Answer answer = answer_of(network, input, inputs);
+    const float quarters = 4 * (octaves_of((float)size) + answer.octaves) + (float)(4 * 127 - QUARTERS);
+    found->centre += (real)answer.shift * unit;
+    found->context = quarters > 0 ? (i32)(quarters < CONTEXTS - 1 ? quarters : CONTEXTS - 1) : 0;
+}
+
+// What is expected of a target, after the deviations of earlier ones.
+DEVICE ALWAYS_INLINE Expectation expect(const Pass& pass, const Grid& grid, const Place& place, const Survey& seen,
+                                        const real* weight, const float* network, i32 odd, real bound)
+{
+    Expectation found;
+    const real ahead = foreseen(seen, weight), scale = scale_of(seen, weight);
+    found.location = locate(seen, weight, odd, pass.pairs);
+    found.centre = found.location + ahead;
+    found.context = context_of(scale);
+    if (network[0] > 0 && seen.whole) correct(pass, grid, place, seen, network, ahead, scale, bound, &found);
+    return found;
 }
 
 DEVICE u64 bits_of(real value)
@@ -371,18 +465,43 @@ KERNEL(survey_targets)(i64 n, const i64* target SIZE(n), const i64* description 
     }
 }
 
+// What a network should learn from chosen targets of a pass whose field is encoded: its inputs, the offset of the value from
+// where it is expected and the bound, both in units of the scale; the octaves of the scale, and whether to use it.
+KERNEL(survey_lessons)(i64 n, const i64* target SIZE(n), const i64* description SIZE(32), const real* weight SIZE(24),
+                       const i64* shape SIZE(4), double step, const real* original SIZE(value),
+                       const real* value SIZE(deviation), const real* deviation SIZE(>= 1), float* lesson SIZE(n * 53))
+{
+    FOR_EACH(i, n) {
+        const Grid grid = grid_of(shape, value, deviation);
+        const Pass pass = pass_at(description, 0);
+        const Place place = place_of(pass, grid, target[i]);
+        float* to = lesson + i * LESSON;
+        for (i32 k = 0; k < LESSON; ++k) to[k] = 0;
+        Survey seen = survey_of(pass, grid, place, pass.odd);
+        if (!seen.whole) continue;
+        look_back(pass, grid, place, target[i], pass.odd, &seen);
+        const real location = locate(seen, weight, pass.odd, pass.pairs), ahead = foreseen(seen, weight);
+        const real size = usable(scale_of(seen, weight)), unit = size * (real)(step / 2);
+        look_closer(pass, grid, place, seen, location, ahead, size, unit, to);
+        to[INPUTS] = (float)(((double)original[place.at] - (double)(location + ahead)) / (double)unit);
+        to[INPUTS + 1] = (float)(1 / size);
+        to[INPUTS + 2] = octaves_of((float)size);
+        to[INPUTS + 3] = 1;
+    }
+}
+
 // The targets from `begin` to `end` of a pass, none before them being known. It is called with `odd` as a literal.
-DEVICE ALWAYS_INLINE void quantise_some(const Pass& pass, const Grid& grid, const real* weight, i32 odd, i64 begin,
-                                        i64 end, double bound, double step, const real* original, real* value,
-                                        real* deviation, u16* code, i32* number)
+DEVICE ALWAYS_INLINE void quantise_some(const Pass& pass, const Grid& grid, const real* weight, const float* network,
+                                        i32 odd, i64 begin, i64 end, double bound, double step, const real* original,
+                                        real* value, real* deviation, u16* code, i32* number)
 {
     Place place = place_of(pass, grid, begin);
-    const real steps_per_unit = (real)(1 / step);
+    const real steps_per_unit = (real)(1 / step), half_step = (real)(step / 2);
     for (i64 t = begin; t < end; ++t, go_on(pass, grid, &place)) {
         Survey seen = survey_of(pass, grid, place, odd);
         look_back(pass, grid, place, t - begin, odd, &seen);
-        const real location = locate(seen, weight, odd, pass.pairs);
-        const double centre = (double)(location + foreseen(seen, weight)), wanted = (double)original[place.at];
+        const Expectation expected = expect(pass, grid, place, seen, weight, network, odd, half_step);
+        const double centre = (double)expected.centre, wanted = (double)original[place.at];
         const double steps = rint((wanted - centre) / step);
         const bool fits = steps > -1073741824.0 && steps < 1073741824.0;
         const i32 nearest = fits ? (i32)steps : 0;
@@ -391,9 +510,9 @@ DEVICE ALWAYS_INLINE void quantise_some(const Pass& pass, const Grid& grid, cons
         const bool exact = !(fits && error <= bound && error >= -bound);
         const i32 residual = exact ? 0 : nearest;
         value[place.at] = exact ? original[place.at] : decoded;
-        deviation[place.at] = exact ? 0 : (decoded - location) * steps_per_unit;
+        deviation[place.at] = exact ? 0 : (decoded - expected.location) * steps_per_unit;
         number[t] = residual;
-        code[t] = (u16)(context_of(seen, weight) * SYMBOLS
+        code[t] = (u16)(expected.context * SYMBOLS
                         + (exact ? ESCAPE : symbol_of(residual < 0 ? -(i64)residual : residual)));
     }
 }
@@ -401,22 +520,26 @@ DEVICE ALWAYS_INLINE void quantise_some(const Pass& pass, const Grid& grid, cons
 // One pass of the encoder: the code (context * SYMBOLS + symbol) and the residual of each target, the decoded values, and
 // their deviations. `begin` is the range of targets of each block.
 KERNEL(quantise_targets)(i64 blocks, const i64* begin SIZE(blocks + 1), const i64* description SIZE(32),
-                         const real* weight SIZE(24), const i64* shape SIZE(4), double bound, double step,
-                         const real* original SIZE(value), real* value SIZE(deviation), real* deviation SIZE(>= 1),
-                         u16* code SIZE(LAST(begin)), i32* number SIZE(LAST(begin)))
+                         const real* weight SIZE(24), const float* network SIZE(955), const i64* shape SIZE(4),
+                         double bound, double step, const real* original SIZE(value), real* value SIZE(deviation),
+                         real* deviation SIZE(>= 1), u16* code SIZE(LAST(begin)), i32* number SIZE(LAST(begin)))
 {
     FOR_EACH(b, blocks) {
         const Grid grid = grid_of(shape, value, deviation);
         const Pass pass = pass_at(description, 0);
         const i64 from = begin[b], to = begin[b + 1];
         if (pass.odd == 1) {
-            quantise_some(pass, grid, weight, 1, from, to, bound, step, original, value, deviation, code, number);
+            quantise_some(pass, grid, weight, network, 1, from, to, bound, step, original, value, deviation, code,
+                          number);
         } else if (pass.odd == 2) {
-            quantise_some(pass, grid, weight, 2, from, to, bound, step, original, value, deviation, code, number);
+            quantise_some(pass, grid, weight, network, 2, from, to, bound, step, original, value, deviation, code,
+                          number);
         } else if (pass.odd == 3) {
-            quantise_some(pass, grid, weight, 3, from, to, bound, step, original, value, deviation, code, number);
+            quantise_some(pass, grid, weight, network, 3, from, to, bound, step, original, value, deviation, code,
+                          number);
         } else {
-            quantise_some(pass, grid, weight, 4, from, to, bound, step, original, value, deviation, code, number);
+            quantise_some(pass, grid, weight, network, 4, from, to, bound, step, original, value, deviation, code,
+                          number);
         }
     }
 }
@@ -532,18 +655,18 @@ DEVICE u32 next_word(Source* from)
 }
 
 // The targets from `begin` to `end` of a pass. It is called with `odd` as a literal.
-DEVICE ALWAYS_INLINE void decode_some(const Pass& pass, const Grid& grid, const real* weight, i32 odd, i64 begin, i64 end,
-                                      double step, Source* from, real* value, real* deviation)
+DEVICE ALWAYS_INLINE void decode_some(const Pass& pass, const Grid& grid, const real* weight, const float* network, i32 odd,
+                                      i64 begin, i64 end, double step, Source* from, real* value, real* deviation)
 {
     Place place = place_of(pass, grid, begin);
-    const real steps_per_unit = (real)(1 / step);
+    const real steps_per_unit = (real)(1 / step), half_step = (real)(step / 2);
     Source source = *from;
     for (i64 t = begin; t < end; ++t, go_on(pass, grid, &place)) {
         Survey seen = survey_of(pass, grid, place, odd);
         look_back(pass, grid, place, t - begin, odd, &seen);
-        const real location = locate(seen, weight, odd, pass.pairs);
-        const double centre = (double)(location + foreseen(seen, weight));
-        const i32 row = source.row[context_of(seen, weight)];
+        const Expectation expected = expect(pass, grid, place, seen, weight, network, odd, half_step);
+        const double centre = (double)expected.centre;
+        const i32 row = source.row[expected.context];
         const u32 slot = source.state & ((1 << PRECISION) - 1);
         const i32 symbol = source.symbol_at[(row << PRECISION) + slot], at = row * SYMBOLS + symbol;
         source.state = source.frequency[at] * (source.state >> PRECISION) + slot - source.start[at];
@@ -553,7 +676,7 @@ DEVICE ALWAYS_INLINE void decode_some(const Pass& pass, const Grid& grid, const 
         const double moved = centre + (double)(rest & 1 ? -far : far) * step;
         const real decoded = symbol == ESCAPE ? value_with(rest) : (real)moved;
         value[place.at] = decoded;
-        deviation[place.at] = symbol == ESCAPE ? 0 : (decoded - location) * steps_per_unit;
+        deviation[place.at] = symbol == ESCAPE ? 0 : (decoded - expected.location) * steps_per_unit;
         source.sum = mixed(source.sum, bits_of(decoded));
     }
     *from = source;
@@ -563,7 +686,8 @@ DEVICE ALWAYS_INLINE void decode_some(const Pass& pass, const Grid& grid, const 
 // is right. Whatever the input, nothing is read outside what `word_first` and `rest_first` delimit.
 KERNEL(decode_targets)(i64 blocks, i64 block, const i64* begin SIZE(>= blocks + 1), i64 passes,
                        const i64* pass_begin SIZE(passes + 1), const i64* description SIZE(passes * 32),
-                       const real* weight SIZE(passes * 24), const i64* shape SIZE(4), double step,
+                       const real* weight SIZE(passes * 24), const float* network SIZE(passes * 955),
+                       const i64* shape SIZE(4), double step,
                        const i64* word_first SIZE(begin), const u16* words SIZE(LAST(word_first)),
                        const i64* rest_first SIZE(begin), const u32* rest SIZE(LAST(rest_first)), const u8* row SIZE(64),
                        const u8* symbol_at SIZE(CEIL(frequency, 256) * 4096), const u32* frequency SIZE(>= 256),
@@ -584,10 +708,11 @@ KERNEL(decode_targets)(i64 blocks, i64 block, const i64* begin SIZE(>= blocks + 
             if (from >= to) continue;
             const Pass pass = pass_at(description, k);
             const real* own = weight + k * WEIGHTS;
-            if (pass.odd == 1) decode_some(pass, grid, own, 1, from, to, step, &source, value, deviation);
-            else if (pass.odd == 2) decode_some(pass, grid, own, 2, from, to, step, &source, value, deviation);
-            else if (pass.odd == 3) decode_some(pass, grid, own, 3, from, to, step, &source, value, deviation);
-            else decode_some(pass, grid, own, 4, from, to, step, &source, value, deviation);
+            const float* net = network + k * NETWORK;
+            if (pass.odd == 1) decode_some(pass, grid, own, net, 1, from, to, step, &source, value, deviation);
+            else if (pass.odd == 2) decode_some(pass, grid, own, net, 2, from, to, step, &source, value, deviation);
+            else if (pass.odd == 3) decode_some(pass, grid, own, net, 3, from, to, step, &source, value, deviation);
+            else decode_some(pass, grid, own, net, 4, from, to, step, &source, value, deviation);
         }
         const bool ended = source.state == LEAST_STATE && source.word == source.last_word
                            && source.rest.from == source.rest.last;

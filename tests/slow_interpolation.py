@@ -10,8 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from workbench.codecs import get
-from workbench.codecs.interpolation import _HEADER, _weights_from
+from workbench.codecs.interpolation import _CHECKSUM, _HEADER, _MODELLED, _weights_from
 from workbench.codecs.interpolation_grid import Pass, coarsest, every, four_axes, passes
+from workbench.codecs.interpolation_model import CONSTANTS, UNIT, Model, constants_of
 from workbench.codecs.interpolation_stream import DIRECT, ESCAPE, Blocks, targets_before
 from workbench.codecs.pieces import split
 
@@ -19,11 +20,13 @@ from workbench.codecs.pieces import split
 class Decoder:
     """The state of decoding: what is known so far."""
 
-    def __init__(self, data: bytes, shape: Sequence[int], dtype: np.dtype) -> None:
+    def __init__(self, data: bytes, shape: Sequence[int], dtype: np.dtype, model: Model | None = None) -> None:
         ((_, body),) = split("interpolation", data, tuple(shape), dtype)
         self.step, mean, mask, coarse, tables = _HEADER.unpack_from(body)
         rest = body[_HEADER.size :]
         self.shape, self.real = four_axes(shape), dtype.type
+        self.model = model if mask & _MODELLED else None
+        rest = rest[_CHECKSUM.size :] if self.model else rest
         frozen = tuple(axis for axis in range(4) if mask >> axis & 1)
         self.passes = passes(self.shape, frozen)
         self.value, self.deviation = np.zeros(self.shape, dtype), np.zeros(self.shape, dtype)
@@ -58,8 +61,7 @@ class Decoder:
         self.state = self.words.pop(0) << 16 | self.words.pop(0)
 
     def _target(self, of: Pass, weight: np.ndarray, place: tuple[int, ...], known: int, order: list[int]) -> None:
-        location, foreseen, context = self._survey(of, weight, place, known, order)
-        centre = float(self.real(location + foreseen))
+        location, centre, context = self._survey(of, weight, place, known, order)
         symbol = self._symbol(context)
         if symbol == ESCAPE:
             bits = self._take(8 * self.value.itemsize)
@@ -68,7 +70,7 @@ class Decoder:
         below = 0 if symbol < DIRECT else (symbol - DIRECT) // 8 + 1
         negative = symbol > 0 and self._take(1)
         size = symbol if symbol < DIRECT else (8 | (symbol - DIRECT) % 8) << below | self._take(below)
-        decoded = self.real(centre + float(-size if negative else size) * self.step)
+        decoded = self.real(float(centre) + float(-size if negative else size) * self.step)
         self.value[place] = decoded
         self.deviation[place] = self.real(decoded - location) * self.real(1 / self.step)
 
@@ -112,23 +114,64 @@ class Decoder:
             for k, other in enumerate(beside):
                 location = real(location + real(weight[9 + k] * other))
         location = real(weight[1] + real(weight[0] * real(location - weight[1])))
-        foreseen, sums = real(0), [real(0), real(0)]
+        foreseen, sums, before = real(0), [real(0), real(0)], []
         instead = real(near * real(half / real(len(of.odd))))
         for axis in range(4):
             if of.count[axis] < 2:
+                before.append(real(0))
                 foreseen = real(foreseen + real(weight[12 + axis] * real(0)))
                 continue
             back = math.prod(of.count[a] for a in order[order.index(axis) + 1 :])
             there = back <= known and place[axis] > of.first[axis]
             earlier = self.deviation[moved(place, axis, -of.step[axis])] if there else real(0)
+            before.append(earlier)
             foreseen = real(foreseen + real(weight[12 + axis] * earlier))
             which = int(of.step[axis] == 1)
             sums[which] = real(sums[which] + (abs(earlier) if there else instead))
         scale = weight[16]
         for term, seen in enumerate((slopes, bent, spread, near, diagonal, *sums), 17):
             scale = real(scale + real(weight[term] * seen))
+        centre = real(location + foreseen)
+        if inside and self.model:
+            sums, along = ([slopes, bent, spread], [near, diagonal, *sums]), (middles, bends)
+            return location, *self._corrected(of, place, sums, (foreseen, before), along, location, centre, scale)
         bits = int(np.array(scale, np.float32).view(np.uint32)) & 0x7FFFFFFF
-        return location, foreseen, min(max((bits >> 21) - (127 - 4) * 4, 0), 63)
+        return location, centre, min(max((bits >> 21) - (127 - 4) * 4, 0), 63)
+
+    def _corrected(self, of, place, sums, earlier, along, location, centre, scale):
+        """The centre and the context after the answers of the network."""
+        real = self.real
+        size = scale if scale > real(0.0625) else real(0.0625)
+        unit = real(size * real(self.step / 2))
+        per_unit, per_scale = real(real(1) / unit), real(real(2) / size)
+
+        def value(difference):
+            return compressed(np.float32(real(difference * per_unit)))
+
+        def steps(deviation):
+            return compressed(np.float32(real(deviation * per_scale)))
+
+        seen = [np.float32(octaves_of(np.float32(size)) * np.float32(0.25)), *map(value, sums[0]), *map(steps, sums[1])]
+        seen += [value(earlier[0]), *map(steps, earlier[1])]
+        for k, axis in enumerate(of.odd):
+            a, b, c, d = (self.value[moved(place, axis, by * of.spacing)] for by in (-3, -1, 1, 3))
+            slope = real(c - b)
+            third = real(real(d - a) - real(real(3) * slope))
+            across = real(along[0][k] - along[0][0]) if k else real(location - along[0][0])
+            seen += [value(slope), value(third), value(along[1][k]), value(across)]
+            seen += [steps(self.deviation[moved(place, axis, by * of.spacing)]) for by in (-1, 1)]
+        for one, other, aside in of.pairs:
+            left, right = moved(place, one, -of.spacing), moved(place, one, of.spacing)
+            corners = [moved(side, other, by) for side in (left, right) for by in (-aside, aside)]
+            down, below, above, up = (self.value[corner] for corner in corners)
+            first, second = real(below - down), real(up - above)
+            seen.append(value(real(real(down + below) - real(real(2) * self.value[left]))))
+            seen.append(value(real(real(above + up) - real(real(2) * self.value[right]))))
+            seen += [value(real(first + second)), value(real(second - first))]
+        shift, octaves = answers_of(self.model.networks[len(of.odd)], of, seen)
+        wider = np.float32(octaves_of(np.float32(size)) + octaves)
+        quarters = np.float32(np.float32(np.float32(4) * wider) + np.float32(16))
+        return real(centre + real(real(shift) * unit)), int(min(max(quarters, np.float32(0)), np.float32(63)))
 
     def _inside(self, of: Pass, place: tuple[int, ...]) -> bool:
         far = all(3 * of.spacing <= place[axis] < self.shape[axis] - 3 * of.spacing for axis in of.odd)
@@ -166,3 +209,32 @@ class Decoder:
 
 def moved(place: tuple[int, ...], axis: int, by: int) -> tuple[int, ...]:
     return (*place[:axis], place[axis] + by, *place[axis + 1 :])
+
+
+def octaves_of(value: np.float32) -> np.float32:
+    bits = int(np.array(value, np.float32).view(np.uint32)) & 0x7FFFFFFF
+    return np.float32(np.float32(min(max(bits, 111 << 23), 143 << 23) - (127 << 23)) * np.float32(2.0**-23))
+
+
+def compressed(value: np.float32) -> np.float32:
+    size = octaves_of(np.float32(np.float32(1) + abs(value)))
+    return -size if value < 0 else size
+
+
+def answers_of(network, of: Pass, seen: list[np.float32]) -> list[np.float32]:
+    """What the network answers, every sum in the order of the kernel."""
+    weight = [(part * UNIT).astype(np.float32) for part in (network.first[CONSTANTS:], network.second, network.answers)]
+    constant = ((constants_of(of) @ network.first[:CONSTANTS].astype(np.int64)) * UNIT).astype(np.float32)
+    units = []
+    for unit in range(weight[0].shape[1]):
+        sums = [constant[unit], np.float32(0)]
+        for place, given in enumerate(seen):
+            sums[place % 2] = np.float32(sums[place % 2] + np.float32(given * weight[0][place, unit]))
+        units.append(np.float32(sums[0] + sums[1]))
+    for layer in weight[1:]:
+        units = [unit if unit > 0 else np.float32(unit * np.float32(0.125)) for unit in units]
+        sums = list(layer[-1])
+        for place, given in enumerate(units):
+            sums = [np.float32(total + np.float32(given * by)) for total, by in zip(sums, layer[place], strict=True)]
+        units = sums
+    return units

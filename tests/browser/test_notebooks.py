@@ -9,7 +9,7 @@ pytestmark = pytest.mark.slow
 WITHIN = 90.0     # seconds
 MEMORY = 2 * 2**30
 # Run by make test-long.
-SELDOM = {"bounds", "clusters", "codec_plugin", "cosmology_on_dask", "library", "limits", "propagation"}
+SELDOM = {"bounds", "clusters", "codec_plugin", "cosmology_on_dask", "learned", "library", "limits", "propagation"}
 NAMES = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
 
 

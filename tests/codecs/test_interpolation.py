@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import workbench as wb
 from slow_interpolation import Decoder
+from turbulence import turbulent
 from workbench import backend
 from workbench.codecs import CodecFailed, Tolerance, get
 from workbench.codecs.interpolation import _HEADER, _Encoding
@@ -21,12 +21,6 @@ from workbench.codecs.prequantised import lattice_step
 from workbench.errors import WorkbenchError
 
 shapes = st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple)
-
-
-def turbulent(shape, dtype=np.float32, seed=1):
-    """A field that is smooth in some places and rough in others."""
-    values = wb.synthetic.gaussian_field(shape, seed=seed).values
-    return (values * np.exp(wb.synthetic.gaussian_field(shape, seed=seed + 1).values)).astype(dtype)
 
 
 def layered(layers=8, size=96):

@@ -24,8 +24,10 @@ from workbench.archive.frame import pack, unpack
 from workbench.archive.layout import ArrayLayout
 from workbench.clusters.keep.edits import Edits
 from workbench.codecs.entropy import CodedIntegers
+from workbench.codecs.interpolation_model import Model, Network, shapes
 from workbench.codecs.lattice_stream import CODERS, ORDERS, Stream
 from workbench.codecs.packing import PackedIntegers
+from workbench.codecs.pieces import join
 from workbench.errors import WorkbenchError
 from workbench.guarantees.sections import BYTES, CHECKSUM, CODE, EDIT, FIX, LOGS, PIN, SAME
 
@@ -43,6 +45,7 @@ STRANGE = [
     [1e300, 1e300, 1e300], [2**52, 2**52, 2**52], "x" * 5000,
 ]
 TAGS = (CODE, LOGS, FIX, SAME, BYTES, EDIT, PIN, CHECKSUM)
+MODEL_AT, HEADER = 30, 25   # of the checksum of the model, in a code and in what is behind its own checksum
 BUILT_IN = ("lattice", "interpolation", "prequantised", "pcodec", "bitround", "columns")
 
 
@@ -53,8 +56,8 @@ class NoForgery(Exception):
 def forged(victims: list[Victim], random: Random) -> tuple[Victim, str, Parts]:
     """A victim, what was done to it, and the parts of the forgery."""
     victim = random.choice(victims)
-    forgers = [raw, documents, sections, streams, edits, arrays, transplants]
-    forger = random.choices(forgers, weights=[1, 2, 2, 3, 1, 1, 1])[0]
+    forgers = [raw, documents, sections, streams, edits, arrays, transplants, models]
+    forger = random.choices(forgers, weights=[1, 2, 2, 3, 1, 1, 1, 1])[0]
     return victim, forger.__name__, forger(victim.entries, random, victims)
 
 
@@ -132,6 +135,29 @@ def edits(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
         body = bytearray(_made_up_moves(bytes(head), shape, random) or body)
     found[EDIT] = bytes(head) + (mutated(bytes(body), random) if random.random() < 0.3 else bytes(body))
     return _with_chunk(entries, key, shape, found, random)
+
+
+def models(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
+    """Another model with all checksums right, and a code that names it, of which bytes may be changed."""
+    (entries,) = random.sample([each.entries for each in victims if each.name == "model"], 1)
+    rng = np.random.default_rng(random.randrange(2**32))
+    largest, dimensions = random.choice([1, 40, 3000, 32767]), random.choice([2, 2, 2, 1, 3])
+    whole = {odd: [rng.integers(-largest, largest + 1, shape) for shape in shapes(odd)] for odd in range(1, dimensions + 1)}
+    networks = {odd: Network(*(part.astype(np.int16) for part in parts)) for odd, parts in whole.items()}
+    model = Model(dimensions, (), networks)
+    key, shape, found = _chunk(entries, random, CODE)
+    name = key.split("/")[0]
+    layout = ArrayLayout.from_metadata(name, document.from_bytes(entries[f"{name}/zarr.json"], name))
+    code = bytearray(found[CODE][MODEL_AT - HEADER :])
+    code[HEADER : HEADER + 4] = model.checksum.to_bytes(4, "little")
+    if random.random() < 0.5:
+        code = bytearray(mutated(bytes(code), random))
+    found[CODE] = join("interpolation", [bytes(code)], shape, layout.dtype, 2**28)
+
+    def change(described: dict[str, Any]) -> None:
+        described["codecs"][0]["configuration"]["codec"]["model"] = model.text
+
+    return _with_chunk(resealed(entries, f"{name}/zarr.json", change), key, shape, found, random)
 
 
 def arrays(entries: Parts, random: Random, victims: list[Victim]) -> Parts:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from unittest.mock import patch
 
 import numpy as np
 
 import workbench as wb
 from archive import samples
-from workbench.codecs import get
+from workbench.codecs import Model, get
+from workbench.codecs.interpolation_model import Network, shapes
 
 
 @dataclass(frozen=True)
@@ -56,19 +58,30 @@ def _fields() -> Made:
     values = samples.field((12, 13), np.float64)
     values[2, 3:8], values[5, 5] = 0, np.nan
     field = wb.Field(values, 0.5, "t", values > 80, {"units": "K", "a": [1]})
-    plain = wb.Field(samples.field((40,)))
+    plain, wide = wb.Field(samples.field((40,))), wb.Field(samples.field((30, 20)))
     whole = wb.Field(np.rint(1000 * samples.field((9, 11))).astype(np.int16), mask=np.arange(99).reshape(9, 11) % 7 == 0)
     large = wb.Field(np.array([-(2**63), 2**63 - 1, *range(30)]))
     return {
         "field": (field, wb.compress(field, wb.Absolute(0.1), "prequantised", chunk_values=60)),
         "logarithms": (field, wb.compress(field, wb.PointwiseRelative(0.01), "prequantised", chunk_values=60)),
         "interpolation": (field, wb.compress(field, wb.Absolute(0.1), "interpolation", chunk_values=60)),
+        "model": (wide, _with_model(wide)),
         "interpolated logarithms": (field, wb.compress(field, wb.PointwiseRelative(0.01), "interpolation")),
         "bit rounding": (plain, wb.compress(plain, wb.Relative(0.01), "bitround")),
         "integers": (whole, wb.compress(whole, wb.Absolute(3), chunk_values=50)),
         "large integers": (large, wb.compress(large, wb.Absolute(0))),
         "exact": (plain, wb.compress(plain, wb.Absolute(0), "pcodec")),
     }
+
+
+def _with_model(field: wb.Field) -> wb.Archive:
+    """An archive with a model that is used although it was not trained."""
+    rng = np.random.default_rng(0)
+    networks = {odd: [rng.integers(-40, 41, shape).astype(np.int16) for shape in shapes(odd)] for odd in (1, 2)}
+    model = Model(2, (), {odd: Network(*parts) for odd, parts in networks.items()})
+    interpolation = "workbench.codecs.interpolation"
+    with patch(f"{interpolation}._smaller", lambda _plain, modelled: modelled), patch(f"{interpolation}.COPIES", -1):
+        return wb.compress(field, wb.Absolute(0.1), get("interpolation", model=model))
 
 
 def _foreign() -> Made:

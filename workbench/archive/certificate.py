@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -129,6 +130,7 @@ def summed(figures: Iterable[Figures]) -> dict[str, Any]:
     """The figures of all chunks together."""
     chunks = list(figures)
     reasons = Counter(f.stored_exactly for f in chunks if f.stored_exactly)
+    remarks = Counter(f.remark for f in chunks if f.remark)
     return {
         "values": sum(f.values for f in chunks),
         "invalid": sum(f.invalid for f in chunks),
@@ -136,12 +138,15 @@ def summed(figures: Iterable[Figures]) -> dict[str, Any]:
         "largest_error": max((f.largest_error for f in chunks), default=0.0),
         "chunks": len(chunks),
         "chunks_stored_exactly": dict(reasons),
+        **({"remarks": dict(remarks)} if remarks else {}),
     }
 
 
 def _checked_figures(figures: Any) -> dict[str, Any]:
-    """Figures that can be shown: finite numbers, and the number of chunks stored exactly for each reason."""
-    numbers = {**figures, **figures.get("chunks_stored_exactly", {}), "chunks_stored_exactly": 0}.values()
+    """Figures that can be shown: finite numbers, and the numbers of chunks stored exactly or with a remark, for each."""
+    counts = {name: figures.get(name, {}) for name in ("chunks_stored_exactly", "remarks")}
+    plain = {**figures, **dict.fromkeys(counts, 0)}
+    numbers = list(itertools.chain(plain.values(), *(count.values() for count in counts.values())))
     if not all(isinstance(number, int | float) and abs(number) <= sys.float_info.max for number in numbers):
         raise WorkbenchError("its figures must be finite numbers")
     return dict(figures)
@@ -167,6 +172,8 @@ def _figure_lines(promise: Promise) -> list[str]:
         lines.append(f"  {figures['invalid']:,} values are masked or not finite, and kept bit for bit")
     for reason, count in figures.get("chunks_stored_exactly", {}).items():
         lines.append(f"  {count:,} of {figures.get('chunks', 0):,} chunks are stored exactly, because {reason}")
+    for remark, count in figures.get("remarks", {}).items():
+        lines.append(f"  {count:,} of {figures.get('chunks', 0):,} chunks are {remark}")
     for kept in promise.keep:
         stated = clusters_in_words(kept) if kept.get("kind") == "clusters" else []
         lines += [f"  {name}: {text}" for name, text in stated]

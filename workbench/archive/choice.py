@@ -76,9 +76,27 @@ def chosen(values: np.ndarray, mask: np.ndarray | None, limit: Limit) -> tuple[C
     return best, f"{best.id} was chosen by trial on {values.size:,} values in the middle; bits per value: {sizes}"
 
 
+def worthwhile(
+    codec: Codec, values: np.ndarray, mask: np.ndarray | None, limit: Limit, count: int
+) -> tuple[Codec, str]:
+    """The codec without options that would take more room than they save in `count` values, and that in words."""
+    if backend.on_device(values) or values.dtype.kind != "f":
+        return codec, ""
+    found = codec.worthwhile(_shown(values, mask), limit.tolerance, count)
+    left = [name for name, value in codec.to_dict().items() if found.to_dict()[name] != value]
+    if not left:
+        return found, ""
+    tried = f"on {values.size:,} values in the middle it takes more room than it saves"
+    return found, f"left out, as {tried}: {', '.join(left)}"
+
+
 def tuned(codec: Codec, values: np.ndarray, mask: np.ndarray | None, limit: Limit) -> Codec:
     """The codec with the options that suit a sample, of which masked values are no part."""
     if backend.on_device(values) or values.dtype.kind != "f":
         return codec
+    return codec.tuned(_shown(values, mask), limit.tolerance)
+
+
+def _shown(values: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
     shown = values if mask is None else np.where(mask, np.array(np.nan, values.dtype), values)
-    return codec.tuned(np.ascontiguousarray(shown), limit.tolerance)
+    return np.ascontiguousarray(shown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -103,7 +104,8 @@ def settled(
         return codec, request
     values, mask = part(choice.middle(shape))
     if not is_open or backend.on_device(values):
-        return choice.tuned(codec, values, mask, limit), request
+        codec, words = choice.worthwhile(codec, values, mask, limit, math.prod(shape))
+        return choice.tuned(codec, values, mask, limit), replace(request, choice=words)
     codec, words = choice.chosen(values, mask, limit)
     return codec, replace(request, choice=words)
 

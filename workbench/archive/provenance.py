@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import platform
+import zlib
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -12,12 +13,22 @@ import numpy as np
 
 from workbench.codecs import Codec, Columns
 
-LONGEST = 1000   # characters of a value that JSON cannot hold
+LONGEST = 1000   # characters of an option, or of a value that JSON cannot hold
 
 
 def of(codec: Codec) -> dict[str, Any]:
-    """The codec with its options, and the versions of the packages involved."""
-    return {"codec": codec.to_dict(), "versions": versions(codec), "machine": platform.machine()}
+    """The codec with its options, and the versions of the packages involved.
+
+    Of a long option, such as a model, there is a checksum: the document of the array has it all.
+    """
+    options = {name: _short(value) for name, value in codec.to_dict().items()}
+    return {"codec": options, "versions": versions(codec), "machine": platform.machine()}
+
+
+def _short(option: Any) -> Any:
+    if isinstance(option, str) and len(option) > LONGEST:
+        return f"{len(option):,} characters, CRC-32 {zlib.crc32(option.encode()):08x}"
+    return option
 
 
 def versions(codec: Codec) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -36,6 +37,8 @@ MEANINGS: Mapping[str, str] = MappingProxyType({
 # Figures that depend on the machine and its load.
 TIMES = ("encode_seconds", "decode_seconds", "encode_mb_per_s", "decode_mb_per_s", "threads")
 
+
+LONGEST_OPTION = 100   # characters of an option in the label of a run
 
 Order = Literal["keep", "free"]
 Metrics = Literal["quick", "full"]
@@ -132,7 +135,7 @@ class Run:
 
 
 def label_of(codec: Codec) -> str:
-    """The name of a codec with the options that differ from their defaults.
+    """The name of a codec with the options that differ from their defaults; of long ones, such as models, a checksum.
 
     >>> from workbench.codecs import get
     >>> label_of(get("pcodec")), label_of(get("pcodec", level=4))
@@ -141,5 +144,9 @@ def label_of(codec: Codec) -> str:
     described = codec.to_dict()
     usual = {option.name: option.default for option in dataclasses.fields(codec)}
     changed = [name for name in usual if getattr(codec, name) != usual[name]]
-    options = ", ".join(f"{name}={json.dumps(described[name])}" for name in changed)
+    options = ", ".join(f"{name}={_short(json.dumps(described[name]))}" for name in changed)
     return f"{codec.id}({options})" if options else codec.id
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_OPTION else f"{zlib.crc32(text.encode()):08x}"

@@ -1,4 +1,4 @@
-"""`--codec` and `--option`: a codec and its options, whose types come from the schema of the codec."""
+"""`--codec`, `--option` and `--model`: a codec and its options, whose types come from the schema of the codec."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from workbench.codecs import Codec, ParticleCodec
+from workbench.codecs import Codec, Model, ParticleCodec
+from workbench.codecs.interpolation import Interpolation
 from workbench.codecs.registry import codec_class
 from workbench.errors import WorkbenchError
 
@@ -29,10 +30,16 @@ def add_codec(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--codec", default=AUTO, metavar="NAME", help=f"codec ({names})")
     text = "an option of the codec, such as algorithm=lorenzo_reg; may be given several times"
     parser.add_argument("--option", dest="codec_options", action="append", default=[], metavar="KEY=VALUE", help=text)
+    text = f"a model that `workbench train` wrote, for the codec {Interpolation.id}, which it chooses"
+    parser.add_argument("--model", metavar="MODEL", help=text)
 
 
 def chosen_codec(options: argparse.Namespace) -> str | Codec:
     """The requested codec, checked to be available here; "auto" is resolved later from the data."""
+    if options.model is not None and options.codec not in (AUTO, Interpolation.id):
+        raise WorkbenchError(f"--model is for the codec {Interpolation.id}; got --codec {options.codec}: leave one out")
+    if options.model is not None:
+        return Interpolation(**{**_typed(Interpolation, options.codec_options), "model": Model.load(options.model).text})
     if options.codec == AUTO:
         if options.codec_options:
             raise WorkbenchError(f"--option {options.codec_options[0]} needs --codec NAME, to say whose option it is")

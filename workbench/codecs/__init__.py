@@ -2,12 +2,15 @@
 
 from workbench.codecs.codec import Codec, CodecFailed, ParticleCodec, Tolerance, option
 from workbench.codecs.columns import Columns
+from workbench.codecs.interpolation_model import Model
+from workbench.codecs.interpolation_training import train
 from workbench.codecs.registry import available, from_dict, get, status
 
 __all__ = [
     "Codec",
     "CodecFailed",
     "Columns",
+    "Model",
     "ParticleCodec",
     "Tolerance",
     "available",
@@ -15,4 +18,5 @@ __all__ = [
     "get",
     "option",
     "status",
+    "train",
 ]

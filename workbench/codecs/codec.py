@@ -129,11 +129,22 @@ class Codec(ABC):
         """
         return self
 
+    def worthwhile(self, sample: np.ndarray, tolerance: Tolerance, values: int) -> Self:
+        """The codec without options that take more room than they save in an array of so many values; often as it is.
+
+        The sample is that of `tuned`, which is called afterwards.
+        """
+        return self
+
     def coarse(self, spacing: int) -> Codec | None:
         """A decoder that is right only where all coordinates are multiples of a power of two; None if it saves nothing.
 
         It must find damage of what it decodes by itself: its values cannot be compared with the checksum of all values.
         """
+        return None
+
+    def remark(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> str | None:
+        """What a certificate should say of a chunk with these bytes, in words that many chunks share; often nothing."""
         return None
 
     @abstractmethod

@@ -6,6 +6,9 @@ prediction is made for every value, of the scale of its residual, from the diffe
 their own residuals, which the decoder knows too; the scale chooses one of a few tables of frequencies. The weights of both
 predictions are fitted to each pass over the grid (`interpolation_fit.py`) and stored.
 
+A trained model (`interpolation_training.py`) corrects both predictions of every value. Whether it helps is tried: each
+array is encoded with it and without, and the smaller code is kept.
+
 The decoder repeats the arithmetic of the encoder bit for bit, on every machine (`kernels/interpolation.cu`), and checks
 that it did (`interpolation_stream.py`).
 """
@@ -26,7 +29,8 @@ from workbench import backend
 from workbench.backend import Array
 from workbench.codecs.codec import Codec, CodecFailed, Tolerance, option
 from workbench.codecs.interpolation_fit import SURVEY, Sample, Weights
-from workbench.codecs.interpolation_grid import Axes, Pass, coarsest, every, four_axes, passes
+from workbench.codecs.interpolation_grid import AXES, Axes, Pass, coarsest, every, four_axes, passes
+from workbench.codecs.interpolation_model import NETWORK, Model, require_model
 from workbench.codecs.interpolation_stream import (
     BLOCK_BITS,
     Blocks,
@@ -47,10 +51,13 @@ TRIED_SAMPLED = 1000  # and in a trial;
 RARE, MORE = 0.5, 4   # where a value takes fewer bits than this, so many times as many: most residuals tell nothing
 LEAST_SAMPLED = 250   # with fewer, nothing is fitted
 MANY = 20_000         # targets of a pass that is worth the fit of a second location
+COPIES = 3            # of a model in an archive: in the document of the array, and in the root, twice
 TRIED = 2**16         # values with which axes to freeze are tried,
 TRIED_BITS = 13       # in blocks of so many targets
 
 _HEADER = struct.Struct("<ddBII")   # step, mean, frozen axes (a bit each), bytes of the coarsest points and of tables
+_MODELLED = 1 << AXES               # beside the frozen axes: a model was used, whose checksum follows the header
+_CHECKSUM = struct.Struct("<I")
 
 
 @dataclass(frozen=True)
@@ -73,36 +80,76 @@ class Interpolation(InPieces):
         None, "the targets in a block, which is decoded in order (none: by trial)",
         minimum=1 << BLOCK_BITS[0], maximum=1 << BLOCK_BITS[-1],
     )
+    model: str | None = option(None, "a trained model as text, used where it saves room (none: fitted weights alone)")
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if isinstance(self.model, Model):
+            object.__setattr__(self, "model", self.model.text)
         if self.block is not None and self.block.bit_count() > 1:
             raise WorkbenchError(f"{self.id}: block must be a power of two; got {self.block}")
-        if self.frozen is None:
-            return
-        whole = isinstance(self.frozen, tuple) and all(type(axis) is int and 0 <= axis < 4 for axis in self.frozen)
-        if not whole or len(set(self.frozen)) < len(self.frozen):
-            raise WorkbenchError(f"{self.id}: frozen must be different axes, numbers from 0 to 3; got {self.frozen!r}")
+        if self.frozen is not None:
+            self._check_frozen(self.frozen)
+        if self.model is not None and self.frozen not in (None, frozen := Model.from_text(self.model).frozen):
+            raise WorkbenchError(f"{self.id}: frozen must be that of the model, {frozen}; got {self.frozen}: leave it out")
+
+    def _check_frozen(self, frozen: Axes) -> None:
+        whole = isinstance(frozen, tuple) and all(type(axis) is int and 0 <= axis < AXES for axis in frozen)
+        if not whole or len(set(frozen)) < len(frozen):
+            raise WorkbenchError(f"{self.id}: frozen must be different axes, numbers from 0 to 3; got {frozen!r}")
+
+    @property
+    def _trained(self) -> Model | None:
+        return None if self.model is None else Model.from_text(self.model)
 
     def tuned(self, sample: np.ndarray, tolerance: Tolerance) -> Self:
-        """The codec with the frozen axes and the size of blocks that suit these values."""
+        """The codec with the frozen axes and the size of blocks that suit these values; refused if its model does not."""
+        if self._trained is not None:
+            _require_dimensions(self._trained, sample.ndim)
+        crop = self._tried(sample, tolerance)
+        if crop is None:
+            return self
+        frozen, bits = self._plan(crop, tolerance.value)
+        return replace(self, frozen=frozen, block=1 << bits)
+
+    def worthwhile(self, sample: np.ndarray, tolerance: Tolerance, values: int) -> Self:
+        """The codec without its model, where that takes more room in an archive than it saves."""
+        if self._trained is None:
+            return self
+        _require_dimensions(self._trained, sample.ndim)
+        crop, without = self._tried(sample, tolerance), replace(self, model=None)
+        if crop is None:
+            return self
+        plain, modelled = (len(codec._encode_piece(crop, tolerance)) for codec in (without, self))
+        return self if (plain - modelled) / crop.size * values > COPIES * len(self._trained.text) else without
+
+    def _tried(self, sample: np.ndarray, tolerance: Tolerance) -> np.ndarray | None:
+        """The middle of a sample with finite values alone; None if nothing can be tried."""
         takes = sample.dtype.name in self.dtypes and sample.ndim in self.dimensions and sample.size > 0
         if not takes or tolerance.absolute is None or tolerance.value == 0:
-            return self
+            return None
         crop = _crop(sample)
         valid = np.isfinite(crop)
         if not valid.any():
-            return self
+            return None
         crop = np.where(valid, crop, np.median(crop[valid])).astype(sample.dtype)
         try:
-            frozen, bits = self._plan(crop, tolerance.value)
+            lattice_step(tolerance.value, largest_magnitude(crop), crop.dtype)
         except WorkbenchError:   # this tolerance is too small for a lattice, as encoding will say
-            return self
-        return replace(self, frozen=frozen, block=1 << bits)
+            return None
+        return crop
 
     def coarse(self, spacing: int) -> Codec:
         """A decoder that leaves out the passes below this spacing."""
         return _Coarse(self, spacing)
+
+    def remark(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> str | None:
+        """Whether the model was used."""
+        if self.model is None:
+            return None
+        parts = split(self.id, data, shape, dtype)
+        used = sum(_HEADER.unpack_from(part)[2] >= _MODELLED for _, part in parts)
+        return "coded with the model" if used else "coded without the model, with which they would be larger"
 
     def _encode_piece(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
         bound = tolerance.absolute_for(values)
@@ -110,17 +157,22 @@ class Interpolation(InPieces):
         if max(self.frozen or (), default=0) >= values.ndim:
             raise CodecFailed(f"frozen axes must be among the {values.ndim} of the field; got {self.frozen!r}")
         frozen, bits = self._plan(_crop(values), bound)
-        return _Encoding.of(values, frozen, bits, bound, step).to_bytes()
+        found = _Encoding.of(values, frozen, bits, bound, step).to_bytes()
+        if self._trained is None:
+            return found
+        _require_dimensions(self._trained, values.ndim)
+        return _smaller(found, _Encoding.of(values, frozen, bits, bound, step, model=self._trained).to_bytes())
 
     def _plan(self, crop: np.ndarray, bound: float) -> tuple[Axes, int]:
         """The axes to freeze, and the size of blocks; as far as the options leave them open, by trial on a part.
 
         Axes are frozen from the roughest on, as long as that makes the trial smaller.
         """
-        if self.frozen is not None and self.block is not None:
-            return self.frozen, self.block.bit_length() - 1
+        fixed = self.frozen if self._trained is None else self._trained.frozen
+        if fixed is not None and self.block is not None:
+            return fixed, self.block.bit_length() - 1
         step, rough = lattice_step(bound, largest_magnitude(crop), crop.dtype), _by_roughness(crop)
-        tried = [tuple(sorted(rough[:count])) for count in range(crop.ndim)] if self.frozen is None else [self.frozen]
+        tried = [tuple(sorted(rough[:count])) for count in range(crop.ndim)] if fixed is None else [fixed]
         best, fewest = tried[0], math.inf
         for frozen in tried:
             bits = _Encoding.of(crop, frozen, TRIED_BITS, bound, step, TRIED_SAMPLED).bits
@@ -130,7 +182,7 @@ class Interpolation(InPieces):
         return best, block_bits(fewest, crop.size) if self.block is None else self.block.bit_length() - 1
 
     def _decode_piece(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        return _decoded(data, shape, dtype, 1).reshape(shape)
+        return _decoded(data, shape, dtype, self._trained, 1).reshape(shape)
 
 
 @dataclass(frozen=True)
@@ -150,7 +202,7 @@ class _Coarse(Codec):
         parts = split(self.codec.id, data, shape, dtype)
         if len(parts) > 1:   # pieces are cut anywhere
             return self.codec.decode(data, shape, dtype)
-        return _decoded(parts[0][1], shape, dtype, self.spacing).reshape(shape)
+        return _decoded(parts[0][1], shape, dtype, self.codec._trained, self.spacing).reshape(shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,12 +213,16 @@ class _Encoding:
     step: float
     mean: float
     coarse: bytes            # the points that are not interpolated
-    weights: list[Weights | None]   # of each pass; None where they are those of an earlier pass
+    weights: list[Weights]   # of each pass,
+    new: list[bool]          # and whether they are not those of an earlier pass
     coded: Coded
+    deviation: np.ndarray    # of each value from its location, in steps
+    model: Model | None = None
 
     @classmethod
     def of(
-        cls, values: np.ndarray, frozen: Axes, bits: int, bound: float, step: float, sampled: int = SAMPLED
+        cls, values: np.ndarray, frozen: Axes, bits: int, bound: float, step: float, sampled: int = SAMPLED,
+        model: Model | None = None,
     ) -> _Encoding:
         """All passes over these values; `frozen` is among their own axes."""
         shape = four_axes(values.shape)
@@ -178,12 +234,15 @@ class _Encoding:
         encoder = _Encoder(original.reshape(-1), value.reshape(-1), shape, bound, step, _mean(values), sampled)
         before, begin = targets_before(order), blocks_of(order, 1 << bits)[0]
         code, number = np.empty(before[-1], np.uint16), np.empty(before[-1], np.int32)
-        weights = []
-        for each, (a, b) in zip(order, itertools.pairwise(before), strict=True):
+        network = _networks(model, order)
+        weights, new = [], []
+        for each, (a, b), own in zip(order, itertools.pairwise(before), network, strict=True):
             inside = begin[(begin > a) & (begin < b)] - a
-            weights.append(encoder.run(each, np.concatenate([[0], inside, [b - a]]), code[a:b], number[a:b]))
+            chosen, is_new = encoder.run(each, np.concatenate([[0], inside, [b - a]]), own, code[a:b], number[a:b])
+            weights.append(chosen)
+            new.append(is_new)
         coded = Coded(order, bits, code, number, value.reshape(-1), np.array(shape, np.int64))
-        return cls(frozen, step, encoder.mean, coarse, weights, coded)
+        return cls(frozen, step, encoder.mean, coarse, weights, new, coded, encoder.deviation, model)
 
     @property
     def bits(self) -> float:
@@ -193,12 +252,14 @@ class _Encoding:
     def to_bytes(self) -> bytes:
         """Everything."""
         side, body = Blocks.of(self.coded).to_bytes()
-        stored = [each.stored(of) for each, of in zip(self.weights, self.coded.passes, strict=True) if each is not None]
-        kept = np.packbits(np.array([each is not None for each in self.weights], bool)).tobytes()
+        each = zip(self.weights, self.coded.passes, self.new, strict=True)
+        stored = [weights.stored(of) for weights, of, is_new in each if is_new]
+        kept = np.packbits(np.array(self.new, bool)).tobytes()
         tables = zlib.compress(b"".join([kept, *stored, side]), 9)
-        mask = sum(1 << axis for axis in self.frozen)
+        mask = sum(1 << axis for axis in self.frozen) | (_MODELLED if self.model else 0)
         head = _HEADER.pack(self.step, self.mean, mask, len(self.coarse), len(tables))
-        return b"".join([head, self.coarse, tables, body])
+        named = _CHECKSUM.pack(self.model.checksum) if self.model else b""
+        return b"".join([head, named, self.coarse, tables, body])
 
 
 class _Encoder:
@@ -213,16 +274,18 @@ class _Encoder:
         self.shape = np.array(shape, np.int64)
         self.latest: dict[int, Weights] = {}   # of passes with so many odd axes
 
-    def run(self, of: Pass, begin: np.ndarray, code: np.ndarray, number: np.ndarray) -> Weights | None:
-        """One pass, in blocks that begin at these targets; the weights are returned if they are new."""
+    def run(
+        self, of: Pass, begin: np.ndarray, network: np.ndarray, code: np.ndarray, number: np.ndarray
+    ) -> tuple[Weights, bool]:
+        """One pass, in blocks that begin at these targets; returns its weights, and whether they are new."""
         start = self.latest.get(key := _kind(of)) or Weights.usual(of)
         chosen, new = self._chosen(of, start)
         self.latest[key] = chosen
         backend.kernel("interpolation", "quantise_targets", self.value.dtype)(
-            len(begin) - 1, begin, of.description(), self._for_kernel(chosen), self.shape, self.bound, self.step,
+            len(begin) - 1, begin, of.description(), self._for_kernel(chosen), network, self.shape, self.bound, self.step,
             self.original, self.value, self.deviation, code, number,
         )
-        return chosen if new else None
+        return chosen, new
 
     def _chosen(self, of: Pass, start: Weights) -> tuple[Weights, bool]:
         """New weights, if they save more than they take."""
@@ -284,15 +347,36 @@ def _coarse_there_and_back(points: np.ndarray, bound: float) -> tuple[bytes, np.
     return data, codec.decode(data, points.shape, points.dtype)
 
 
-def _decoded(data: bytes, shape: Sequence[int], dtype: np.dtype, spacing: int) -> np.ndarray:
+def _networks(model: Model | None, order: Sequence[Pass]) -> np.ndarray:
+    """A row for each pass: its network, or none."""
+    return np.zeros((len(order), NETWORK), np.float32) if model is None else model.for_kernel(order)
+
+
+def _smaller(plain: bytes, modelled: bytes) -> bytes:
+    return modelled if len(modelled) < len(plain) else plain
+
+
+def _require_dimensions(model: Model, dimensions: int) -> None:
+    if model.dimensions != dimensions:
+        raise WorkbenchError(
+            f"the model was trained on fields with {model.dimensions} axes; got a field with {dimensions}: "
+            "train one on such fields, or leave the model out"
+        )
+
+
+def _decoded(
+    data: bytes, shape: Sequence[int], dtype: np.dtype, trained: Model | None, spacing: int
+) -> np.ndarray:
     """The values whose coordinates are multiples of the spacing, except along frozen axes; the others are 0."""
     if len(data) < _HEADER.size:
         raise CodecFailed(f"an interpolated field has a header of {_HEADER.size} bytes; got {len(data)}: truncated")
     step, mean, mask, coarse_size, tables_size = _HEADER.unpack_from(data)
-    if not (math.isfinite(step) and step > 0 and math.isfinite(mean) and mask < 16):
+    if not (math.isfinite(step) and step > 0 and math.isfinite(mean) and mask < 2 * _MODELLED):
         raise CodecFailed(f"an interpolated field needs a positive step; got {step} and axes {mask:#b}: damaged")
-    view, four = memoryview(data)[_HEADER.size :], four_axes(shape)
+    view, four, model = memoryview(data)[_HEADER.size :], four_axes(shape), None
     frozen = tuple(axis for axis in range(len(four)) if mask >> axis & 1)
+    if mask & _MODELLED:
+        model, view = _model_for(view, trained, shape, frozen), view[_CHECKSUM.size :]
     value, order = np.zeros(four, dtype), passes(four, frozen)
     places = every(coarsest(four, frozen), frozen)
     value[places] = Prequantised().decode(bytes(view[:coarse_size]), value[places].shape, dtype)
@@ -300,8 +384,18 @@ def _decoded(data: bytes, shape: Sequence[int], dtype: np.dtype, spacing: int) -
     weights, side = _weights_from(side, order)
     blocks = Blocks.from_bytes(side, view[coarse_size + tables_size :], order)
     numbers = np.array([each.for_kernel(mean, step / 2, dtype) for each in weights], dtype).reshape(-1)
-    blocks.decode(order, numbers, step, value, spacing)
+    blocks.decode(order, numbers, _networks(model, order), step, value, spacing)
     return value
+
+
+def _model_for(view: memoryview, trained: Model | None, shape: Sequence[int], frozen: Axes) -> Model:
+    """The model with which a field of this shape was encoded."""
+    if len(view) < _CHECKSUM.size:
+        raise CodecFailed("an interpolated field must state the checksum of its model: truncated")
+    model = require_model(trained, _CHECKSUM.unpack_from(view)[0])
+    if model.dimensions != len(shape) or frozen != tuple(axis + AXES - len(shape) for axis in model.frozen):
+        raise CodecFailed(f"the model is for fields with {model.dimensions} axes, not for {shape} and these frozen ones")
+    return model
 
 
 def _inflated(data: memoryview, order: Sequence[Pass]) -> bytes:
@@ -332,10 +426,10 @@ def _weights_from(side: bytes, order: Sequence[Pass]) -> tuple[list[Weights], by
     return found, side[at:]
 
 
-def _crop(values: np.ndarray) -> np.ndarray:
-    """The middle of the field, with about `TRIED` values: axes are cut to one length, short axes stay whole."""
+def _crop(values: np.ndarray, most: int = TRIED) -> np.ndarray:
+    """The middle of the field, with about so many values: axes are cut to one length, short axes stay whole."""
     length = max(values.shape)
-    while math.prod(min(size, length) for size in values.shape) > TRIED:
+    while math.prod(min(size, length) for size in values.shape) > most:
         length -= max(length // 16, 1)
     cuts = ((size - min(size, length)) // 2 for size in values.shape)
     return np.ascontiguousarray(values[tuple(slice(cut, cut + length) for cut in cuts)])

@@ -237,7 +237,8 @@ class Blocks:
         )
 
     def decode(
-        self, passes: Sequence[Pass], weights: np.ndarray, step: float, value: np.ndarray, least_spacing: int = 1
+        self, passes: Sequence[Pass], weights: np.ndarray, networks: np.ndarray, step: float, value: np.ndarray,
+        least_spacing: int = 1,
     ) -> None:
         """Decode the targets of all passes into `value`, which holds the points that are not interpolated.
 
@@ -246,7 +247,7 @@ class Blocks:
         frequency = self.tables.frequency
         arrays = {
             "begin": self.begin, "pass_begin": targets_before(passes), "description": described(passes),
-            "weight": weights, "shape": np.array(value.shape, np.int64),
+            "weight": weights, "network": networks.reshape(-1), "shape": np.array(value.shape, np.int64),
             "word_first": self.word_first, "words": self.words, "rest_first": self.rest_first, "rest": self.rest,
             "row": self.tables.row, "symbol_at": _symbol_at(frequency), "frequency": frequency.reshape(-1),
             "start": slots_of(frequency).reshape(-1), "checksum": self.checksums,

@@ -48,6 +48,7 @@ class Figures:
     stored_exactly: str | None   # why the codec was not used
     crc: int                     # of the decoded bytes: readers return no others
     encoder_raised: bool = False   # whether the codec was not used because it raised
+    remark: str | None = None      # what the codec says of its bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +209,12 @@ class _Chunk:
         valid = self.valid if permutation is None else self.valid[permutation]
         corrected = int(valid.reshape(-1)[changed].sum())
         figures = self._figures(decoded, corrected, found.largest_error, None)
+        figures = dataclasses.replace(figures, remark=self._remark(sections))
         return Guarded({**sections, FIX: fix} if fix else sections, decoded, figures, permutation)
+
+    def _remark(self, sections: Sections) -> str | None:
+        dtype = log_dtype(sections[LOGS]) if LOGS in sections else self.values.dtype
+        return self.codec.remark(sections[CODE], self.values.shape, dtype)
 
     def _wanted(self, original: Array, decoded: Array, broken: Array) -> tuple[Array, Array]:
         """The final values, and the indices where they differ from those of the codec."""

@@ -200,7 +200,7 @@ def slices(data: Particles | Field, axis: int) -> int:
 
 def other_questions(data: Particles | Field, state: BoundsState) -> list[Question]:
     """The other codecs that accept these data, at the same bound, for comparison with the chosen codec."""
-    others = (codec for codec in applicable(data) if codec.id != state.chosen.id)
+    others = (codec for codec in applicable(data) if codec != state.chosen)   # the same with a model is another one
     return [Question(codec, state.bound, state.order) for codec in others]
 
 
