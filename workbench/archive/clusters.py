@@ -31,7 +31,7 @@ from workbench.data import Particles
 from workbench.data.extent import extent
 from workbench.data.outline import Outlined
 from workbench.errors import GuaranteeBroken, WorkbenchError
-from workbench.guarantees import Limit
+from workbench.guarantees import Limit, check
 from workbench.guarantees.check import bits_of
 from workbench.guarantees.sections import CHECKSUM
 
@@ -90,7 +90,8 @@ def with_clusters(
         ends.append(extent(correction.positions[rows]) if sections else reach)
         added += len(chunks[-1].data) - len(chunk.data)
     assert positions.promise is not None
-    figures = {**positions.promise.figures, "largest_error": correction.largest_error}
+    largest = _largest_error(original, correction.positions, limit)
+    figures = {**positions.promise.figures, "largest_error": largest}
     kept = ({**promise.to_dict(), **_details(correction, added), "encoded_within": limit.value},)
     return dataclasses.replace(
         positions,
@@ -167,6 +168,14 @@ def require_same_original(found: str, expected: str) -> None:
     """An error unless the fingerprint of the original groups is the one in the certificate."""
     if found != expected:
         raise GuaranteeBroken("the groups of this original differ from those in the certificate: it is another one")
+
+
+def _largest_error(original: Particles, corrected: Array, limit: Limit) -> float:
+    """The largest error of the corrected positions, which must keep within the bound."""
+    found = check(original.positions, corrected, limit, original.box)
+    if not found.holds:
+        raise GuaranteeBroken(f"{found.broken.size:,} values break the bound after the correction: please report this")
+    return found.largest_error
 
 
 def details(found: Figures) -> dict[str, Any]:

@@ -83,14 +83,13 @@ def keep_clusters(
     state = State(problem)
     attempts = Attempts(state, progress, allowance)
     attempts.until_kept()
-    largest_error = _require_bound(state)
+    _require_bound(state)
     moved, pinned = (backend.to_host(problem.xp.flatnonzero(which)) for which in (state.rank > 0, state.rank == PINNED))
     return Correction(
         positions=backend.read_only(state.current),
         promise=promise,
         lengths=problem.lengths,
         margin=problem.margin,
-        largest_error=largest_error,
         step=problem.step,
         box=original.box,
         index=moved.astype(np.int32),
@@ -109,10 +108,8 @@ def keep_clusters(
     )
 
 
-def _require_bound(state: State) -> float:
-    """The largest error, which must keep within the bound."""
+def _require_bound(state: State) -> None:
     problem = state.problem
     found = check(problem.original.positions, state.current, problem.limit, problem.original.box)
     if not found.holds:
         raise GuaranteeBroken(f"{len(found.broken):,} coordinates left their bound while keeping clusters: please report")
-    return found.largest_error

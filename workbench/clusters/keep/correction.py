@@ -25,14 +25,12 @@ class Correction:
     original coordinates. `opened` counts the groups that were split or joined before; `violations` the pairs found wrong by
     the last global check (always 0, otherwise an error is raised); `close_calls` the deciding pairs that remain within
     `margin` of a linking length because they are so in the original; `evaluated` the distances that moves took.
-    `largest_error` is that of the corrected positions, in the unit of the bound.
     """
 
     positions: Array
     promise: KeepClusters
     lengths: tuple[float, ...]
     margin: float
-    largest_error: float
     step: float
     box: tuple[float, ...] | None
     index: np.ndarray
