@@ -74,6 +74,7 @@ def test_a_campaign_fills_its_map_and_gives_its_worst_error(panel: NotebookPage)
     eventually(lambda: panel.python("panel.counted.campaign.complete") == "True", 90)
     eventually(lambda: panel.python("panel.status.busy") == "False")
     panel.page.wait_for_timeout(800)
+    expect(panel.page.locator(".wb-awaited")).to_have_count(0)   # charts are dimmed until they are drawn
     panel.portrait("lab-propagation")
     assert serious_findings(panel.page, ".wb-panel") == []
     panel.python("panel.row_chosen('campaign', 1)")
@@ -101,6 +102,7 @@ def test_switches_stop_the_error_and_protect_the_worst_sites(panel: NotebookPage
     idle(panel, LAST)
     eventually(lambda: on_one_screen(panel))
     panel.page.wait_for_timeout(800)
+    expect(panel.page.locator(".wb-awaited")).to_have_count(0)   # charts are dimmed until they are drawn
     assert serious_findings(panel.page, ".wb-panel") == []
     panel.portrait("lab-propagation-protected")
 
