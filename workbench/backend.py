@@ -234,7 +234,12 @@ def constant(file: str, name: str) -> int:
     >>> constant("moves.cuh", "FINE")
     16
     """
-    return declared_constants((host_library.kernel_folder() / file).read_text())[name]
+    return _constants(file)[name]
+
+
+@functools.cache
+def _constants(file: str) -> dict[str, int]:
+    return declared_constants((host_library.kernel_folder() / file).read_text())
 
 
 def device_source(source: str) -> str:

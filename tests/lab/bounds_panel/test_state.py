@@ -89,6 +89,14 @@ def test_looking_elsewhere_is_the_same_question():
         assert dataclasses.replace(state, **other).question != state.question
 
 
+def test_a_codec_with_options_is_compared_with_the_same_without():
+    field = wb.Field(np.arange(100.0).reshape(10, 10))
+    ids = {}
+    for codec in ("pcodec", wb.codecs.get("pcodec", level=2)):
+        ids[codec] = [each.codec.id for each in other_questions(field, BoundsState.for_(field, codec=codec))]
+    assert ids[codec].count("pcodec") == 1 > ids["pcodec"].count("pcodec")
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_all_other_codecs_are_to_be_compared_with(name):
     data = sample(name)
