@@ -39,7 +39,8 @@ Result = TypeVar("Result")
 DEVICE_FLAGS = ("-std=c++17", "--fmad=false")
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3   # of glibc's mallopt
-USUAL_REUSED, MOST_REUSED = 2**17, 2**22       # bytes of an array whose memory is used again: by default, and in a step
+USUAL_REUSED, MOST_REUSED = 2**17, 2**23       # bytes of an array whose memory is used again: by default, and in a step
+RETURNING = 3 * 2**15                          # bytes: glibc returns memory of a thread when more than 2**16 are freed
 MOST_KEPT = 2**25                              # bytes of freed memory that a step keeps
 
 _BLOCK = 256
@@ -388,6 +389,7 @@ def reusing_memory() -> Iterator[None]:
     finally:
         for option, value in usual.items():
             set_option(option, value)
+        np.empty(RETURNING, np.uint8)   # freed at once: then the C library looks what this thread has left
         release_memory()
 
 
