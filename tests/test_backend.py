@@ -441,12 +441,12 @@ def test_wrong_names_are_refused(bundles, named, message):
 
 
 def faults_of_arrays():
-    """The page faults of arrays of two megabytes, one after the other."""
+    """The page faults of arrays of one megabyte, one after the other."""
     import resource
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(20):
-        np.ones(2**18)
+        np.ones(2**17)
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 
