@@ -372,8 +372,8 @@ def reusing_memory() -> Iterator[None]:
     """In a `with` block, let the C library use memory again that was freed; return all of it to the system at the end.
 
     Workers of Dask run with MALLOC_TRIM_THRESHOLD_=65536, which returns every array to the system at once. Each new one
-    then costs page faults: in a search, a third of the time. Arrays of two megabytes and more are returned as before: they would
-    leave holes, and NumPy asks for large pages for them. The setting is that of the whole process.
+    then costs page faults. Arrays of two megabytes and more are returned as before: they would leave holes, and NumPy asks
+    for large pages for them. The setting is that of the whole process.
 
     >>> with reusing_memory():
     ...     total = np.ones(10**6).sum()
