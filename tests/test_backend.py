@@ -3,6 +3,7 @@
 import concurrent.futures
 import multiprocessing
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -437,3 +438,28 @@ def test_arguments_by_name_and_in_bundles_are_put_in_order():
 def test_wrong_names_are_refused(bundles, named, message):
     with pytest.raises(TypeError, match=message):
         backend.kernel("ordering", "count_runs")(1, *bundles, **named)
+
+
+def faults_of_arrays():
+    """The page faults of arrays of one megabyte, one after the other."""
+    import resource
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        np.ones(2**17)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has options for this")
+def test_steps_use_freed_memory_again_where_dask_returns_each_array_at_once():
+    program = (
+        "import test_backend\nfrom workbench import backend\nouter = test_backend.faults_of_arrays()\n"
+        "with backend.reusing_memory():\n    inner = test_backend.faults_of_arrays()\n"
+        "print(outer, inner, test_backend.faults_of_arrays())"
+    )
+    settings = {**os.environ, "MALLOC_TRIM_THRESHOLD_": "65536", "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+    run = subprocess.run([sys.executable, "-c", program], env=settings, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    before, within, after = map(int, run.stdout.split())
+    assert within < before / 4
+    assert after > 4 * within

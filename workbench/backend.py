@@ -39,7 +39,8 @@ Result = TypeVar("Result")
 DEVICE_FLAGS = ("-std=c++17", "--fmad=false")
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3   # of glibc's mallopt
-USUAL_REUSED, MOST_REUSED = 2**17, 2**22       # bytes of an array whose memory is used again: by default, and in a step
+USUAL_REUSED, MOST_REUSED = 2**17, 2**21       # bytes of an array whose memory is used again: by default, and in a step
+RETURNING = 3 * 2**15                          # bytes: glibc returns memory of a thread when more than 2**16 are freed
 MOST_KEPT = 2**25                              # bytes of freed memory that a step keeps
 
 _BLOCK = 256
@@ -376,8 +377,8 @@ def reusing_memory() -> Iterator[None]:
     """In a `with` block, let the C library use memory again that was freed; return all of it to the system at the end.
 
     Workers of Dask run with MALLOC_TRIM_THRESHOLD_=65536, which returns every array to the system at once. Each new one
-    then costs page faults: in a search, a third of the time. Arrays of many megabytes are returned as before: they would
-    leave holes, and NumPy asks for large pages for them. The setting is that of the whole process.
+    then costs page faults. Arrays of two megabytes and more are returned as before: they would leave holes, and NumPy asks
+    for large pages for them. The setting is that of the whole process.
 
     >>> with reusing_memory():
     ...     total = np.ones(10**6).sum()
@@ -393,6 +394,7 @@ def reusing_memory() -> Iterator[None]:
     finally:
         for option, value in usual.items():
             set_option(option, value)
+        np.empty(RETURNING, np.uint8)   # freed at once: then the C library looks what this thread has left
         release_memory()
 
 

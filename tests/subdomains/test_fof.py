@@ -101,3 +101,31 @@ def test_what_cannot_be_searched_is_refused(tmp_path):
         wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=8), client=tmp_path / "none.json")
     with pytest.raises(WorkbenchError, match=r"client must be a dask\.distributed\.Client"):
         wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=8), client=3)
+    for content in ("", "{}", "[1]", '{"address": 5}'):
+        (tmp_path / "broken.json").write_text(content)
+        with pytest.raises(WorkbenchError, match=r"broken\.json must hold the address of a scheduler"):
+            wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=8), client=tmp_path / "broken.json")
+    given = wb.synthetic.cosmic_web(n=8), wb.Absolute(0.01)
+    with pytest.raises(WorkbenchError, match="parts must be a whole number, between 1 and 512; got 5000"):
+        wb.distributed.compress(*given, keep=wb.KeepClusters(0.2), parts=5000, out=tmp_path / "a.zarr")
+    assert not (tmp_path / "a.zarr").exists()
+
+
+def test_a_chunk_that_holds_no_particles_is_named(tmp_path):
+    positions = np.random.default_rng(0).random((100, 3))
+    positions[70, 1] = np.nan
+    np.save(tmp_path / "some.npy", positions)
+    source = ParticlesInNpy.open(tmp_path / "some.npy", 1.0, 30)
+    with pytest.raises(WorkbenchError, match=r"chunk 3 of 4 of some\.npy: positions must be finite; got nan"):
+        wb.distributed.friends_of_friends(source)
+
+
+def test_closed_groups_say_so():
+    with wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=8), parts=3) as groups:
+        for number in (-1, 1, 0.5):
+            with pytest.raises(WorkbenchError, match="number must be a whole number, between 0 and 0; got"):
+                groups.chunk(number)
+    for use in (groups.gathered, groups.catalogue, groups.count, lambda: groups.chunk(0), lambda: len(groups)):
+        with pytest.raises(WorkbenchError, match="these groups were closed, and their files are deleted"):
+            use()
+    assert (groups.parts, len(groups.source)) == (3, 512)
