@@ -24,6 +24,12 @@ def test_panels_open_before_the_library_for_charts_is_there():
     assert fresh.stdout.strip() == "[]"
 
 
+def test_who_imports_holoviews_first_makes_charts_at_once():
+    program = "import holoviews, workbench.lab; print(holoviews.Ellipse(0, 0, 1).opts(line_width=2).label or 'made')"
+    fresh = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert fresh.stdout.strip() == "made"
+
+
 def test_public_names_are_what_is_defined():
     listed = set(workbench.__all__)
     public = {name: value for name, value in vars(workbench).items() if not name.startswith("_")}

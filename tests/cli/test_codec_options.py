@@ -19,7 +19,7 @@ from workbench.errors import WorkbenchError
 
 
 def chosen(codec: str, *given: str) -> str | Codec:
-    return chosen_codec(argparse.Namespace(codec=codec, codec_options=list(given)))
+    return chosen_codec(argparse.Namespace(codec=codec, codec_options=list(given), model=None))
 
 
 @dataclass(frozen=True)

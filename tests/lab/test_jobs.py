@@ -127,6 +127,14 @@ def test_work_that_rests_can_be_cancelled() -> None:
     assert begun == []
 
 
+def test_work_does_not_rest_while_somebody_waits_for_its_end() -> None:
+    lane, job = Lane(pause=0.0), Job(lambda job: job.rest(2 * SOON), lambda job: None, deliver=lambda callback: None)
+    lane.submit(job)
+    job.hurry()
+    assert lane.wait(SOON)
+    assert not job.cancelled.is_set()
+
+
 def test_work_without_an_event_loop_does_not_rest() -> None:
     lane = Lane(pause=0.0)
     lane.submit(Job(lambda job: job.rest(2 * SOON), lambda job: None))

@@ -1,11 +1,13 @@
 """HoloViews and Bokeh, loaded when the first chart is made: they take a second or two, and pictures need neither.
 
-A view has them loaded in a thread of its own when its pictures are on their way, so that the panel answers meanwhile.
+A view has them loaded in a thread of its own when its pictures are on their way, so that the panel answers meanwhile. Who
+has imported HoloViews before this package makes charts of their own, which need Bokeh at once.
 """
 
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from typing import Any
 
@@ -53,3 +55,7 @@ def _load_in_thread() -> None:
         load()
     finally:
         _loading.release()
+
+
+if "holoviews" in sys.modules:
+    load()

@@ -95,6 +95,7 @@ class Engine(Generic[State]):
                 raise WorkbenchError(self._failed[key])
             if not self._following.busy:
                 self._follow()
+            self._hurry()
             if not self._following.wait(timeout):
                 raise WorkbenchError(f"the panel must be done within {timeout:g} s; it is still at: {self.status.text}")
         return self.results()
@@ -150,9 +151,11 @@ class Engine(Generic[State]):
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until all work is done, and all that follows from it."""
+        self._hurry()
         while self._following.wait(timeout) and self._asked.wait(timeout):
             if not self._taken_up():
                 return True
+            self._hurry()
         return False
 
     @in_turn
@@ -241,6 +244,12 @@ class Engine(Generic[State]):
         if job.partial is not None:
             self.partial.update(job.partial)
         self._say(Status(True, job.share, job.text))
+
+    @in_turn
+    def _hurry(self) -> None:
+        """Let no work rest: somebody waits for it."""
+        for job in self._under_way:
+            job.hurry()
 
     @in_turn
     def _taken_up(self) -> bool:

@@ -43,6 +43,8 @@ class Job:
     error: str = ""
     cancelled: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
+    attended: threading.Event = field(default_factory=threading.Event)   # what was delivered has been dealt with
+    roused: threading.Event = field(default_factory=threading.Event)     # nothing may rest any longer
     last_report: float = 0.0
 
     def __call__(self, share: float, text: str) -> None:
@@ -64,17 +66,22 @@ class Job:
 
         Without an event loop, nobody looks at what was delivered, and work goes on at once.
         """
-        dealt_with = threading.Event()
-        self.deliver(dealt_with.set)
-        if dealt_with.is_set():
-            return
-        dealt_with.wait(DELIVERED)
-        if self.cancelled.wait(seconds):
+        self.deliver(self.attended.set)
+        if not self.attended.is_set():
+            self.attended.wait(DELIVERED)
+            self.roused.wait(seconds)
+        if self.cancelled.is_set():
             raise Cancelled
+
+    def hurry(self) -> None:
+        """Do not rest: somebody waits for the end."""
+        self.attended.set()
+        self.roused.set()
 
     def cancel(self) -> None:
         """Request a stop at the next report."""
         self.cancelled.set()
+        self.hurry()
 
     def is_set(self) -> bool:
         """Whether to stop; so a job can be passed where an event is expected."""
