@@ -1,6 +1,6 @@
 """Keeping clusters: its overhead in an archive, compared with earlier methods, and its time and memory.
 
-python benchmarks/clusters.py [--full] [--repeats 5] [--data FOLDER] [--quick]
+python benchmarks/clusters.py [--full] [--times] [--repeats 5] [--data FOLDER] [--quick]
 
 Sizes are differences between two archives of the same particles, with the promise and without. Groups are compared after a
 separate search, and with SciPy's pairs and components where particles are not too many. Times are quoted as
@@ -65,6 +65,7 @@ class Outcome:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help="also a snapshot of 128^3 particles")
+    parser.add_argument("--times", action="store_true", help="only what is timed")
     parser.add_argument("--repeats", type=int, default=5, help="counted runs of what is timed (default 5)")
     parser.add_argument("--data", type=Path, help="the folder of real files (default: shared/data beside the checkout)")
     parser.add_argument("--quick", action="store_true", help="a small run to see that everything works")
@@ -73,10 +74,11 @@ def main() -> None:
     folder = options.data or Path(__file__).resolve().parents[2] / "shared" / "data"
     print(f"{timing.machine()}, {backend.threads()} threads, {datetime.date.today()}\n")
     cases = dict(snapshots(n, folder, options.full, options.quick))
-    for name, snapshot in cases.items():
-        overhead(name, snapshot)
     first = next(iter(cases.values()))
-    against_others(first)
+    if not options.times:
+        for name, snapshot in cases.items():
+            overhead(name, snapshot)
+        against_others(first)
     with tempfile.TemporaryDirectory() as scratch:
         against_one_search(cases, Path(scratch), repeats)
         stages(first if options.quick else cases[max(cases, key=lambda name: len(cases[name]))], Path(scratch), repeats)
@@ -304,8 +306,10 @@ def _staged(stored: Stored) -> tuple[list[str], list[float]]:
     texts, marks = ["checking the bound"], [time.perf_counter()]
 
     def note(share: float, text: str) -> None:
-        texts.append(text)
-        marks.append(time.perf_counter())
+        stage = text.partition(", step")[0]   # of descent, all steps together
+        if stage != texts[-1]:
+            texts.append(stage)
+            marks.append(time.perf_counter())
 
     stored.correct(note)
     return texts, np.diff([*marks, time.perf_counter()]).tolist()
