@@ -197,6 +197,8 @@ def test_a_page_that_is_loaded_again_shows_the_panel_or_its_last_picture(noteboo
     eventually(lambda: float(panel.python("panel.state.eb")) == pytest.approx(10**1.5 * begun, rel=0.01))
     idle(panel, LAST)
     size = panel.python("panel.state.eb")
+    last = panel.page.locator(".wb-last")
+    expect(last).to_contain_text(f"ratio {fact(panel, 'ratio')}")   # hidden, in what is saved
     panel.save()
     panel.reload()
     panel.screenshot("reloaded")
@@ -207,7 +209,6 @@ def test_a_page_that_is_loaded_again_shows_the_panel_or_its_last_picture(noteboo
     eventually(lambda: fact(panel, "ratio") != ratio)
     eventually(lambda: panel.picture(chart(panel, SPECTRUM)) != spectrum)
     idle(panel, LAST)
-    last = panel.page.locator(".wb-last")
     expect(last).to_be_hidden()
     panel.end_kernel()
     panel.reload()

@@ -21,12 +21,14 @@ OF_JUPYTERLAB = (
     r"in the kernel: No such comm: \w{8}(-\w{4}){3}-\w{12}\s"
     r"|in the kernel: No such comm target registered: jupyter\.widget\.control"
 )
-# anywidget gives each model 2 seconds to load, however slow the machine. A model that was connected again says so.
+# anywidget gives each model 2 seconds to load, however slow the machine. A model that was connected again says so, after a
+# while. A model that is closed while it loads throws the same, and is not missed.
 LATE = "thrown: [anywidget] Failed to initialize model"
 REPAIRED = re.compile("lossbench: .* was late, and (listens again|is closed meanwhile)")
 GONE = r"in the kernel: No such comm: [0-9a-f]{32}\s"   # a message that crossed the closing of its widget
 # A page that was closed before may leave a server that cannot reach it, and a kernel that still had something to draw.
 OF_CLOSED_PAGES = re.compile("WebSocketClosedError|Socket operation on non-socket")
+PATIENCE, LOOK = 15_000, 100   # milliseconds for models that were late to be connected again, and between two looks
 ENTRY = re.compile(r"^(?=\[[A-Z] )", re.MULTILINE)   # of the log
 IN_LOG = re.compile(r"^Traceback|^\[[EC] ", re.MULTILINE)   # of the server and its kernels
 
@@ -52,8 +54,12 @@ class Watch:
         self._allowed.append(pattern)
 
     def complaints(self) -> list[str]:
-        """Everything noted so far that should not have happened."""
+        """Everything noted so far that should not have happened, after late models had time to be connected again."""
         self._page.evaluate("null")   # Playwright tells what has happened while it is asked something
+        for _ in range(0, PATIENCE, LOOK):
+            if self._repaired >= self._late():
+                break
+            self._page.wait_for_timeout(LOOK)
         entries = ENTRY.split(self._log.read_bytes()[self._logged:].decode())
         wrong = [entry for entry in entries if IN_LOG.search(entry) and not OF_CLOSED_PAGES.search(entry)]
         tail = [f"in the server's log:\n{wrong[-1][-3000:]}"] if wrong else []
@@ -61,6 +67,14 @@ class Watch:
         errors = [*late[self._repaired:], *(error for error in self.errors if error not in late)]
         noted = [*(f"asked another machine: {url}" for url in self.outside), *errors, *tail]
         return [complaint for complaint in noted if not any(re.search(pattern, complaint) for pattern in self._allowed)]
+
+    def forgive_late_models(self) -> None:
+        """All models on the page are closed now: those that were still loading threw that they were late, for nobody."""
+        self._page.evaluate("null")
+        self._repaired = max(self._repaired, self._late())
+
+    def _late(self) -> int:
+        return sum(error.startswith(LATE) for error in self.errors)
 
     def _note_request(self, url: str) -> None:
         if urlsplit(url).hostname not in HERE:

@@ -16,11 +16,11 @@ from typing import Any
 
 from workbench.lab import static_picture
 from workbench.lab.description import Picture, Shown
-from workbench.lab.turns import Rest
+from workbench.lab.turns import Patience
 
 MOST_BYTES = 280_000
 SIDES = (360, 240, 160, 100)   # pixels of a picture along its longer side; the first that is small enough is taken
-REST = 1.0                     # seconds without changes before the picture in the notebook is replaced
+AGE = 1.0                      # seconds after which the picture in the notebook follows a change
 KEPT = "=:/,;+()'!*@$?&.-_~ "  # characters of SVG that a data URL need not quote
 
 
@@ -30,7 +30,7 @@ class LastPicture:
     def __init__(self) -> None:
         self.key = f"wb-last-{secrets.token_hex(4)}"
         self._output: Any = None
-        self._rest = Rest(REST)
+        self._patience = Patience(AGE)
 
     def display(self, content: dict[str, str]) -> None:
         """Add the output to the running cell."""
@@ -39,14 +39,14 @@ class LastPicture:
         self._output = display(content, raw=True, display_id=True)   # type: ignore[no-untyped-call]
 
     def follow(self, make: Callable[[], dict[str, str]]) -> None:
-        """Replace the output after a moment without further changes."""
+        """Replace the output after a moment, by what is shown then: changes that never rest must not leave it behind."""
         if self._output is None:
             return
-        self._rest.begin(lambda: self._output.update(make(), raw=True))
+        self._patience.begin(lambda: self._output.update(make(), raw=True))
 
     def close(self) -> None:
         """Stop waiting."""
-        self._rest.cancel()
+        self._patience.cancel()
 
 
 def static_bundle(title: str, subject: str, shown: Shown, key: str) -> dict[str, str]:

@@ -5,11 +5,12 @@
 
 const WAIT_FOR_MODELS = 100; // ms between two attempts to find a model that is still being made
 
-// The model itself: anywidget passes only some of its methods. Each model has a layout of its own.
-async function itself(model) {
+// The model itself: anywidget passes only some of its methods. Each model has a layout of its own. Nothing, if it is closed
+// while it is looked for.
+async function itself(model, closed) {
   const { _models: all } = model.widget_manager;
   const layout = model.get("layout");
-  for (;;) {
+  while (!closed.aborted) {
     const found = await new Promise((resolve) => {
       for (const made of Object.values(all)) made.then((one) => one.get?.("layout") === layout && resolve(one), () => {});
       setTimeout(resolve, WAIT_FOR_MODELS);
@@ -18,8 +19,9 @@ async function itself(model) {
   }
 }
 
-async function listenAgain(model) {
-  const real = await itself(model);
+async function listenAgain({ model, signal: closed }) {
+  const real = await itself(model, closed);
+  if (!real) return;
   try {
     await real._handle_comm_msg({ content: { data: { method: "nothing" } } }); // waits until the model is loaded
   } catch {
@@ -38,7 +40,7 @@ async function listenAgain(model) {
 export default {
   ...widget,
   initialize(given) {
-    listenAgain(given.model);
+    listenAgain(given);
     return widget.initialize?.(given);
   },
 };
