@@ -47,9 +47,9 @@ class Rates:
     The defaults are from two cores of a cloud machine in 2026 with files in memory.
     """
 
-    send: float = 2.2e7
+    send: float = 3.5e7
     search: float = 6.0e6
-    compare: float = 7e7
+    compare: float = 1.1e8
     scratch: float = 1e9
 
     def __post_init__(self) -> None:
@@ -153,9 +153,9 @@ def plan(
     subdomains: 954, about 1,048,218 particles each
     ghosts:     1.43% of the particles
     read:       12.0 GB
-    moved:      16.2 GB through scratch files, which grow to 32.5 GB
+    moved:      16.2 GB through scratch files, which grow to 20.5 GB
     memory:     350.1 MB on each worker
-    time:       5 s
+    time:       4 s
     """
     count = whole_number("n_particles", n_particles, least=1)
     axes = whole_number("dimensions", dimensions, least=2, most=3)
