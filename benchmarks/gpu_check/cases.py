@@ -188,6 +188,18 @@ def _divide(move: Move, count: int, dimensions: int, dtype: Any) -> Named:
     owner, near = move(np.zeros(count, np.int32)), move(np.zeros(count, np.uint8))
     backend.kernel("division", "divide", dtype, dimensions)(count, tree, given, cuts=len(cut.cuts), owner=owner, near=near)
     yield from (("owners", owner), ("near faces", near))
+    copied, to = cut.ghosts(positions, 0.02)
+    sent = {"owner": owner, "copied": move(copied.astype(np.int32)), "to": move(to)}
+    walks, parts = 5, cut.parts
+    given = {"n": count, "parts": parts, "copies": len(to), **sent}
+    owned, counts = move(np.zeros((walks, parts), np.int64)), move(np.zeros((walks, parts), np.int64))
+    backend.kernel("division", "count_sent", dtype, dimensions)(walks, given, owned=owned, sent=counts)
+    ends = np.cumsum(backend.to_host(counts).T).reshape(parts, walks).T
+    free = move(np.ascontiguousarray(ends - backend.to_host(counts)))
+    row, packed = move(np.zeros(count + len(to), np.int32)), move(np.zeros((count + len(to), dimensions), dtype))
+    pack = backend.kernel("division", "pack", dtype, dimensions)
+    pack(walks, given, position=move(positions), next=free, row=row, packed=packed)
+    yield from (("owned", owned), ("sent", counts), ("rows by subdomain", row), ("positions by subdomain", packed))
 
 
 def _codec(move: Move, count: int, order: str, coder: str, dimensions: int, dtype: Any) -> Named:

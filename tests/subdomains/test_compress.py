@@ -29,6 +29,48 @@ def test_the_bytes_are_those_of_one_process(tmp_path, order, codec, box):
         assert archive.verify(particles).passed
 
 
+@pytest.mark.parametrize("order", ["keep", "free"])
+@pytest.mark.parametrize("keep", [[], [wb.KeepClusters(0.2)]])
+@pytest.mark.parametrize("mass", [2.5, "each", None])
+def test_velocities_ids_and_masses_are_those_of_one_process(tmp_path, monkeypatch, order, keep, mass):
+    for module in ("workbench.archive.particles", "workbench.distributed.companions"):
+        monkeypatch.setattr(f"{module}.COMPANIONS", 500)   # particles in a chunk: so that there are several
+    snapshot = wb.synthetic.cosmic_web(n=12, seed=4)
+    masses = np.random.default_rng(2).lognormal(size=len(snapshot)).astype(np.float32) if mass == "each" else mass
+    particles = wb.Particles(
+        snapshot.positions, snapshot.box, snapshot.velocities, snapshot.ids, {"time": 0.5, "units": "Mpc"}, masses
+    )
+    source, bound = ParticlesInMemory(particles, even_sizes(len(particles), 700)), wb.Absolute(0.02)
+    wb.compress(particles, bound, keep=keep, order=order, chunk_values=1800).save(tmp_path / "one.zarr")
+    found = wb.distributed.compress(
+        source, bound, keep=keep, order=order, chunk_values=1800, parts=3, out=tmp_path / "many.zarr"
+    )
+    expected, found_files = files(tmp_path / "one.zarr"), files(tmp_path / "many.zarr")
+    assert any(name.startswith("velocities/c/3/") for name in expected)
+    assert found_files.keys() == expected.keys()
+    assert [name for name in expected if found_files[name] != expected[name]] == []
+    assert found.verify(particles).passed
+    assert wb.distributed.verify(tmp_path / "many.zarr", source).passed
+
+
+def test_columns_of_one_type_are_demanded(tmp_path):
+    class Changing(ParticlesInMemory):
+        """The velocities of the last chunk have another type."""
+
+        def column(self, number, name):
+            found = super().column(number, name)
+            return found.astype(np.float64) if number == 2 else found
+
+    snapshot = wb.synthetic.cosmic_web(n=8, seed=4)
+    particles = wb.Particles(snapshot.positions, snapshot.box, snapshot.velocities)
+    for order in ("keep", "free"):
+        with pytest.raises(WorkbenchError, match=r"velocities must have one type in all of .*, chunk 3 has float64"):
+            wb.distributed.compress(
+                Changing(particles, (200, 200, 112)), wb.Absolute(0.02), order=order, out=tmp_path / "out.zarr"
+            )
+        assert not list(tmp_path.iterdir())
+
+
 def test_coinciding_particles_keep_their_order(tmp_path):
     points = np.repeat(np.random.default_rng(0).random((300, 3)).astype(np.float32), 5, axis=0)
     particles = wb.Particles(points[np.random.default_rng(1).permutation(len(points))], box=1.0)
@@ -72,7 +114,7 @@ def test_all_that_takes_long_tells_its_progress(tmp_path):
     steps = steps_of(lambda told: wb.distributed.compress(
         particles, bound, keep=keep, order="free", chunk_values=900, parts=3, out=out, progress=told,
     ))
-    assert steps[:4] == ["sample particles", "send particles", "sort particles", "encode chunks"]
+    assert steps[:3] == ["sample particles", "send particles", "encode chunks"]
     assert {"repair inside", "repair across"} <= set(steps)
     assert steps[-2:] == ["finish chunks", "write chunks"]
     assert "examine positions" in steps_of(lambda told: wb.distributed.verify(out, particles, progress=told))

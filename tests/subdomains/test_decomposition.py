@@ -6,7 +6,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import workbench as wb
+from workbench import backend
+from workbench.data.chunked import ParticlesInMemory, even_sizes
 from workbench.distributed.decomposition import Decomposition, WithGhosts
+from workbench.distributed.exchange import Exchange
 
 
 def plain_ghosts(division, positions, width):
@@ -53,11 +56,37 @@ def test_a_cut_is_compared_in_double():
         assert division.owners(positions).tolist() == [int(below >= cut), int(above >= cut)]
 
 
-@pytest.mark.parametrize("parts", [1, 5, 64])
-def test_every_particle_is_sent_to_its_owner_once(parts):
+@pytest.mark.parametrize(("parts", "threads"), [(1, 1), (5, 3), (64, 1)])
+def test_every_particle_is_sent_to_its_owner_and_to_whom_is_near(tmp_path, parts, threads):
     snapshot = wb.synthetic.cosmic_web(n=16, seed=2)
+    source = ParticlesInMemory(snapshot, even_sizes(len(snapshot), 900))
     division = Decomposition.of(snapshot.positions, parts, snapshot.box)
-    rows, to, owned = WithGhosts(division, 0.3).destinations(snapshot.positions)
-    assert rows[owned].tolist() == list(range(len(snapshot)))
-    assert (to[owned] == division.owners(snapshot.positions)).all()
-    assert np.bincount(to[owned], minlength=parts).max() <= 1.2 * len(snapshot) / parts + 1
+    owner, pairs = division.owners(snapshot.positions), plain_ghosts(division, snapshot.positions, 0.3)
+    exchange = Exchange(source, WithGhosts(division, 0.3), tmp_path, Numbers())
+    with backend.using_threads(threads):
+        exchange.sent([exchange.send(chunk) for chunk in range(len(source.sizes))])
+    for part in range(parts):
+        found = exchange.receive(part)
+        index = sorted({*np.flatnonzero(owner == part).tolist(), *(row for row, to in pairs if to == part)})
+        assert found.index.tolist() == index
+        assert (found.owned == (owner[index] == part)).all()
+        np.testing.assert_array_equal(found.positions, snapshot.positions[index])
+        starts = np.repeat(source.starts[:-1], source.sizes)[index]
+        assert (found.cargo.view(np.int16)[:, 0] == index - starts).all()
+    assert np.bincount(owner, minlength=parts).max() <= 1.2 * len(snapshot) / parts + 1
+    for chunk, start in enumerate(source.starts[:-1]):
+        rows = {part: (rows.tolist(), places) for part, rows, places in exchange.owners(chunk)}
+        own = owner[start : start + source.sizes[chunk]]
+        assert {part: found for part, (found, _) in rows.items()} == {
+            part: np.flatnonzero(own == part).tolist() for part in set(own.tolist())
+        }
+        assert all(places.start == (owner[:start] == part).sum() for part, (_, places) in rows.items())
+
+
+class Numbers:
+    """Cargo: the row in the chunk."""
+
+    row_bytes = 2
+
+    def rows(self, chunk):
+        return np.arange(900, dtype=np.int16)[:, None].view(np.uint8)

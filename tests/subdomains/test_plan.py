@@ -91,6 +91,6 @@ def test_what_cannot_be_planned_is_refused(given, told):
 
 def test_a_scratch_folder_without_room_is_refused_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: type("usage", (), {"free": 1e6}))
-    with pytest.raises(WorkbenchError, match=r"needs 8\.4 MB of scratch files; .* has room for 1\.0 MB: give scratch="):
+    with pytest.raises(WorkbenchError, match=r"needs 6\.3 MB of scratch files; .* has room for 1\.0 MB: give scratch="):
         wb.distributed.friends_of_friends(WEB, scratch=tmp_path)
     assert not list(tmp_path.iterdir())

@@ -211,14 +211,14 @@ def _velocities(particles: Particles, request: Request, chunk: int, order: Array
     if particles.velocities.dtype.name not in ("float32", "float64"):
         given = particles.velocities.dtype
         raise WorkbenchError(f"velocities must be float32 or float64; got {given}: convert with .astype(...)")
-    codec = _velocity_codec(request)
+    codec = velocity_codec(request)
     values, places = (None if array is None else backend.to_host(array) for array in (particles.velocities, order))
     limit = Limit("absolute", 0.0) if bound is None else bound.limit(values)
     layout = layout_of("velocities", particles.velocities, (chunk, particles.dimensions), codec)
     return [encoding.encode(Task(layout, Part(values, places), codec, bound, limit), request.progress)]
 
 
-def _velocity_codec(request: Request) -> Codec:
+def velocity_codec(request: Request) -> Codec:
     """The codec for velocities: the requested one if it takes plain arrays, else one that every machine has."""
     if request.velocities is None:
         return Columns(codecs.get("pcodec"))

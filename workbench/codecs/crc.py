@@ -58,6 +58,18 @@ def crc32_of_blocks(parts: list[tuple[Array, Array]], blocks: Array) -> Array:
     return crc
 
 
+def joined(first: int, second: int, length: int) -> int:
+    """The CRC of some bytes and `length` more, from the CRCs of both.
+
+    >>> joined(zlib.crc32(b"1234"), zlib.crc32(b"56789"), 5) == zlib.crc32(b"123456789")
+    True
+    """
+    for power, bit in enumerate(f"{8 * length:b}"[::-1]):
+        if bit == "1":
+            first = _times(first, int(_powers()[power]))
+    return first ^ second
+
+
 @functools.cache
 def _table() -> np.ndarray:
     """The remainders of every byte with 0 to 15 zero bytes after it."""

@@ -7,6 +7,7 @@ open only meanwhile. Indices of particles count through all chunks, in order. `w
 from __future__ import annotations
 
 import itertools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -76,17 +77,27 @@ class ChunkedParticles(ABC):
         return Particles(frozen.pop("positions"), self.box, metadata=self.metadata, **frozen)
 
     def sample(self, number: int, share: float) -> np.ndarray:
-        """Positions (float64) in a chunk: this share of them, drawn at random but the same in every run."""
-        positions = self.chunk(number).positions
-        chosen = np.random.default_rng(number).random(len(positions)) < share
-        return positions[chosen].astype(np.float64)
+        """Positions (float64) in a chunk: about this share of them, drawn at random but the same in every run."""
+        count, draws = self.sizes[number], np.random.default_rng(number)
+        drawn = np.arange(count) if share >= 1 else np.unique(draws.integers(count, size=math.ceil(share * count)))
+        try:
+            return self._some(number, drawn).astype(np.float64)
+        except OSError as error:
+            raise self._unreadable(number, error) from error
+
+    def _some(self, number: int, chosen: np.ndarray) -> np.ndarray:
+        """The positions of some particles of a chunk, by their rows there (rising)."""
+        found: np.ndarray = self.chunk(number).positions[chosen]
+        return found
 
     def _read(self, number: int) -> np.ndarray:
         try:
             return self.read(number)
         except OSError as error:
-            which = f"chunk {number + 1} of {len(self.sizes)} of {self.name}"
-            raise WorkbenchError(f"{which} cannot be read: {error}") from error
+            raise self._unreadable(number, error) from error
+
+    def _unreadable(self, number: int, error: OSError) -> WorkbenchError:
+        return WorkbenchError(f"chunk {number + 1} of {len(self.sizes)} of {self.name} cannot be read: {error}")
 
     def __len__(self) -> int:
         return sum(self.sizes)
@@ -217,8 +228,16 @@ class ParticlesInNpy(ChunkedParticles):
 
     def read(self, number: int) -> np.ndarray:
         """The positions in a chunk."""
-        mapped = np.load(self.path, mmap_mode="r")
-        return np.array(mapped[self.starts[number] : self.starts[number + 1]], self.dtype)
+        return np.array(self._mapped(number), self.dtype)
+
+    def _some(self, number: int, chosen: np.ndarray) -> np.ndarray:
+        """They are taken from the map; a file that ends early is refused as ever."""
+        mapped = self._mapped(number)
+        return mapped[chosen] if len(mapped) == self.sizes[number] else super()._some(number, chosen)
+
+    def _mapped(self, number: int) -> np.ndarray:
+        mapped: np.ndarray = np.load(self.path, mmap_mode="r")[self.starts[number] : self.starts[number + 1]]
+        return mapped
 
 
 def holds_positions(array: Any) -> bool:

@@ -240,7 +240,7 @@ def _pairs(labels: tuple[Labels, Labels], halos: tuple[Halos, Halos], chunk: int
 
 def _count(labels: Labels, named: np.ndarray, part: int) -> np.ndarray:
     """How many particles of a subdomain have each of these labels (rising)."""
-    label = np.asarray(labels.own(part)[1])
+    label = labels.own(part)
     if not len(named):
         return np.zeros(0, np.int64)
     place = np.minimum(np.searchsorted(named, label), len(named) - 1)

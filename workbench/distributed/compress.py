@@ -14,8 +14,7 @@ import hashlib
 import json
 import os
 import secrets
-import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
@@ -29,7 +28,7 @@ from workbench.archive.finer import smallest
 from workbench.archive.key import ROOT
 from workbench.archive.particles import Plan, extents_of, promise_about_clusters
 from workbench.archive.plausibility import notes_on_outline
-from workbench.archive.request import Request, documents_for, promises
+from workbench.archive.request import Request, documents_for, promises, require_storable
 from workbench.archive.writing import Draft, require_writable
 from workbench.arguments import whole_number
 from workbench.clusters.keep import Allowance, KeepClusters
@@ -38,7 +37,8 @@ from workbench.data import Field, Particles
 from workbench.data.chunked import ChunkedParticles
 from workbench.data.outline import Outline
 from workbench.distributed.clients import executor_of
-from workbench.distributed.curve_order import SortedParts, sort_along
+from workbench.distributed.companions import Companions, encode_companions
+from workbench.distributed.curve_order import SortedRows, sort_along
 from workbench.distributed.decomposition import Decomposition
 from workbench.distributed.encoded import DECODED, RECORDS, DoneChunk, Encoded
 from workbench.distributed.executors import Executor, Progress
@@ -48,7 +48,7 @@ from workbench.distributed.keeping.finish import finished_file
 from workbench.distributed.keeping.keeping import Kept, keep_clusters
 from workbench.distributed.keeping.terms import Terms
 from workbench.distributed.plan import chosen_parts
-from workbench.distributed.sources import PART, Given, chunked, outline_of, sample_of, scratch_folder
+from workbench.distributed.sources import Given, chunked, outline_of, sample_of, scratch_folder
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, Limit, Relative
 
@@ -69,15 +69,16 @@ def compress(
     metadata: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Archive:
-    """Compress the positions of particles in chunks, or a field, on a Dask cluster; the archive is written to `out`.
+    """Compress particles in chunks, or a field, on a Dask cluster; the archive is written to `out`.
 
-    A field is a `wb.distributed.ChunkedField` over an array of Dask, Zarr or h5py, or a `wb.Field`.
+    Positions are kept within the bound; velocities, ids and masses, where the source has them, bit for bit. A field is a
+    `wb.distributed.ChunkedField` over an array of Dask, Zarr or h5py, or a `wb.Field`.
     `client` is a Dask client or the address of a scheduler; without one, the work is done in this process. `out` must be on
     a file system that all workers see, and so must `scratch`, which is needed for `order="free"` and for `keep`.
     `parts` is the number of subdomains for that (by default, about a million particles each); the bytes do not depend on
-    the number of workers. `codec="auto"` reads the middle of a field first, to choose. `progress` is called with the
-    completed share of each step and the name of the step, such as `wb.ProgressBar()`. A run that was killed leaves a hidden
-    folder beside `out`: the same call goes on from there.
+    the number of workers. `metadata` is that of the source, unless it is given. `codec="auto"` reads the middle of a field
+    first, to choose. `progress` is called with the completed share of each step and the name of the step, such as
+    `wb.ProgressBar()`. A run that was killed leaves a hidden folder beside `out`: the same call goes on from there.
 
     >>> import tempfile
     >>> from workbench.data.synthetic import cosmic_web
@@ -103,12 +104,15 @@ def compress(
     executor = executor_of(client, progress)
     with scratch_folder(scratch, executor) as folder:
         particles = chunked(source, executor, folder)
+        described = particles.metadata if metadata is None else metadata
+        require_storable(described)
+        companions = Companions.of(particles, executor)
         wanted = chosen_parts(parts, len(particles))
         outline = outline_of(particles, executor).known
-        draft = Draft(out, overwrite, _token(request, outline, parts))
-        run = _Run(particles, outline, request, draft, executor, folder, wanted)
+        draft = Draft(out, overwrite, _token(request, outline, parts, companions))
+        run = _Run(particles, companions, outline, request, draft, executor, folder, wanted)
         try:
-            return Archive.open(run.write(metadata or {}))
+            return Archive.open(run.write(described))
         except Exception:
             draft.discard()
             raise
@@ -119,7 +123,7 @@ class _Encoding:
     """All positions, encoded within one limit."""
 
     plan: Plan
-    rows: Rows | SortedParts
+    rows: Rows | SortedRows
     encoded: Encoded
     done: list[DoneChunk]
 
@@ -133,6 +137,7 @@ class _Run:
     """One call of `compress`, with all that it needs."""
 
     source: ChunkedParticles
+    companions: Companions
     outline: Outline
     request: Request
     draft: Draft
@@ -152,10 +157,16 @@ class _Run:
         extents = extents_of(positions)
         for key, data in extents.entries():
             self.draft.put(key, data)
-        permutation = checksum_of_parts(encoding.rows) if isinstance(encoding.rows, SortedParts) else None
+        rows, permutation, begins = encoding.rows, None, encoding.encoded.starts[:-1]
+        read: Callable[[str, int, int], np.ndarray] = self.companions.between
+        if isinstance(rows, SortedRows):
+            permutation, read = rows.checksum(begins), functools.partial(_sorted_column, self.companions, rows, begins)
+        others = encode_companions(self.companions, read, encoding.plan, self.request, self.draft.put, self.executor)
         notes = notes_on_outline(self.outline, self.request.bound, self.request.keep)
         described = encoding.plan.described(self.request, permutation)
-        documents = documents_for([positions, extents], described, encoding.plan.codec, metadata, notes)
+        if self.source.mass is not None:
+            described["mass"] = self.source.mass
+        documents = documents_for([positions, extents, *others], described, encoding.plan.codec, metadata, notes)
         root = documents.pop(ROOT)
         for key, data in documents.items():
             self.draft.put(key, data)
@@ -166,13 +177,13 @@ class _Run:
     def _encoding(self, limit: Limit, keep_decoded: bool) -> _Encoding:
         """Encode all chunks within this limit: as parts of the archive or, if they are to be corrected, beside it."""
         plan = Plan.of(Particles(self.outline.corners, self.outline.box), len(self.outline), self.request, limit)
-        rows: Rows | SortedParts = Rows(self.source)
+        rows: Rows | SortedRows = Rows(self.source)
         if plan.curve is not None:
             folder = self.folder / f"sorted-{limit.value.hex()}"
             folder.mkdir()
-            parts = max(1, round(len(self.source) / PART))
-            sample = sample_of(self.source, self.executor)
-            rows = sort_along(plan.curve, self.source, sample, parts, folder, self.executor)
+            sample, chunks = sample_of(self.source, self.executor), -(-plan.count // plan.chunk)
+            cargo = self.companions if self.companions.dtypes else None
+            rows = sort_along(plan.curve, self.source, sample, chunks, folder, self.executor, keep_decoded, cargo)
         within = self.draft.partial / f".within-{limit.value.hex()}" if keep_decoded else self.draft.partial
         put = functools.partial(_put, within) if keep_decoded else self.draft.put
         encoded = Encoded(plan.task(rows, self.request), within, put, keep_decoded)
@@ -224,12 +235,11 @@ class Rows:
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
-def checksum_of_parts(rows: SortedParts) -> str:
-    """The checksum of the order of all particles, as `archive.verify.checksum_of` computes it."""
-    value = 0
-    for part in range(rows.parts):
-        value = zlib.crc32(np.ascontiguousarray(rows.order(part), "<i4").data, value)
-    return f"{value:08x}"
+def _sorted_column(
+    companions: Companions, rows: SortedRows, begins: tuple[int, ...], name: str, begin: int, end: int
+) -> np.ndarray:
+    """A column between two places of a free order."""
+    return companions.unpacked(rows.cargo(begins, begin, end), name)
 
 
 def _put(folder: Path, key: str, data: bytes) -> None:
@@ -246,7 +256,7 @@ def _take(encoded: Encoded, draft: Draft, chunk: int) -> None:
     draft.put(encoded.task.layout.chunk_key((chunk, 0)), finished_file(encoded, chunk).read_bytes())
 
 
-def _token(request: Request, outline: Outline, parts: int | None) -> str:
+def _token(request: Request, outline: Outline, parts: int | None, companions: Companions) -> str:
     """A name for this call: the same for the same arguments and particles of the same outline."""
     codec = request.chosen_codec("lattice")
     described = {
@@ -254,5 +264,6 @@ def _token(request: Request, outline: Outline, parts: int | None) -> str:
         "keep": [{**kept.to_dict(), "solver": kept.solver} for kept in request.keep], "chunk": request.chunk_values,
         "versions": provenance.versions(codec), "count": len(outline), "dtype": str(outline.dtype), "box": outline.box,
         "lower": outline.lower.tolist(), "upper": outline.upper.tolist(),
+        "columns": {name: str(dtype) for name, dtype in companions.dtypes.items()}, "mass": companions.source.mass,
     }
     return hashlib.blake2b(json.dumps(described, sort_keys=True).encode(), digest_size=8).hexdigest()

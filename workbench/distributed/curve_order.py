@@ -1,24 +1,33 @@
-"""Particles on a cluster sorted along a curve: a global sort by key, in parts of about equal size.
+"""Particles on a cluster sorted along a curve, for archives whose order is free.
 
-Each part gets a range of keys, decided by a sample, and sorts it. Ties stay in the order of the source, so the order of the
-whole is the one that a stable sort in one process gives.
+One exchange sends each particle to a narrow range of keys; a sample decides the ranges. A chunk of the archive is a range
+of places, so it consists of some ranges of keys, of which the first and the last are cut. Whoever encodes a chunk sorts it
+in memory: beside the exchange, nothing is written or read. Ties stay in the order of the source, so the order of the whole
+is the one that a stable sort in one process gives.
 """
 
 from __future__ import annotations
 
-import functools
+import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from workbench.archive.encoding import Slices
+from workbench.codecs import crc
 from workbench.codecs.curve import Lattice
 from workbench.data.chunked import ChunkedParticles
-from workbench.distributed.exchange import Exchange
+from workbench.distributed.exchange import Cargo, Destinations, Exchange
 from workbench.distributed.executors import Executor
-from workbench.distributed.scratch_files import load, save
+from workbench.distributed.scratch_files import complete, load, save
 from workbench.ordering import gather_rows, sort_by_key
+
+RANGES = 8           # of keys, in a chunk: what two chunks have in common is sorted twice
+MOST_RANGES = 4096   # an exchange counts for all pairs of them and chunks
+TABLE_BITS = 16      # of a key that a table knows the range of, nearly always
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,67 +48,96 @@ class AlongCurve:
         """How many ranges there are."""
         return len(self.splitters) + 1
 
-    def destinations(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """All rows, the range of each, and that it is owned there."""
-        parts: np.ndarray = np.searchsorted(self.splitters, self.curve.keys(positions), side="right")   # type: ignore[assignment]
-        return np.arange(len(positions), dtype=np.int32), parts, np.ones(len(positions), bool)
+    def destinations(self, positions: np.ndarray) -> Destinations:
+        """The range of each position."""
+        lowest, highest, shift = self._table
+        keys = self.curve.keys(positions)
+        place = (keys >> np.uint64(shift)).astype(np.int64)
+        found = lowest[place]
+        undecided = np.flatnonzero((lowest != highest)[place])
+        found[undecided] = np.searchsorted(self.splitters, keys[undecided], side="right")
+        return Destinations.without_copies(found)
+
+    @cached_property
+    def _table(self) -> tuple[np.ndarray, np.ndarray, int]:
+        """The ranges of the lowest and of the highest key that begins with some bits, and the number of the other bits."""
+        shift = max(self.curve.key_bits - TABLE_BITS, 0)
+        first = np.arange(1 << (self.curve.key_bits - shift), dtype=np.uint64) << np.uint64(shift)
+        last = first | np.uint64((1 << shift) - 1)
+        low, high = (np.searchsorted(self.splitters, keys, side="right").astype(np.int32) for keys in (first, last))
+        return low, high, shift
 
 
 @dataclass(frozen=True)
-class SortedParts:
-    """Sorted positions in the files of the parts; a call returns the rows of a chunk, as a `Task` wants them."""
+class SortedRows:
+    """All particles in the order of the curve; a call returns the positions of a chunk, as a `Task` wants them.
 
-    folder: Path
-    starts: tuple[int, ...]   # the place of the first particle of each part, and the end
+    Each chunk that is read leaves the checksum of its order, and its rows where they are wanted `again`.
+    """
+
+    exchange: Exchange
+    curve: Lattice
+    starts: tuple[int, ...]   # the place of the first particle of each range of keys, and the end
+    again: bool
 
     def __call__(self, slices: Slices) -> np.ndarray:
         """The positions at these places."""
         begin, end = slices[0].start, slices[0].stop
-        first = int(np.searchsorted(self.starts, begin, side="right")) - 1
-        pieces = []
-        for part in range(first, len(self.starts) - 1):
-            start, stop = self.starts[part], self.starts[part + 1]
-            if start >= end:
-                break
-            if stop > begin:
-                rows = load(positions_file(self.folder, part))
-                pieces.append(rows[max(begin - start, 0) : end - start])
+        known = self._file("rows", begin)
+        if known.exists():
+            return load(known)
+        positions, index, cargo = self._sorted(begin, end)
+        with complete(self._file("order", begin)) as file:
+            file.write(zlib.crc32(index.astype("<i4").data).to_bytes(4, "little"))
+        if cargo is not None:
+            save(self._file("cargo", begin), cargo)
+        if self.again:
+            save(known, positions)
+        return positions
+
+    def cargo(self, begins: Sequence[int], begin: int, end: int) -> np.ndarray:
+        """What has travelled with the positions at these places, once all chunks are read; these begin at `begins`."""
+        first, last = int(np.searchsorted(begins, begin, "right")) - 1, int(np.searchsorted(begins, end))
+        pieces = [
+            load(self._file("cargo", start))[max(begin - start, 0) : end - start] for start in begins[first:last]
+        ]
         return np.concatenate(pieces)
 
-    def order(self, part: int) -> np.ndarray:
-        """The index in the source of each particle of a part."""
-        return load(order_file(self.folder, part))
+    def checksum(self, begins: Sequence[int]) -> str:
+        """The checksum of the order, as `archive.verify.checksum_of` computes it; chunks begin at these places."""
+        value = 0
+        for begin, end in zip(begins, [*begins[1:], self.starts[-1]], strict=True):
+            found = int.from_bytes(self._file("order", begin).read_bytes(), "little")
+            value = crc.joined(value, found, 4 * (end - begin))
+        return f"{value:08x}"
 
-    @property
-    def parts(self) -> int:
-        """How many there are."""
-        return len(self.starts) - 1
+    def _sorted(self, begin: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """The positions at these places, their indices in the source, and what travels with them."""
+        first, last = int(np.searchsorted(self.starts, begin, "right")) - 1, int(np.searchsorted(self.starts, end))
+        parts, start = range(first, last), self.starts[first]
+        positions = self.exchange.positions(parts)
+        order = sort_by_key(self.curve.keys(positions), self.curve.key_bits)[begin - start : end - start]
+        cargo = None if self.exchange.cargo is None else self.exchange.cargo_of(parts)[order]
+        return gather_rows(positions, order), self.exchange.members(parts)[0][order], cargo
+
+    def _file(self, kind: str, begin: int) -> Path:
+        return self.exchange.folder / f"{kind}-{begin}"
 
 
 def sort_along(
-    curve: Lattice, source: ChunkedParticles, sample: np.ndarray, parts: int, folder: Path, executor: Executor
-) -> SortedParts:
-    """Sort all particles; the files are in the folder."""
-    exchange = Exchange(source, AlongCurve.of(curve, sample.astype(source.dtype), parts), folder)
+    curve: Lattice,
+    source: ChunkedParticles,
+    sample: np.ndarray,
+    chunks: int,
+    folder: Path,
+    executor: Executor,
+    again: bool,
+    cargo: Cargo | None = None,
+) -> SortedRows:
+    """Bring all particles to their ranges, for so many chunks of an archive; the files are in the folder."""
+    ranges = AlongCurve.of(curve, sample.astype(source.dtype), min(RANGES * chunks, MOST_RANGES))
+    exchange = Exchange(source, ranges, folder, cargo)
     shipped = executor.map("send-particles", exchange.send, range(len(source.sizes)), "chunk")
     exchange.sent(shipped)
-    sizes = executor.map("sort-particles", functools.partial(_sort, exchange, curve), range(parts), "part of the curve")
-    return SortedParts(folder, (0, *np.cumsum(sizes).tolist()))
-
-
-def positions_file(folder: Path, part: int) -> Path:
-    """The sorted positions of a part."""
-    return folder / f"sorted-{part}.npy"
-
-
-def order_file(folder: Path, part: int) -> Path:
-    """The indices of the sorted particles of a part."""
-    return folder / f"order-{part}.npy"
-
-
-def _sort(exchange: Exchange, curve: Lattice, part: int) -> int:
-    found = exchange.receive(part)
-    order = sort_by_key(curve.keys(found.positions), curve.key_bits) if len(found) else np.empty(0, np.int32)
-    save(positions_file(exchange.folder, part), gather_rows(found.positions, order))
-    save(order_file(exchange.folder, part), found.index[order])
-    return len(found)
+    sizes = np.sum([one.owned for one in shipped], axis=0)
+    return SortedRows(exchange, curve, (0, *np.cumsum(sizes).tolist()), again)

@@ -18,6 +18,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.arguments import whole_number
+from workbench.distributed.exchange import Destinations
 from workbench.errors import WorkbenchError
 
 SLACK = 1e-9   # ghosts are taken from a little beyond the ghost width: more than all rounding errors of distances
@@ -124,7 +125,8 @@ class Decomposition:
         wide = width * (1 + SLACK) + 8 * float(np.spacing(max(self.box or (0.0,))))
         owner, near = self._divided(positions, wide)
         chosen = np.flatnonzero(near)
-        pairs = [self._near(chosen[rows], places, wide) for rows, places in self._images(positions[chosen], wide)]
+        images = self._images(positions[chosen], wide)
+        pairs = [self._near(chosen[rows], places, wide) for rows, places in images]
         rows, parts = (np.concatenate(column) for column in zip(*pairs, strict=True))
         code = np.sort((rows * self.parts + parts)[parts != owner[rows]])
         code = code[np.diff(code, prepend=-1) > 0]   # several images of a position may be near one subdomain
@@ -156,7 +158,8 @@ class Decomposition:
         for axis, period in enumerate(self.box or ()):
             for rows, places in list(images):
                 for near, shift in ((places[:, axis] < width, period), (places[:, axis] >= period - width, -period)):
-                    chosen = np.flatnonzero(near)
+                    if not len(chosen := np.flatnonzero(near)):
+                        continue
                     moved = places[chosen]
                     moved[:, axis] += shift
                     images.append((rows[chosen], moved))
@@ -190,12 +193,10 @@ class WithGhosts:
         """How many subdomains there are."""
         return self.decomposition.parts
 
-    def destinations(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows of these positions, the subdomain that gets each, and whether it owns it."""
+    def destinations(self, positions: np.ndarray) -> Destinations:
+        """The owners of all positions, and who gets ghosts."""
         owner, rows, parts = self.decomposition.divided(positions, self.width)
-        count = len(positions)
-        rows = np.concatenate([np.arange(count, dtype=np.int32), rows.astype(np.int32)])
-        return rows, np.concatenate([owner, parts]), np.repeat([True, False], [count, len(rows) - count])
+        return Destinations(owner, rows.astype(np.int32), parts)
 
 
 @dataclass(frozen=True)
@@ -209,10 +210,9 @@ class Owners:
         """How many subdomains there are."""
         return self.decomposition.parts
 
-    def destinations(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """All rows, the subdomain that owns each, and that it does."""
-        count = len(positions)
-        return np.arange(count, dtype=np.int32), self.decomposition.owners(positions), np.ones(count, bool)
+    def destinations(self, positions: np.ndarray) -> Destinations:
+        """The owners of all positions."""
+        return Destinations.without_copies(self.decomposition.owners(positions))
 
 
 def _quantile(values: np.ndarray, share: float, low: float, high: float) -> float:

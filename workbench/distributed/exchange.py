@@ -1,13 +1,15 @@
 """The exchange of particles: from chunks in the order of the source to subdomains with their ghosts.
 
 Each chunk is written once, as one file that holds what every subdomain needs of it, and each subdomain reads its piece of
-every file. Nothing but sizes passes through the scheduler, and a process holds one chunk or one subdomain at a time, so its
-memory does not depend on the number of particles.
+every file. A file has a column after the other (rows, positions, cargo), in each the particles of the first subdomain, then
+those of the second, and so on. Nothing but sizes passes through the scheduler, and a process holds one chunk or one
+subdomain at a time, so its memory does not depend on the number of particles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,12 +17,26 @@ from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
+from workbench import backend
 from workbench.data.chunked import ChunkedParticles
 from workbench.distributed.scratch_files import complete, load, save
 from workbench.errors import WorkbenchError
-from workbench.ordering import gather_rows
 
 ROW = np.dtype(np.int32)
+Parts = int | range   # a subdomain, or several whose numbers follow each other: of each chunk, the particles of all of them
+
+
+class Destinations(NamedTuple):
+    """The owner of each position; and who gets copies of some: pairs of a row and a subdomain, sorted by row. All int32."""
+
+    owner: np.ndarray
+    rows: np.ndarray
+    parts: np.ndarray
+
+    @classmethod
+    def without_copies(cls, owner: np.ndarray) -> Self:
+        """Every position goes to its owner alone."""
+        return cls(owner, np.empty(0, np.int32), np.empty(0, np.int32))
 
 
 class Division(Protocol):
@@ -30,8 +46,8 @@ class Division(Protocol):
     def parts(self) -> int:
         """How many subdomains there are."""
 
-    def destinations(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows of these positions, the subdomain that gets each, and whether it owns it."""
+    def destinations(self, positions: np.ndarray) -> Destinations:
+        """The owner of each of these positions, and who gets copies."""
 
 
 class Cargo(Protocol):
@@ -95,25 +111,20 @@ class Exchange:
     def send(self, chunk: int) -> Shipped:
         """Write what the subdomains need of one chunk."""
         positions = self.source.chunk(chunk).positions
-        rows, parts, owned = self.division.destinations(positions)
-        counts, own = (np.bincount(of, minlength=self.division.parts) for of in (parts, parts[owned]))
-        rows, owned = _by_part(rows.astype(ROW, copy=False), parts, owned, counts)
-        del parts
+        row, packed, shipped = _packed(positions, self.division.destinations(positions), self.division.parts)
+        del positions
         cargo = None if self.cargo is None else self.cargo.rows(chunk)
-        ends = np.cumsum(counts).tolist()
         with complete(self._file(chunk)) as file:
-            for begin, end in zip([0, *ends], ends, strict=False):
-                if begin == end:
-                    continue
-                here = rows[begin:end]
-                file.write(np.where(owned[begin:end], here, ~here).data)   # ~row is -1 - row
-                file.write(gather_rows(positions, here).data)
-                if cargo is not None:
-                    file.write(cargo[here].data)
-        return Shipped(counts, own)
+            file.write(row.data)
+            file.write(packed.data)
+            if cargo is not None:
+                file.write(cargo[_in_chunk(row)].data)
+        return shipped
 
     def sent(self, shipped: Sequence[Shipped]) -> Self:
         """Record what all chunks have sent; from here on subdomains can be received."""
+        owned = np.cumsum([one.owned for one in shipped], axis=0)
+        save(self._own_table, np.concatenate([np.zeros((1, self.division.parts), np.int64), owned]))
         ends = np.cumsum([one.counts for one in shipped], axis=1)
         save(self._table, np.concatenate([np.zeros((len(shipped), 1), np.int64), ends], axis=1))
         return self
@@ -123,60 +134,78 @@ class Exchange:
         """Whether all chunks were sent."""
         return self._table.exists()
 
-    def receive(self, part: int) -> Subdomain:
+    def receive(self, part: Parts) -> Subdomain:
         """The particles of a subdomain."""
         index, owned = self.members(part)
-        cargo = np.empty((len(index), self._cargo_bytes), np.uint8)
-        self._read(part, cargo, self.row_bytes - self._cargo_bytes)
-        return Subdomain(self.positions(part), index, owned, cargo)
+        return Subdomain(self.positions(part), index, owned, self.cargo_of(part))
 
-    def members(self, part: int) -> tuple[np.ndarray, np.ndarray]:
+    def members(self, part: Parts) -> tuple[np.ndarray, np.ndarray]:
         """The indices (int64, rising) of the particles of a subdomain, and which of them it owns."""
         row = self._rows(part)
         owned = row >= 0
-        np.invert(row, out=row, where=~owned)   # -1 - row
-        index = row.astype(np.int64)
-        places = self._pieces(part).places
+        index, places = _in_chunk(row).astype(np.int64), self._pieces(part).places
         for chunk in np.flatnonzero(np.diff(places)).tolist():
             index[places[chunk] : places[chunk + 1]] += self.source.starts[chunk]
         return index, owned
 
-    def owned(self, part: int) -> np.ndarray:
+    def owned(self, part: Parts) -> np.ndarray:
         """Which particles of a subdomain it owns, in the order of their indices."""
         return self._rows(part) >= 0
 
-    def positions(self, part: int) -> np.ndarray:
+    def positions(self, part: Parts) -> np.ndarray:
         """The positions of the particles of a subdomain, in the order of their indices."""
         found = np.empty((self._pieces(part).count, self.source.dimensions), self.source.dtype)
         self._read(part, found, ROW.itemsize)
         return found
 
-    def _rows(self, part: int) -> np.ndarray:
+    def cargo_of(self, part: Parts) -> np.ndarray:
+        """What has travelled with the positions of a subdomain: a row of bytes for each."""
+        found = np.empty((self._pieces(part).count, self._cargo_bytes), np.uint8)
+        self._read(part, found, self.row_bytes - self._cargo_bytes)
+        return found
+
+    def owners(self, chunk: int) -> Iterator[tuple[int, np.ndarray, slice]]:
+        """For each subdomain that owns particles of a chunk: it, their rows, and their places among all that it owns."""
+        ends, starts = self._ends[chunk], load(self._own_table)[chunk]
+        row = np.empty(ends[-1], ROW)
+        self._fill(chunk, row, 0)
+        for part in np.flatnonzero(np.diff(ends)).tolist():
+            mine = row[ends[part] : ends[part + 1]]
+            mine = mine[mine >= 0]
+            if len(mine):
+                yield part, mine, slice(int(starts[part]), int(starts[part]) + len(mine))
+
+    def _rows(self, part: Parts) -> np.ndarray:
         """The rows in their chunks of the particles of a subdomain: -1 - row of a ghost."""
         rows = np.empty((self._pieces(part).count, 1), ROW)
         self._read(part, rows, 0)
         return rows[:, 0]
 
-    def _read(self, part: int, column: np.ndarray, before: int) -> None:
+    def _read(self, part: Parts, column: np.ndarray, before: int) -> None:
         """Fill a column, with a row for each particle, from the files of all chunks; `before`: bytes of a row before it."""
         pieces, width = self._pieces(part), column.itemsize * column.shape[1]
         if not width:
             return
         for chunk in np.flatnonzero(np.diff(pieces.places)).tolist():
-            here, path = column[pieces.places[chunk] : pieces.places[chunk + 1]], self._file(chunk)
-            try:
-                with path.open("rb") as file:
-                    file.seek(int(pieces.begins[chunk]) * self.row_bytes + len(here) * before)
-                    got = file.readinto(here.data.cast("B"))
-            except OSError as error:
-                raise WorkbenchError(f"{path} cannot be read: {error}") from error
-            if got != len(here) * width:
-                raise WorkbenchError(f"{path} must hold {len(here) * width:,} more bytes; it ends after {got:,}")
+            here = column[pieces.places[chunk] : pieces.places[chunk + 1]]
+            self._fill(chunk, here, int(self._ends[chunk, -1]) * before + int(pieces.begins[chunk]) * width)
 
-    def _pieces(self, part: int) -> _Pieces:
-        ends = self._ends
-        begins = np.array(ends[:, part])
-        return _Pieces(begins, np.concatenate([[0], np.cumsum(ends[:, part + 1] - begins)]))
+    def _fill(self, chunk: int, array: np.ndarray, place: int) -> None:
+        """Read an array from this place of a file."""
+        path = self._file(chunk)
+        try:
+            with path.open("rb", buffering=0) as file:
+                file.seek(place)
+                got = file.readinto(array.data.cast("B"))
+        except OSError as error:
+            raise WorkbenchError(f"{path} cannot be read: {error}") from error
+        if got != array.nbytes:
+            raise WorkbenchError(f"{path} must hold {array.nbytes:,} more bytes; it ends after {got:,}")
+
+    def _pieces(self, part: Parts) -> _Pieces:
+        ends, parts = self._ends, range(part, part + 1) if isinstance(part, int) else part
+        begins = np.array(ends[:, parts.start])
+        return _Pieces(begins, np.concatenate([[0], np.cumsum(ends[:, parts.stop] - begins)]))
 
     @property
     def _cargo_bytes(self) -> int:
@@ -191,18 +220,35 @@ class Exchange:
     def _table(self) -> Path:
         return self.folder / "sent.npy"
 
+    @property
+    def _own_table(self) -> Path:
+        """For each chunk, how many particles of the chunks before it each subdomain owns."""
+        return self.folder / "owned.npy"
+
     def _file(self, chunk: int) -> Path:
         return self.folder / f"chunk-{chunk}"
 
 
-def _by_part(
-    rows: np.ndarray, parts: np.ndarray, owned: np.ndarray, counts: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The rows sorted by part and then by row, and which of them are owned; rows of each kind rise already."""
-    small = parts.astype(np.uint16) if len(counts) <= 2**16 else parts   # NumPy's sort is linear for 16 bits
-    order = np.argsort(small, kind="stable")
-    ends = np.cumsum(counts)
-    for part in np.unique(parts[~owned]).tolist():
-        here = slice(ends[part] - counts[part], ends[part])
-        order[here] = order[here][np.argsort(rows[order[here]], kind="stable")]   # a merge of two runs
-    return rows[order], owned[order]
+def _packed(positions: np.ndarray, sent: Destinations, parts: int) -> tuple[np.ndarray, np.ndarray, Shipped]:
+    """The rows (-1 - row of a copy) and the positions by subdomain and then by row; and how many each subdomain gets."""
+    count, copies = len(positions), len(sent.rows)
+    walks = backend.chunks(count, positions)
+    given = {
+        "n": count, "parts": parts, "copies": copies, "owner": sent.owner, "copied": sent.rows, "to": sent.parts,
+    }
+    owned, counts = np.empty((2, walks, parts), np.int64)
+    kernel = functools.partial(backend.kernel, "division", real=positions.dtype, dimensions=positions.shape[1])
+    kernel("count_sent")(walks, given, owned=owned, sent=counts)
+    ends = np.cumsum(counts.T).reshape(parts, walks).T
+    row, packed = np.empty(count + copies, ROW), np.empty((count + copies, positions.shape[1]), positions.dtype)
+    kernel("pack")(walks, given, position=positions, next=np.ascontiguousarray(ends - counts), row=row, packed=packed)
+    return row, packed, Shipped(counts.sum(axis=0), owned.sum(axis=0))
+
+
+def _in_chunk(row: np.ndarray) -> np.ndarray:
+    """The rows of particles that may be copies.
+
+    >>> _in_chunk(np.array([3, -4], np.int32)).tolist()
+    [3, 3]
+    """
+    return row ^ row >> 31   # ~row is -1 - row

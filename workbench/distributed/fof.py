@@ -23,7 +23,7 @@ from workbench.distributed.decomposition import WithGhosts
 from workbench.distributed.exchange import Exchange, Shipped
 from workbench.distributed.executors import Executor
 from workbench.distributed.gpu_workers import on_card
-from workbench.distributed.joint import Joined, JointLabels, starts_of
+from workbench.distributed.joint import Compared, Joined, JointLabels, starts_of
 from workbench.distributed.merging import Renaming
 from workbench.distributed.scratch_files import load, save
 
@@ -51,25 +51,33 @@ class Labels:
         """The labels before they are final."""
         return JointLabels(self.folder, "label")
 
-    def own(self, part: int, begin: int = 0, end: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """The indices (rising), from `begin` on and below `end`, of the particles of a subdomain; their final labels."""
-        index, label = load(self.joint.file("own", part))
-        first = np.searchsorted(index, begin)
-        last = len(index) if end is None else np.searchsorted(index, end)
-        return index[first:last], self.renaming.applied(label[first:last])
+    def own(self, part: int) -> np.ndarray:
+        """The final labels of the particles that a subdomain owns, in the order of their indices."""
+        return self.renaming.applied(self.joint.own(part).astype(np.int64))
+
+    def of_chunk(self, chunk: int) -> np.ndarray:
+        """The final labels of the particles in a chunk of the source."""
+        found = np.empty(self.source.sizes[chunk], np.int64)
+        for part, rows, places in self.exchange.owners(chunk):
+            found[rows] = self.joint.own(part)[places]
+        return self.renaming.applied(found)
 
     def between(self, start: int, end: int) -> np.ndarray:
         """The final labels of the particles with these indices in the whole set."""
-        found = np.empty(end - start, np.int64)
-        for part in range(self.division.parts):
-            index, label = self.own(part, start, end)
-            found[index - start] = label
-        return found
+        starts = self.source.starts
+        first, last = int(np.searchsorted(starts, start, "right")) - 1, int(np.searchsorted(starts, end))
+        found = np.concatenate([self.of_chunk(chunk) for chunk in range(first, last)])
+        return found[start - starts[first] : end - starts[first]]
 
     def groups_in(self, part: int) -> int:
         """The number of groups whose particle of the smallest index this subdomain owns."""
-        index, label = self.own(part)
-        return int((index == label).sum())
+        index, owned = self.exchange.members(part)
+        return int((index[owned] == self.own(part)).sum())
+
+    def compare(self, starts: np.ndarray, part: int) -> Compared:
+        """What other subdomains call the particles of this one."""
+        index, owned = self.exchange.members(part)
+        return self.joint.compare(starts, part, index[owned], counted=False)
 
     def shared(self, part: int) -> np.ndarray:
         """The final labels (rising) of the groups of this subdomain that other subdomains know, too."""
@@ -87,7 +95,7 @@ def find_groups(labels: Labels, executor: Executor) -> list[Shipped]:
     shipped = executor.map("send-particles", labels.exchange.send, range(len(labels.source.sizes)), "chunk")
     labels.exchange.sent(shipped)
     ghosts = executor.map("find-groups", functools.partial(_link, labels), parts, "subdomain", on_gpu=True)
-    step = functools.partial(labels.joint.compare, starts_of(ghosts), counted=False)
+    step = functools.partial(labels.compare, starts_of(ghosts))
     renaming = Joined.of(executor.map("compare-labels", step, parts, "subdomain")).renaming
     save(labels.folder / "renaming.npy", np.stack([renaming.label, renaming.final]))
     return shipped
@@ -109,9 +117,9 @@ def _searched(labels: Labels, part: int) -> tuple[np.ndarray, np.ndarray]:
     positions = labels.exchange.positions(part)
     owner = labels.division.decomposition.owners(positions[~labels.exchange.owned(part)])
     if not len(positions):
-        return owner, np.empty(0, np.int32)
+        return owner, np.empty(0, np.int64)
     particles = Particles(on_card(backend.read_only(positions)), labels.source.box)
     del positions
     cells = SortedCells.of(particles, labels.length)
     del particles
-    return owner, backend.to_host(link(cells).labels).astype(np.int32)
+    return owner, backend.to_host(link(cells).labels)

@@ -114,7 +114,7 @@ class DistributedGroups:
     def chunk(self, number: int) -> np.ndarray:
         """The labels (int64) of the particles in a chunk of the source: the smallest index in the group of each."""
         number = whole_number("number", number, least=0, most=len(self.source.sizes) - 1)
-        return self._labels.between(self.source.starts[number], self.source.starts[number + 1])
+        return self._labels.of_chunk(number)
 
     def chunks(self) -> Iterator[np.ndarray]:
         """The labels of all chunks, one after the other."""

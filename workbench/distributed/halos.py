@@ -85,7 +85,7 @@ def _with_columns(labels: Labels, names: tuple[str, ...]) -> Exchange:
 
 def _moments(labels: Labels, min_members: int, names: tuple[str, ...], part: int) -> Moments:
     """The parts of groups that this subdomain owns; small groups that nobody else knows are left out."""
-    label = np.asarray(labels.own(part)[1])
+    label = labels.own(part)
     known, members = _counted(label)
     wanted = known[(members >= min_members) | np.isin(known, labels.shared(part), assume_unique=True)]
     order = _rows_among(label, wanted)

@@ -1,21 +1,21 @@
 """Labels that every subdomain gives to its particles by itself, made the same for all.
 
-Each subdomain writes the labels of its own particles and, sorted by owner, those of its ghosts. Then each compares what
-others call its particles with its own names, and `merging.py` renames the labels that differ. Only pairs of labels and
-the sizes of groups that several subdomains know pass through the scheduler.
+Each subdomain writes the labels of its own particles and, sorted by owner, the indices and labels of its ghosts. Then each
+compares what others call its particles with its own names, and `merging.py` renames the labels that differ. Only pairs of
+labels and the sizes of groups that several subdomains know pass through the scheduler.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
 
 import numpy as np
 
-from workbench.distributed.merging import Renaming, different
-from workbench.distributed.scratch_files import load, save, save_blocks
+from workbench.distributed.merging import Renaming, different, distinct
+from workbench.distributed.scratch_files import complete, load, save, save_blocks, unreadable
 
 BLOCK = 2**16   # rows that are written together
 
@@ -41,47 +41,57 @@ class JointLabels:
         `owner` is the subdomain that owns each ghost.
         """
         ghost = np.flatnonzero(~owned)[np.argsort(owner, kind="stable")]
-        columns = _columns(index, head, len(ghost), lambda rows: ghost[rows])
-        save_blocks(self.file("ghosts", part), (2, len(ghost)), index.dtype, columns)
-        columns = _columns(index, head, len(index), lambda rows: rows.start + np.flatnonzero(owned[rows]))
-        save_blocks(self.file("own", part), (2, len(index) - len(ghost)), index.dtype, columns)
+        with complete(self._ghosts(part)) as file:
+            file.write(np.stack([index[ghost], index[head[ghost]]], axis=1).data)
+        own = (index[head[rows][owned[rows]]] for rows in _blocks(len(index)))
+        kind = np.int32 if not len(index) or index[-1] < 2**31 else np.int64
+        save_blocks(self.file("own", part), (len(index) - len(ghost),), np.dtype(kind), own)
 
-    def compare(self, starts: np.ndarray, part: int, counted: bool = True) -> Compared:
+    def own(self, part: int) -> np.ndarray:
+        """The labels of the particles that a subdomain owns, in the order of their indices."""
+        return load(self.file("own", part))
+
+    def compare(self, starts: np.ndarray, part: int, index: np.ndarray, counted: bool = True) -> Compared:
         """What others call the particles of this subdomain; those of `o` begin at `starts[s, o]` of the ghosts of `s`.
 
-        Members are zero unless they are counted, which looks at every particle.
+        `index` is that of its own particles. Members are zero unless they are counted, which looks at every particle.
         """
-        index, label = load(self.file("own", part))
-        pairs, lent = [np.empty((0, 2), np.int64)], [np.empty(0, np.int64)]
-        for other in np.flatnonzero(starts[:, part + 1] > starts[:, part]).tolist():
-            ghosts = load(self.file("ghosts", other))[:, starts[other, part] : starts[other, part + 1]]
-            here = label[np.searchsorted(index, ghosts[0])]
-            pairs.append(different(ghosts[1], here))
-            lent.append(np.unique(here))
-        shared = np.unique(np.concatenate([*lent, load(self.file("ghosts", part))[1]]))
+        label, others = self.own(part), np.flatnonzero(starts[:, part + 1] > starts[:, part]).tolist()
+        nothing = np.empty((0, 2), np.int64)
+        lent = np.concatenate([nothing, *(self._given(other, *starts[other, part : part + 2]) for other in others)])
+        here = label[np.searchsorted(index, lent[:, 0])].astype(np.int64)
+        edges = different(lent[:, 1], here)
+        shared = distinct(np.concatenate([here, self._given(part, 0, starts[part, -1])[:, 1]]))
         save(self.file("shared", part), shared)
         if not counted:
-            return Compared(np.unique(np.concatenate(pairs), axis=0), shared, np.zeros(len(shared), np.int64))
+            return Compared(edges, shared, np.zeros(len(shared), np.int64))
         place = np.minimum(np.searchsorted(shared, label), max(len(shared) - 1, 0))
         known = place[shared[place] == label] if len(shared) else place[:0]
-        return Compared(np.unique(np.concatenate(pairs), axis=0), shared, np.bincount(known, minlength=len(shared)))
+        return Compared(edges, shared, np.bincount(known, minlength=len(shared)))
 
     def shared(self, part: int) -> np.ndarray:
         """The labels (rising), as the subdomain wrote them, that other subdomains know too."""
         return load(self.file("shared", part))
+
+    def _given(self, part: int, begin: int, end: int) -> np.ndarray:
+        """The indices and labels (M, 2) of some ghosts of a subdomain; headers of files would take long to read."""
+        path = self._ghosts(part)
+        try:
+            return np.fromfile(path, np.int64, 2 * (end - begin), offset=16 * begin).reshape(end - begin, 2)
+        except (OSError, ValueError) as error:
+            raise unreadable(path, error) from error
+
+    def _ghosts(self, part: int) -> Path:
+        return self.folder / f"{self.name}-ghosts-{part}"
 
     def file(self, kind: str, part: int) -> Path:
         """The file of a subdomain."""
         return self.folder / f"{self.name}-{kind}-{part}.npy"
 
 
-def _columns(
-    index: np.ndarray, head: np.ndarray, count: int, chosen: Callable[[slice], np.ndarray]
-) -> Iterator[np.ndarray]:
-    """The indices and then the labels of the chosen rows, in blocks: all of them would be the most that a search holds."""
-    blocks = [slice(start, start + BLOCK) for start in range(0, count, BLOCK)]
-    yield from (index[chosen(rows)] for rows in blocks)
-    yield from (index[head[chosen(rows)]] for rows in blocks)
+def _blocks(count: int) -> Iterator[slice]:
+    """Rows in blocks: all of them together would be the most that a search holds."""
+    return (slice(start, start + BLOCK) for start in range(0, count, BLOCK))
 
 
 def starts_of(ghosts: Sequence[np.ndarray]) -> np.ndarray:

@@ -54,8 +54,22 @@ def different(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     >>> different(np.array([1, 1, 4, 1]), np.array([1, 2, 4, 2])).tolist()
     [[1, 2]]
     """
-    pairs = np.stack([one, other], axis=1)[one != other]
-    return np.unique(pairs, axis=0) if len(pairs) else pairs.astype(np.int64)
+    pairs = np.stack([one, other], axis=1).astype(np.int64)[one != other]
+    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+    new = np.ones(len(pairs), bool)
+    new[1:] = (pairs[1:] != pairs[:-1]).any(axis=1)
+    return pairs[new]
+
+
+def distinct(values: np.ndarray) -> np.ndarray:
+    """The distinct values, rising: by sorting, which for so many is faster than NumPy's hash table.
+
+    >>> distinct(np.array([7, 2, 7])).tolist()
+    [2, 7]
+    """
+    ordered = np.sort(values)
+    found: np.ndarray = ordered[np.diff(ordered, prepend=ordered[:1] - 1) > 0]
+    return found
 
 
 def _roots(count: int, edges: np.ndarray) -> np.ndarray:

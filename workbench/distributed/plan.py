@@ -32,7 +32,8 @@ FEW_PARTS = 64             # subdomains that are allowed for any number of parti
 MOST_PARTS = 4096          # beyond 4 · 10⁹ particles subdomains grow: an exchange counts for all pairs of them and chunks
 WORKER_BYTES = 2**28       # of a worker without any particles
 SEARCH_BYTES = 40          # of each particle while it is searched, beside two copies of its position
-LABEL_BYTES = 16           # of each particle in the files: index and label
+LABEL_BYTES = 8            # of each particle in the files, at most: its label; half of it up to 2³¹ particles
+GHOST_BYTES = 16           # of each ghost there: index and label
 CLUSTERED = 1.15           # ghosts of a simulated universe at z = 0 over those of a uniform distribution
 UNEVEN = 1.2               # the largest subdomain over the mean: cuts come from a sample
 STEP_SECONDS = 0.01        # of one task that does nothing
@@ -46,9 +47,9 @@ class Rates:
     The defaults are from two cores of a cloud machine in 2026 with files in memory.
     """
 
-    send: float = 2.2e7
+    send: float = 3.5e7
     search: float = 6.0e6
-    compare: float = 7e7
+    compare: float = 1.1e8
     scratch: float = 1e9
 
     def __post_init__(self) -> None:
@@ -152,9 +153,9 @@ def plan(
     subdomains: 954, about 1,048,218 particles each
     ghosts:     1.43% of the particles
     read:       12.0 GB
-    moved:      16.2 GB through scratch files, which grow to 32.5 GB
+    moved:      16.2 GB through scratch files, which grow to 20.5 GB
     memory:     350.1 MB on each worker
-    time:       5 s
+    time:       4 s
     """
     count = whole_number("n_particles", n_particles, least=1)
     axes = whole_number("dimensions", dimensions, least=2, most=3)
@@ -172,7 +173,7 @@ def plan(
     division = whole_number("parts", parts, least=1)
     share = _uniform(count, division, width, axes) if sample is None else _sampled(count, division, width, sample)
     moved = round(count * (1 + share) * (ROW.itemsize + row))
-    labels = round(count * (1 + share) * LABEL_BYTES)
+    labels = round(count * (LABEL_BYTES / (2 if count < 2**31 else 1) + share * GHOST_BYTES))
     work = count * (1 / speed.send + (1 + share) / speed.search + 1 / speed.compare)
     rounds = -(-2 * division // (staff * each)) + 2   # two steps for each subdomain, and steps that wait for all
     through = (count * row + 2 * (moved + labels)) / speed.scratch

@@ -70,4 +70,13 @@ def load(path: Path) -> np.ndarray:
     try:
         return np.load(path, mmap_mode="r")
     except (OSError, ValueError) as error:
-        raise WorkbenchError(f"{path} cannot be read ({error}): was the scratch folder deleted? Search again") from error
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: Path, error: Exception) -> WorkbenchError:
+    """The error for a file that must be there.
+
+    >>> str(unreadable(Path("labels.npy"), OSError("no such file")))
+    'labels.npy cannot be read (no such file): was the scratch folder deleted? Search again'
+    """
+    return WorkbenchError(f"{path} cannot be read ({error}): was the scratch folder deleted? Search again")

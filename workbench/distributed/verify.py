@@ -28,15 +28,15 @@ from workbench.archive.verify import Inspected, Original
 from workbench.data.chunked import ChunkedParticles
 from workbench.data.outline import Outline
 from workbench.distributed.clients import executor_of
-from workbench.distributed.compress import Rows, checksum_of_parts
-from workbench.distributed.curve_order import SortedParts, sort_along
+from workbench.distributed.compress import Rows
+from workbench.distributed.curve_order import SortedRows, sort_along
 from workbench.distributed.decomposition import Decomposition, WithGhosts
 from workbench.distributed.executors import Executor, OnDask, Progress
 from workbench.distributed.fof import Labels, find_groups
 from workbench.distributed.groups import DistributedGroups
 from workbench.distributed.keeping.keeping import fingerprint_of
 from workbench.distributed.plan import chosen_parts
-from workbench.distributed.sources import PART, Given, chunked, outline_of, sample_of, scratch_folder
+from workbench.distributed.sources import Given, chunked, outline_of, sample_of, scratch_folder
 from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import decoded_permutation
 from workbench.metrics.report import Report
@@ -231,13 +231,21 @@ def _original(archive: Archive, source: ChunkedParticles, executor: Executor, fo
     outline = outline_of(source, executor).known
     if promise.bound is not None:
         verification.require_same_limit(promise, promise.bound.limit(outline.corners))
-    rows: Rows | SortedParts = Rows(source)
+    rows: Rows | SortedRows = Rows(source)
     if archive.reordered:
         curve = curve_from(archive.attributes.get("curve"), source.dimensions)
-        parts = max(1, round(len(source) / PART))
-        rows = sort_along(curve, source, sample_of(source, executor), parts, folder, executor)
-        verification.require_same_checksum(archive.attributes.get("permutation"), checksum_of_parts(rows))
-    return _Given(outline, InOrder(layout, rows, archive.box))
+        sample = sample_of(source, executor)
+        rows = sort_along(curve, source, sample, layout.chunk_count, folder, executor, again=True)
+    original = InOrder(layout, rows, archive.box)
+    if isinstance(rows, SortedRows):
+        executor.map("sort-particles", functools.partial(_sort, original), range(len(original.sizes)), "chunk")
+        verification.require_same_checksum(archive.attributes.get("permutation"), rows.checksum(original.starts[:-1]))
+    return _Given(outline, original)
+
+
+def _sort(original: InOrder, chunk: int) -> None:
+    """Sort a chunk of the original, which will be read again."""
+    original.read(chunk)
 
 
 def _fingerprint(groups: DistributedGroups, members: int) -> str:

@@ -27,7 +27,7 @@ from workbench.distributed.executors import Executor
 from workbench.distributed.joint import Joined
 from workbench.distributed.keeping.members import Cast, Members
 from workbench.distributed.keeping.original import joined
-from workbench.distributed.keeping.vicinity import distinct
+from workbench.distributed.merging import distinct
 
 Pairs = np.ndarray   # (M, 2) indices in the archive, int64
 

@@ -45,7 +45,9 @@ def name_groups(cast: Cast, groups: list[Joined], executor: Executor) -> list[Si
 
 
 def _compare(cast: Cast, kind: str, starts: np.ndarray, counted: bool, part: int) -> list[Compared]:
-    return [cast.labels(kind, number).compare(starts, part, counted) for number in range(len(cast.terms.lengths))]
+    members = cast.of(part)
+    index, numbers = members["index"][members["owned"]], range(len(cast.terms.lengths))
+    return [cast.labels(kind, number).compare(starts, part, index, counted) for number in numbers]
 
 
 def _name(cast: Cast, groups: list[Joined], part: int) -> list[Sizes]:

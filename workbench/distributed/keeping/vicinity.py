@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench.distributed.merging import distinct
+
 MOST_CELLS = 40      # bits of the number of a cell; where space is too large for that, cells are larger
 MOST_FLAGS = 2**27   # cells of which one table has a flag each
 
@@ -69,11 +71,4 @@ def _is_in(code: np.ndarray, wanted: np.ndarray, cells: int) -> np.ndarray:
     flags = np.zeros(cells, bool)
     flags[wanted] = True
     found: np.ndarray = flags[code]
-    return found
-
-
-def distinct(values: np.ndarray) -> np.ndarray:
-    """The distinct values, rising: by sorting, which for so many is faster than NumPy's hash table."""
-    ordered = np.sort(values)
-    found: np.ndarray = ordered[np.diff(ordered, prepend=ordered[:1] - 1) > 0]
     return found
