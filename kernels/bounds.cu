@@ -4,6 +4,7 @@
 // Only when the two are equal does the comparison need the rounding errors, which are then computed exactly. So the common
 // case is one subtraction and one comparison, and the decision is still exact.
 #include "portable.cuh"
+#include "pieces.cuh"
 
 // A number as the double nearest to it and the rest, which is again a double: an exact pair.
 struct Exact {
@@ -150,13 +151,15 @@ DEVICE bool plain_run(const real* original, const real* decoded, double limit, c
     return !doubtful;
 }
 
-// How many values of each chunk break the promise, and the largest error among all of them.
-KERNEL(count_broken)(i64 chunks, i64 n, const real* original SIZE(n), const real* decoded SIZE(n), double limit,
+// How many values of each of `parts` chunks of each piece (`pieces.cuh`) break the promise, and the largest error among all
+// of them. A piece is a whole number of rows.
+KERNEL(count_broken)(i64 chunks, i64 parts, i64 n, i64 piece, const real* original SIZE(n), const real* decoded SIZE(n), double limit,
                      i32 relative, i32 axes, const double* period SIZE(axes), i64* counts SIZE(chunks),
                      double* largest SIZE(chunks))
 {
     FOR_EACH(c, chunks) {
-        const i64 begin = chunk_begin(c, chunks, n), end = chunk_begin(c + 1, chunks, n);
+        const Span run = run_at(c, n, piece, parts);
+        const i64 begin = run.begin, end = run.end;
         Promise promise = {limit, relative, 0};
         i64 found = 0;
         double most = 0, lowest[RUN], below[RUN];

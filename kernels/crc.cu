@@ -4,6 +4,7 @@
 // the first, times x to the number of bits of the second, plus that of the second. Sums are exclusive or, so their order is
 // free.
 #include "portable.cuh"
+#include "pieces.cuh"
 
 static const u32 POLYNOMIAL = 0xedb88320u;   // with the lowest bit first
 static const i32 AT_ONCE = 16;               // bytes; `table` has a row of 256 for each of them
@@ -46,16 +47,18 @@ KERNEL(crc_blocks)(i64 blocks, const i64* chosen SIZE(blocks), i64 unit, const i
     }
 }
 
-// The CRC of an array, added up over pieces of `piece` bytes. power[k]: x to the 2^k-th power.
-KERNEL(crc_pieces)(i64 pieces, i64 n, i64 piece, const u8* bytes SIZE(n), const u32* table SIZE(4096),
-                   const u32* power SIZE(64), u32* crc SIZE(1))
+// The CRC of each piece of an array (`pieces.cuh`), added up over blocks of it. power[k]: x to the 2^k-th power.
+KERNEL(crc_pieces)(i64 blocks, i64 n, i64 piece, i64 block, const u8* bytes SIZE(n), const u32* table SIZE(4096),
+                   const u32* power SIZE(64), u32* crc SIZE(CEIL(n, piece) if n else 1))
 {
-    FOR_EACH(p, pieces) {
-        const i64 begin = p * piece, end = begin + piece < n ? begin + piece : n;
-        u32 part = crc_after(0, bytes + begin, bytes + end, table);
-        u64 bits = (u64)(n - end) * 8;
+    const i64 each = blocks_of_piece(piece, block);
+    FOR_EACH(b, blocks) {
+        const Span at = block_at(b, n, piece, block, each);
+        const i64 end = (at.piece + 1) * piece < n ? (at.piece + 1) * piece : n;
+        u32 part = crc_after(0, bytes + at.begin, bytes + at.end, table);
+        u64 bits = (u64)(end - at.end) * 8;
         for (i32 k = 0; bits; ++k, bits >>= 1)
             if (bits & 1) part = times(part, power[k]);
-        xor_shared(crc, part);
+        xor_shared(crc + at.piece, part);
     }
 }

@@ -6,6 +6,7 @@
 // several components, the sizes of its earlier components. Blocks are independent, so they are coded in parallel and any of
 // them can be read alone. All arithmetic is in integers.
 #include "portable.cuh"
+#include "pieces.cuh"
 
 static const i32 SYMBOLS = 256;
 static const i32 CONTEXTS = 64;        // for each component
@@ -74,68 +75,89 @@ DEVICE void follow(Levels* levels, i32 c, i32 components, u64 magnitude)
     levels->before = c + 1 < components ? levels->before + size : 0;
 }
 
-// In all kernels `n` counts numbers, and a block is a whole number of items of `components` numbers each.
+// In all kernels `n` counts numbers, and a block is a whole number of items of `components` numbers each. The numbers are
+// those of several pieces (`pieces.cuh`), each with its own levels and tables.
 
 // The codes of the numbers from `begin` to `end`, and the number of bits below their symbols. It is called with
-// `components` as a literal, so that the compiler makes a loop for each in which the levels stay in registers.
+// `components` as a literal and goes through whole items, so that the levels stay in registers.
 DEVICE i64 classify_block(i32 components, i64 begin, i64 end, i32 signs, const u64* value, i32 octave, i32 lowest,
                           i32 highest, u16* code)
 {
     Levels levels = levels_at(octave);
     i64 below = 0;
-    i32 c = 0;
-    for (i64 i = begin; i < end; ++i) {
-        const i32 symbol = symbol_of(value[i], signs);
-        code[i] = (u16)(context_of(&levels, c, lowest, highest) * SYMBOLS + symbol);
-        below += bits_below(symbol);
-        follow(&levels, c, components, magnitude_of(value[i], signs));
-        c = c + 1 < components ? c + 1 : 0;
-    }
+    for (i64 item = begin; item < end; item += components)
+        UNROLL for (i32 c = 0; c < components; ++c) {
+            const i64 i = item + c;
+            const i32 symbol = symbol_of(value[i], signs);
+            code[i] = (u16)(context_of(&levels, c, lowest, highest) * SYMBOLS + symbol);
+            below += bits_below(symbol);
+            follow(&levels, c, components, magnitude_of(value[i], signs));
+        }
     return below;
 }
 
-// code[i] = context * SYMBOLS + symbol, and the number of bits below the symbols in each block.
-KERNEL(classify)(i64 blocks, i64 n, i64 block, i32 components, i32 signs, const u64* value SIZE(n), i32 octave, i32 lowest,
-                 i32 highest, u16* code SIZE(n), i64* bits SIZE(blocks))
+// The first blocks of each piece, every `every`-th of them, one after the other: `taken` numbers of a whole piece.
+KERNEL(take_blocks)(i64 blocks, i64 n, i64 piece, i64 block, i64 every, const u64* value SIZE(n), i64 taken, i64 m,
+                    u64* sample SIZE(m))
 {
+    const i64 each = blocks_of_piece(taken, block);
     FOR_EACH(b, blocks) {
-        const i64 begin = b * block, end = begin + block < n ? begin + block : n;
-        bits[b] = components == 1   ? classify_block(1, begin, end, signs, value, octave, lowest, highest, code)
-                  : components == 2 ? classify_block(2, begin, end, signs, value, octave, lowest, highest, code)
-                                    : classify_block(3, begin, end, signs, value, octave, lowest, highest, code);
+        const Span to = block_at(b, m, taken, block, each);
+        const i64 from = to.piece * piece + (b - to.piece * each) * every * block;
+        for (i64 i = to.begin; i < to.end; ++i) sample[i] = value[from + i - to.begin];
     }
 }
 
-// counts[h * codes + code]: several histograms, to be added up; part p counts in histogram p modulo their number. Where each
-// part has its own, no other thread writes to it.
-KERNEL(count_codes)(i64 parts, i64 n, const u16* code SIZE(n), i64 codes, i64 histograms, u32* counts SIZE(histograms * codes))
+// code[i] = context * SYMBOLS + symbol, and the number of bits below the symbols in each block.
+KERNEL(classify)(i64 blocks, i64 n, i64 piece, i64 block, i32 components, i32 signs, const u64* value SIZE(n),
+                 const i32* octave SIZE(CEIL(n, piece)), const i32* lowest SIZE(octave), const i32* highest SIZE(octave),
+                 u16* code SIZE(n), i64* bits SIZE(blocks))
+{
+    const i64 each = blocks_of_piece(piece, block);
+    FOR_EACH(b, blocks) {
+        const Span at = block_at(b, n, piece, block, each);
+        const i32 start = octave[at.piece], low = lowest[at.piece], high = highest[at.piece];
+        bits[b] = components == 1   ? classify_block(1, at.begin, at.end, signs, value, start, low, high, code)
+                  : components == 2 ? classify_block(2, at.begin, at.end, signs, value, start, low, high, code)
+                                    : classify_block(3, at.begin, at.end, signs, value, start, low, high, code);
+    }
+}
+
+// counts[(p * histograms + h) * codes + code]: several histograms of each piece, to be added up; each of its `parts` counts
+// in one of them. Where each part has its own, no other thread writes to it.
+KERNEL(count_codes)(i64 all_parts, i64 parts, i64 n, i64 piece, const u16* code SIZE(n), i64 codes, i64 histograms,
+                    u32* counts SIZE(CEIL(n, piece) * histograms * codes))
 {
     const bool alone = parts <= histograms;
-    FOR_EACH(p, parts) {
-        u32* seen = counts + p % histograms * codes;
-        const i64 end = chunk_begin(p + 1, parts, n);
-        for (i64 i = chunk_begin(p, parts, n); i < end; ++i) {
+    FOR_EACH(c, all_parts) {
+        const Span part = run_at(c, n, piece, parts);
+        u32* seen = counts + (part.piece * histograms + c % parts % histograms) * codes;
+        for (i64 i = part.begin; i < part.end; ++i) {
             if (alone) ++seen[code[i]];
             else count_shared(seen + code[i]);
         }
     }
 }
 
-// rANS works like a stack: the last symbol goes in first. Each block fills its slot of `room` words from the end.
-KERNEL(encode_symbols)(i64 blocks, const i64* begin SIZE(blocks + 1), const u16* code SIZE(LAST(begin)),
-                       const u32* frequency SIZE(start), const u32* start SIZE(frequency), i64 room,
-                       u16* words SIZE(blocks * room), i64* used SIZE(blocks))
+// rANS works like a stack: the last symbol goes in first. Each block fills its slot of `room` words from the end. As many
+// blocks as `sharing` says, one after the other, share a table of `codes` entries. `from` is the state at first, which the
+// decoder is left with: LEAST_STATE, or 0 to save 16 bits. From 0 on, nothing is written before the state has reached
+// LEAST_STATE; so the decoder finds no words left where its state falls below that.
+KERNEL(encode_symbols)(i64 blocks, const i64* begin SIZE(blocks + 1), const u16* code SIZE(LAST(begin)), i64 sharing,
+                       i64 codes, const u32* frequency SIZE(CEIL(blocks, sharing) * codes), const u32* start SIZE(frequency),
+                       i32 from, i64 room, u16* words SIZE(blocks * room), i64* used SIZE(blocks))
 {
     FOR_EACH(b, blocks) {
+        const u32 *share = frequency + b / sharing * codes, *first = start + b / sharing * codes;
         u16* out = words + (b + 1) * room;
-        u32 state = LEAST_STATE;
+        u32 state = (u32)from;
         for (i64 i = begin[b + 1] - 1; i >= begin[b]; --i) {
-            const u32 f = frequency[code[i]];
+            const u32 f = share[code[i]];
             if (state >= (u64)f << (32 - PRECISION)) {
                 *--out = (u16)state;
                 state >>= 16;
             }
-            state = (state / f << PRECISION) + state % f + start[code[i]];
+            state = (state / f << PRECISION) + state % f + first[code[i]];
         }
         *--out = (u16)state;
         *--out = (u16)(state >> 16);
@@ -154,15 +176,16 @@ KERNEL(gather_words)(i64 blocks, i64 room, const u16* words SIZE(blocks * room),
 }
 
 // The bits below the symbols, one after the other, from `first` 32-bit words on.
-KERNEL(write_bits)(i64 blocks, i64 n, i64 block, i32 signs, const u64* value SIZE(n), const i64* first SIZE(blocks + 1),
-                   u32* out SIZE(LAST(first)))
+KERNEL(write_bits)(i64 blocks, i64 n, i64 piece, i64 block, i32 signs, const u64* value SIZE(n),
+                   const i64* first SIZE(blocks + 1), u32* out SIZE(LAST(first)))
 {
+    const i64 each = blocks_of_piece(piece, block);
     FOR_EACH(b, blocks) {
+        const Span at = block_at(b, n, piece, block, each);
         u32* to = out + first[b];
         u64 held = 0;
         i32 count = 0;
-        const i64 end = (b + 1) * block < n ? (b + 1) * block : n;
-        for (i64 i = b * block; i < end; ++i) {
+        for (i64 i = at.begin; i < at.end; ++i) {
             u64 rest = magnitude_of(value[i], signs);
             i32 left = bits_below(symbol_of(value[i], signs));
             while (left > 0) {
@@ -200,57 +223,73 @@ DEVICE void decode_block(i32 components, i64 count, i32 signs, Coded from, Table
     u32 state = from.word < from.last_word ? *from.word++ : 0;
     state = state << 16 | (from.word < from.last_word ? *from.word++ : 0);
     u64 held = 0;
-    i32 bits = 0, c = 0;
-    for (i64 i = 0; i < count; ++i) {
-        const i32 context = context_of(&levels, c, lowest, highest);
-        const u32 slot = state & ((1 << PRECISION) - 1);
-        const i32 symbol = tables.symbol_at[(context << PRECISION) + slot];
-        const i32 code = context * SYMBOLS + symbol;
-        state = tables.frequency[code] * (state >> PRECISION) + slot - tables.start[code];
-        if (state < LEAST_STATE) state = state << 16 | (from.word < from.last_word ? *from.word++ : 0);
-        u64 rest = 0;
-        i32 got = 0, left = bits_below(symbol);
-        do {
-            const i32 taken = left < 32 ? left : 32;
-            if (bits < taken) {
-                held |= (u64)(from.below < from.last_below ? *from.below++ : 0) << bits;
-                bits += 32;
-            }
-            rest |= (held & ((1ULL << taken) - 1)) << got;
-            held >>= taken;
-            bits -= taken;
-            left -= taken;
-            got += taken;
-        } while (left > 0);
-        const u64 number = value_of(symbol, signs, rest);
-        follow(&levels, c, components, magnitude_of(number, signs));
-        c = c + 1 < components ? c + 1 : 0;
-        total += number;
-        value[i] = sums ? total : number;
+    i32 bits = 0;
+    for (i64 item = 0; item < count; item += components)
+        UNROLL for (i32 c = 0; c < components; ++c) {
+            const i32 context = context_of(&levels, c, lowest, highest);
+            const u32 slot = state & ((1 << PRECISION) - 1);
+            const i32 symbol = tables.symbol_at[(context << PRECISION) + slot];
+            const i32 code = context * SYMBOLS + symbol;
+            state = tables.frequency[code] * (state >> PRECISION) + slot - tables.start[code];
+            if (state < LEAST_STATE && from.word < from.last_word) state = state << 16 | *from.word++;
+            u64 rest = 0;
+            i32 got = 0, left = bits_below(symbol);
+            do {
+                const i32 taken = left < 32 ? left : 32;
+                if (bits < taken) {
+                    held |= (u64)(from.below < from.last_below ? *from.below++ : 0) << bits;
+                    bits += 32;
+                }
+                rest |= (held & ((1ULL << taken) - 1)) << got;
+                held >>= taken;
+                bits -= taken;
+                left -= taken;
+                got += taken;
+            } while (left > 0);
+            const u64 number = value_of(symbol, signs, rest);
+            follow(&levels, c, components, magnitude_of(number, signs));
+            total += number;
+            value[item + c] = sums ? total : number;
+        }
+}
+
+// The first slot of each symbol in each row of a table, and the symbol of each slot.
+KERNEL(fill_slots)(i64 rows, const u32* frequency SIZE(rows * 256), u32* start SIZE(frequency), u8* symbol_at SIZE(rows * 4096))
+{
+    FOR_EACH(r, rows) {
+        u32 slot = 0;
+        for (i32 s = 0; s < SYMBOLS; ++s) {
+            start[r * SYMBOLS + s] = slot;
+            for (u32 k = 0; k < frequency[r * SYMBOLS + s]; ++k) symbol_at[(r << PRECISION) + slot++] = (u8)s;
+        }
     }
 }
 
 // The numbers of the chosen blocks; with `sums`, running sums of each one's numbers from `base` on. Whatever the input,
 // nothing is read outside what `word_first` and `bits_first` delimit: a damaged stream gives wrong numbers, which checksums
-// catch.
+// catch. As many blocks as `sharing` says, one after the other, share levels and tables.
 KERNEL(decode_symbols)(i64 blocks, i32 components, i32 signs, const i64* chosen SIZE(blocks),
                        const i64* begin SIZE(blocks + 1), const i64* word_first SIZE(bits_first),
                        const u16* words SIZE(LAST(word_first)), const i64* bits_first SIZE(>= 1),
-                       const u32* bits SIZE(LAST(bits_first)), const u8* symbol_at SIZE(components * 64 * 4096),
-                       const u32* frequency SIZE(components * 64 * 256), const u32* start SIZE(frequency), i32 octave,
-                       i32 lowest, i32 highest, i32 sums, const u64* base SIZE(blocks), u64* value SIZE(LAST(begin)))
+                       const u32* bits SIZE(LAST(bits_first)), i64 sharing,
+                       const u8* symbol_at SIZE(octave * components * 64 * 4096),
+                       const u32* frequency SIZE(octave * components * 64 * 256), const u32* start SIZE(frequency),
+                       const i32* octave SIZE(CEIL(bits_first - 1, sharing)), const i32* lowest SIZE(octave),
+                       const i32* highest SIZE(octave), i32 sums, const u64* base SIZE(blocks), u64* value SIZE(LAST(begin)))
 {
     FOR_EACH(b, blocks) {
-        const i64 at = chosen[b], count = begin[b + 1] - begin[b];
+        const i64 at = chosen[b], count = begin[b + 1] - begin[b], of = at / sharing;
         const Coded from = {
             words + word_first[at], words + word_first[at + 1], bits + bits_first[at], bits + bits_first[at + 1]};
-        const Tables tables = {symbol_at, frequency, start};
-        const Levels levels = levels_at(octave);
+        const i64 rows = of * components * CONTEXTS;
+        const Tables tables = {symbol_at + (rows << PRECISION), frequency + rows * SYMBOLS, start + rows * SYMBOLS};
+        const Levels levels = levels_at(octave[of]);
+        const i32 low = lowest[of], high = highest[of];
         const u64 first = sums ? base[b] : 0;
         u64* to = value + begin[b];
-        if (components == 1) decode_block(1, count, signs, from, tables, levels, lowest, highest, sums, first, to);
-        else if (components == 2) decode_block(2, count, signs, from, tables, levels, lowest, highest, sums, first, to);
-        else decode_block(3, count, signs, from, tables, levels, lowest, highest, sums, first, to);
+        if (components == 1) decode_block(1, count, signs, from, tables, levels, low, high, sums, first, to);
+        else if (components == 2) decode_block(2, count, signs, from, tables, levels, low, high, sums, first, to);
+        else decode_block(3, count, signs, from, tables, levels, low, high, sums, first, to);
     }
 }
 

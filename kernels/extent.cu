@@ -1,15 +1,18 @@
 // The smallest and largest coordinate along each axis, whether all of them are finite, and which lie in a given space.
 #include "portable.cuh"
+#include "pieces.cuh"
 
-// A coordinate that is not finite makes both ends of its axis NaN, so it need not be searched for again.
-KERNEL(extent)(i64 chunks, i64 n, const real* position SIZE(n * D), real* lower SIZE(chunks * D),
+// Of each of `parts` runs of each piece (`pieces.cuh`). A coordinate that is not finite makes both ends of its axis NaN, so it
+// need not be searched for again. An empty run has the extent of the first particle of its piece.
+KERNEL(extent)(i64 chunks, i64 parts, i64 n, i64 piece, const real* position SIZE(n * D), real* lower SIZE(chunks * D),
                real* upper SIZE(chunks * D))
 {
     FOR_EACH(c, chunks) {
-        const i64 begin = chunk_begin(c, chunks, n), end = chunk_begin(c + 1, chunks, n);
+        const Span run = run_at(c, n, piece, parts);
+        const i64 some = run.begin < run.end ? run.begin : run.piece * piece;
         for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
-            real low = position[begin * DIMENSIONS + axis], high = low, finite = 0;
-            for (i64 i = begin; i < end; ++i) {
+            real low = position[some * DIMENSIONS + axis], high = low, finite = 0;
+            for (i64 i = run.begin; i < run.end; ++i) {
                 const real x = position[i * DIMENSIONS + axis];
                 low = x < low ? x : low;
                 high = x > high ? x : high;

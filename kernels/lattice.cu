@@ -4,6 +4,7 @@
 // that do not fit are stored separately: at that depth they are noise. A decoded position is the middle of its cell, in
 // float64, rounded once to the type of the positions.
 #include "portable.cuh"
+#include "pieces.cuh"
 
 #if DIMENSIONS == 3
 static const u64 AXIS = 0x1249249249249249ULL;   // the bits of the first axis in a key
@@ -97,10 +98,11 @@ KERNEL(keys_to_positions)(i64 n, const u64* key SIZE(n), const u64* low SIZE(n *
         }
 }
 
-// The delta from the previous key to each key; 0 at the first key of a block.
-KERNEL(key_gaps)(i64 n, i64 block, const u64* key SIZE(n), u64* gap SIZE(n))
+// The delta from the previous key to each key; 0 at the first key of a block. The blocks are those of several pieces
+// (`pieces.cuh`), also below.
+KERNEL(key_gaps)(i64 n, i64 piece, i64 block, const u64* key SIZE(n), u64* gap SIZE(n))
 {
-    FOR_EACH(i, n) gap[i] = i % block ? key[i] - key[i - 1] : 0;
+    FOR_EACH(i, n) gap[i] = place_in_piece(i, piece) % (u32)block ? key[i] - key[i - 1] : 0;
 }
 
 // Whether a chunk of keys is in order already.
@@ -148,34 +150,38 @@ KERNEL(reaches_box)(i64 n, const u64* first SIZE(n), const u64* final SIZE(n), c
 
 // In the original order: the deltas from cell to cell, the short way round in a periodic box, with the sign in the lowest
 // bit. `period` is the number of cells around, or 0; each block starts from its own cells in `first`.
-KERNEL(cell_steps)(i64 n, i64 block, const real* position SIZE(n * D), const double* origin SIZE(D),
+KERNEL(cell_steps)(i64 n, i64 piece, i64 block, const real* position SIZE(n * D), const double* origin SIZE(D),
                    double cells_per_length, const i64* last SIZE(D), const i64* period SIZE(D), u64* steps SIZE(n * D),
-                   i64* first SIZE(CEIL(n, block) * D))
+                   i64 blocks, i64* first SIZE(blocks * D))
 {
-    FOR_EACH(i, n)
+    const i64 each = blocks_of_piece(piece, block);
+    FOR_EACH(i, n) {
+        const u32 within = place_in_piece(i, piece);
         for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
             const i64 here = cell_of(position[i * DIMENSIONS + axis], origin[axis], cells_per_length, last[axis]);
             i64 moved = 0;
-            if (i % block) {
+            if (within % (u32)block) {
                 moved = here - cell_of(position[(i - 1) * DIMENSIONS + axis], origin[axis], cells_per_length, last[axis]);
                 if (period[axis] && moved > period[axis] / 2) moved -= period[axis];
                 if (period[axis] && moved < -(period[axis] / 2)) moved += period[axis];
             } else {
-                first[i / block * DIMENSIONS + axis] = here;
+                first[(piece_of(i, piece) * each + within / (u32)block) * DIMENSIONS + axis] = here;
             }
             steps[i * DIMENSIONS + axis] = ((u64)moved << 1) ^ (u64)(moved >> 63);
         }
+    }
 }
 
-KERNEL(walk_cells)(i64 blocks, i64 n, i64 block, const u64* steps SIZE(n * D), const i64* first SIZE(blocks * D),
+KERNEL(walk_cells)(i64 blocks, i64 n, i64 piece, i64 block, const u64* steps SIZE(n * D), const i64* first SIZE(blocks * D),
                    const double* origin SIZE(D), double step, const i64* period SIZE(D), const double* top SIZE(D),
                    real* position SIZE(n * D))
 {
+    const i64 each = blocks_of_piece(piece, block);
     FOR_EACH(b, blocks) {
-        const i64 end = (b + 1) * block < n ? (b + 1) * block : n;
+        const Span at = block_at(b, n, piece, block, each);
         u64 cell[DIMENSIONS];
         for (i32 axis = 0; axis < DIMENSIONS; ++axis) cell[axis] = (u64)first[b * DIMENSIONS + axis];
-        for (i64 i = b * block; i < end; ++i)
+        for (i64 i = at.begin; i < at.end; ++i)
             for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
                 const u64 folded = steps[i * DIMENSIONS + axis];
                 cell[axis] += folded >> 1 ^ (0 - (folded & 1));

@@ -17,6 +17,7 @@
 //   FOR_EACH_LIGHT(i, n)       the same for work so small that waking another CPU thread would take longer
 //   ON_CPU                     true in the CPU's build: what pays there alone costs a GPU no registers
 //   KEEP_LOOP                  before a loop whose body is long: a GPU's compiler does not write it out several times
+//   UNROLL                     before a loop of at most three steps, whose number the compiler knows: it writes out all of them
 //   real, DIMENSIONS           float or double, 2 or 3: each file is compiled once for each
 //
 // The loops need no block cooperation and no launch shape: one statement, any number of threads, the same answer.
@@ -49,6 +50,7 @@ typedef unsigned long long u64;
 #define ALWAYS_INLINE
 #define WIDE
 #define KEEP_LOOP _Pragma("unroll 1")
+#define UNROLL _Pragma("unroll")
 #define ON_CPU false
 #define FOR_EACH(i, n) \
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < (n); i += (i64)gridDim.x * blockDim.x)
@@ -77,6 +79,7 @@ extern "C" int host_threads();   // backend.py decides; the result never depends
 #define DEVICE_METHOD inline
 #define ALWAYS_INLINE __attribute__((always_inline))
 #define KEEP_LOOP
+#define UNROLL _Pragma("GCC unroll 3")
 #define ON_CPU true
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
 #define WIDE __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))

@@ -24,7 +24,7 @@ def extent(positions: np.ndarray, chunks: int = 4) -> tuple[np.ndarray, np.ndarr
     lower = np.empty((chunks, dimensions), positions.dtype)
     upper = np.empty_like(lower)
     kernel = backend.kernel("extent", "extent", positions.dtype, dimensions)
-    kernel(chunks, len(positions), positions, lower, upper)
+    kernel(chunks, chunks, len(positions), len(positions), positions, lower, upper)
     return lower.min(axis=0), upper.max(axis=0)
 
 

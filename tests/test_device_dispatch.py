@@ -72,7 +72,7 @@ def test_arrays_of_the_gpu_go_to_its_kernels(cupy):
     assert backend.gpu() is cupy
     positions = cupy.asarray(np.random.default_rng(0).random((1000, 2)))
     lower, upper = cupy.empty((31, 2)), cupy.empty((31, 2))
-    backend.kernel("extent", "extent", np.float64, 2)(31, 1000, positions, lower, upper)
+    backend.kernel("extent", "extent", np.float64, 2)(31, 31, 1000, 1000, positions, lower, upper)
     assert fake_cupy.Function.launches == ["extent_f64_2d"]
     np.testing.assert_array_equal(lower.get().min(axis=0), positions.get().min(axis=0))
 
@@ -101,7 +101,7 @@ def test_more_work_than_a_grid_may_hold_is_looped_over(cupy, monkeypatch):
     shapes = []
     monkeypatch.setattr(fake_cupy.Function, "__call__", lambda self, grid, block, args: shapes.append(grid))
     groups = 2**28 + 1   # one more than 2^20 blocks of 256; memory that nobody touches costs nothing
-    backend.kernel("packing", "group_widths")(groups, 1, cupy.zeros(1, np.uint64), cupy.zeros(groups, np.uint8))
+    backend.kernel("packing", "group_widths")(groups, 1, 1, cupy.zeros(1, np.uint64), cupy.zeros(groups, np.uint8))
     assert shapes == [(2**20,)]
 
 

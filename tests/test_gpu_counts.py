@@ -18,6 +18,7 @@ from workbench.guarantees import Limit, check
 ROOT = Path(__file__).resolve().parents[1]
 COUNTED = "launches", "array operations", "synchronisations", "bytes to the host", "bytes to the GPU"
 ALONG = 16, 32   # particles
+CHUNKS = 64
 Call = Callable[[], object]
 
 
@@ -34,6 +35,10 @@ def calls(cupy: ModuleType, along: int) -> dict[str, Call]:
             found[f"encode, {order}, {coder}"] = functools.partial(codec.encode, positions, aim)
             found[f"decode, {order}, {coder}"] = functools.partial(
                 codec.decode, data, positions.shape, positions.dtype, cupy
+            )
+            found[f"compress, {order}, {coder}, {CHUNKS} chunks"] = functools.partial(
+                wb.compress, particles, wb.Absolute(bound), wb.codecs.get("lattice", coder=coder), order=order,
+                chunk_values=3 * along**3 // CHUNKS,
             )
         found[f"compress, {order}"] = functools.partial(wb.compress, particles, wb.Absolute(bound), order=order)
     decoded = found["decode, keep, packed"]()

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import workbench as wb
+from gpu_check.elsewhere import launched_on
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.alike import parts_of
@@ -23,6 +24,7 @@ from workbench.clusters.sorted_cells import SortedCells
 from workbench.codecs import Tolerance
 from workbench.codecs.crc import _crc_in_pieces, crc32_of_blocks
 from workbench.codecs.entropy import even_blocks, slots_of, words_of
+from workbench.codecs.interpolation_training import _jobs, _lessons
 from workbench.data.extent import inside
 from workbench.data.synthetic import adversarial
 from workbench.distributed.decomposition import Decomposition
@@ -75,6 +77,7 @@ def _cases() -> Iterator[tuple[str, Callable[[Move, int], Named]]]:
     for dtype in (np.float32, np.float64):
         yield f"k-means, {np.dtype(dtype).name}", _on(_kmeans, dtype)
         yield f"checksums, {np.dtype(dtype).name}", _on(_checksums, dtype)
+        yield f"fields, {np.dtype(dtype).name}", _on(_fields, dtype)
     yield "symbols", _symbols
     yield "CRC", _crc
 
@@ -319,6 +322,21 @@ def _checksums(move: Move, count: int, dtype: Any) -> Named:
     whole = np.floor(16 * field)   # products and sums of small whole numbers are exact in any order
     product, findings = protected_matmul(move(whole.T.copy()), move(whole), product=_faulty)
     yield from (("corrected product", product), ("corrected values", np.int64(findings.corrected)))
+
+
+def _fields(move: Move, count: int, dtype: Any) -> Named:
+    """The codec for fields, whose arrays are on the host; its fits depend on the version of NumPy, as bytes do."""
+    side = min(max(round(count ** (1 / 3)), 24), 40)   # enough that weights are fitted
+    steps = numbers(13).random((side, side + 1, side - 3)) - 0.5
+    field = move(steps.cumsum(axis=0).cumsum(axis=1).cumsum(axis=2).astype(dtype))
+    values, codec, bound = backend.to_host(field), wb.codecs.get("interpolation"), 0.01
+    with launched_on(backend.namespace(field)):
+        data = codec.encode(values, Tolerance(absolute=bound))
+        yield f"{BYTES} of fields", data
+        yield f"{BYTES} decoded", codec.decode(data, values.shape, values.dtype)
+        job = _jobs([values], [bound], relative=False)[0]
+        lessons = _lessons(job, job.encoded(None), 1, np.random.default_rng(14))
+    yield from ((f"{BYTES} of lessons", lessons.seen), (f"{BYTES} of offsets", lessons.offset))
 
 
 def _faulty(a: Array, b: Array) -> Array:

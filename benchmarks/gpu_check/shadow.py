@@ -50,7 +50,6 @@ COMPARED: dict[str, dict[str, Callable[[np.ndarray], np.ndarray]]] = {
     "name_components": {"parent": roots},
 }
 OTHER_LAYOUT = {"kmeans"}
-ON_CPU_ALONE = {"interpolation"}   # its codec takes NumPy arrays
 
 
 @dataclass
@@ -68,7 +67,7 @@ class Findings:
 
 def all_kernels() -> list[str]:
     """Every kernel that runs on GPUs, as file/kernel."""
-    sources = sorted({path.stem for path in host_library.kernel_folder().glob("*.cu")} - ON_CPU_ALONE)
+    sources = sorted(path.stem for path in host_library.kernel_folder().glob("*.cu"))
     return [f"{source}/{name}" for source in sources for name in backend.declared(source)]
 
 

@@ -7,6 +7,7 @@ from hypothesis.extra import numpy as hnp
 from workbench import backend
 from workbench.codecs import CodecFailed
 from workbench.codecs.curve import Lattice
+from workbench.codecs.together import Pieces
 
 
 def plain_key(cells: list[int]) -> int:
@@ -32,8 +33,8 @@ def test_decoding_stays_within_the_tolerance_also_where_keys_have_no_room(dimens
     decoded = lattice.positions(lattice.keys(positions), lattice.low_bits(positions), np.float64)
     assert (lattice.shift > 0) == (tolerance == 1e-12 or (tolerance == 1e-7 and dimensions == 3))
     assert np.abs(decoded - positions).max() <= tolerance
-    steps, first = lattice.steps(positions, 300)
-    walked = lattice.walk(steps, first, 300, np.float64)
+    steps, first = lattice.steps(positions, Pieces.of(len(positions), len(positions)), 300)
+    walked = lattice.walk(steps, first, len(positions), 300, np.float64)
     assert np.array_equal(walked, decoded)
 
 
@@ -54,7 +55,7 @@ def test_decoded_positions_lie_in_a_periodic_box(dtype):
 
 def test_steps_go_the_short_way_round_a_periodic_box():
     lattice = Lattice.fitted((0.0, 0.0), (0.0, 0.0), 0.05, np.float64, (1.0, 1.0))
-    steps, _ = lattice.steps(np.array([[0.98, 0.5], [0.02, 0.5], [0.98, 0.5]]), 10)
+    steps, _ = lattice.steps(np.array([[0.98, 0.5], [0.02, 0.5], [0.98, 0.5]]), Pieces.of(3, 3), 10)
     assert steps[1:, 0].max() <= 4   # folded: one or two cells either way, not nine
 
 

@@ -163,10 +163,10 @@ def test_a_stream_whose_numbers_have_too_few_components_is_refused(coder, compon
     numbers = np.ascontiguousarray(stream.coded.decode()[:, :components])
     short = CODERS[coder].of(numbers.reshape(-1) if components == 1 else numbers, stream.block, signs=True)
     forged = replace(stream, coded=short).to_bytes()
-    with pytest.raises(CodecFailed, match=r"must be 3,000 items of 3 in blocks of 65,536; their header says 3,000"):
+    with pytest.raises(CodecFailed, match=r"must be 3,000 items of 3 in blocks of 1,024; their header says 3,000"):
         Stream.of(forged, positions.shape)
     with pytest.raises(TypeError, match="steps must have 9000 elements"):   # the kernel's own declaration
-        stream.lattice.walk(numbers, stream.first, stream.block, positions.dtype)
+        stream.lattice.walk(numbers, stream.first, 3000, stream.block, positions.dtype)
 
 
 @EVERY_CODER

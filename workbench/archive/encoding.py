@@ -22,11 +22,14 @@ from workbench.backend import Array
 from workbench.codecs import Codec, CodecFailed, Tolerance
 from workbench.codecs.codec import EncoderRaised
 from workbench.codecs.pcodec import PCodec
-from workbench.data.extent import extent
+from workbench.codecs.together import Pieces
+from workbench.data.extent import extent, extents
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Bound, Limit, Safeguard, encode_guarded
+from workbench.guarantees import Bound, Limit, Safeguard, encode_guarded, encode_guarded_pieces
 from workbench.guarantees.check import Period
 from workbench.guarantees.enforce import Figures
+
+MOST_TOGETHER = 2**26   # coordinates that a GPU encodes at once, in about 40 bytes each
 
 Progress = Callable[[float, str], object]
 Slices = tuple[slice, ...]
@@ -79,7 +82,7 @@ class Task:
     keep: tuple[Safeguard, ...] = ()
     extents: bool = False     # whether to record the extent of the positions of each chunk
     decoded: bool = False     # whether to keep the decoded values
-    on_device: bool = False   # whether the values are on a GPU, which takes one chunk at a time
+    on_device: bool = False   # whether these are positions on a GPU, which takes many chunks at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +113,19 @@ def encode_values(task: Task, values: Array, mask: Array | None = None) -> Ready
     ends = extent(guarded.decoded) if task.extents else None
     decoded = guarded.decoded if task.decoded else None
     return ReadyChunk(guarded_chunk(guarded), guarded.figures, guarded.permutation, ends, decoded)
+
+
+def encode_together(task: Task, values: Array, rows: int) -> Iterator[ReadyChunk]:
+    """The values of several chunks of so many rows, decoded and checked together where codec and bound allow it."""
+    found = encode_guarded_pieces(task.codec, values, rows, task.limit, task.period)
+    if found is None:
+        yield from (encode_values(task, values[piece]) for piece in Pieces.of(len(values), rows))
+        return
+    chunks, decoded = found
+    ends = [(lower, upper) for lower, upper in extents(decoded, rows)] if task.extents else [None] * len(chunks)
+    for guarded, own in zip(chunks, ends, strict=True):
+        kept = guarded.decoded if task.decoded else None
+        yield ReadyChunk(guarded_chunk(guarded), guarded.figures, guarded.permutation, own, kept)
 
 
 def assembled(task: Task, chunks: Sequence[ReadyChunk]) -> EncodedArray:
@@ -177,9 +193,18 @@ def _require_encoder(task: Task, chunks: Sequence[ReadyChunk]) -> None:
 
 
 def _chunks(task: Task) -> Iterator[ReadyChunk]:
+    if task.on_device:
+        return _on_device(task)
     indices = list(task.layout.chunk_indices())
     work = functools.partial(encode_chunk, task)
-    return map(work, indices) if task.codec.holds_gil or task.on_device else backend.side_by_side(work, indices)
+    return map(work, indices) if task.codec.holds_gil else backend.side_by_side(work, indices)
+
+
+def _on_device(task: Task) -> Iterator[ReadyChunk]:
+    """The chunks of positions on a GPU: as many together as its memory surely holds."""
+    (count, axes), rows = task.layout.shape, task.layout.chunk_shape[0]
+    for several in Pieces.of(count, max(MOST_TOGETHER // (rows * axes), 1) * rows):
+        yield from encode_together(task, task.part((several, slice(0, axes))), rows)
 
 
 def _reported(chunks: Iterable[ReadyChunk], layout: ArrayLayout, progress: Progress | None) -> Iterator[ReadyChunk]:

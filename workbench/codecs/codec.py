@@ -23,6 +23,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
+from workbench.codecs.together import Pieces
 from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
@@ -166,6 +167,29 @@ class Codec(ABC):
         except Exception as error:
             reason = f"{self.id} could not encode {_describe(values)}: {type(error).__name__}: {error}"
             raise EncoderRaised(reason) from error
+
+    def encode_together(self, values: Array, rows: int, tolerance: Tolerance) -> list[bytes] | None:
+        """What `encode` returns for each piece of so many rows, from a few launches that serve all of them.
+
+        None where the codec takes these pieces one after the other.
+        """
+        self.require()
+        self._check_values(values)
+        return self._encode_together(values, rows, tolerance)
+
+    def _encode_together(self, values: Array, rows: int, tolerance: Tolerance) -> list[bytes] | None:
+        """What `encode_together` returns; a codec that serves many pieces at once overrides both this and the next."""
+        return None
+
+    def decode_together(self, data: Sequence[bytes], rows: int, shape: Sequence[int], dtype: Any, xp: Any = np) -> Array:
+        """The array of this shape whose pieces `encode_together` has encoded."""
+        shape, dtype = tuple(int(n) for n in shape), np.dtype(dtype)
+        shapes = [(piece.stop - piece.start, *shape[1:]) for piece in Pieces.of(shape[0], rows)]
+        return self._decode_together(xp, data, shapes, dtype)
+
+    def _decode_together(self, xp: Any, data: Sequence[bytes], shapes: Sequence[tuple[int, ...]], dtype: np.dtype) -> Array:
+        """The decoded pieces, one after the other."""
+        return xp.concatenate([self.decode(one, shape, dtype, xp) for one, shape in zip(data, shapes, strict=True)])
 
     def _decode_on(self, xp: Any, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> Array:
         """The array in the memory of this namespace; a codec that can decode on a GPU overrides it."""

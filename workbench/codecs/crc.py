@@ -14,10 +14,11 @@ import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
+from workbench.codecs.together import Pieces
 
 _POLYNOMIAL = 0xEDB88320   # as in kernels/crc.cu
 _AT_ONCE = 16              # bytes in one step of the kernel
-_PIECE = 512               # bytes for each work item
+_BLOCK = 512               # bytes for each work item
 
 
 def crc32(array: Array) -> int:
@@ -33,12 +34,22 @@ def crc32(array: Array) -> int:
 
 def _crc_in_pieces(array: Array) -> int:
     """The CRC by the kernel, wherever the array is."""
+    return int(crc32_of_pieces(array, max(len(array), 1))[0])
+
+
+def crc32_of_pieces(array: Array, rows: int) -> np.ndarray:
+    """The CRC (uint32) of each piece of so many rows of a contiguous array, computed where it is.
+
+    >>> crc32_of_pieces(np.frombuffer(b"ab12", np.uint8), 2).tolist() == [zlib.crc32(b"ab"), zlib.crc32(b"12")]
+    True
+    """
     xp = backend.namespace(array)
-    data = xp.ascontiguousarray(array).reshape(-1).view(xp.uint8)
-    crc = xp.zeros(1, xp.uint32)
+    data: Any = xp.ascontiguousarray(array).reshape(-1).view(xp.uint8)
+    pieces = Pieces.of(data.size, rows * (data.size // max(len(array), 1)))
+    crc = xp.zeros(len(pieces), xp.uint32)
     tables = (xp.asarray(each) for each in (_table(), _powers()))
-    backend.kernel("crc", "crc_pieces")(-(-data.size // _PIECE), data.size, _PIECE, data, *tables, crc)
-    return int(crc[0])
+    backend.kernel("crc", "crc_pieces")(pieces.blocks(_BLOCK), data.size, pieces.length, _BLOCK, data, *tables, crc)
+    return backend.to_host(crc)
 
 
 def crc32_of_blocks(parts: list[tuple[Array, Array]], blocks: Array) -> Array:

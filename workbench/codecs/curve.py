@@ -16,6 +16,7 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.codecs.codec import CodecFailed
+from workbench.codecs.together import Pieces
 
 KEY_BITS = {2: 31, 3: 21}   # of each axis, in a key of 64
 MOST_CELL_BITS = 52         # the tolerance that `fitted` demands keeps cell numbers exact in float64
@@ -104,22 +105,30 @@ class Lattice:
         kernel(len(keys), keys, low, xp.asarray(self.origin, xp.float64), self.step, top, self.shift, positions)
         return positions
 
-    def steps(self, positions: Array, block: int) -> tuple[Array, Array]:
+    def gaps(self, keys: Array, pieces: Pieces, block: int) -> tuple[Array, np.ndarray]:
+        """The delta of each key to the one before, 0 at the first of each block of each piece; and these first keys."""
+        gaps = backend.namespace(keys).empty_like(keys)
+        backend.kernel("lattice", "key_gaps")(len(keys), pieces.length, block, keys, gaps)
+        if len(pieces) == 1:
+            return gaps, backend.to_host(keys[::block])
+        return gaps, backend.to_host(keys[backend.namespace(keys).asarray(pieces.block_starts(block)[:-1])])
+
+    def steps(self, positions: Array, pieces: Pieces, block: int) -> tuple[Array, Array]:
         """The deltas from cell to cell in the given order, signs in the lowest bit; and the first cell of each block."""
-        xp = backend.namespace(positions)
-        steps = xp.empty(positions.shape, xp.uint64)
-        first = xp.empty((-(-len(positions) // block), self.dimensions), xp.int64)
+        xp, blocks = backend.namespace(positions), pieces.blocks(block)
+        steps, first = xp.empty(positions.shape, xp.uint64), xp.empty((blocks, self.dimensions), xp.int64)
         kernel = backend.kernel("lattice", "cell_steps", positions.dtype, self.dimensions)
-        kernel(len(positions), block, positions, *self._cells(xp), self._period(xp), steps, first)
+        given = positions, *self._cells(xp), self._period(xp)
+        kernel(len(positions), pieces.length, block, *given, steps, blocks, first)
         return steps, first
 
-    def walk(self, steps: Array, first: Array, block: int, dtype: Any) -> Array:
-        """The positions from the deltas of `steps`, within the tolerance."""
+    def walk(self, steps: Array, first: Array, piece: int, block: int, dtype: Any) -> Array:
+        """The positions from the deltas of `steps`, within the tolerance; each block of each piece has a first cell."""
         xp = backend.namespace(steps)
         positions = xp.empty((len(steps), self.dimensions), dtype)
         origin, top = xp.asarray(self.origin, xp.float64), xp.asarray(self.top, xp.float64)
         kernel = backend.kernel("lattice", "walk_cells", dtype, self.dimensions)
-        kernel(len(first), len(positions), block, steps, first, origin, self.step, self._period(xp), top, positions)
+        kernel(len(first), len(positions), piece, block, steps, first, origin, self.step, self._period(xp), top, positions)
         return positions
 
     def stretches_in(

@@ -9,7 +9,6 @@ blocks are independent, so that they are coded in parallel, can be read alone, a
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 import struct
@@ -26,11 +25,13 @@ from workbench.backend import Array
 from workbench.codecs.codec import CodecFailed
 from workbench.codecs.crc import crc32_of_blocks
 from workbench.codecs.pcodec import pack_integers, unpack_integers
+from workbench.codecs.together import Pieces
 
 SYMBOLS = 256                # as in kernels/entropy.cu
 CONTEXTS = 64
 PRECISION = 12
 MOST_COMPONENTS = 3
+LEAST_STATE = 2**16
 SAMPLED = 8                  # one block in this many is sampled for the contexts that occur
 RARE = 1 / 1024              # the contexts at both ends that hold less than this share of the numbers,
 FEW = 4000                   # or fewer than this many, use the table of their neighbour
@@ -73,10 +74,12 @@ class _Model:
     lowest: int    # the contexts that have tables of their own
     highest: int
 
-    @property
-    def given(self) -> dict[str, int]:
-        """The bundle of kernel arguments."""
-        return {**dataclasses.asdict(self), "signs": int(self.signs)}
+
+def _given(models: Sequence[_Model], xp: Any) -> dict[str, Any]:
+    """The bundle of kernel arguments that hold the model of each piece."""
+    levels = np.array([(model.octave, model.lowest, model.highest) for model in models], np.int32).T
+    arrays = {name: xp.asarray(row) for name, row in zip(("octave", "lowest", "highest"), levels.copy(), strict=True)}
+    return {"components": models[0].components, "signs": int(models[0].signs), **arrays}
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,40 +107,61 @@ class CodedIntegers:
     @classmethod
     def of(cls, numbers: Array, block: int, signs: bool = False) -> CodedIntegers:
         """The numbers, coded on the machine where they are."""
-        xp = backend.namespace(numbers)
-        model = _fitted(numbers, block, signs)
-        components = model.components
-        code, below = _classify(numbers, block, model)
-        frequency = frequencies(_histogram(code, components))
-        words, word_first = words_of(code, even_blocks(len(code), block * components), frequency)
+        return cls.of_pieces(numbers, len(numbers), block, signs)[0]
+
+    @classmethod
+    def of_pieces(cls, numbers: Array, piece: int, block: int, signs: bool = False) -> list[CodedIntegers]:
+        """The same for each piece of so many items, together, each with a model of its own."""
+        xp, pieces = backend.namespace(numbers), Pieces.of(len(numbers), piece)
+        models = _fitted(numbers, pieces, block, signs)
+        components = models[0].components
+        code, below = _classify(numbers, pieces, block, models)
+        histograms = backend.to_host(_histograms(code, pieces.length * components, components))
+        tables = frequencies(histograms.reshape(-1, SYMBOLS)).reshape(histograms.shape)
+        begin = pieces.block_starts(block) * components
+        words, word_first = words_of(code, begin, tables, pieces.blocks_of_each(block), state=0)
         bits_first = starts((backend.to_host(below) + 31) // 32)
         bits = xp.empty(int(bits_first[-1]), xp.uint32)
-        write = backend.kernel("entropy", "write_bits")
-        write(len(below), numbers.size, block * components, int(signs), numbers, xp.asarray(bits_first), bits)
+        backend.kernel("entropy", "write_bits")(
+            len(below), numbers.size, pieces.length * components, block * components, int(signs), numbers,
+            xp.asarray(bits_first), bits,
+        )
         parts = [(words, xp.asarray(word_first)), (bits, xp.asarray(bits_first))]
         sums = crc32_of_blocks(parts, xp.arange(len(below), dtype=xp.int64))
         words, bits, sums = (backend.to_host(array) for array in (words, bits, sums))
-        return cls(len(numbers), block, model, frequency, words, bits, word_first, bits_first, sums)
+        found = []
+        for number, (items, own) in enumerate(zip(pieces, pieces.blocks_by_piece(block), strict=True)):
+            at, at_bits = (first[own.start : own.stop + 1] for first in (word_first, bits_first))
+            own_words, own_bits = words[at[0] : at[-1]], bits[at_bits[0] : at_bits[-1]]
+            found.append(cls(
+                items.stop - items.start, block, models[number], tables[number], own_words, own_bits,
+                at - at[0], at_bits - at_bits[0], sums[own],
+            ))
+        return found
 
     def decode(self, blocks: Blocks = None, base: np.ndarray | None = None, xp: Any = np) -> Array:
         """The numbers of all blocks or of some; with `base` (one for each of these), running sums that start there."""
-        chosen = np.arange(len(self.checksums)) if blocks is None else np.asarray(blocks, np.int64)
+        if blocks is None:
+            return self.decode_pieces([self], base, xp)
+        chosen = np.asarray(blocks, np.int64)
         self._check(chosen)
-        model, components = self.model, self.model.components
-        begin = starts(np.minimum(self.block, self.count - chosen * self.block) * components)
-        frequency, start, symbol_at = self._tables
-        sums = np.zeros(len(chosen), np.uint64) if base is None else base
-        arrays = {
-            "chosen": chosen, "begin": begin, "base": sums, "word_first": self.word_first, "words": self.words,
-            "bits_first": self.bits_first, "bits": self.bits,
-            "symbol_at": symbol_at, "frequency": frequency, "start": start,
-        }
-        value = xp.empty(int(begin[-1]), xp.uint64)
-        backend.kernel("entropy", "decode_symbols")(
-            len(chosen), model.given, {name: xp.asarray(array) for name, array in arrays.items()},
-            sums=int(base is not None), value=value,
+        begin = starts(np.minimum(self.block, self.count - chosen * self.block) * self.model.components)
+        return _decoded([self], chosen, begin, base, xp)
+
+    @classmethod
+    def decode_pieces(cls, coded: Sequence[CodedIntegers], base: np.ndarray | None = None, xp: Any = np) -> Array:
+        """The numbers of equal pieces (the last may be shorter), together; with `base`, running sums in every block."""
+        for one in coded:
+            one._check(np.arange(len(one.checksums)))
+        pieces = Pieces.of(sum(one.count for one in coded), coded[0].count)
+        begin = pieces.block_starts(coded[0].block) * coded[0].model.components
+        return _decoded(coded, np.arange(len(begin) - 1), begin, base, xp)
+
+    def like(self, other: object) -> bool:
+        """Whether `decode_pieces` takes both together, if their lengths allow it."""
+        return isinstance(other, CodedIntegers) and (self.model.components, self.model.signs) == (
+            other.model.components, other.model.signs
         )
-        return value if components == 1 else value.reshape(-1, components)
 
     def _check(self, blocks: np.ndarray) -> None:
         """Check blocks against their checksums, each of them once."""
@@ -152,15 +176,6 @@ class CodedIntegers:
     def _checked(self) -> np.ndarray:
         """Which blocks have passed their checksum."""
         return np.zeros(len(self.checksums), bool)
-
-    @functools.cached_property
-    def _tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Frequency and first slot of each code, and the symbol of each slot."""
-        symbol_at = np.zeros((len(self.frequency), 1 << PRECISION), np.uint8)
-        used = self.frequency.any(axis=1)
-        symbols = np.broadcast_to(np.arange(SYMBOLS, dtype=np.uint8), (int(used.sum()), SYMBOLS))
-        symbol_at[used] = np.repeat(symbols.reshape(-1), self.frequency[used].reshape(-1)).reshape(-1, 1 << PRECISION)
-        return self.frequency.reshape(-1), slots_of(self.frequency).reshape(-1), symbol_at.reshape(-1)
 
     def to_bytes(self) -> bytes:
         """Everything as bytes."""
@@ -222,15 +237,76 @@ def _aligned(data: memoryview, dtype: str) -> np.ndarray:
     return np.require(np.frombuffer(data, dtype), requirements="A")
 
 
-def _fitted(numbers: Array, block: int, signs: bool) -> _Model:
-    """The model of these numbers, estimated from every eighth block."""
-    xp = backend.namespace(numbers)
+def _decoded(
+    coded: Sequence[CodedIntegers], chosen: np.ndarray, begin: np.ndarray, base: np.ndarray | None, xp: Any
+) -> Array:
+    """The numbers of chosen blocks, of all pieces; the numbers of each begin at `begin`."""
+    model, components = coded[0].model, coded[0].model.components
+    arrays = {
+        "chosen": chosen, "begin": begin, "base": np.zeros(len(chosen), np.uint64) if base is None else base,
+        "word_first": _all_first([one.word_first for one in coded]), "words": joined([one.words for one in coded]),
+        "bits_first": _all_first([one.bits_first for one in coded]), "bits": joined([one.bits for one in coded]),
+        "frequency": joined([one.frequency.reshape(-1) for one in coded]),
+    }
+    moved = {name: xp.asarray(array) for name, array in arrays.items()}
+    rows = len(coded) * components * CONTEXTS
+    start, symbol_at = xp.empty(rows * SYMBOLS, xp.uint32), xp.zeros(rows << PRECISION, xp.uint8)
+    backend.kernel("entropy", "fill_slots")(rows, moved["frequency"], start, symbol_at)
+    value = xp.empty(int(begin[-1]), xp.uint64)
+    backend.kernel("entropy", "decode_symbols")(
+        len(chosen), _given([one.model for one in coded], xp), moved, sharing=len(coded[0].checksums),
+        start=start, symbol_at=symbol_at, sums=int(base is not None), value=value,
+    )
+    return value if model.components == 1 else value.reshape(-1, components)
+
+
+def _all_first(firsts: Sequence[np.ndarray]) -> np.ndarray:
+    """Where each block begins when the pieces stand one after the other, and the end."""
+    before = np.cumsum([0, *(first[-1] for first in firsts)])
+    return np.append(joined([first[:-1] + ahead for first, ahead in zip(firsts, before[:-1], strict=True)]), before[-1])
+
+
+def joined(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """The arrays one after the other; a single one is not copied."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _fitted(numbers: Array, pieces: Pieces, block: int, signs: bool) -> list[_Model]:
+    """The model of each piece, estimated from every eighth block."""
     components = 1 if numbers.ndim == 1 else int(numbers.shape[1])
-    sample = xp.concatenate([numbers[i : i + block] for i in range(0, len(numbers), SAMPLED * block)])
-    octave = min(_mean_octave(backend.to_host(sample[:: max(len(sample) // 1024, 1)])), CONTEXTS - 1)
-    code, _ = _classify(sample, block, _Model(components, signs, octave, 0, CONTEXTS - 1))
-    lowest, highest = _used_contexts(_histogram(code, components), FEW * len(sample) / len(numbers))
-    return _Model(components, signs, octave, lowest, highest)
+    sample, taken = sampled_blocks(numbers, pieces, block, SAMPLED)
+    octaves = _octaves(sample, taken)
+    wide = [_Model(components, signs, octave, 0, CONTEXTS - 1) for octave in octaves]
+    code, _ = _classify(sample, taken, block, wide)
+    counts = backend.to_host(_histograms(code, taken.length * components, components).sum(axis=-1, dtype=np.int64))
+    found = []
+    for octave, seen, whole, part in zip(octaves, counts, pieces, taken, strict=True):
+        few = FEW * (part.stop - part.start) / max(whole.stop - whole.start, 1)
+        found.append(_Model(components, signs, octave, *_used_contexts(seen, few)))
+    return found
+
+
+def sampled_blocks(numbers: Array, pieces: Pieces, block: int, every: int) -> tuple[Array, Pieces]:
+    """Every so-many-th block of each piece, and the pieces that these are."""
+    if every == 1:
+        return numbers, pieces
+    xp, components = backend.namespace(numbers), numbers.size // max(len(numbers), 1)
+    sizes = [Pieces.of(whole.stop - whole.start, block) for whole in (next(iter(pieces)), list(pieces)[-1])]
+    first, last = (sum(b.stop - b.start for b in list(blocks)[::every]) for blocks in sizes)
+    taken = Pieces.of(first * (len(pieces) - 1) + last, first)
+    sample = xp.empty((taken.count, *numbers.shape[1:]), xp.uint64)
+    backend.kernel("entropy", "take_blocks")(
+        taken.blocks(block), numbers.size, pieces.length * components, block * components, every, numbers,
+        taken.length * components, sample.size, sample,
+    )
+    return sample, taken
+
+
+def _octaves(sample: Array, taken: Pieces) -> list[int]:
+    """The level at which each piece starts."""
+    xp, each = backend.namespace(sample), [sample[part][:: max((part.stop - part.start) // 1024, 1)] for part in taken]
+    few, ends = backend.to_host(xp.concatenate(each)), np.cumsum([len(one) for one in each])
+    return [min(_mean_octave(part), CONTEXTS - 1) for part in np.split(few, ends[:-1])]
 
 
 def _mean_octave(numbers: np.ndarray) -> int:
@@ -248,28 +324,31 @@ def _mean_octave(numbers: np.ndarray) -> int:
     return (math.prod(factors).bit_length() - 1) // len(factors)
 
 
-def _classify(numbers: Array, block: int, model: _Model) -> tuple[Array, Array]:
+def _classify(numbers: Array, pieces: Pieces, block: int, models: Sequence[_Model]) -> tuple[Array, Array]:
     """The code of every number, and how many bits stand below the symbols of each block."""
-    xp = backend.namespace(numbers)
-    code, below = xp.empty(numbers.size, xp.uint16), xp.empty(-(-len(numbers) // block), xp.int64)
+    xp, components = backend.namespace(numbers), models[0].components
+    code, below = xp.empty(numbers.size, xp.uint16), xp.empty(pieces.blocks(block), xp.int64)
     backend.kernel("entropy", "classify")(
-        len(below), model.given, n=numbers.size, block=block * model.components, value=numbers, code=code, bits=below
+        len(below), _given(models, xp), n=numbers.size, piece=pieces.length * components, block=block * components,
+        value=numbers, code=code, bits=below,
     )
     return code, below
 
 
-def _histogram(code: Array, components: int) -> np.ndarray:
-    """How often each symbol occurs in each context of each component."""
-    xp = backend.namespace(code)
-    parts, codes = backend.chunks(len(code), code), components * CONTEXTS * SYMBOLS
-    counts = xp.zeros((min(parts, MOST_HISTOGRAMS) if backend.on_device(code) else parts, codes), xp.uint32)
-    backend.kernel("entropy", "count_codes")(parts, len(code), code, codes, len(counts), counts)
-    return backend.to_host(counts.sum(axis=0, dtype=xp.int64)).reshape(components * CONTEXTS, SYMBOLS)
+def _histograms(code: Array, piece: int, components: int) -> Array:
+    """How often each symbol occurs in each context of each component, in each piece of so many numbers."""
+    xp, codes = backend.namespace(code), components * CONTEXTS * SYMBOLS
+    parts, pieces = backend.chunks(min(piece, len(code)), code), max(-(-len(code) // piece), 1)
+    several = max(min(parts, MOST_HISTOGRAMS // pieces), 1) if backend.on_device(code) else parts
+    counts = xp.zeros((pieces, several, codes), xp.uint32)
+    backend.kernel("entropy", "count_codes")(parts * pieces, parts, len(code), piece, code, codes, several, counts)
+    total = counts.sum(axis=1, dtype=xp.uint32) if several > 1 else counts
+    return total.reshape(pieces, components * CONTEXTS, SYMBOLS)
 
 
-def _used_contexts(histogram: np.ndarray, few: float) -> tuple[int, int]:
-    """The range of contexts that have enough numbers for a table of their own."""
-    counts = histogram.sum(axis=1).reshape(-1, CONTEXTS).sum(axis=0)
+def _used_contexts(counts: np.ndarray, few: float) -> tuple[int, int]:
+    """The range of contexts that have enough numbers for a table of their own, by the numbers in each."""
+    counts = counts.reshape(-1, CONTEXTS).sum(axis=0)
     least = min(max(RARE * counts.sum(), few), (counts.sum() - 1) / 2)   # too few for two tables: all share one
     lowest = int(np.searchsorted(np.cumsum(counts), least, side="right"))
     highest = CONTEXTS - 1 - int(np.searchsorted(np.cumsum(counts[::-1]), least, side="right"))
@@ -279,32 +358,43 @@ def _used_contexts(histogram: np.ndarray, few: float) -> tuple[int, int]:
 def frequencies(histogram: np.ndarray) -> np.ndarray:
     """Frequencies that sum to 2**PRECISION in every used context, at least 1 for symbols that occur."""
     frequency = np.zeros(histogram.shape, np.int64)
-    for row in np.flatnonzero(histogram.sum(axis=1)):
-        counts = histogram[row]
-        scaled = np.maximum(counts * (1 << PRECISION) // counts.sum(), counts > 0)
-        while (excess := int(scaled.sum()) - (1 << PRECISION)) != 0:
-            largest = int(np.argmax(scaled))   # the largest frequency absorbs the rounding at the least cost
-            scaled[largest] -= min(excess, int(scaled[largest]) - 1) if excess > 0 else excess
-        frequency[row] = scaled
+    used = np.flatnonzero(histogram.any(axis=1))
+    counts = histogram[used].astype(np.int64)
+    total = np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    scaled = np.maximum(counts * (1 << PRECISION) // total, counts > 0)
+    while (rows := np.flatnonzero(scaled.sum(axis=1) != 1 << PRECISION)).size:
+        excess, largest = scaled[rows].sum(axis=1) - (1 << PRECISION), scaled[rows].argmax(axis=1)
+        # The largest frequency absorbs the rounding at the least cost.
+        scaled[rows, largest] -= np.minimum(excess, scaled[rows, largest] - 1)
+    frequency[used] = scaled
     return frequency.astype(np.uint32)
 
 
 def slots_of(frequency: np.ndarray) -> np.ndarray:
     """The first slot of each symbol of each context."""
-    return np.cumsum(frequency, axis=1, dtype=np.uint32) - frequency
+    return np.cumsum(frequency, axis=-1, dtype=np.uint32) - frequency
 
 
-def words_of(code: Array, begin: np.ndarray, frequency: np.ndarray) -> tuple[Array, np.ndarray]:
+def words_of(
+    code: Array, begin: np.ndarray, frequency: np.ndarray, sharing: int | None = None, state: int = LEAST_STATE
+) -> tuple[Array, np.ndarray]:
     """Codes (context * symbols + symbol) as the words of all blocks, and where the words of each block begin.
 
-    `begin` says where the codes of each block begin, and the end.
+    `begin` says where the codes of each block begin, and the end. `frequency` is the table of all blocks; if `sharing` is
+    given, one table for every so many blocks. `state` is that of the coder before the first number it takes.
     """
     xp = backend.namespace(code)
     blocks = len(begin) - 1
+    if blocks == 0:
+        return xp.empty(0, xp.uint16), starts(np.zeros(0, np.int64))
+    sharing = blocks if sharing is None else sharing
     table, start = xp.asarray(frequency.reshape(-1)), xp.asarray(slots_of(frequency).reshape(-1))
+    codes = table.size // -(-blocks // sharing)
     room = int(np.diff(begin).max(initial=0)) * PRECISION // 16 + 4   # no symbol takes more than PRECISION bits
     slots, used = xp.empty(blocks * room, xp.uint16), xp.empty(blocks, xp.int64)
-    backend.kernel("entropy", "encode_symbols")(blocks, xp.asarray(begin), code, table, start, room, slots, used)
+    backend.kernel("entropy", "encode_symbols")(
+        blocks, xp.asarray(begin), code, sharing, codes, table, start, state, room, slots, used
+    )
     first = starts(backend.to_host(used))
     words = xp.empty(int(first[-1]), xp.uint16)
     backend.kernel("entropy", "gather_words")(blocks, room, slots, used, xp.asarray(first), words)

@@ -69,9 +69,13 @@ def bits_after(symbol: np.ndarray, value_bits: int) -> np.ndarray:
 def counted(code: np.ndarray) -> np.ndarray:
     """How often each symbol occurs in each context."""
     codes = CONTEXTS * SYMBOLS
+    if not len(code):
+        return np.zeros((CONTEXTS, SYMBOLS), np.int64)
     parts = min(backend.chunks(len(code), code), 16)
     counts = np.zeros((parts, codes), np.uint32)
-    backend.kernel("entropy", "count_codes")(parts, len(code), code, codes, len(counts), counts)
+    backend.kernel("entropy", "count_codes")(
+        parts, parts, len(code), len(code), code, codes, len(counts), counts
+    )
     return counts.sum(axis=0, dtype=np.int64).reshape(CONTEXTS, SYMBOLS)
 
 

@@ -9,6 +9,7 @@ coders (`entropy.py`, `packing.py`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -18,15 +19,16 @@ from workbench import backend, ordering
 from workbench.backend import Array
 from workbench.codecs.codec import CodecFailed, ParticleCodec, Tolerance, option
 from workbench.codecs.curve import Lattice
-from workbench.codecs.lattice_stream import CODERS, ORDERS, Stream
+from workbench.codecs.entropy import sampled_blocks
+from workbench.codecs.lattice_stream import CODERS, ORDERS, Coded, Stream, decoded
 from workbench.codecs.packing import PackedIntegers
+from workbench.codecs.together import Pieces
 from workbench.data import Particles
 from workbench.data.extent import extent
 
 SAMPLED = 8    # one block in so many decides between coders
-SMALL = 2**16
-
-KEPT_BLOCKS = 64   # in the original order a region is no range of the file: blocks only serve parallel work
+SMALL = 2**16  # few numbers are not represented by a part
+TRIED = "context", "pcodec"
 
 
 @dataclass(frozen=True)
@@ -102,49 +104,79 @@ class LatticeCodec(ParticleCodec):
     def _encode(self, values: Array, tolerance: Tolerance) -> bytes:
         _check_shape(values)
         lattice = self.lattice(values, tolerance)
-        return (self._along_curve if self.order == "free" else self._in_order)(lattice, values).to_bytes()
+        pieces = Pieces.of(len(values), len(values))
+        if self.order == "keep":
+            return next(self._in_order(lattice, values, pieces)).to_bytes()
+        keys, order = _sorted_keys(lattice, values)
+        positions = values[order] if lattice.shift and order is not None else values   # needed for the low bits alone
+        return next(self._along_curve(lattice, positions, keys, order is None, pieces)).to_bytes()
 
-    def _along_curve(self, lattice: Lattice, positions: Array) -> Stream:
-        """The deltas between sorted keys."""
-        xp, block = backend.namespace(positions), self.block
-        keys, order = _sorted_keys(lattice, positions)
-        gaps = xp.empty_like(keys)
-        backend.kernel("lattice", "key_gaps")(len(keys), block, keys, gaps)
-        first = backend.to_host(keys[::block])
-        coded = CODERS[self._coder(gaps, block, signs=False)].of(gaps, block)
-        low = None
+    def _encode_together(self, values: Array, rows: int, tolerance: Tolerance) -> list[bytes] | None:
+        _check_shape(values)
+        if self.lower is None or self.upper is None or tolerance.absolute is None:
+            return None   # each piece has a lattice of its own
+        lattice, pieces = self.lattice(values, tolerance), Pieces.of(len(values), rows)
+        if self.order == "keep":
+            return [stream.to_bytes() for stream in self._in_order(lattice, values, pieces)]
+        keys = lattice.keys(values)
+        if not _is_sorted(keys):
+            return None   # each piece is sorted by itself
+        return [stream.to_bytes() for stream in self._along_curve(lattice, values, keys, True, pieces)]
+
+    def _along_curve(
+        self, lattice: Lattice, positions: Array, keys: Array, in_place: bool, pieces: Pieces
+    ) -> Iterator[Stream]:
+        """The deltas between sorted keys, of each piece."""
+        block = self.block
+        gaps, first = lattice.gaps(keys, pieces, block)
+        coded = self._coded(gaps, pieces, block, signs=False)
+        low: list[PackedIntegers | None] = [None] * len(pieces)
         if lattice.shift:
-            low = PackedIntegers.of(lattice.low_bits(positions if order is None else positions[order]), block)
-        return Stream("free", order is None, lattice, block, len(keys), first, coded, low)
+            low = [*PackedIntegers.of_pieces(lattice.low_bits(positions), pieces.length * lattice.dimensions, block)]
+        for number, (items, own) in enumerate(zip(pieces, pieces.blocks_by_piece(block), strict=True)):
+            count = items.stop - items.start
+            yield Stream("free", in_place, lattice, block, count, first[own], coded[number], low[number])
 
-    def _in_order(self, lattice: Lattice, positions: Array) -> Stream:
-        """The deltas from one particle to the next."""
-        block = self.block * KEPT_BLOCKS
-        steps, first = lattice.steps(positions, block)
-        coded = CODERS[self._coder(steps, block, signs=True)].of(steps, block, signs=True)
-        return Stream("keep", True, lattice, block, len(positions), backend.to_host(first), coded, None)
+    def _in_order(self, lattice: Lattice, positions: Array, pieces: Pieces) -> Iterator[Stream]:
+        """The deltas from one particle to the next, of each piece."""
+        block = self.block
+        steps, first = lattice.steps(positions, pieces, block)
+        coded, cells = self._coded(steps, pieces, block, signs=True), backend.to_host(first)
+        for number, (items, own) in enumerate(zip(pieces, pieces.blocks_by_piece(block), strict=True)):
+            yield Stream("keep", True, lattice, block, items.stop - items.start, cells[own], coded[number], None)
 
-    def _coder(self, numbers: Array, block: int, signs: bool) -> str:
-        """The coder to use. By default, the smaller of context coding and pcodec on a sample.
+    def _coded(self, numbers: Array, pieces: Pieces, block: int, signs: bool) -> list[Coded]:
+        """The numbers of each piece, by the coder of the options or by the one that suits this piece."""
+        if self.coder != "auto":
+            return [*CODERS[self.coder].of_pieces(numbers, pieces.length, block, signs)]
+        chosen = self._chosen(numbers, pieces, block, signs)
+        if len(set(chosen)) == 1:
+            return [*CODERS[chosen[0]].of_pieces(numbers, pieces.length, block, signs)]
+        return [CODERS[name].of(numbers[items], block, signs) for name, items in zip(chosen, pieces, strict=True)]
+
+    def _chosen(self, numbers: Array, pieces: Pieces, block: int, signs: bool) -> list[str]:
+        """The coder of each piece: the smaller of context coding and pcodec on a sample.
 
         Both machines compare the same bytes, so both make the same choice and write the same archive.
         """
-        if self.coder != "auto":
-            return self.coder
-        every = SAMPLED if len(numbers) > SMALL else 1   # few numbers are not represented by a part
-        xp = backend.namespace(numbers)
-        sample = xp.concatenate([numbers[i : i + block] for i in range(0, len(numbers), every * block)])
-        sizes = {name: len(CODERS[name].of(sample, block, signs).to_bytes()) for name in ("context", "pcodec")}
-        return min(sizes, key=lambda name: sizes[name])
+        large, last = pieces.length > SMALL, [*pieces][-1]
+        if large != (last.stop - last.start > SMALL):   # the last piece is so short that all of it is tried
+            ends = Pieces.of(last.start, pieces.length), Pieces.of(last.stop - last.start, pieces.length)
+            parts = numbers[: last.start], numbers[last.start :]
+            return [name for part, own in zip(parts, ends, strict=True) for name in self._chosen(part, own, block, signs)]
+        sample, taken = sampled_blocks(numbers, pieces, block, SAMPLED if large else 1)
+        tried = [CODERS[name].of_pieces(sample, taken.length, block, signs) for name in TRIED]
+        sizes = [[len(one.to_bytes()) for one in coded] for coded in tried]
+        return [min(zip(own, TRIED, strict=True), key=lambda found: found[0])[1] for own in zip(*sizes, strict=True)]
 
     def _decode(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> Array:
         return self._decode_on(np, data, shape, dtype)
 
     def _decode_on(self, xp: Any, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-        stream = Stream.of(data, shape)
-        if stream.order == "free":
-            return stream.lattice.positions(*stream.keys(xp, np.arange(stream.blocks)), dtype)
-        return stream.in_order(xp, dtype)
+        return decoded([Stream.of(data, shape)], xp, dtype)
+
+    def _decode_together(self, xp: Any, data: Sequence[bytes], shapes: Sequence[tuple[int, ...]], dtype: np.dtype) -> Array:
+        return decoded([Stream.of(one, shape) for one, shape in zip(data, shapes, strict=True)], xp, dtype)
 
 
 def _check_shape(positions: Array) -> None:
@@ -154,9 +186,12 @@ def _check_shape(positions: Array) -> None:
 
 def _sorted_keys(lattice: Lattice, positions: Array) -> tuple[Array, Array | None]:
     """The keys in order, and the order that sorts them: None where they are sorted already, as in part of a sorted set."""
-    xp = backend.namespace(positions)
     keys = lattice.keys(positions)
+    return keys, None if _is_sorted(keys) else ordering.sort_by_key(keys, lattice.key_bits)
+
+
+def _is_sorted(keys: Array) -> bool:
     chunks = backend.chunks(len(keys), keys)
-    descents = xp.empty(chunks, xp.int64)
+    descents = backend.namespace(keys).empty(chunks, np.int64)
     backend.kernel("lattice", "count_descents")(chunks, len(keys), keys, descents)
-    return keys, ordering.sort_by_key(keys, lattice.key_bits) if int(descents.sum()) else None
+    return not int(descents.sum())

@@ -17,7 +17,7 @@ import numpy as np
 from workbench.backend import Array
 from workbench.codecs import curve
 from workbench.codecs.codec import CodecFailed
-from workbench.codecs.entropy import CodedIntegers, Layout
+from workbench.codecs.entropy import CodedIntegers, Layout, joined
 from workbench.codecs.packing import PackedIntegers, PcodecIntegers, block_items
 from workbench.codecs.pcodec import pack_integers, unpack_integers
 
@@ -108,21 +108,37 @@ class Stream:
         near = [self.lattice.stretches_in(self.first, final, lower, upper) for lower, upper in cuboids]
         blocks = np.flatnonzero(np.any(near, axis=0))
         starts = blocks * self.block
-        return Stretches(self.lattice, *self.keys(np, blocks), starts, np.minimum(self.block, self.count - starts))
+        return Stretches(self.lattice, *self.keys(blocks), starts, np.minimum(self.block, self.count - starts))
 
-    def keys(self, xp: Any, blocks: np.ndarray) -> tuple[Array, Array]:
+    def keys(self, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The keys in these blocks, and the low bits that do not fit into them."""
-        keys = self.coded.decode(blocks, self.first[blocks], xp)
-        low = xp.zeros(0, xp.uint64)
+        low = np.zeros(0, np.uint64)
         if self.low is not None:
-            every = self.low.decode(xp=xp).reshape(self.count, -1)
-            low = every[xp.asarray(self.items(blocks))].reshape(-1)
-        return keys, low
+            low = self.low.decode().reshape(self.count, -1)[self.items(blocks)].reshape(-1)
+        return self.coded.decode(blocks, self.first[blocks]), low
 
-    def in_order(self, xp: Any, dtype: Any) -> Array:
-        """The positions in their own order."""
-        steps = self.coded.decode(xp=xp).reshape(self.count, -1)
-        return self.lattice.walk(steps, xp.asarray(self.first), self.block, dtype)
+
+def decoded(streams: Sequence[Stream], xp: Any, dtype: Any) -> Array:
+    """The positions of streams, one after the other: together where they are equal pieces of one set."""
+    first = streams[0]
+    if not all(_alike(first, one, last=number == len(streams) - 1) for number, one in enumerate(streams)):
+        return xp.concatenate([decoded([one], xp, dtype) for one in streams])
+    numbers, firsts = [one.coded for one in streams], joined([one.first for one in streams])
+    lattice: curve.Lattice = first.lattice
+    decode: Any = type(first.coded).decode_pieces
+    if first.order == "keep":
+        steps = decode(numbers, None, xp)
+        return lattice.walk(steps.reshape(-1, lattice.dimensions), xp.asarray(firsts), first.count, first.block, dtype)
+    low = [one.low for one in streams if one.low is not None]
+    low_bits = PackedIntegers.decode_pieces(low, None, xp) if low else xp.zeros(0, xp.uint64)
+    return lattice.positions(decode(numbers, firsts, xp), low_bits, dtype)
+
+
+def _alike(first: Stream, other: Stream, last: bool) -> bool:
+    """Whether the second can be decoded together with the first."""
+    fits = other.count <= first.count if last else other.count == first.count
+    same = (other.order, other.block, other.lattice) == (first.order, first.block, first.lattice)
+    return fits and same and other.coded.like(first.coded)
 
 
 def _lattice(axes: memoryview, dimensions: int, step: float, periodic: bool) -> curve.Lattice:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +20,9 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.codecs.codec import CodecFailed
-from workbench.codecs.entropy import Blocks, Layout
+from workbench.codecs.entropy import Blocks, Layout, joined
 from workbench.codecs.pcodec import pack_integers, unpack_integers
+from workbench.codecs.together import Pieces
 
 TOGETHER = 8   # as in kernels/packing.cu
 
@@ -40,31 +42,56 @@ class PackedIntegers:
     count: int
     block: int
     components: int
-    widths: Array
-    packed: Array
+    widths: np.ndarray
+    packed: np.ndarray
 
     @classmethod
     def of(cls, numbers: Array, block: int, signs: bool = False) -> PackedIntegers:
         """The numbers, packed on the machine where they are; signs in the lowest bit need no special treatment."""
-        xp = backend.namespace(numbers)
-        size, groups = numbers.size, -(-numbers.size // TOGETHER)
+        return cls.of_pieces(numbers, len(numbers), block, signs)[0]
+
+    @classmethod
+    def of_pieces(cls, numbers: Array, piece: int, block: int, signs: bool = False) -> list[PackedIntegers]:
+        """The same for each piece of so many items, together; only the result leaves a GPU, in one copy."""
+        xp, components = backend.namespace(numbers), _components(numbers)
+        pieces = Pieces.of(numbers.size, piece * components)
+        groups = pieces.blocks(TOGETHER)
         widths = xp.empty(groups, xp.uint8)
-        backend.kernel("packing", "group_widths")(groups, size, numbers, widths)
+        backend.kernel("packing", "group_widths")(groups, numbers.size, pieces.length, numbers, widths)
         first = _group_starts(widths)
-        packed = xp.empty(int(first[-1]), xp.uint8)
-        backend.kernel("packing", "pack_groups")(groups, size, numbers, widths, first, packed)
-        return cls(len(numbers), block, _components(numbers), widths, packed)
+        ends = backend.to_host(first[_places(pieces, first)])   # where each piece begins, and the end, without the widths
+        body = xp.empty(int(ends[-1]) + groups, xp.uint8)
+        backend.kernel("packing", "pack_groups")(groups, numbers.size, pieces.length, numbers, widths, first, body)
+        host, found = backend.to_host(body), []
+        for own, items, start, end in zip(pieces.blocks_by_piece(TOGETHER), pieces, ends[:-1], ends[1:], strict=True):
+            count, middle = (items.stop - items.start) // components, int(start) + own.stop
+            parts = host[int(start) + own.start : middle], host[middle : int(end) + own.stop]
+            found.append(cls(count, block, components, *parts))
+        return found
 
     def decode(self, blocks: Blocks = None, base: np.ndarray | None = None, xp: Any = np) -> Array:
         """The numbers of all blocks or of some; with `base` (one for each of these), running sums that start there."""
-        widths, packed = xp.asarray(self.widths), xp.asarray(self.packed)
-        numbers = xp.empty(self.count * self.components, xp.uint64)
-        backend.kernel("packing", "unpack_groups")(len(numbers), widths, _group_starts(widths), packed, numbers)
-        return _of_blocks(_items(numbers, self.components), self.block, blocks, base)
+        numbers = self.decode_pieces([self], None if blocks is not None else base, xp)
+        return numbers if blocks is None else _of_blocks(numbers, self.block, blocks, base)
+
+    @classmethod
+    def decode_pieces(cls, coded: Sequence[PackedIntegers], base: np.ndarray | None = None, xp: Any = np) -> Array:
+        """The numbers of equal pieces (the last may be shorter), together; with `base`, running sums in every block."""
+        components, count = coded[0].components, sum(one.count for one in coded)
+        widths, packed = (xp.asarray(joined([getattr(one, name) for one in coded])) for name in ("widths", "packed"))
+        numbers = xp.empty(count * components, xp.uint64)
+        piece = coded[0].count * components
+        first = _group_starts(widths)
+        backend.kernel("packing", "unpack_groups")(len(numbers), piece, len(widths), widths, first, packed, numbers)
+        return running_sums(_items(numbers, components), coded[0].count, coded[0].block, base)
+
+    def like(self, other: object) -> bool:
+        """Whether `decode_pieces` takes both together, if their lengths allow it."""
+        return isinstance(other, PackedIntegers) and self.components == other.components
 
     def to_bytes(self) -> bytes:
         """Everything as bytes."""
-        return _with_header(self, backend.to_host(self.widths).tobytes() + backend.to_host(self.packed).tobytes())
+        return _with_header(self, self.widths.tobytes() + self.packed.tobytes())
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview, expected: Layout) -> PackedIntegers:
@@ -93,17 +120,40 @@ class PcodecIntegers:
     @classmethod
     def of(cls, numbers: Array, block: int, signs: bool = False) -> PcodecIntegers:
         """The numbers, coded on the host; with `signs`, the lowest bit of each is one."""
-        flat = backend.to_host(numbers.T.reshape(-1))
+        return cls.of_pieces(numbers, len(numbers), block, signs)[0]
+
+    @classmethod
+    def of_pieces(cls, numbers: Array, piece: int, block: int, signs: bool = False) -> list[PcodecIntegers]:
+        """The same for each piece of so many items."""
+        host = backend.to_host(numbers)
+        return [cls._of(host[items], block, signs) for items in Pieces.of(len(host), piece)]
+
+    @classmethod
+    def _of(cls, numbers: np.ndarray, block: int, signs: bool) -> PcodecIntegers:
+        flat = numbers.T.reshape(-1)
         signed = (flat >> np.uint64(1)).view(np.int64) ^ -(flat & np.uint64(1)).view(np.int64) if signs else flat
         return cls(len(numbers), block, _components(numbers), bytes([signs]) + pack_integers(signed))
 
     def decode(self, blocks: Blocks = None, base: np.ndarray | None = None, xp: Any = np) -> Array:
         """The numbers of all blocks or of some; with `base` (one for each of these), running sums that start there."""
+        numbers = self.decode_pieces([self], None if blocks is not None else base, xp)
+        return numbers if blocks is None else _of_blocks(numbers, self.block, blocks, base)
+
+    @classmethod
+    def decode_pieces(cls, coded: Sequence[PcodecIntegers], base: np.ndarray | None = None, xp: Any = np) -> Array:
+        """The numbers of equal pieces (the last may be shorter), together; with `base`, running sums in every block."""
+        numbers = xp.asarray(joined([one._numbers() for one in coded]))
+        return running_sums(numbers, coded[0].count, coded[0].block, base)
+
+    def _numbers(self) -> np.ndarray:
         numbers = unpack_integers(self.coded[1:], self.count * self.components, np.int64 if self.coded[0] else np.uint64)
         if self.coded[0]:
             numbers = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
-        items = np.ascontiguousarray(numbers.reshape(self.components, -1).T)
-        return _of_blocks(_items(xp.asarray(items).reshape(-1), self.components), self.block, blocks, base)
+        return _items(np.ascontiguousarray(numbers.reshape(self.components, -1).T).reshape(-1), self.components)
+
+    def like(self, other: object) -> bool:
+        """Whether `decode_pieces` takes both together, if their lengths allow it."""
+        return isinstance(other, PcodecIntegers) and self.components == other.components
 
     def to_bytes(self) -> bytes:
         """Everything as bytes."""
@@ -151,20 +201,38 @@ def _group_starts(widths: Array) -> Array:
     return first
 
 
+def _places(pieces: Pieces, first: Array) -> Array:
+    """The index in `first` of the first group of each piece, and of the end."""
+    each, groups = pieces.blocks_of_each(TOGETHER), len(first) - 1
+    return backend.namespace(first).asarray(np.minimum(np.arange(len(pieces) + 1) * each, groups))
+
+
+def running_sums(numbers: Array, piece: int, block: int, base: np.ndarray | None) -> Array:
+    """The running sums of each block's numbers from its base on, modulo 2**64; the numbers where there are no bases.
+
+    >>> running_sums(np.ones(5, np.uint64), 5, 3, np.array([10, 20], np.uint64)).tolist()
+    [11, 12, 13, 21, 22]
+    """
+    if base is None:
+        return numbers
+    xp, count = backend.namespace(numbers), len(numbers)
+    sums = xp.cumsum(numbers, dtype=xp.uint64)
+    kernel, out = backend.kernel("packing", "sums_from_bases"), xp.empty_like(sums)
+    kernel(backend.chunks(count, sums), count, piece, block, sums, len(base), xp.asarray(base), out)
+    return out
+
+
 def _of_blocks(numbers: Array, block: int, blocks: Blocks, base: np.ndarray | None) -> Array:
-    """Some blocks of the numbers (all when not given), or the running sums of each from its base on."""
-    xp = backend.namespace(numbers)
-    count = len(numbers)
-    chosen = np.arange(-(-count // block)) if blocks is None else np.asarray(blocks, np.int64)
-    if base is not None:
-        sums = xp.cumsum(numbers, dtype=xp.uint64)
-        starts = chosen * block
-        sizes = np.minimum(block, count - starts)
-        begin = xp.asarray(starts)
-        offset = xp.asarray(base) - (sums[begin] - numbers[begin])   # modulo 2^64, as the sums are
-        index = block_items(chosen, block, count)
-        return (sums if blocks is None else sums[xp.asarray(index)]) + xp.repeat(offset, sizes.tolist())
-    return numbers if blocks is None else numbers[xp.asarray(block_items(chosen, block, count))]
+    """Some blocks of the numbers, or the running sums of each from its base on."""
+    xp, count = backend.namespace(numbers), len(numbers)
+    chosen = np.asarray(blocks, np.int64)
+    index = xp.asarray(block_items(chosen, block, count))
+    if base is None:
+        return numbers[index]
+    sums, begin = xp.cumsum(numbers, dtype=xp.uint64), xp.asarray(chosen * block)
+    offset = xp.asarray(base) - (sums[begin] - numbers[begin])   # modulo 2^64, as the sums are
+    of_block = np.repeat(np.arange(len(chosen)), np.minimum(block, count - chosen * block))
+    return sums[index] + offset[xp.asarray(of_block)]
 
 
 def block_items(blocks: np.ndarray, block: int, count: int) -> np.ndarray:

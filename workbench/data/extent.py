@@ -18,14 +18,24 @@ def extent(positions: Array) -> tuple[np.ndarray, np.ndarray]:
     >>> low.tolist(), high.tolist()
     ([0.5, 1.0], [2.0, 3.0])
     """
+    ends = extents(positions, max(len(positions), 1))
+    return ends[0, 0], ends[0, 1]
+
+
+def extents(positions: Array, rows: int) -> np.ndarray:
+    """The extent of each piece of so many positions (the last may have fewer), of shape (pieces, 2, D).
+
+    >>> extents(np.array([[0.5, 3.0], [2.0, 1.0], [7.0, 7.0]]), 2).tolist()
+    [[[0.5, 1.0], [2.0, 3.0]], [[7.0, 7.0], [7.0, 7.0]]]
+    """
     xp = backend.namespace(positions)
     count, dimensions = positions.shape
-    chunks = backend.chunks(count, positions)
-    lower = xp.empty((chunks, dimensions), positions.dtype)
-    upper = xp.empty_like(lower)
-    backend.kernel("extent", "extent", positions.dtype, dimensions)(chunks, count, positions, lower, upper)
-    ends = backend.to_host(lower.min(axis=0)), backend.to_host(upper.max(axis=0))
-    return ends[0].astype(np.float64), ends[1].astype(np.float64)
+    parts, pieces = backend.chunks(min(rows, count), positions), -(-count // rows)
+    found = xp.empty((2, pieces, parts, dimensions), positions.dtype)
+    kernel = backend.kernel("extent", "extent", positions.dtype, dimensions)
+    kernel(pieces * parts, parts, count, rows, positions, found[0], found[1])
+    lower, upper = found[0].min(axis=1), found[1].max(axis=1)
+    return backend.to_host(xp.stack([lower, upper], axis=1)).astype(np.float64)
 
 
 def inside(positions: Array, cuboids: Sequence[tuple[Any, Any]]) -> Array:

@@ -2,7 +2,14 @@
 
 from workbench.guarantees.bounds import Absolute, Bound, Limit, PointwiseRelative, Relative, bound_from_dict
 from workbench.guarantees.check import Check, broken, check, holds, largest_error
-from workbench.guarantees.enforce import Figures, Guarded, decode_guarded, decoded_permutation, encode_guarded
+from workbench.guarantees.enforce import (
+    Figures,
+    Guarded,
+    decode_guarded,
+    decoded_permutation,
+    encode_guarded,
+    encode_guarded_pieces,
+)
 from workbench.guarantees.safeguard import Safeguard, safeguards_hold
 
 __all__ = [
@@ -21,6 +28,7 @@ __all__ = [
     "decode_guarded",
     "decoded_permutation",
     "encode_guarded",
+    "encode_guarded_pieces",
     "holds",
     "largest_error",
     "safeguards_hold",

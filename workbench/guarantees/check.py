@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -66,6 +67,27 @@ def check(original: Array, decoded: Array, limit: Limit, period: Period = None, 
     return Check(broken, math.inf if changed.size else shown.largest_error)
 
 
+def check_pieces(
+    original: Array, decoded: Array, rows: int, limit: Limit, period: Period = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """How many values break the promise in each piece of so many rows of floats, and the largest error of each piece.
+
+    >>> counts, errors = check_pieces(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.5, 3.5]), 2, Limit("absolute", 0.25))
+    >>> counts.tolist(), errors.tolist()
+    ([1, 1], [0.5, 0.5])
+    """
+    _check_alike(original, decoded, None)
+    xp = backend.namespace(original, decoded)
+    piece = min(rows, len(original)) * (original.size // len(original))
+    lengths = xp.asarray(_lengths(period, original.shape), dtype=xp.float64)
+    original, decoded = (xp.ascontiguousarray(array).reshape(-1) for array in (original, decoded))
+    counts, largest, _ = _counted(original, decoded, limit, lengths, piece)
+    pieces = -(-original.size // piece)
+    found = xp.stack([counts.reshape(pieces, -1).sum(axis=1).astype(xp.float64), largest.reshape(pieces, -1).max(axis=1)])
+    host = backend.to_host(found)
+    return host[0].astype(np.int64), host[1]
+
+
 def broken(original: Array, decoded: Array, limit: Limit, period: Period = None, mask: Array | None = None) -> Array:
     """The flat indices (int64, increasing) of the values that break the promise.
 
@@ -104,16 +126,29 @@ def bits_of(values: Array) -> Array:
 
 def _compare(original: Array, decoded: Array, limit: Limit, periods: Array) -> Check:
     """The check of two flat arrays: broken values are counted first, and located only if there are any."""
+    counts, largest, given = _counted(original, decoded, limit, periods, max(original.size, 1))
     xp = backend.namespace(original)
-    chunks = backend.chunks(original.size, original)
-    counts, largest = xp.empty(chunks, xp.int64), xp.empty(chunks, xp.float64)
-    given = chunks, original.size, original, decoded, limit.value, int(limit.relative), periods.size, periods
-    backend.kernel("bounds", "count_broken", original.dtype)(*given, counts, largest)
     ends = xp.cumsum(counts)
     index = xp.empty(int(ends[-1]), xp.int64)
     if index.size:
-        backend.kernel("bounds", "place_broken", original.dtype)(*given, ends - counts, index)
+        backend.kernel("bounds", "place_broken", original.dtype)(len(counts), *given, ends - counts, index)
     return Check(index, float(largest.max()))
+
+
+def _counted(
+    original: Array, decoded: Array, limit: Limit, periods: Array, piece: int
+) -> tuple[Array, Array, tuple[Any, ...]]:
+    """How many values of each chunk are broken, and the largest error of each; and what the kernels are given.
+
+    Every piece of so many values has equally many chunks.
+    """
+    xp, size = backend.namespace(original), original.size
+    parts = backend.chunks(min(piece, size), original)
+    chunks = parts * max(-(-size // piece), 1)
+    counts, largest = xp.empty(chunks, xp.int64), xp.empty(chunks, xp.float64)
+    given = original, decoded, limit.value, int(limit.relative), periods.size, periods
+    backend.kernel("bounds", "count_broken", original.dtype)(chunks, parts, size, piece, *given, counts, largest)
+    return counts, largest, (size, *given)
 
 
 def _check_alike(original: Array, decoded: Array, mask: Array | None) -> None:

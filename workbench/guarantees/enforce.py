@@ -21,11 +21,12 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.codecs.codec import Codec, CodecFailed, EncoderRaised, ParticleCodec, Tolerance
-from workbench.codecs.crc import crc32
+from workbench.codecs.crc import crc32, crc32_of_pieces
 from workbench.codecs.pcodec import PCodec
+from workbench.codecs.together import Pieces
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees.bounds import Limit
-from workbench.guarantees.check import Period, bits_of, check
+from workbench.guarantees.check import Period, bits_of, check, check_pieces
 from workbench.guarantees.correction import apply_correction, encode_correction
 from workbench.guarantees.gaps import filled
 from workbench.guarantees.logarithm import from_logs, log_dtype, to_logs
@@ -101,6 +102,39 @@ def encode_guarded(
         return guarded
     exact = chunk.exactly(f"all bits take less room than {codec.id} with {guarded.figures.corrected:,} corrections")
     return exact if exact.nbytes <= guarded.nbytes else guarded
+
+
+def encode_guarded_pieces(
+    codec: Codec, values: Array, rows: int, limit: Limit, period: Period = None
+) -> tuple[list[Guarded], Array] | None:
+    """What `encode_guarded` returns for each piece of so many rows, and all decoded values; few launches serve all pieces.
+
+    None where the codec or the limit treats each piece by itself, or a piece needs a correction.
+    """
+    _check_fits(codec, values)
+    if limit.relative or limit.value == 0:
+        return None
+    try:
+        data = codec.encode_together(values, rows, Tolerance(absolute=limit.value))
+    except WorkbenchError:   # alone, each piece says why
+        return None
+    if data is None:
+        return None
+    decoded = codec.decode_together(data, rows, values.shape, values.dtype, backend.namespace(values))
+    counts, errors = check_pieces(values, decoded, rows, limit, period)
+    if counts.any() or not bool(backend.namespace(values).isfinite(values).all()):
+        return None
+    found = []
+    for number, (piece, crc) in enumerate(zip(Pieces.of(len(values), rows), crc32_of_pieces(decoded, rows), strict=True)):
+        own, code = values[piece], data[number]
+        remark = codec.remark(code, own.shape, own.dtype)
+        figures = Figures(own.size, 0, 0, float(errors[number]), None, int(crc), remark=remark)
+        guarded = Guarded({CODE: code}, decoded[piece], figures)
+        if not _helps(guarded, own):
+            guarded = encode_guarded(codec, own, limit, period=period)
+            decoded[piece] = guarded.decoded
+        found.append(guarded)
+    return found, decoded
 
 
 def decode_guarded(codec: Codec, sections: Sections, shape: Sequence[int], dtype: Any, xp: Any = np) -> Array:
