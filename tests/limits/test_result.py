@@ -143,6 +143,11 @@ def test_the_drawing_names_its_lines():
     (lambda: wb.rate_distortion(np.random.default_rng(0).random((20, 20)), regions="some"), "regions must be"),
     (lambda: wb.rate_distortion(np.random.default_rng(0).random((20, 20)), regions=0), "regions must be"),
     (lambda: wb.rate_distortion(np.full((20, 20), np.nan)), "at least one value"),
+    (lambda: wb.rate_distortion(wb.Field(np.ones(9), mask=np.ones(9, bool))), "at least one value"),
+    (lambda: wb.rate_distortion(np.ones((8, 8), complex)), "values must be float32, .*got complex128"),
+    (lambda: wb.rate_distortion(np.array([[1, "a"], [2, None]], object)), "values must be float32, .*got object"),
+    (lambda: wb.rate_distortion(np.arange(9.0) * 1e300), r"values must span between 1e-100 and 1e\+100.*got 8e\+300"),
+    (lambda: wb.rate_distortion(np.arange(9.0) * 1e-300), r"values must span between .*got 8e-300: multiply the field"),
 ])
 def test_nonsense_is_refused_with_a_sentence(call, told):
     with pytest.raises(WorkbenchError, match=told):

@@ -150,6 +150,7 @@ MODELS = {"recursion": 0.95, "smooth": 1.5, "smoother": 2.5}
 
 @pytest.mark.parametrize(("name", "kind"), [
     *((name, "recursion") for name in LARGE), ("10% missing", "smoother"), ("every other row", "smooth"),
+    ("annulus", "smooth"),
 ])
 def test_holes_in_large_regions_are_seen_through(name, kind, monkeypatch):
     inside = LARGE[name]
@@ -162,7 +163,8 @@ def test_holes_in_large_regions_are_seen_through(name, kind, monkeypatch):
     assert found.size == pytest.approx(inside.sum())
     assert found.variance == pytest.approx(model.variance)
     assert found.slack > 0
-    allowed = 0.02 if inside.ndim < 3 and name != "annulus" else found.slack
+    allowed = 0.006 if inside.ndim < 3 and name != "annulus" else 0.015 if inside.ndim == 3 else 0.028
+    assert found.slack > allowed / 2
     for distortion in (1e-4, 1e-3, 0.01, 0.05, 0.1, 0.3):
         assert found.rate(distortion) == pytest.approx(true.rate(distortion), abs=allowed)
     assert converse.converse(found, 0.01, 0.01) <= achievable(true, 0.01, 0.01)

@@ -1,12 +1,14 @@
 """A Gaussian model of one given field: its regions, their covariances, and the uncertainty of the estimate.
 
 The field is split into homogeneous regions (`regions.py`), each region gets the covariance that fits it best (`fit.py`),
-and regions are assumed to be independent of each other. All bounds are bounds for this model. Spectra drawn from the
-distribution of the estimates, on small boxes, give the uncertainty of a rate.
+and cells at borders that were found are assigned again with these covariances (`borders.py`). Regions are assumed to be
+independent of each other. All bounds are bounds for this model. Spectra drawn from the distribution of the estimates, on
+small boxes, give the uncertainty of a rate.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,6 +17,7 @@ import numpy as np
 from workbench.data import Field
 from workbench.errors import WorkbenchError
 from workbench.limits.blocks import Tile, product_spectrum
+from workbench.limits.borders import reassigned
 from workbench.limits.correlation import Correlation
 from workbench.limits.discrete import Lattice, conditional_entropy, lattice, price_of_parameters
 from workbench.limits.fit import DRAWS, Fit, fit
@@ -30,6 +33,7 @@ from workbench.limits.spectrum import Spectrum
 
 BORDER = {1: 4, 2: 3, 3: 2, 4: 1}   # cells next to another region whose label is uncertain, if regions were found
 LEAST_SURE = 64
+LEAST_SPAN, MOST_SPAN = 1e-100, 1e100   # of the values: squares of small residuals and of large sums must be finite numbers
 CUT = 0.3     # share of the blocks of a periodogram that are cut by borders, above which its parameters are refined
 SMALL = {1: 128, 2: 20, 3: 8, 4: 5}   # sides of the boxes for the spectra of plausible covariances
 
@@ -156,6 +160,7 @@ class FieldModel:
 def estimate(field: Field, regions: str | int | np.ndarray = "auto", seed: int = 0) -> FieldModel:
     """Fit the model: `regions` are found ("auto"), found up to a largest number, or given as a map of whole numbers."""
     field, fills = without_fills(field)
+    require_squares(field)
     found = _regions(field, regions)
     given = not isinstance(regions, str | int)
     if (np.asarray(field.valid) & (found.labels < 0)).any():   # what a map leaves out is not coded, either
@@ -175,9 +180,28 @@ def estimate(field: Field, regions: str | int | np.ndarray = "auto", seed: int =
         sure = inside & settled
         known = sure if np.count_nonzero(sure) >= max(LEAST_SURE, cells.size / 4) else inside
         fits.append(_fitted(values, inside, known, mean, seed + region))
+    if not given and found.count > 1:
+        found = _with_better_borders(found, values, fits, means)
+        settled = _away_from_borders(found.labels)
     model = FieldModel(field, found, tuple(means), tuple(fits), settled, fills, not given and found.count > 1)
     # Borders that were found are too ragged to tell: one cell on the wrong side spoils the prediction of many.
     return _of_one_texture(model, values, seed) if given and alike(fits) else model
+
+
+def require_squares(field: Field) -> None:
+    """Check that squares of differences of values are neither infinite nor 0 by rounding.
+
+    >>> require_squares(Field(np.array([0.0, 1e200])))
+    Traceback (most recent call last):
+    workbench.errors.WorkbenchError: values must span between 1e-100 and 1e+100, ...; got 1e+200: multiply ...
+    """
+    known = np.asarray(field.values)[np.asarray(field.valid)]
+    half = 0.5 * float(known.max()) - 0.5 * float(known.min()) if known.size else 0.0   # the whole may be infinite
+    if half and not LEAST_SPAN < 2 * half < MOST_SPAN:
+        raise WorkbenchError(
+            f"values must span between {LEAST_SPAN:g} and {MOST_SPAN:g}, so that variances can be computed; "
+            f"got {2 * half:g}: multiply the field by a constant"
+        )
 
 
 def _of_one_texture(model: FieldModel, values: np.ndarray, seed: int) -> FieldModel:
@@ -216,6 +240,17 @@ def _fitted(values: np.ndarray, inside: np.ndarray, known: np.ndarray, mean: flo
     judged = misfit(seen, expected, 0)
     parameters = 2 + values.ndim
     return Fit(other.covariance, other.family, other.deviances, other.draws, judged, seen, expected, parameters)
+
+
+def _with_better_borders(
+    found: Regions, values: np.ndarray, fits: Sequence[Fit | None], means: Sequence[float]
+) -> Regions:
+    """The map after each cell at a border was given to the region whose model predicts it best."""
+    labels = reassigned(values, found.labels, [None if each is None else each.covariance for each in fits], means)
+    if np.unique(labels[labels >= 0]).size < found.count:   # a region so thin that all of it is border
+        return found
+    labels.flags.writeable = False
+    return Regions(labels, found.count)
 
 
 def _away_from_borders(labels: np.ndarray) -> np.ndarray:

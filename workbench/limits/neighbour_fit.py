@@ -23,8 +23,9 @@ CELLS = 400        # of a sample, for the search; a check takes as many
 BELIEVED = 1.5     # factor by which the mean squared prediction error may differ from the predicted one
 REFINED = 8000     # the same where parameters of a known family are refined
 NEAR = 1.1         # greatest logarithm of the ratio of the fitted variance to that of the values
-STEP = 0.1         # of a parameter, for the curvature of the likelihood
-WIDER = 3.0        # standard errors are larger than the curvature says, because the field does not follow the model
+STEP = 0.02        # of a parameter, for the slopes of the likelihood
+FLAT = 1e-8        # of the largest information: a parameter of which less is known has no influence
+WIDER = 3.0        # standard errors are larger than the likelihood says, because the field does not follow the model
 
 
 Members = list[tuple[Family, np.ndarray]]   # families, each with parameters
@@ -71,10 +72,14 @@ class Predicted:
         errors, variances = self.errors(covariance)
         return float(np.mean(errors**2 / variances))
 
-    def deviance(self, covariance: Correlation) -> float:
-        """Minus twice the mean logarithm of the likelihood, up to a constant."""
+    def deviances(self, covariance: Correlation) -> np.ndarray:
+        """Minus twice the logarithm of the likelihood of each cell, up to a constant."""
         errors, variances = self.errors(covariance)
-        return float(np.mean(np.log(variances) + errors**2 / variances))
+        return np.asarray(np.log(variances) + errors**2 / variances)
+
+    def deviance(self, covariance: Correlation) -> float:
+        """Their mean."""
+        return float(self.deviances(covariance).mean())
 
     def believes(self, covariance: Correlation) -> bool:
         """Whether the errors are about as large as this covariance predicts."""
@@ -115,20 +120,26 @@ def fit_neighbours(
         best = minimize(cost, start, method="L-BFGS-B", bounds=bounds, options={"maxiter": 12, "eps": 1e-3})
         found[family.name] = (float(best.fun), family, np.asarray(best.x))
     name = min(found, key=lambda each: found[each][0])
-    least, family, best_at = found[name]
+    _, family, best_at = found[name]
     low, high = np.array(family.bounds(seen)).T
-    spread = _standard_errors(sample, family, best_at, least, len(sample.values))
-    steps = np.random.default_rng(seed).standard_normal((draws, len(best_at))) * wider * spread
-    others = tuple(family.covariance(np.clip(best_at + step, low, high)) for step in steps)
+    steps = wider * np.random.default_rng(seed).standard_normal((draws, len(best_at))) @ _spread(sample, family, best_at)
+    others = tuple(family.covariance(np.clip(best_at + np.clip(step, -2, 2), low, high)) for step in steps)
     deviances = {each: run[0] for each, run in found.items()}
     return NeighbourFit(family.covariance(best_at), f"{name}, by neighbours", deviances, others)
 
 
-def _standard_errors(sample: Predicted, family: Family, best: np.ndarray, least: float, cells: int) -> np.ndarray:
-    """The standard error of each parameter alone, from the curvature of the likelihood."""
-    found = []
+def _spread(sample: Predicted, family: Family, best: np.ndarray) -> np.ndarray:
+    """A root of the covariance of the parameters, from the products of the scores of the cells.
+
+    Parameters are uncertain together: prediction errors fix how the variance depends on the correlation of neighbours, so
+    a fine distortion is certain where a coarse one is not.
+    """
+    scores = []
     for place in range(len(best)):
-        moved = [best + sign * STEP * (np.arange(len(best)) == place) for sign in (-1, 1)]
-        bent = sum(sample.deviance(family.covariance(each)) - least for each in moved) / STEP**2
-        found.append(float(np.sqrt(2 / (cells * max(bent, 2 / cells)))))
-    return np.array(found)
+        step = STEP * (np.arange(len(best)) == place)
+        lower, upper = (sample.deviances(family.covariance(best + each)) for each in (-step, step))
+        scores.append((lower - upper) / (4 * STEP))
+    information = np.array(scores) @ np.array(scores).T
+    values, vectors = np.linalg.eigh(information)
+    roots = np.where(values > FLAT * values[-1], 1 / np.sqrt(np.maximum(values, 1e-300)), 0.0)
+    return np.asarray(roots[:, None] * vectors.T)

@@ -12,6 +12,9 @@ import numpy as np
 from workbench.limits.spectrum import Spectrum
 
 PARTS = 512   # quantile classes of a comparison
+MOST_STRETCHED = 2.0   # power of the values that restores their sum
+ACCURACY = 1e-10       # of that power
+TINY = 1e-300          # of the mean: a smaller value counts as this
 
 
 def log_ratios(changed: Spectrum, plain: Spectrum, parts: int = PARTS) -> np.ndarray:
@@ -27,17 +30,46 @@ def log_ratios(changed: Spectrum, plain: Spectrum, parts: int = PARTS) -> np.nda
 def moved(spectrum: Spectrum, ratios: np.ndarray) -> Spectrum:
     """The spectrum with the logarithms of its variances changed by the mean ratio of their quantiles; the sum is conserved.
 
-    >>> moved(Spectrum.of([1.0, 2.0]), np.array([0.0, np.log(2.5)])).values.round(6).tolist()
-    [0.5, 2.5]
+    Afterwards all logarithms are stretched about their mean by the little that restores the sum: a common factor would
+    restore it, too, but change the rate at fine distortions, which is given by the mean of the logarithms.
+
+    >>> moved(Spectrum.of([1.0, 4.0]), np.array([np.log(1.5), 0.0])).values.round(6).tolist()   # 1.5 * 4 = 6, 1 + 4 = 5
+    [2.0, 3.0]
     """
     ends = np.concatenate([[0.0], np.cumsum(spectrum.counts)]) / spectrum.size
     sums = np.concatenate([[0.0], np.cumsum(ratios)]) / len(ratios)
     gained = np.diff(np.interp(ends, np.linspace(0, 1, len(ratios) + 1), sums)) / np.maximum(np.diff(ends), 1e-300)
-    values = spectrum.values * np.exp(gained)
-    total = float(values @ spectrum.counts)
-    kept = spectrum.variance * spectrum.size / total if total > 0 else 1.0
+    values = _stretched(spectrum.values * np.exp(gained), spectrum.counts / spectrum.size, spectrum.variance)
     order = np.argsort(values, kind="stable")
-    return Spectrum(values[order] * kept, spectrum.counts[order], spectrum.slack)
+    return Spectrum(values[order], spectrum.counts[order], spectrum.slack)
+
+
+def with_mean_log(spectrum: Spectrum, mean: float) -> Spectrum:
+    """The spectrum with this mean of the logarithms of its variances, and the same sum.
+
+    >>> with_mean_log(Spectrum.of([1.0, 4.0]), 0.5 * np.log(6)).values.round(6).tolist()
+    [2.0, 3.0]
+    """
+    return moved(spectrum, np.full(1, mean - float(np.log(spectrum.values) @ spectrum.counts) / spectrum.size))
+
+
+def _stretched(values: np.ndarray, shares: np.ndarray, mean: float) -> np.ndarray:
+    """The values with this mean, by a power of them that leaves their geometric mean, or by a factor if there is none."""
+    total = float(values @ shares)
+    if not total > 0:
+        return values
+    logs = np.log(np.maximum(values, TINY * total))
+    centre, top = float(logs @ shares), float(logs.max())
+    power, step = 1.0, np.inf
+    while centre < np.log(mean) and abs(step) > ACCURACY:   # Newton: the logarithm of the mean is convex in the power
+        weights = shares * np.exp(power * (logs - top))
+        sum_of_weights = float(weights.sum())
+        missing = np.log(mean / sum_of_weights) - centre - power * (top - centre)
+        step = missing * sum_of_weights / max(float(weights @ (logs - centre)), TINY)
+        power += step
+        if not 0 < power < MOST_STRETCHED:
+            return values * (mean / total)
+    return np.exp(centre + power * (logs - centre)) if np.isfinite(step) else values * (mean / total)
 
 
 def _logs(spectrum: Spectrum, parts: int) -> np.ndarray:

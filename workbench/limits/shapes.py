@@ -9,6 +9,10 @@ It is wrong where the field correlates across gaps or around corners, as with mi
 islands. There, the local density of states is computed in windows of the region, with the holes and without them: the share
 that a cell has in each eigenvector of its window. What the holes change is carried over to the spectrum of the lattice
 without holes, quantile by quantile.
+
+At fine distortions only the determinant counts. It is a product over small blocks of cells, each given the blocks before
+it, of which only the nearest cells matter. This is computed for any shape, nearly exactly. The quantiles are shifted to
+agree with it, and boxes whose determinant is another one are not used.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ from workbench.limits.blocks import (
     tile_lengths,
 )
 from workbench.limits.correlation import Correlation
-from workbench.limits.quantiles import log_ratios, moved
+from workbench.limits.quantiles import log_ratios, moved, with_mean_log
 from workbench.limits.spectrum import LOG2E, Spectrum
 
 DENSE = 2048                           # cells of a region that is diagonalised as it is
@@ -40,10 +44,15 @@ WORK = 5e8                             # sum of the cubes of the cells of the ti
 WINDOWS = {1: 512, 2: 32, 3: 8, 4: 5}   # sides of windows
 MARGIN = {1: 64, 2: 8, 3: 1, 4: 1}     # cells at the sides of a window that are surroundings only
 MOST_WINDOWS = {1: 12, 2: 10, 3: 16, 4: 8}
+CORES = {1: (256,), 2: (12, 12), 3: (5, 5, 5), 4: (3, 3, 3, 3)}   # sides of blocks whose determinants are computed
+PAST = {1: 64, 2: 8, 3: 3, 4: 2}   # cells around such a block whose values are given, if they are in blocks before it
+MOST_CORES = 48
+LEAST_NOISE = (1e-14, 1e-13, 1e-12, 1e-10, 1e-8)   # of the variance: more is added only where less is not enough
 ACROSS = 0.008    # bits per cell that neighbours tell each other across gaps: more is not ignored
 THIN = 0.5        # correlation lengths: the mean chord of a region that boxes do not describe
 COMPACT = 0.008   # bits per cell by which the boxes of a compact region may cost too much at coarse distortions
-CARRIED = {1: 0.01, 2: 0.015, 3: 0.11, 4: 0.11}   # the same for windows, which are narrow in 3-D
+CARRIED = {1: 0.01, 2: 0.015, 3: 0.03, 4: 0.05}   # the same for windows, which are narrow in 3-D
+UNLIKE = 0.05     # nats per cell between the determinants of a region and of its boxes: with more, it is not compact
 
 
 def region_spectrum(correlation: Correlation, inside: np.ndarray, tile: Tile = None) -> Spectrum:
@@ -80,12 +89,25 @@ def _odd_shapes(
     if cells.size > 1 and math.prod(tiles) <= SMALL_TILE:
         return _small_tiles(correlation, inside, tiles, cells, others)
     chords = chord_spectrum(correlation, inside.ndim, cells[others], [along[others] for along in runs])
-    if not _correlates_across_gaps(correlation, inside) and not _is_thin(correlation, cells[others], runs, others):
+    compact = not _correlates_across_gaps(correlation, inside) and not _is_thin(correlation, cells[others], runs, others)
+    if compact and (cells.size > 1 or correlation.separable):
         return replace(chords, slack=chords.slack + COMPACT)
-    whole = lattice_spectrum(correlation, inside.shape, tiles)
-    ratios, error = _changes_by_holes(correlation, inside)
+    mean, error = _mean_log_variance(correlation, inside)
+    unlike = abs(mean - _mean_log(chords)) if compact else math.inf
+    if unlike < UNLIKE:
+        return replace(with_mean_log(chords, mean), slack=chords.slack + 2 * error + COMPACT)
+    whole = lattice_spectrum(correlation, inside.shape)
+    ratios, scatter = _changes_by_holes(correlation, inside)
+    ratios += mean - _mean_log(whole) - ratios.mean()
+    if cells.size > 1:
+        whole = lattice_spectrum(correlation, inside.shape, tiles)
     found = moved(whole, ratios).times(float(cells[others].sum()) / whole.size)
-    return replace(found, slack=whole.slack + 2 * error + CARRIED[inside.ndim])
+    slack = whole.slack + 2 * max(error, scatter) + CARRIED[inside.ndim] + (COMPACT if compact else 0)
+    return replace(found, slack=slack)
+
+
+def _mean_log(spectrum: Spectrum) -> float:
+    return float(np.log(spectrum.values) @ spectrum.counts) / spectrum.size
 
 
 def chord_spectrum(
@@ -141,6 +163,73 @@ def _is_thin(correlation: Correlation, cells: np.ndarray, runs: Sequence[np.ndar
     return False
 
 
+def _mean_log_variance(correlation: Correlation, inside: np.ndarray) -> tuple[float, float]:
+    """The mean logarithm of the variances of a region, and its standard error in bits.
+
+    The determinant is a product over blocks, each given those before it, of which only the nearest cells matter. Blocks are
+    a sample if there are many.
+    """
+    core = CORES[inside.ndim]
+    starts = list(_starts(inside.shape, core))
+    cells = tile_sums(inside, core)
+    order = np.argsort(cells, kind="stable")
+    ends, used = np.cumsum(cells[order]), int(np.count_nonzero(cells))
+    number = min(MOST_CORES, used)
+    chosen = order[np.searchsorted(ends, ends[-1] * (np.arange(number) + 0.5) / number, side="right")]
+    if number == used:
+        chosen = np.flatnonzero(cells)
+    blocks = _Blocks.of(correlation, inside)
+    logs = np.array([blocks.log_determinant(starts[place]) for place in chosen]) / cells[chosen]
+    if number == used:
+        return float(np.average(logs, weights=cells[chosen])), 0.0
+    return float(logs.mean()), 0.5 * LOG2E * float(np.std(logs)) / math.sqrt(number)
+
+
+@dataclass(frozen=True, eq=False)
+class _Blocks:
+    """The blocks of a region, for determinants; those of the same surroundings are computed once."""
+
+    inside: np.ndarray
+    lags: np.ndarray   # the covariance of all lags between a block and the cells near it
+    nugget: float
+    known: dict[bytes, float]
+
+    @classmethod
+    def of(cls, correlation: Correlation, inside: np.ndarray) -> _Blocks:
+        """The blocks of this region."""
+        wide = [length + 2 * PAST[inside.ndim] for length in CORES[inside.ndim]]
+        return cls(inside, np.asarray(correlation.at(*np.ogrid[tuple(map(slice, wide))])), correlation.nugget, {})
+
+    def log_determinant(self, start: Sequence[int]) -> float:
+        """The logarithm of the determinant of the covariance of a block, given the cells near it in blocks before it."""
+        core, margin = np.array(CORES[self.inside.ndim]), PAST[self.inside.ndim]
+        low = np.maximum(np.array(start) - margin, 0)
+        points = np.argwhere(self.inside[tuple(map(slice, low, start + core + margin))]) + (low - start)
+        ahead = np.zeros(len(points), np.int64)   # the sign of the first axis on which the blocks differ
+        for block in (points // core).T:
+            ahead = np.where(ahead == 0, np.sign(block), ahead)
+        ordered = np.concatenate([points[ahead < 0], points[ahead == 0]])
+        surroundings = ordered.tobytes()
+        if surroundings not in self.known:
+            covariance = self.lags[tuple(np.abs(np.subtract.outer(place, place)) for place in ordered.T)]
+            covariance[np.diag_indices(len(ordered))] += self.nugget
+            scales = _cholesky(covariance).diagonal()[np.count_nonzero(ahead < 0):]
+            self.known[surroundings] = 2 * float(np.log(scales).sum())
+        return self.known[surroundings]
+
+
+def _cholesky(covariance: np.ndarray) -> np.ndarray:
+    """The triangular factor, with the least noise that makes the covariance of a very smooth field invertible."""
+    variance = float(covariance[0, 0])
+    for noise in (0.0, *LEAST_NOISE):
+        try:
+            return np.linalg.cholesky(covariance + noise * variance * np.eye(len(covariance)))
+        except np.linalg.LinAlgError:
+            continue
+    raise WorkbenchError(f"the correlation must be positive definite; adding {LEAST_NOISE[-1]:g} of the variance as noise "
+                         "does not make it so: taper the table smoothly to zero, or fit a model")
+
+
 def _changes_by_holes(correlation: Correlation, inside: np.ndarray) -> tuple[np.ndarray, float]:
     """What the holes of a region change in its spectrum, as ratios of quantiles, and the error of the mean in bits."""
     dimensions = inside.ndim
@@ -154,19 +243,15 @@ def _changes_by_holes(correlation: Correlation, inside: np.ndarray) -> tuple[np.
     ends = np.cumsum([each.cells for each in cut])
     number = min(MOST_WINDOWS[dimensions], len(cut))
     chosen = np.searchsorted(ends, ends[-1] * (np.arange(number) + 0.5) / number)
-    changed, plain, gains = [], [], []
-    for window in (cut[place] for place in chosen):
-        with_holes, without = window.density(full, side), window.plain_density(full, side, whole)
-        changed.append(with_holes)
-        plain.append(without)
-        gains.append(0.5 * LOG2E * sum(
-            sign * float(np.log(each.values) @ each.counts) for sign, each in ((1, with_holes), (-1, without))))
+    changed = [cut[place].density(full, side) for place in chosen]
+    plain = [cut[place].plain_density(full, side, whole) for place in chosen]
+    gains = [_mean_log(one) - _mean_log(other) for one, other in zip(changed, plain, strict=True)]
     share = float(ends[-1]) / np.count_nonzero(inside)
     if share < 1:
         untouched = _Window(np.ones(side, bool), np.ones(side, bool))
         rest = untouched.plain_density(full, side, whole).times((1 - share) / share * number)
         changed, plain = [*changed, rest], [*plain, rest]
-    error = share * float(np.std(gains)) / math.sqrt(number)
+    error = 0.5 * LOG2E * share * float(np.std(gains)) / math.sqrt(number)
     return log_ratios(Spectrum.joined(changed), Spectrum.joined(plain)), error
 
 

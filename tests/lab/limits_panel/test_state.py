@@ -73,6 +73,7 @@ def test_tiles_that_make_no_difference_are_not_offered():
     (wb.Particles(np.zeros((3, 3)) + 1.0), "the limits panel needs a field; got Particles.* use wb.lab.bounds"),
     (np.full((16, 16), 2.5), "a field must vary to have a limit; all values are 2.5 and need 0 bits each"),
     (np.full((16, 16), np.nan), "at least 64 values, finite and not masked.*; got 0"),
+    (1e200 * np.arange(100.0), r"values must span between 1e-100 and 1e\+100.*; got 9.9e\+201: multiply the field"),
     (np.arange(30.0), "at least 64 values.*; got 30"),
     (wb.Field(np.arange(100.0), mask=np.arange(100) > 10), "at least 64 values.*; got 11"),
 ])

@@ -102,3 +102,19 @@ def test_a_rarer_failure_costs_more():
     assert usual.converse < rare.converse
     assert usual.achievable < rare.achievable
     assert usual.normal < rare.normal
+
+
+def test_constant_regions_have_a_bound_of_0_at_any_distortion():
+    field = wb.Field(np.repeat([0.0, 1.0], 32) * np.ones((16, 1)))
+    state = LimitsState.for_(field)
+    model = theory.fit_model(field, state, nothing)
+    found = theory.curves(model, nothing)
+    tiled = theory.tiled(model, found, dataclasses.replace(state, tile=4))
+    band = theory.band(found, tiled, state, nothing)
+    for rates in (found.rate, found.pooled, tiled.rate, band.converse, band.achievable):
+        assert (rates == 0).all()
+    assert theory.figures(model, tiled, state).rate == 0
+
+
+def nothing(share, text):
+    """Progress that nobody looks at."""

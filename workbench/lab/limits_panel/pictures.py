@@ -99,6 +99,7 @@ def _dot(region: int, inside: np.ndarray, window: tuple[float, float, float, flo
 def _bits(field: Field, bits: np.ndarray, cut: Cut) -> Picture:
     """New information at an error bound of 1, on one scale for all slices."""
     known = bits[np.isfinite(bits)]
+    known = known if known.size else np.array([0.0, 1.0])   # constant regions, which tell nothing new
     low, high = (float(end) for end in np.quantile(known, [OUTLIERS, 1 - OUTLIERS]))
     raster = slices.slice_raster(Field(bits, field.spacing, mask=field.mask), cut)
     pixels = levels.bytes_of(raster.values, low, high)

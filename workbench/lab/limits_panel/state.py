@@ -15,6 +15,7 @@ from workbench.lab.bounds_panel.state import nice, slices
 from workbench.lab.choices import positive, whole, with_choices, within
 from workbench.lab.description import PIXELS, Window, checked_window
 from workbench.lab.slices import Cut
+from workbench.limits.field_model import require_squares
 
 FEWEST_VALUES = 64         # fewer do not determine a spectrum
 SHARE_OF_DEVIATION = 0.03  # the initial error bound, in standard deviations
@@ -129,4 +130,5 @@ def require_field(data: object) -> Field:
         )
     if values.min() == values.max():
         raise WorkbenchError(f"a field must vary to have a limit; all values are {values[0]:g} and need 0 bits each")
+    require_squares(field)
     return field

@@ -161,7 +161,8 @@ def radial(region: int, fit: Fit) -> RadialSpectrum:
 def curves(model: Model, progress: Progress) -> Curves:
     """The bound, for distortions from very small ones up to the variance."""
     limits = model.limits
-    distortions = np.geomspace(LEAST * limits.variance, limits.variance, STEPS)
+    variance = limits.variance or 1.0   # a field of constant regions has a rate of 0 at any distortion
+    distortions = np.geomspace(LEAST * variance, variance, STEPS)
     rate = rates(limits.spectrum, distortions)
     progress(0.3, "how certain the bound is")
     low, high = np.transpose([interval(limits, float(each)) for each in distortions])
