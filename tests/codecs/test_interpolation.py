@@ -141,6 +141,14 @@ def test_a_field_takes_less_than_with_differences_of_a_lattice():
         assert len(encoded(values, size)) < 0.9 * len(get("prequantised").encode(values, Tolerance(absolute=size)))
 
 
+@pytest.mark.parametrize("scale", [1e-310, 1e306])
+def test_extreme_values_are_encoded_without_a_warning(scale):
+    values = turbulent((30, 40), np.float64) * scale
+    size = 1e-3 * float(np.ptp(values))
+    codec = get("interpolation").tuned(values, Tolerance(absolute=size))
+    assert np.abs(codec.decode(codec.encode(values, Tolerance(absolute=size)), values.shape, "f8") - values).max() <= size
+
+
 def test_layers_are_found_and_frozen():
     values = layered()
     chosen = get("interpolation").tuned(values, Tolerance(absolute=0.05))

@@ -433,6 +433,7 @@ def _by_roughness(values: np.ndarray) -> list[int]:
         lines = np.moveaxis(values, axis, 0).astype(np.float64)
         if len(lines) < 3:
             return math.inf
-        return float(np.abs(lines[1:-1] - (lines[:-2] + lines[2:]) / 2).mean())
+        with np.errstate(over="ignore"):
+            return float(np.abs(lines[1:-1] - (lines[:-2] + lines[2:]) / 2).mean())
 
     return sorted(range(values.ndim), key=roughness, reverse=True)

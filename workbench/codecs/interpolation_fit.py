@@ -105,7 +105,8 @@ class Weights:
     def for_kernel(self, mean: float, bound: float, dtype: np.dtype) -> np.ndarray:
         """The weights as kernels take them; `mean` is that of the field."""
         location, scale = self.location * UNIT, self.of_scale
-        scale[1:4] /= bound
+        with np.errstate(over="ignore"):   # a scale that is infinite has the last context
+            scale[1:4] /= bound
         found = np.zeros(WEIGHTS)
         found[:2] = location[0], mean
         found[2 : 1 + AXES] = location[_ACROSS:_BEND]
@@ -113,7 +114,8 @@ class Weights:
         found[9 : 9 + PAIRS] = location[_BESIDE:_EARLIER]
         found[12 : 12 + AXES] = location[_EARLIER:] * 2 * bound
         found[16 : 16 + TERMS] = scale
-        return found.astype(dtype)
+        with np.errstate(over="ignore"):
+            return found.astype(dtype)
 
 
 def _columns(of: Pass) -> np.ndarray:
