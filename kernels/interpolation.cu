@@ -58,7 +58,8 @@ struct Survey {
     real earlier[AXES];       // the deviations of the targets before along each axis, in this pass
     real slopes, bends, spread;                // sums of absolute differences
     real near, diagonal, beginning, layers;    // sums of absolute deviations; the last two of earlier targets
-    bool whole;               // whether all of these neighbours are inside the grid
+    bool whole;               // whether all of these neighbours are inside the grid,
+    bool enclosed;            // and those next to it along odd axes
 };
 
 // A place in a pass.
@@ -188,6 +189,7 @@ DEVICE ALWAYS_INLINE Survey survey_from(const Pass& pass, const Grid& grid, cons
     Survey seen;
     seen.slopes = seen.bends = seen.spread = 0;
     seen.whole = inside;
+    seen.enclosed = true;
     seen.near = seen.diagonal = 0;
     i32 best = -1;
     for (i32 k = 0; k < odd; ++k) {
@@ -204,6 +206,7 @@ DEVICE ALWAYS_INLINE Survey survey_from(const Pass& pass, const Grid& grid, cons
             line = line_along(grid, place, a, pass.spacing);
             seen.near += magnitude(deviation[-off]) + magnitude(deviation[line.both ? off : -off]);
             if (line.both && best < 0) best = k;
+            seen.enclosed &= line.both;
         }
         const real sum = line.near_left + line.near_right, middle = sum * (real)0.5;
         seen.bend[k] = line.far_left + line.far_right - sum;
@@ -225,10 +228,11 @@ DEVICE ALWAYS_INLINE Survey survey_from(const Pass& pass, const Grid& grid, cons
         const real four = (v[left - off] + v[right - off]) + (v[left + up] + v[right + up]);
         seen.beside[p] = four * (real)0.25 - seen.middle;
         seen.spread += magnitude(seen.beside[p]);
+        if (left == right) seen.beside[p] = 0;   // neighbours on one side tell about a slope, not about the target
         seen.diagonal += (magnitude(deviation[left - off]) + magnitude(deviation[right - off]))
                          + (magnitude(deviation[left + up]) + magnitude(deviation[right + up]));
     }
-    if (!inside && best > 0) {   // locate from the first axis with neighbours on both sides
+    if (!seen.enclosed && best > 0) {   // locate from the first axis with neighbours on both sides
         seen.middle += seen.across[best];
         seen.bend[0] = seen.bend[best];
     }
@@ -261,11 +265,11 @@ DEVICE ALWAYS_INLINE void look_back(const Pass& pass, const Grid& grid, const Pl
     }
 }
 
-// The value interpolated from other passes, from which deviations are counted. Near the border, it is cubic along one axis.
+// The value interpolated from other passes, from which deviations are counted. At the border, it is cubic along one axis.
 DEVICE ALWAYS_INLINE real locate(const Survey& seen, const real* weight, i32 odd, i32 pairs)
 {
     real location = seen.middle;
-    if (!seen.whole) {
+    if (!seen.enclosed) {
         location -= seen.bend[0] * (real)0.0625;
     } else {
         for (i32 k = 0; k < odd; ++k) location += weight[5 + k] * seen.bend[k];

@@ -78,7 +78,7 @@ class Decoder:
         real, half = self.real, self.real(0.5)
         s, inside = of.spacing, self._inside(of, place)
         middles, bends, slopes, bent, spread, near, diagonal = [], [], real(0), real(0), real(0), real(0), real(0)
-        best = None
+        best, enclosed = None, True
         for axis in of.odd:
             line, both = self._line(place, axis, s)
             total = real(line[1] + line[2])
@@ -86,7 +86,8 @@ class Decoder:
             bends.append(real(real(line[0] + line[3]) - total))
             slopes, bent = real(slopes + abs(real(line[2] - line[1]))), real(bent + abs(bends[-1]))
             spread = real(spread + abs(real(middles[-1] - middles[0])))
-            if not inside and both and best is None:
+            enclosed &= both
+            if both and best is None:
                 best = len(middles) - 1
             sides = [abs(self.deviation[moved(place, axis, by)]) for by in (-s, s if both else -s)]
             near = real(near + real(sides[0] + sides[1]))
@@ -100,9 +101,10 @@ class Decoder:
             v, d = [self.value[p] for p in four], [abs(self.deviation[p]) for p in four]
             beside.append(real(real(real(v[0] + v[1]) + real(v[2] + v[3])) * real(0.25) - middles[0]))
             spread = real(spread + abs(beside[-1]))
+            beside[-1] = real(0) if left == right else beside[-1]
             diagonal = real(diagonal + real(real(d[0] + d[1]) + real(d[2] + d[3])))
         location = middles[0]
-        if not inside:
+        if not enclosed:
             if best:
                 location, bends[0] = real(location + across[best]), bends[best]
             location = real(location - real(bends[0] * real(0.0625)))

@@ -185,6 +185,29 @@ def test_particles_are_seen_by_their_density(panel: NotebookPage) -> None:
 
 
 @pytest.mark.long
+def test_a_model_is_left_out_and_chosen_again(panel: NotebookPage) -> None:
+    panel.run_cell("panel.close()")
+    panel.delete_cells_after(1)
+    panel.run_cell("trained = wb.codecs.train(field, bounds=1e-3, seconds=3)")
+    panel.run_cell("panel = wb.lab.bounds(field, model=trained)\npanel")
+    panel.drawn(ERROR)
+    idle(panel, LAST)
+    chosen = panel.page.locator(".wb-control-model select")
+    expect(chosen.locator("option:checked")).to_have_text("trained")
+    without = fact(panel, "without the model")
+    assert panel.python("f\"{panel.result['plain'][0]['bits_per_value']:.3g}\"") == repr(without)
+    assert "model=trained)" in copied_code(panel)
+    chosen.select_option("none")
+    idle(panel, LAST)
+    expect(panel.page.locator(".wb-figures")).not_to_contain_text("without the model")
+    assert fact(panel, "bits per value") == without
+    assert panel.python("panel.state.model is None") == "True"
+    chosen.select_option("trained")
+    idle(panel, LAST)
+    expect(panel.page.locator(".wb-figures")).to_contain_text("without the model")
+
+
+@pytest.mark.long
 def test_a_page_that_is_loaded_again_shows_the_panel_or_its_last_picture(notebook: NotebookPage, watch: Watch) -> None:
     watch.allow("widget model not found")   # which JupyterLab logs, and the picture replaces
     panel = notebook   # in a kernel of its own: what is loaded again is all that the kernel has

@@ -51,6 +51,14 @@ def test_kernels_decode_with_a_model_what_plain_python_decodes(shape, frozen, dt
         assert found.tobytes() == Decoder(data, shape, np.dtype(dtype), model).decode().tobytes()
 
 
+def test_models_with_the_same_weights_are_equal():
+    one, other = made_up(2), made_up(2)
+    assert one is not other
+    assert one == other == Model.from_text(one.text)
+    assert len({one, other, made_up(2, seed=1), made_up(2, (0,))}) == 3
+    assert one != one.text
+
+
 @settings(max_examples=20)
 @given(st.integers(0, 99), st.sampled_from([1, 300, 32767]), st.floats(1e-7, 1e3), st.floats(1e-30, 1e30))
 def test_whatever_the_weights_the_bound_holds(seed, largest, size, scale):
@@ -199,10 +207,12 @@ STORED_MODEL = (
     'VS2sMY@4)54B?6wDTi?%hPf`Bn{{c^qwUnPWwVM'
 )
 STORED = (
-    'LO8yx09g#KN5OiOKL7v#V8Q;tzYrz>005)_005U1M40rUty2I50B01g2jO~@KX7AjAp-zF1OWp80000G01yBG00aO4c-muN;9(DEWLMYF)Y5ifaN'
-    'N%T0$$s|l<RIV<+2A%IqwBi4hI6)11YFVixXhV<_Lr5b}$b_nTl@#37Ve-%Nbk%Q^u0Wg2rdTDs2ygd3J|jf*_!A15D{&W?%?e1EvrbL3tV~V8aw'
-    '1APa&3Py+)4*ntc_FeM-^RHcFrNHB3ePz*^WIsmy07Y`ZuARLj1RYL#}^8)c+RokTiy(BaOhXyv9|1Xub04w#n>ka97=GY&<Z12zV1RSfT<cuBvm'
-    'z;L5>;9La)s8&3J6z)i`5^QM*aUp%A4+(RCFb8IYl^?gs6cc7QP23hyu+vKflJfciR2*hl)|~gNw$+9Y2a%ch?0kL-{QLH`j8Sy_>M0IGlJwX-l}'
-    '{xTt$DbrZ0q;<ZmTm>Ci;_-&%R;x$E3m*+ZRHt@N<T93^6~4V<l<-dh@Y1HyIN3sF6WtdE`-!GH!#&3stZviw7z@P4X%Qn?39mtE@INEw?PLv{cF'
+    'cNr-k09g#KN5Oi8KL7v#fCI>=zz`+?007kh005U1M3|l!oxK1A07VS02f=!jKX7AjAp-zF1OWp80000G01yBG00aO4c-muN;NeJMV;9uX)zdd}U|_I2!'
+    '~g=3Pa!me{XrmM3m0dwJ_?~Nk3(pfIGDCYh+7?lsux?2q8>);U4qbt=TX(0o$}m{OvBWhokFFJ&!Xx#J_}Kg?oOC`pt_JXKw9xWsy_3R5L)v(s=Hw7V0'
+    '<6|>t_gD&wvaR??VJ&>LKPN&IhW)svZF#?#0Tt#Z(P5A4CI9$79YQ0=78BU5QjjuK9!A{{!Ve+Pf!mIX%MFm2@qz{6m!gycmWD@TE~Wk!(&h5X%Dbjvq'
+    'o70hqZ&hR6WvS<b(D&m?J+(Lvfttz{WFIKqAgKM?bbb>gE5SL(mop07-L3Y_?&VHNCi8WqO8FvVESRpQ3(88w&CE&W|F<xBnsBeDQRk1%yJZ+i_l-2lS'
+    '@r3Y&%{MvtaDGXu4K`=RY7QZmnbBJSqSV7`wfqcQGq9YTZ)!q@M9%Xd{BY7oAC?dsF0(O)bo^&rN7^$!R|4eiYzzPbPBxZwAT!2$!JWw)~;p6tsMcmUC'
+    'Wc`_2%W+d4>3uf#0AB+;d{swirB4RMCgdd_mgIdJ_Pj&-5c61?)>Ms`EF9D;Y=IInhAUWWd#sl>1%f&94}E}Zw^%|T1P6edfUAvY>u)cjuq7$a1GB$Uy'
+    '`bOst@s|gVqvH=A4A+Jl)aQ9L}uCm0000'
 )
-STORED_HASH = "e3d837132b996942"
+STORED_HASH = "5361a6fc2e6bf058"

@@ -30,7 +30,7 @@ from workbench.backend import Array
 from workbench.codecs.codec import Codec, CodecFailed, Tolerance, option
 from workbench.codecs.interpolation_fit import SURVEY, Sample, Weights
 from workbench.codecs.interpolation_grid import AXES, Axes, Pass, coarsest, every, four_axes, passes
-from workbench.codecs.interpolation_model import NETWORK, Model, require_model
+from workbench.codecs.interpolation_model import NETWORK, Model, require_dimensions, require_model
 from workbench.codecs.interpolation_stream import (
     BLOCK_BITS,
     Blocks,
@@ -105,7 +105,7 @@ class Interpolation(InPieces):
     def tuned(self, sample: np.ndarray, tolerance: Tolerance) -> Self:
         """The codec with the frozen axes and the size of blocks that suit these values; refused if its model does not."""
         if self._trained is not None:
-            _require_dimensions(self._trained, sample.ndim)
+            require_dimensions(self._trained, sample.ndim)
         crop = self._tried(sample, tolerance)
         if crop is None:
             return self
@@ -116,7 +116,7 @@ class Interpolation(InPieces):
         """The codec without its model, where that takes more room in an archive than it saves."""
         if self._trained is None:
             return self
-        _require_dimensions(self._trained, sample.ndim)
+        require_dimensions(self._trained, sample.ndim)
         crop, without = self._tried(sample, tolerance), replace(self, model=None)
         if crop is None:
             return self
@@ -160,7 +160,7 @@ class Interpolation(InPieces):
         found = _Encoding.of(values, frozen, bits, bound, step).to_bytes()
         if self._trained is None:
             return found
-        _require_dimensions(self._trained, values.ndim)
+        require_dimensions(self._trained, values.ndim)
         return _smaller(found, _Encoding.of(values, frozen, bits, bound, step, model=self._trained).to_bytes())
 
     def _plan(self, crop: np.ndarray, bound: float) -> tuple[Axes, int]:
@@ -356,14 +356,6 @@ def _smaller(plain: bytes, modelled: bytes) -> bytes:
     return modelled if len(modelled) < len(plain) else plain
 
 
-def _require_dimensions(model: Model, dimensions: int) -> None:
-    if model.dimensions != dimensions:
-        raise WorkbenchError(
-            f"the model was trained on fields with {model.dimensions} axes; got a field with {dimensions}: "
-            "train one on such fields, or leave the model out"
-        )
-
-
 def _decoded(
     data: bytes, shape: Sequence[int], dtype: np.dtype, trained: Model | None, spacing: int
 ) -> np.ndarray:
@@ -441,6 +433,7 @@ def _by_roughness(values: np.ndarray) -> list[int]:
         lines = np.moveaxis(values, axis, 0).astype(np.float64)
         if len(lines) < 3:
             return math.inf
-        return float(np.abs(lines[1:-1] - (lines[:-2] + lines[2:]) / 2).mean())
+        with np.errstate(over="ignore"):
+            return float(np.abs(lines[1:-1] - (lines[:-2] + lines[2:]) / 2).mean())
 
     return sorted(range(values.ndim), key=roughness, reverse=True)

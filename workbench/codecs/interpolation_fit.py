@@ -21,13 +21,17 @@ from workbench.codecs.interpolation_grid import AXES, PAIRS, Pass
 WEIGHTS = backend.constant("interpolation.cu", "WEIGHTS")
 SURVEY = backend.constant("interpolation.cu", "SURVEY")
 UNIT = 2.0**-12              # of the weights of a location
-SCALE_UNIT = 2.0**-6         # of the root of the weights of a scale
+SCALE_UNIT = 2.0**-6         # of the root of the weights of a scale, except of the first
 TERMS = 8                    # of a scale: one, three kinds of differences, four kinds of deviations
 LEAST_SCALE = 0.02           # in units of the bound
 ROUNDS = 2                   # of least squares, each with the scales of the one before
-UPDATES = 8                  # of the weights of a scale, in each round
+UPDATES = 8                  # of the weights of a scale, in each round,
+LAST_UPDATES = 2             # the last of them without overshooting
+OVERSHOOT = 3                # how much further the others go
 PLAINER = 1.005              # a plainer location may take so much more, on the sample
 
+# What the first weight of a scale can be, in eighths of octaves: it alone is the scale where a field is equally rough.
+_CONSTANTS = np.ldexp(8.0 + np.arange(256) % 8, np.arange(256) // 8 - 14)
 _ACROSS, _BEND, _BESIDE, _EARLIER = 1, AXES, 2 * AXES, 2 * AXES + PAIRS   # where these begin among a location's numbers
 
 
@@ -67,12 +71,21 @@ class Weights:
     @classmethod
     def rounded(cls, location: np.ndarray, scale: np.ndarray) -> Weights:
         """The nearest whole numbers."""
-        rooted = np.rint(np.sqrt(np.nan_to_num(scale)) / SCALE_UNIT)
+        scale = np.nan_to_num(scale)
+        whole = np.rint(np.sqrt(scale) / SCALE_UNIT)
+        whole[0] = np.searchsorted((_CONSTANTS[1:] + _CONSTANTS[:-1]) / 2, scale[0])
         limits = np.iinfo(np.int16)
         return cls(
             np.clip(np.rint(location / UNIT), limits.min, limits.max).astype(np.int16),
-            np.clip(rooted, 0, 255).astype(np.uint8),
+            np.clip(whole, 0, 255).astype(np.uint8),
         )
+
+    @property
+    def of_scale(self) -> np.ndarray:
+        """The weights of the scale as numbers."""
+        found = (self.scale * SCALE_UNIT) ** 2
+        found[0] = _CONSTANTS[self.scale[0]]
+        return found
 
     def stored(self, of: Pass) -> bytes:
         """The numbers that this pass uses."""
@@ -91,8 +104,9 @@ class Weights:
 
     def for_kernel(self, mean: float, bound: float, dtype: np.dtype) -> np.ndarray:
         """The weights as kernels take them; `mean` is that of the field."""
-        location, scale = self.location * UNIT, (self.scale * SCALE_UNIT) ** 2
-        scale[1:4] /= bound
+        location, scale = self.location * UNIT, self.of_scale
+        with np.errstate(over="ignore"):   # a scale that is infinite has the last context
+            scale[1:4] /= bound
         found = np.zeros(WEIGHTS)
         found[:2] = location[0], mean
         found[2 : 1 + AXES] = location[_ACROSS:_BEND]
@@ -100,7 +114,8 @@ class Weights:
         found[9 : 9 + PAIRS] = location[_BESIDE:_EARLIER]
         found[12 : 12 + AXES] = location[_EARLIER:] * 2 * bound
         found[16 : 16 + TERMS] = scale
-        return found.astype(dtype)
+        with np.errstate(over="ignore"):
+            return found.astype(dtype)
 
 
 def _columns(of: Pass) -> np.ndarray:
@@ -153,7 +168,7 @@ class Sample:
 
     def scales(self, weights: Weights) -> np.ndarray:
         """The scale of each."""
-        return np.maximum(_combined(self.scale, (weights.scale * SCALE_UNIT) ** 2), LEAST_SCALE)
+        return np.maximum(_combined(self.scale, weights.of_scale), LEAST_SCALE)
 
     def bits(self, weights: Weights) -> float:
         """The bits of a value on average, if residuals have a Laplace distribution with these scales."""
@@ -161,7 +176,7 @@ class Sample:
 
     def located(self, start: Weights) -> Weights:
         """Weights of the location for which deviations are small, found from this start."""
-        location, scale = start.location * UNIT, (start.scale * SCALE_UNIT) ** 2
+        location, scale = start.location * UNIT, start.of_scale
         best, fewest = start, self.bits(start)
         columns = _columns(self.of)
         scale = _fitted_scale(self.scale, self.residual(start), scale)
@@ -179,7 +194,7 @@ class Sample:
 
     def foreseen(self, start: Weights) -> Weights:
         """The same weights of other passes, with those of earlier targets and of the scale that suit them."""
-        location, scale = start.location * UNIT, (start.scale * SCALE_UNIT) ** 2
+        location, scale = start.location * UNIT, start.of_scale
         deviation = self.deviation(start)
         best, fewest = start, self.bits(start)
         for _ in range(ROUNDS):
@@ -209,7 +224,7 @@ class Sample:
         numbers = best.location * UNIT
         numbers[0] = shrink
         residual = self.offset + self.middle - shrink * interpolated
-        return Weights.rounded(numbers, _fitted_scale(self.scale, residual, (best.scale * SCALE_UNIT) ** 2))
+        return Weights.rounded(numbers, _fitted_scale(self.scale, residual, best.of_scale))
 
 
 # Not `@`: the order in which BLAS adds up depends on the number of its threads, and bytes must not.
@@ -238,9 +253,10 @@ def _least_squares(terms: np.ndarray, wanted: np.ndarray, weight: np.ndarray) ->
 def _fitted_scale(terms: np.ndarray, residual: np.ndarray, start: np.ndarray) -> np.ndarray:
     """The weights of a scale that suit these residuals."""
     size, weights = np.abs(residual), np.maximum(start, 1e-4)
-    for _ in range(UPDATES):
+    for update in range(UPDATES):
         scale = np.maximum(_combined(terms, weights), LEAST_SCALE)
-        weights = weights * np.sqrt((_summed(terms, size / scale**2) + 1e-30) / (_summed(terms, 1 / scale) + 1e-30))
+        factor = np.sqrt((_summed(terms, size / scale**2) + 1e-30) / (_summed(terms, 1 / scale) + 1e-30))
+        weights = weights * (factor**OVERSHOOT if update < UPDATES - LAST_UPDATES else factor)
     return weights
 
 

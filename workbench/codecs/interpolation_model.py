@@ -117,6 +117,8 @@ def constants_of(of: Pass) -> np.ndarray:
 class Model:
     """A trained model, as `wb.codecs.train` returns it: `wb.codecs.get("interpolation", model=model)`.
 
+    Models with the same weights are equal.
+
     >>> model = Model(1, (), {1: Network(*(np.zeros(shape, np.int16) for shape in shapes(1)))})
     >>> Model.from_text(model.text).text == model.text, model.weights
     (True, 794)
@@ -173,6 +175,12 @@ class Model:
         """A row for each pass: its network as kernels take it."""
         rows = [self.networks[len(each.odd)].for_kernel(each) for each in passes]
         return np.array(rows, np.float32).reshape(len(rows), NETWORK)
+
+    def __eq__(self, other: object) -> bool:
+        return self.text == other.text if isinstance(other, Model) else NotImplemented
+
+    def __hash__(self) -> int:
+        return self.checksum
 
     def __repr__(self) -> str:
         frozen = f", frozen axes {', '.join(map(str, self.frozen))}" if self.frozen else ""
@@ -234,3 +242,12 @@ def require_model(model: Model | None, checksum: int) -> Model:
             f"the field was encoded with the model {checksum:08x}; got {model.checksum:08x}: it is damaged, or foreign"
         )
     return model
+
+
+def require_dimensions(model: Model, dimensions: int) -> None:
+    """Refuse a model for fields with another number of axes."""
+    if model.dimensions != dimensions:
+        raise WorkbenchError(
+            f"the model was trained on fields with {model.dimensions} axes; got a field with {dimensions}: "
+            "train one on such fields, or leave the model out"
+        )

@@ -140,6 +140,7 @@ GLOSSARY: Mapping[str, str] = {
     "members after": "the size of the decoded group that has most members of this halo",
     "merged": "halos that lost no member but are joined by particles of other groups",
     "missing link": "a pair of friends that is no longer connected; the fewest that rejoin all split groups are counted",
+    "model": "a trained model (wb.codecs.train), with which the codec interpolation may need fewer bits; or none",
     "moved particles": (
         "particles that are shifted within their error bound so that groups are kept; the shifts are part of the "
         "archive"

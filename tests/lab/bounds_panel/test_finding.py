@@ -17,7 +17,7 @@ SOON = 120.0
 
 @pytest.fixture
 def panel() -> Any:
-    with wb.lab.bounds(wb.synthetic.gaussian_field((24, 32, 40), 3, seed=2)) as made:
+    with wb.lab.bounds(wb.synthetic.gaussian_field((24, 32, 40), 3, seed=2), codec="sz3") as made:
         yield made
 
 

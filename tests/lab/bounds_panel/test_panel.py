@@ -85,3 +85,59 @@ def test_a_codec_that_fails_is_told_in_a_sentence(field_panel: Any) -> None:
     assert trial.run.error in field_panel.shown.note
     with pytest.raises(WorkbenchError, match="failed"):
         field_panel.save_archive("nothing.zip")
+
+
+@pytest.fixture(scope="module")
+def rough() -> np.ndarray:
+    return np.cumsum(np.random.default_rng(0).laplace(size=(96, 96)), axis=1).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def model(rough: np.ndarray) -> wb.codecs.Model:
+    return wb.codecs.train(rough, bounds=0.01, seconds=3)
+
+
+def test_a_model_is_chosen_and_left_out_again(rough: np.ndarray, model: wb.codecs.Model) -> None:
+    with wb.lab.bounds(rough, model=model, kind="relative", eb=0.01) as panel:
+        assert panel.state.codec == "interpolation"
+        plain = panel.result["plain"][0]
+        shown = {fact.name: fact.value for fact in panel.shown.facts}
+        assert shown["without the model"] == f"{plain['bits_per_value']:.3g}"
+        assert shown["bits per value"] == f"{panel.result['trial'].run['bits_per_value']:.3g}"
+        assert "model" not in str(plain)
+        names: dict[str, Any] = {"data": rough, "model": model}
+        exec(panel.code(), names)
+        assert names["archive"].nbytes == panel.result["trial"].archive.nbytes
+        assert model.text not in panel.code()
+        panel.change(codec="prequantised")
+        assert panel.state.model is None
+        panel.change(model=model)
+        assert panel.state.codec == "interpolation"
+        panel.change(model=None)
+        assert panel.result["plain"] == ()
+        assert "without the model" not in [fact.name for fact in panel.shown.facts]
+        codecs = [row[0] for row in panel.shown.tables["tried so far"].rows]
+        panel.row_chosen("tried so far", next(place for place, name in enumerate(codecs) if "model" in name))
+        assert panel.state.model == model
+        panel.row_chosen("tried so far", codecs.index("interpolation"))
+        assert panel.state.model is None
+
+
+def test_a_model_is_read_from_its_file(rough: np.ndarray, model: wb.codecs.Model, tmp_path: Path) -> None:
+    path = model.save(tmp_path / "rough.model")
+    with wb.lab.bounds(rough, model=path) as panel:
+        assert panel.state.model == model
+        assert f"model=wb.codecs.Model.load({str(path)!r})" in panel.code()
+    path.write_text(model.text[:-9])
+    with pytest.raises(WorkbenchError, match="the model is damaged"):
+        wb.lab.bounds(rough, model=path)
+
+
+def test_a_model_of_other_data_is_refused(rough: np.ndarray, model: wb.codecs.Model) -> None:
+    with pytest.raises(WorkbenchError, match="trained on fields with 2 axes; got a field with 3"):
+        wb.lab.bounds(rough[None], model=model)
+    for wrong, others in ((wb.synthetic.cosmic_web(n=8, seed=1), {}), (rough, {"codec": "zfp"})):
+        with pytest.raises(WorkbenchError, match="a model is for the codec interpolation"):
+            wb.lab.bounds(wrong, model=model, **others)
+    with pytest.raises(WorkbenchError, match=r"the model must be a wb\.codecs\.Model, or None; got 7"):
+        wb.lab.bounds(rough, model=7)

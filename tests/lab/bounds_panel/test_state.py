@@ -49,6 +49,12 @@ def test_there_is_a_beginning_for_all_data(name):
     assert state.chosen.id in [codec.id for codec in applicable(data)]
 
 
+def test_fields_begin_with_the_smallest_codec_and_large_ones_with_a_quick_one():
+    assert BoundsState.for_(sample("cube")).codec == "interpolation"
+    large = wb.Field(np.zeros((2**11, 2**12), np.float32))
+    assert BoundsState.for_(large).codec == ("sz3" if "sz3" in wb.codecs.available() else "interpolation")
+
+
 @given(st.floats(1e-300, 1e300))
 def test_a_bound_is_never_clamped(eb):
     assert BoundsState("pcodec", eb=eb).bound == wb.Absolute(eb)

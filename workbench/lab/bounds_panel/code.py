@@ -6,10 +6,10 @@ from workbench.bounds.as_code import bound_code, codec_code
 from workbench.lab.bounds_panel.state import BoundsState
 
 
-def code(state: BoundsState, name: str, riders: bool = False, searched: str = "") -> str:
+def code(state: BoundsState, name: str, riders: bool = False, searched: str = "", model: str = "model") -> str:
     """Compress, decompress and compare the data in the variable `name`; with `riders` (companion arrays), positions alone.
 
-    `searched` is the target of the search that found the bound.
+    `searched` is the target of the search that found the bound; `model` is the model as Python, if the state has one.
 
     >>> print(code(BoundsState("sz3", "relative", 0.001), "field"))
     import workbench as wb
@@ -22,16 +22,25 @@ def code(state: BoundsState, name: str, riders: bool = False, searched: str = ""
     positions = [f"positions = wb.Particles({name}.positions, {name}.box)"] if riders else []
     name = "positions" if riders else name
     kind = "" if state.kind == "absolute" else f', kind="{state.bound.kind}"'
-    search = f"found = wb.find_bound({name}, {searched}, {codec_code(state.chosen)}{kind}{order})   # gave this bound"
+    codec = _codec(state, model)
+    search = f"found = wb.find_bound({name}, {searched}, {codec}{kind}{order})   # gave this bound"
     lines = [
         "import workbench as wb",
         "",
         *positions,
         *([search] if searched else []),
-        f"archive = wb.compress({name}, {bound_code(state.bound)}, codec={codec_code(state.chosen)}{order})",
+        f"archive = wb.compress({name}, {bound_code(state.bound)}, codec={codec}{order})",
         "decoded = archive.decompress()",
     ]
     if state.order == "free":
         lines.append(f"order = archive.permutation({name})   # decoded[i] is {name}[order[i]]")
         return "\n".join([*lines, f"report = wb.compare({name}, decoded, order=order)"])
     return "\n".join([*lines, f"report = wb.compare({name}, decoded)"])
+
+
+def _codec(state: BoundsState, model: str) -> str:
+    """The codec as Python, with its model by name: its weights would fill the screen."""
+    given = codec_code(state.given)
+    if state.model is None:
+        return given
+    return f"{given[:-1]}, model={model})" if given.endswith(")") else f"wb.codecs.get({given}, model={model})"

@@ -28,8 +28,11 @@ def draw(
     spectra: Spectra | None = None,
     forecast: Forecast | None = None,
     answer: Answer | None = None,
+    plain: Run | None = None,
 ) -> Shown:
     """The pictures, charts and figures of a trial and of earlier runs; missing results leave parts empty, in the same form.
+
+    `plain` is the run without the model.
 
     >>> from workbench.data.synthetic import gaussian_field
     >>> waves = gaussian_field((32, 32), seed=1)
@@ -41,7 +44,7 @@ def draw(
     return Shown(
         pictures=pictures(data, state, trial),
         charts=charts(data, state, trial, tried, spectra, forecast),
-        facts=() if trial is None else facts(data, trial),
+        facts=() if trial is None else facts(data, trial, plain),
         tables={"tried so far": table(data, tried, None if trial is None else trial.run)},
         note=_note(data, state, trial, spectra, answer),
         settings=settings(data, state),
@@ -55,10 +58,12 @@ def settings(data: Particles | Field, state: BoundsState) -> dict[str, str]:
     {'codec': 'zfp', 'error bound': 'absolute 0.02'}
     """
     kind = next(words for words, kind in KINDS.items() if kind == state.kind)
-    told = {"codec": label_of(state.chosen), "error bound": f"{kind} {state.eb:.6g}"}
+    told = {"codec": label_of(state.given), "error bound": f"{kind} {state.eb:.6g}"}
     if isinstance(data, Particles):
         told["order"] = "free" if state.order == "free" else "kept"
         return told | ({"seen": f"along {'xyz'[state.axis]}"} if data.dimensions == 3 else {})
+    if state.model is not None:
+        told["model"] = repr(state.model)
     if len(data.shape) >= 3:
         told["slice"] = f"{state.index} of {data.shape[-3:][state.axis]} across axis {state.axis}"
     return told | ({"time": f"{state.time} of {data.shape[0]}"} if len(data.shape) == 4 else {})
@@ -107,14 +112,15 @@ def _same(one: Run, other: Run) -> bool:
 
 # Figures with their names.
 
-def facts(data: Particles | Field, trial: Trial) -> tuple[Fact, ...]:
-    """The figures of a trial; none when it failed."""
+def facts(data: Particles | Field, trial: Trial, plain: Run | None = None) -> tuple[Fact, ...]:
+    """The figures of a trial, with the size without the model if it has one; none when it failed."""
     if trial.outcome is None:
         return (Fact("result", "failed", "bad", trial.run.error or ""),)
     run, size = trial.run, measures(data)[0]
     shown = [
         _fact(run, "ratio", "ratio", "{:.3g}", SIZE, "x"),
         _fact(run, TITLES[size], size, "{:.3g}", SIZE),
+        None if plain is None else _fact(plain, "without the model", size, "{:.3g}", SIZE),
         _worst(trial),
         _fact(run, "PSNR", "psnr", "{:.2f}", ERROR, "dB"),
         _fact(run, "SSIM", "ssim", "{:.6f}", ERROR),

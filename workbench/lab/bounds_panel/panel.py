@@ -12,8 +12,11 @@ import numpy as np
 
 from workbench import codecs
 from workbench.bounds import find_bound, iter_sweep
+from workbench.bounds.measure import observe
 from workbench.bounds.run import Run
 from workbench.bounds.sweep import require_data
+from workbench.codecs.interpolation import Interpolation
+from workbench.codecs.interpolation_model import Model
 from workbench.data import Field, Particles
 from workbench.lab.bounds_panel import drawing
 from workbench.lab.bounds_panel.code import code
@@ -47,7 +50,8 @@ def bounds(data: Particles | Field | np.ndarray, **choices: Any) -> BoundsPanel:
     """A panel for choosing an error bound: original, decoded and error side by side, figures, spectra, other codecs.
 
     For particles, it shows the positions. `choices` are fields of `BoundsState`: codec, kind, eb, order; target and goal of
-    *find*; axis, index, time, window, logarithmic.
+    *find*; axis, index, time, window, logarithmic; and model, a trained model or the file of one, which can be left out
+    again to see what it saves.
 
     >>> from workbench.data.synthetic import gaussian_field
     >>> panel = bounds(gaussian_field((64, 64), seed=1), codec="prequantised", eb=0.07)
@@ -60,22 +64,29 @@ def bounds(data: Particles | Field | np.ndarray, **choices: Any) -> BoundsPanel:
     checked = require_data(data)
     if isinstance(checked, Field):
         checked.require_floats("wb.lab.bounds")
-    return BoundsPanel(checked, name_of(data, "data"), **choices)
+    model, called = _model_of(choices.get("model"))
+    choices = choices if model is None else {**choices, "model": model}
+    return BoundsPanel(checked, name_of(data, "data"), called, **choices)
 
 
 class BoundsPanel(Panel[BoundsState]):
-    """The panel of `wb.lab.bounds`; its results are "trial", "forecast" and "spectra", and "found" after `find`."""
+    """The panel of `wb.lab.bounds`; its results are "trial", "forecast" and "spectra", and "found" after `find`.
+
+    `called` is the model of the first state as Python. With a model, "plain" has the run without it.
+    """
 
     title = "Bounds"
 
-    def __init__(self, data: Particles | Field, name: str, **choices: Any) -> None:
-        self.data, self.name = _alone(data), name
+    def __init__(self, data: Particles | Field, name: str, called: str = "model", **choices: Any) -> None:
+        self.data, self.name, self._called = _alone(data), name, called
+        self._offered: Model | None = choices.get("model")
         self._riders = self.data is not data
         self.history: dict[str, Run] = {}
         self._searched: dict[str, str] = {}   # the call that found a bound, by the question that it answers
         stages = [
             Stage("trial", _question, self._try),
             Stage("forecast", lambda state: (state.codec,), self._forecast),
+            Stage("plain", _question, self._plain),
             Stage("spectra", _question, self._spectra),
             Stage("found", _wanted, self._find, on_demand=True, text="searching"),
             Stage("others", _question, self._compare, on_demand=True, text="comparing codecs"),
@@ -90,6 +101,8 @@ class BoundsPanel(Panel[BoundsState]):
         choose = [Choice("codec", "codec", codecs), Choice("kind", "kind of bound", KINDS)]
         if isinstance(self.data, Particles):
             choose.append(Choice("order", "order", {"kept": "keep", "free": "free"}))
+        if self._offered is not None:
+            choose.insert(1, Choice("model", "model", {self._called: self._offered, "none": None}))
         compare = button("compare codecs", lambda: self.ask("others"), "try all other codecs at this bound")
         save = SaveArchive(f"{self.name}.zip", self.save_archive)
         target = Choice("target", "target", goals_of(self.data), about="target")
@@ -102,13 +115,14 @@ class BoundsPanel(Panel[BoundsState]):
         runs = tuple(self.history.values())
         found = results.get("found")
         answer = found if isinstance(found, Answer) else None
+        plain = next(iter(results.get("plain", ())), None)
         return drawing.draw(
-            self.data, state, results.get("trial"), runs, results.get("spectra"), results.get("forecast"), answer
+            self.data, state, results.get("trial"), runs, results.get("spectra"), results.get("forecast"), answer, plain
         )
 
     def code_for(self, state: BoundsState) -> str:
         """Compress, decompress, compare; after a search, the search too."""
-        return code(state, self.name, self._riders, self._searched.get(_question(state), ""))
+        return code(state, self.name, self._riders, self._searched.get(_question(state), ""), self._called)
 
     def check(self, state: BoundsState) -> None:
         """Refuse slices that these data do not have."""
@@ -128,7 +142,14 @@ class BoundsPanel(Panel[BoundsState]):
         return reading(self.data, state, results.get("trial"), (x, y))
 
     def change(self, **fields: Any) -> bool:
-        """Change fields; another kind of bound is about as strict, another axis resets the window."""
+        """Change fields; another kind of bound is about as strict, another axis resets the window.
+
+        A model is chosen together with its codec, and left with it.
+        """
+        if fields.get("model") is not None and "codec" not in fields and not isinstance(self.state.given, Interpolation):
+            fields["codec"] = Interpolation.id
+        elif fields.get("codec", Interpolation.id) != Interpolation.id and "model" not in fields:
+            fields["model"] = None
         if fields.get("kind", self.state.kind) != self.state.kind and "eb" not in fields:
             fields["eb"] = self.state.with_kind(fields["kind"], self.data).eb
         if fields.get("axis", self.state.axis) != self.state.axis:
@@ -158,8 +179,13 @@ class BoundsPanel(Panel[BoundsState]):
         """Show an earlier run again."""
         run = list(self.history.values())[row]
         codec = codecs.from_dict(run.codec)
+        model = self._offered
+        if isinstance(codec, Interpolation) and model is not None and codec.model == model.text:
+            codec = dataclasses.replace(codec, model=None)
+        else:
+            model = None
         named = codec.id if codec == codecs.get(codec.id) else codec
-        self.change(codec=named, kind=kind_of(run.bound), eb=run.bound.eb, order=run.order)
+        self.change(codec=named, model=model, kind=kind_of(run.bound), eb=run.bound.eb, order=run.order)
 
     def save_archive(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write the archive that is shown; returns its path."""
@@ -192,6 +218,15 @@ class BoundsPanel(Panel[BoundsState]):
         job(0.8, "predicting other bounds")
         return forecast_of(self.data, state.chosen)
 
+    def _plain(self, state: BoundsState, results: Results, job: Job) -> tuple[Run, ...]:
+        """The run without the model; none if there is no model."""
+        if state.model is None:
+            return ()
+        without = dataclasses.replace(state, model=None).question
+        run = observe(self.data, without, lambda share, what: job(share, f"without the model: {what}"))[0]
+        self.history[_key(run)] = run
+        return (run,)
+
     def _find(self, state: BoundsState, results: Results, job: Job) -> Answer:
         def watch(run: Run) -> None:
             self.history[_key(run)] = run
@@ -220,6 +255,13 @@ class BoundsPanel(Panel[BoundsState]):
             job.show({"others": tuple(found)})
         job(1.0, "compared")
         return tuple(found)
+
+
+def _model_of(given: Any) -> tuple[Model | None, str]:
+    """The model that was given, itself or by its file; and the same as Python."""
+    if isinstance(given, str | Path):
+        return Model.load(given), f"wb.codecs.Model.load({str(given)!r})"
+    return given, name_of(given, "model") if given is not None else ""
 
 
 def _alone(data: Particles | Field) -> Particles | Field:

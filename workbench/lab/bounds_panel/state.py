@@ -12,6 +12,8 @@ from typing import Any, Literal, get_args
 from workbench import backend, codecs
 from workbench.bounds.run import Order, Question
 from workbench.codecs import Codec, ParticleCodec
+from workbench.codecs.interpolation import Interpolation
+from workbench.codecs.interpolation_model import Model, require_dimensions
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, PointwiseRelative, Relative
@@ -28,6 +30,7 @@ PARTS: dict[Kind, str] = {"absolute": "", "relative": "of the range", "pointwise
 
 SHARE_OF_RANGE = 1e-3       # of a field's range: a common first choice
 SHARE_OF_SPACING = 0.02     # of the mean spacing of particles: a tenth of the usual linking length
+QUICK = 2**22               # values that the built-in codec for fields encodes while one waits
 DECADES = {4: 7, 8: 12}     # span of the slider below the range, by the bytes of a number
 
 
@@ -35,9 +38,10 @@ DECADES = {4: 7, 8: 12}     # span of the slider below the range, by the bytes o
 class BoundsState:
     """The codec, the error bound, and the visible part of the data.
 
-    `codec` is a name or a codec with options. `eb` is in the unit of the data, a share of their range or of each value,
-    depending on `kind`. `target` and `goal` are what *find* looks for. `axis`, `index` and `time` choose the slice of a
-    field; particles are seen along `axis`. Pictures have at most `pixels` along each side.
+    `codec` is a name or a codec with options; `model` is a trained model for `interpolation`. `eb` is in the unit of the
+    data, a share of their range or of each value, depending on `kind`. `target` and `goal` are what *find* looks for.
+    `axis`, `index` and `time` choose the slice of a field; particles are seen along `axis`. Pictures have at most `pixels`
+    along each side.
 
     >>> BoundsState(codec="zfp", kind="relative", eb=1e-4).bound
     Relative(eb=0.0001)
@@ -55,6 +59,7 @@ class BoundsState:
     window: Window | None = None
     logarithmic: bool = False
     pixels: int = PIXELS
+    model: Model | None = None
 
     def __post_init__(self) -> None:
         one_of("the kind of bound", self.kind, get_args(Kind))
@@ -67,6 +72,7 @@ class BoundsState:
         for field, name in {"axis": "the axis", "index": "the slice", "time": "the time", "pixels": "pixels"}.items():
             object.__setattr__(self, field, whole(name, getattr(self, field), least=0))
         object.__setattr__(self, "window", checked_window(self.window))
+        self._check_model()
         _ = self.bound, self.chosen
 
     @classmethod
@@ -81,14 +87,24 @@ class BoundsState:
         if isinstance(data, Particles):
             usual = cls("lattice", eb=_sensible(data), axis=2, logarithmic=True)
         else:
-            usual = cls("sz3" if "sz3" in codecs.available() else "prequantised", eb=_sensible(data))
+            usual = cls(_usual_codec(data, choices.get("model") is not None), eb=_sensible(data))
         if "kind" in choices and "eb" not in choices:
             usual = usual.with_kind(choices["kind"], data)
         state = with_choices(usual, choices)
         return state if "index" in choices else dataclasses.replace(state, index=slices(data, state.axis) // 2)
 
+    def _check_model(self) -> None:
+        if self.model is None:
+            return
+        if not isinstance(self.model, Model):
+            raise WorkbenchError(f"the model must be a wb.codecs.Model, or None; got {self.model!r:.60}")
+        if not isinstance(given := self.given, Interpolation) or given.model is not None:
+            raise WorkbenchError(f"a model is for the codec interpolation, without one of its own; got {self.codec!r:.60}")
+
     def check(self, data: Particles | Field) -> None:
-        """Raise if these data do not have this slice."""
+        """Raise if these data do not have this slice, or as many axes as the fields that the model was trained on."""
+        if self.model is not None and isinstance(data, Field):
+            require_dimensions(self.model, len(data.shape))
         if isinstance(data, Particles):
             within("the axis", self.axis, data.dimensions)
         elif len(data.shape) >= 3:
@@ -102,9 +118,17 @@ class BoundsState:
         return BOUNDS[self.kind](self.eb)
 
     @property
+    def given(self) -> Codec:
+        """The codec with its options, except for the model."""
+        return self.codec if isinstance(self.codec, Codec) else codecs.get(self.codec)
+
+    @property
     def chosen(self) -> Codec:
         """The codec with its options."""
-        return self.codec if isinstance(self.codec, Codec) else codecs.get(self.codec)
+        given = self.given
+        if self.model is None or not isinstance(given, Interpolation):
+            return given
+        return dataclasses.replace(given, model=self.model.text)
 
     @property
     def question(self) -> Question:
@@ -217,6 +241,13 @@ def applicable(data: Particles | Field) -> list[Codec]:
 
 def _usual() -> Iterator[Codec]:
     return (codecs.get(name) for name in codecs.available())
+
+
+def _usual_codec(data: Field, with_model: bool) -> str:
+    """The smallest codec for most fields; a quicker one where a trial would take seconds."""
+    waits = not with_model and data.values.size > QUICK
+    liked = ["sz3", "interpolation", "prequantised"] if waits else ["interpolation", "prequantised"]
+    return next(name for name in liked if name in codecs.available())
 
 
 def _takes(codec: Codec, data: Particles | Field) -> bool:
