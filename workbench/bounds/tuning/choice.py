@@ -19,7 +19,7 @@ from workbench.bounds.tuning.targets import All
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Absolute
+from workbench.guarantees import Absolute, Bound
 
 if TYPE_CHECKING:
     from workbench.bounds.tuning.find import Limits
@@ -40,19 +40,24 @@ class Candidate:
 
 
 def chosen_candidate(
-    original: Original, given: str | Codec, target: All, limits: Limits, order: str, expert: Expert | None
+    original: Original, given: str | Codec, target: All, limits: Limits, order: str, expert: Expert | None,
+    velocities: Bound | None,
 ) -> Candidate:
-    """The requested codec; for "auto" the one that is predicted to make the best of the target."""
+    """The requested codec; for "auto" the one that is predicted to make the best of the target.
+
+    `velocities` is the bound of the velocities of particles.
+    """
     data = original.data
     if isinstance(data, Particles):
         codec = _checked("lattice" if given == "auto" else given)
-        return Candidate(codec, _ratio_of_particles(data, order), even_noise)
+        return Candidate(codec, _ratio_of_particles(data, order, velocities), even_noise)
+    surveyed = Surveyed(data)
     if given != "auto":
-        return _candidate(data, _checked(given), limits, expert)
+        return _candidate(surveyed, _checked(given), limits, expert)
     installed = codecs.available()
     if expert is not None:
-        return _candidate(data, codecs.from_dict(expert.codec), limits, expert)
-    candidates = [_candidate(data, codecs.get(name), limits, None) for name in shipped() if name in installed]
+        return _candidate(surveyed, expert.made, limits, expert)
+    candidates = [_candidate(surveyed, known.made, limits, known) for name, known in shipped().items() if name in installed]
     return max(candidates, key=lambda each: _merit(each, original, target, limits))
 
 
@@ -75,16 +80,16 @@ def _merit(candidate: Candidate, original: Original, target: All, limits: Limits
     return math.log(float(candidate.ratio(np.exp(places[enough[-1:]]))[0]))
 
 
-def _candidate(field: Field, codec: Codec, limits: Limits, expert: Expert | None) -> Candidate:
+def _candidate(surveyed: Surveyed, codec: Codec, limits: Limits, expert: Expert | None) -> Candidate:
     """Predictions by an expert on this codec; without one, by closed forms."""
-    if expert is None and (known := shipped().get(codec.id)) is not None and codecs.from_dict(known.codec) == codec:
+    if expert is None and (known := shipped().get(codec.id)) is not None and known.made == codec:
         expert = known
-    elif expert is not None and codecs.from_dict(expert.codec) != codec:
+    elif expert is not None and expert.made != codec:
         raise WorkbenchError(f"expert must know {label_of(codec)}; got one on {dict(expert.codec)}")
     if expert is None:
-        return Candidate(codec, _ratio_of_field(field), even_noise)
+        return Candidate(codec, _ratio_of_field(surveyed.field), even_noise)
     places = np.linspace(math.log(max(limits.low, limits.high * 10**-DECADES)), math.log(limits.high), PLACES)
-    rows = Surveyed(field, codec, expert).at([Absolute(float(limit)) for limit in np.exp(places)])
+    rows = surveyed.at([Absolute(float(limit)) for limit in np.exp(places)], expert)
     ratios = np.log([row.ratio for row in rows])
     noises = np.log(limits.peak) - np.array([row.psnr for row in rows]) * math.log(10) / 20
     notes = ("predictions were uncertain: the data are unlike those that the expert was trained on",) if rows.unlike else ()
@@ -104,16 +109,23 @@ def _interpolated(places: np.ndarray, logarithms: np.ndarray) -> Expected:
     return curve
 
 
-def _ratio_of_particles(data: Particles, order: str) -> Expected:
-    """Bits of each coordinate on a lattice, and those of companion arrays as they are."""
+def _ratio_of_particles(data: Particles, order: str, velocities: Bound | None) -> Expected:
+    """Bits of each coordinate on a lattice, those of velocities as if Gaussian, and other companion arrays as they are."""
     count, axes = len(data), data.dimensions
-    riders = sum(values.nbytes for values in data.companions.values())
+    whole = sum(values.nbytes for values in data.companions.values())
+    riders = float(whole)
+    if velocities is not None and data.velocities is not None and velocities.eb > 0 and velocities.unit is None:
+        values = np.asarray(data.velocities)
+        limit = velocities.limit(values)
+        if not limit.relative:
+            bits = math.log2(1 + float(values.std()) * math.sqrt(2 * math.pi * math.e) / (2 * limit.value))
+            riders += values.size * bits / 8 - values.nbytes
     unordered = max(math.log2(count) - 1.44, 0.0) if order == "free" else 0.0
 
     def ratio(limits: np.ndarray) -> np.ndarray:
         bits = sum(np.log2(1 + length / (2 * limits)) for length in data.lengths) - unordered - axes
         nbytes = OVERHEAD + count * np.maximum(bits, 1.0) / 8 + riders
-        return (data.positions.nbytes + riders) / nbytes
+        return (data.positions.nbytes + whole) / nbytes
 
     return ratio
 
