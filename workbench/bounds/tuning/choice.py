@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from workbench import codecs
 from workbench.bounds.prediction.expert import Expert, shipped
-from workbench.bounds.prediction.predict import Surveyed
+from workbench.bounds.prediction.predict import Prediction, Surveyed
 from workbench.bounds.run import label_of
 from workbench.bounds.sweep import questions_of
 from workbench.bounds.tuning.attempt import Original
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
 OVERHEAD = 2780        # bytes of an archive's documents
 PLACES = 12            # limits at which a codec is predicted; between them, logarithms are interpolated
 DECADES = 6.0          # below the range of the values
+
+
+class Predictable(Protocol):
+    """A field of which samples are known."""
+
+    def at(self, bounds: Iterable[Bound], expert: Expert) -> Prediction:
+        """The prediction at these bounds, by an expert on a codec."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,7 @@ def chosen_candidate(
     if expert is not None:
         return _candidate(surveyed, expert.made, limits, expert)
     candidates = [_candidate(surveyed, known.made, limits, known) for name, known in shipped().items() if name in installed]
-    return max(candidates, key=lambda each: _merit(each, original, target, limits))
+    return max(candidates, key=lambda each: merit(each, original, target, limits))
 
 
 def _checked(given: str | Codec) -> Codec:
@@ -68,7 +76,7 @@ def _checked(given: str | Codec) -> Codec:
     return codec
 
 
-def _merit(candidate: Candidate, original: Original, target: All, limits: Limits) -> float:
+def merit(candidate: Candidate, original: Original | None, target: All, limits: Limits) -> float:
     """The logarithm of the ratio with which a quality is expected; for a ratio, less noise is better."""
     places = np.linspace(math.log(max(limits.low, limits.high * 10**-DECADES)), math.log(limits.high), 512)
     room = expected_room(target, original, limits.peak, candidate.ratio, candidate.noise)(np.exp(places))
@@ -88,8 +96,13 @@ def _candidate(surveyed: Surveyed, codec: Codec, limits: Limits, expert: Expert 
         raise WorkbenchError(f"expert must know {label_of(codec)}; got one on {dict(expert.codec)}")
     if expert is None:
         return Candidate(codec, _ratio_of_field(surveyed.field), even_noise)
+    return predicted(surveyed, expert, limits)
+
+
+def predicted(surveyed: Predictable, expert: Expert, limits: Limits) -> Candidate:
+    """The codec of an expert, with what it predicts of a field."""
     places = np.linspace(math.log(max(limits.low, limits.high * 10**-DECADES)), math.log(limits.high), PLACES)
-    rows = surveyed.at([Absolute(float(limit)) for limit in np.exp(places)], expert)
+    rows, codec = surveyed.at([Absolute(float(limit)) for limit in np.exp(places)], expert), expert.made
     ratios = np.log([row.ratio for row in rows])
     noises = np.log(limits.peak) - np.array([row.psnr for row in rows]) * math.log(10) / 20
     notes = ("predictions were uncertain: the data are unlike those that the expert was trained on",) if rows.unlike else ()

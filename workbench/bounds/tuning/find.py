@@ -14,7 +14,7 @@ import numpy as np
 from workbench.archive import Archive, compress
 from workbench.archive.encoding import Progress
 from workbench.archive.particles import codec_of_velocities
-from workbench.archive.plausibility import spread_of
+from workbench.archive.plausibility import Spread, spread_of
 from workbench.archive.request import promises
 from workbench.arguments import whole_number
 from workbench.bounds.as_code import bound_code
@@ -147,6 +147,11 @@ class Limits:
         found = spread_of(data.values, data.mask)
         if found is None:
             raise WorkbenchError(f"find_bound needs values; all of {data!r} are masked or not finite")
+        return cls.between(found, data.values.dtype, kind, data)
+
+    @classmethod
+    def between(cls, found: Spread, dtype: np.dtype, kind: type[Bound], data: Any) -> Limits:
+        """The limits for values of this spread and type; `data` are named if they are refused."""
         if not 0 < found.range < math.inf:
             raise WorkbenchError(
                 f"find_bound needs values that differ, by a finite number; all of {data!r} lie between {found.lower:g} and "
@@ -155,7 +160,7 @@ class Limits:
         ends = max(abs(found.lower), abs(found.upper))
         unit = {Relative: found.range, PointwiseRelative: max(found.deviation, ends * 1e-6)}.get(kind, 1.0)
         high = min(found.range, 0.99 * unit) if kind is PointwiseRelative else found.range
-        return cls(kind, _finest(ends, data.values.dtype, high), high, found.range, unit)
+        return cls(kind, _finest(ends, dtype, high), high, found.range, unit)
 
     def bound(self, limit: float) -> Bound:
         """The bound with about this limit, in few digits."""
