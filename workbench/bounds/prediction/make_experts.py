@@ -1,4 +1,4 @@
-"""Trains the experts that come with the package, on synthetic fields, and writes them beside their code in minutes.
+"""Trains the experts that come with the package, on synthetic fields, and writes them beside their code in six minutes.
 
 `python -m workbench.bounds.prediction.make_experts` is how `experts.npz` was made. `--count` sets the number of
 fields, `--codecs` which experts to train; others in the file stay. Compressing takes nearly all of the time, so
