@@ -222,10 +222,18 @@ def velocity_codec(request: Request) -> Codec:
     """The codec for velocities: the requested one if it takes plain arrays, else one that every machine has."""
     if request.velocities is None:
         return Columns(codecs.get("pcodec"))
-    chosen = request.chosen_codec(VELOCITY_CODEC)
-    if isinstance(chosen, ParticleCodec):
-        chosen = codecs.get(VELOCITY_CODEC)
+    chosen = codec_of_velocities(request.codec)
     return chosen if isinstance(chosen, Columns) else Columns(chosen)
+
+
+def codec_of_velocities(given: str | Codec) -> Codec:
+    """The codec of velocities that have a bound, where this one is requested for positions.
+
+    >>> codec_of_velocities("lattice").id
+    'prequantised'
+    """
+    chosen = codecs.get(VELOCITY_CODEC if given == "auto" else given) if isinstance(given, str) else given
+    return codecs.get(VELOCITY_CODEC) if isinstance(chosen, ParticleCodec) else chosen
 
 
 def _exact(name: str, values: Array | None, chunk: int, order: Array | None = None) -> list[EncodedArray]:

@@ -193,8 +193,12 @@ def questions_of(
 ) -> list[Question]:
     """Each codec at each bound, once."""
     chosen = [_codec(given) for given in _several("codecs", given_codecs)]
-    bounds = [_bound(given) for given in _several("bounds", given_bounds)]
-    return [Question(codec, bound, order, metrics) for codec in _different(chosen) for bound in _different(bounds)]
+    return [Question(codec, bound, order, metrics) for codec in _different(chosen) for bound in bounds_of(given_bounds)]
+
+
+def bounds_of(given: Any) -> list[Bound]:
+    """Each bound once."""
+    return _different([_bound(each) for each in _several("bounds", given)])
 
 
 def require_data(given: Any) -> Particles | Field:

@@ -14,7 +14,9 @@ from workbench.distributed.compress import compress
 from workbench.distributed.dask_arrays import from_dask
 from workbench.distributed.fields import ChunkedField
 from workbench.distributed.fields_compare import compare
+from workbench.distributed.fields_predict import predict
 from workbench.distributed.fields_sweep import sweep
+from workbench.distributed.fields_tuning import FoundInChunks, find_bound
 from workbench.distributed.gpu_workers import local_gpus
 from workbench.distributed.groups import DistributedGroups, friends_of_friends
 from workbench.distributed.plan import Plan, Rates, plan
@@ -23,6 +25,7 @@ from workbench.distributed.verify import verify
 __all__ = [
     "ChunkedField",
     "DistributedGroups",
+    "FoundInChunks",
     "GroupComparison",
     "Plan",
     "Rates",
@@ -30,10 +33,12 @@ __all__ = [
     "compare",
     "compare_groups",
     "compress",
+    "find_bound",
     "friends_of_friends",
     "from_dask",
     "local_gpus",
     "plan",
+    "predict",
     "sweep",
     "verify",
 ]

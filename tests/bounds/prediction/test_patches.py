@@ -55,11 +55,18 @@ def test_lengths_are_divided_as_sperr_does():
 def test_boxes_are_consecutive(shape, seed):
     values = 1.0 + np.random.default_rng(seed).random((2, *shape))
     found = _in_boxes(values)
-    assert sorted(found.sizes[0]) == sorted(values.ravel())
-    assert sorted(found.sizes[1]) == sorted(part.max() for patch in values for part in boxes_of(patch))
-    assert sorted(found.sizes[-1]) == sorted(patch.max() for patch in values)
-    for finer, coarser, members in zip(found.sizes[:-1], found.sizes[1:], found.members, strict=True):
-        assert coarser.tolist() == finer.reshape(-1, members).max(axis=1).tolist()
+    sizes = largest(found.sizes, found.members)
+    assert sorted(sizes[0]) == sorted(values.ravel())
+    assert sorted(sizes[1]) == sorted(part.max() for patch in values for part in boxes_of(patch))
+    assert sorted(sizes[-1]) == sorted(patch.max() for patch in values)
+
+
+def largest(sizes: np.ndarray, members: tuple[int, ...]) -> list[np.ndarray]:
+    """The sizes, and the largest in each box, the boxes in those twice as large, and so on."""
+    found = [sizes]
+    for count in members:
+        found.append(found[-1].reshape(count, -1).max(axis=0))
+    return found
 
 
 def boxes_of(patch: np.ndarray) -> list[np.ndarray]:
@@ -71,8 +78,9 @@ def boxes_of(patch: np.ndarray) -> list[np.ndarray]:
 @given(st.integers(0, 100), st.floats(1e-3, 1.0))
 def test_bits_are_those_of_telling_boxes_plane_by_plane(seed, limit):
     rng = np.random.default_rng(seed)
-    found = _in_boxes(rng.standard_normal((3, 8, 8)) * 10 ** rng.uniform(-2, 1, (3, 1, 1)))
-    whole = [np.rint(size / (STEP * limit)).astype(int) for size in found.sizes]
+    found = _in_boxes((rng.standard_normal((3, 8, 8)) * 10 ** rng.uniform(-2, 1, (3, 1, 1))).astype(np.float32))
+    step = np.float32(1 / (STEP * limit))
+    whole = [np.rint(size * step).astype(int) for size in largest(found.sizes, found.members)]
     bits = 0
     for box in range(3):
         bits += told(whole, found.members, len(whole) - 1, box)
@@ -89,7 +97,7 @@ def told(whole: list[np.ndarray], members: tuple[int, ...], level: int, box: int
         return number.bit_length()   # the sign, and the planes below the highest
     if number == 0:
         return 0
-    bits, inside = 0, range(box * members[level - 1], (box + 1) * members[level - 1])
+    bits, inside = 0, range(box, len(whole[level - 1]), len(whole[level]))
     first = True   # whether all before were insignificant in the plane in which the box became significant
     for place, member in enumerate(inside):
         planes = int(whole[level - 1][member]).bit_length()

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.bounds.prediction.features import NAMES, features_of
-from workbench.bounds.prediction.survey import FEWEST, PLACES, Survey, entropy, rounded
+from workbench.bounds.prediction.features import NAMES, Counts, features_of
+from workbench.bounds.prediction.survey import FEWEST, KINDS, PLACES, Survey, entropies, rounded
 from workbench.bounds.prediction.trees import DEPTH, Trees
 
 
@@ -18,18 +18,18 @@ def test_entropy_is_that_of_the_counts_with_its_correction(numbers):
     counts = {value: numbers.count(value) for value in set(numbers)}
     shares = [count / len(numbers) for count in counts.values()]
     plain = -sum(share * math.log2(share) for share in shares) + (len(shares) - 1) / (2 * math.log(2) * len(numbers))
-    assert entropy(np.array(numbers)) == pytest.approx(plain)
+    assert entropies(np.array([numbers], float))[0] == pytest.approx(plain, rel=1e-4)
 
 
 def test_weights_count_like_repetitions():
     rng = np.random.default_rng(0)
     numbers, times = rng.integers(-20, 20, 500), rng.integers(1, 5, 500)
     repeated = np.repeat(numbers, times)
-    weighted = entropy(numbers, times / times.sum())
+    weighted = entropies(numbers[None].astype(float), times / times.sum())[0]
     shares = np.unique(repeated, return_counts=True)[1] / len(repeated)
     plain = -(shares * np.log2(shares)).sum()
     assert plain < weighted < plain + 0.2   # with the correction for fewer, uneven samples
-    assert weighted > entropy(repeated)
+    assert weighted > entropies(repeated[None].astype(float))[0]
 
 
 def test_coarse_levels_get_more_samples_than_their_share_and_less_weight():
@@ -40,23 +40,27 @@ def test_coarse_levels_get_more_samples_than_their_share_and_less_weight():
     assert cubic.weight[fine].sum() > fine.mean()
 
 
-def test_entropy_of_far_apart_numbers_needs_no_table():
-    assert entropy(np.array([-(10**12), 10**12] * 500)) == pytest.approx(1, abs=1e-3)
+def test_rows_have_entropies_of_their_own_and_far_numbers_are_told_apart():
+    far = np.array([-1000.0, 1000.0] * 500)
+    found = entropies(np.stack([far, np.zeros(1000), np.arange(1000.0)]))
+    assert found == pytest.approx([1, 0, math.log2(1000) + 999 / (2000 * math.log(2))], abs=1e-2)
+    assert KINDS > 2000
 
 
-def test_rounded_errors_are_in_units_of_twice_the_limit():
-    assert rounded(np.array([-0.3, 0.09, 0.11, 1e300]), 0.1).tolist() == [-2, 0, 1, 1 << 20]
+def test_rounded_errors_are_whole_and_not_too_large():
+    assert rounded(np.array([-1.6, 0.4, 0.6, 1e30])).tolist() == [-2, 0, 1, 1 << 20]
 
 
 @pytest.mark.parametrize("shape", [(5000,), (64, 70), (20, 24, 30), (5, 12, 14, 16), (1, 50, 60), (3, 3), (2,), (1,)])
 def test_every_shape_can_be_surveyed(shape):
     values = np.random.default_rng(1).standard_normal(shape)
     survey = Survey(wb.Field(values))
-    found = features_of(survey, 0.1, wb.codecs.get("prequantised"))
-    assert np.isfinite(found.vector).all()
-    assert len(found.vector) == len(NAMES)
-    assert found.bits > 0
-    assert survey.corners.shape == (2 ** len(survey.shape), survey.places)
+    for codec in ("prequantised", "zfp"):
+        found = features_of(Counts(survey, np.array([0.1, 1.0])), wb.codecs.get(codec))
+        assert np.isfinite(found.vectors).all()
+        assert found.vectors.shape == (2, len(NAMES))
+        assert (found.bits > 0).all()
+    assert len(survey.corners) == 2 ** len(survey.shape)
     assert FEWEST <= survey.places <= PLACES
 
 
@@ -75,17 +79,36 @@ def test_cubics_are_interpolated_without_error(axes, seed):
 def test_white_noise_has_the_entropy_of_its_distribution():
     rng = np.random.default_rng(3)
     survey = Survey(wb.Field(rng.standard_normal((256, 256))))
-    numbers = features_of(survey, 0.05, wb.codecs.get("prequantised"))
+    numbers = features_of(Counts(survey, np.array([0.05])), wb.codecs.get("prequantised"))
     differential = 0.5 * math.log2(2 * math.pi * math.e)   # of the values, the least that any difference has
-    assert numbers.bits == pytest.approx(differential + 0.5 - math.log2(0.1), abs=0.1)   # of one difference
+    assert numbers.bits[0] == pytest.approx(differential + 0.5 - math.log2(0.1), abs=0.1)   # of one difference
 
 
 def test_features_do_not_depend_on_units():
     field = wb.synthetic.gaussian_field((64, 64), 3, seed=1)
     codec = wb.codecs.get("sz3")
-    one = features_of(Survey(field), 0.01, codec).vector
-    other = features_of(Survey(wb.Field(field.values * 1024.0)), 0.01 * 1024, codec).vector
-    assert one == pytest.approx(other, abs=1e-6)
+    one = features_of(Counts(Survey(field), np.array([0.01])), codec).vectors
+    other = features_of(Counts(Survey(wb.Field(field.values * 1024.0)), np.array([0.01 * 1024])), codec).vectors
+    assert one == pytest.approx(other, abs=1e-4)
+
+
+def test_all_limits_at_once_are_the_limits_one_by_one():
+    survey, limits = Survey(wb.synthetic.gaussian_field((40, 50, 60), 3, seed=1)), np.array([1e-4, 0.01, 0.3])
+    for name in ("sz3", "zfp", "sperr", "prequantised"):
+        codec = wb.codecs.get(name)
+        together = features_of(Counts(survey, limits), codec).vectors
+        apart = np.concatenate([features_of(Counts(survey, limits[n : n + 1]), codec).vectors for n in range(3)])
+        assert together == pytest.approx(apart, abs=1e-4)
+
+
+def test_samples_do_not_depend_on_what_was_sampled_before():
+    field = wb.synthetic.gaussian_field((64, 64), 3, seed=1)
+    one, other = Counts(Survey(field), np.array([0.01])), Counts(Survey(field), np.array([0.01]))
+    for name in ("zfp", "sperr", "prequantised"):
+        features_of(one, wb.codecs.get(name))
+    for name in ("prequantised", "sperr", "zfp"):
+        first, second = (features_of(each, wb.codecs.get(name)).vectors for each in (one, other))
+        assert first.tolist() == second.tolist()
 
 
 def test_masked_and_infinite_values_are_not_sampled():
@@ -96,6 +119,10 @@ def test_masked_and_infinite_values_are_not_sampled():
     values[30, 30] = np.nan
     survey = Survey(wb.Field(values, mask=mask))
     assert np.abs(survey.values).max() < 10
+    for errors in survey.interpolation:
+        assert np.abs(errors.here).max() < 20
+        assert errors.counted.sum() == pytest.approx(1)
+        assert (errors.counted == 0).mean() > 0.2
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12))

@@ -125,6 +125,31 @@ def test_a_quality_of_ones_own_gets_particles_in_one_order(universe):
     assert 0.04 <= found.values["displacement"] <= 0.05
 
 
+@pytest.mark.parametrize("order", ["keep", "free"])
+def test_velocities_have_a_target_of_their_own(order):
+    made = wb.synthetic.cosmic_web(n=16, seed=3)
+    found = wb.find_bound(made, wb.Ratio(3), velocities=wb.PSNR(60), order=order)
+    assert found.met
+    assert 3 <= found.archive.ratio <= 3.03
+    again = wb.compress(made, found.bound, found.codec, order=order, velocities=found.velocities)
+    assert again.nbytes == found.archive.nbytes
+    decoded = again.decompress()
+    original = made.velocities if order == "keep" else made.velocities[again.permutation(made)]
+    apart = np.asarray(decoded.velocities, float) - original
+    assert 60 <= 20 * np.log10(np.ptp(made.velocities) / np.sqrt((apart**2).mean())) <= 60.2
+    assert "velocities=wb.Absolute(" in found.code()
+    assert found.nearest["velocity_psnr"] >= 60
+    assert found.to_dict()["velocities"]["eb"] == found.velocities.eb
+
+
+def test_velocities_take_no_other_target(universe, cube):
+    with pytest.raises(wb.WorkbenchError, match=r"a bound, or wb\.PSNR"):
+        wb.find_bound(wb.synthetic.cosmic_web(n=8, seed=1), wb.PSNR(60), velocities=wb.Ratio(4))
+    for data in (universe, cube):
+        with pytest.raises(wb.WorkbenchError, match="particles with velocities"):
+            wb.find_bound(data, wb.PSNR(60), velocities=wb.PSNR(60))
+
+
 def test_what_no_bound_reaches_is_said_with_what_comes_nearest(cube):
     found = wb.find_bound(cube, wb.Ratio(1e6), "sz3")
     assert not found.met

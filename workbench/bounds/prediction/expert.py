@@ -23,8 +23,10 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from workbench import codecs
 from workbench.bounds.prediction.features import Features
 from workbench.bounds.prediction.trees import Trees
+from workbench.codecs import Codec
 from workbench.errors import WorkbenchError
 
 FIGURES = ("bits", "noise", "loss")
@@ -55,7 +57,8 @@ class Expert:
 
     `known` are features of its training, standardised by `centre` and `scale`; features farther from all of them than
     `farthest` are unlike the training. `shifts` correct it by runs of an earlier time step: logarithms of limits, and by
-    how much the logarithms of bits and noise were off.
+    how much the logarithms of bits and noise were off. `starts` are corners of the patches that were looked at then, in a
+    field of that `shape`: in the same ones, mistakes are much the same.
     """
 
     codec: Mapping[str, Any]
@@ -65,26 +68,40 @@ class Expert:
     known: np.ndarray
     farthest: float
     shifts: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=lambda: MappingProxyType({}))
+    starts: np.ndarray | None = None
+    shape: tuple[int, ...] | None = None
 
-    def figure(self, name: str, limits: np.ndarray, found: Sequence[Features]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def figure(self, name: str, limits: np.ndarray, found: Features) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """A figure with the ends of its interval, for each limit."""
-        rows = np.array([features.vector for features in found])
-        base = np.array([getattr(features, name) for features in found])
-        values = self.learned[name](rows, base)
+        values = self.learned[name](found.vectors, getattr(found, name))
         if name not in self.shifts:
             return values
         factor = np.exp(np.interp(np.log(limits), *self.shifts[name]))
         return values[0] * factor, values[1] * factor, values[2] * factor
 
-    def distance(self, found: Sequence[Features]) -> float:
+    def distance(self, found: Features) -> float:
         """How far these features are from the training, in units of the farthest that is usual there."""
-        rows = (np.array([features.vector for features in found]) - self.centre) / self.scale
-        apart = np.sqrt(((rows[:, None, :] - self.known[None, :, :]) ** 2).sum(axis=2)).min(axis=1)
-        return float(np.median(apart)) / self.farthest
+        rows = (found.vectors - self.centre) / self.scale
+        squares = ((rows * rows).sum(axis=1)[:, None] - 2 * rows @ self.known.T + self._sizes).min(axis=1)
+        return float(np.median(np.sqrt(np.maximum(squares, 0)))) / self.farthest
 
-    def shifted(self, shifts: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Expert:
+    @functools.cached_property
+    def _sizes(self) -> np.ndarray:
+        """The squared lengths of what is known."""
+        found: np.ndarray = (self.known * self.known).sum(axis=1)
+        return found
+
+    @functools.cached_property
+    def made(self) -> Codec:
+        """The codec that this expert knows."""
+        return codecs.from_dict(self.codec)
+
+    def shifted(
+        self, shifts: Mapping[str, tuple[np.ndarray, np.ndarray]], starts: np.ndarray | None = None,
+        shape: tuple[int, ...] | None = None,
+    ) -> Expert:
         """The expert with these corrections instead of earlier ones."""
-        return dataclasses.replace(self, shifts=MappingProxyType(dict(shifts)))
+        return dataclasses.replace(self, shifts=MappingProxyType(dict(shifts)), starts=starts, shape=shape)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the expert to a file of NumPy's format npz; shifts are left out."""

@@ -9,13 +9,15 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from workbench.bounds.prediction.survey import Errors, Survey, entropy, rounded
+from workbench.bounds.prediction.survey import Errors, Survey, entropies, rounded
 from workbench.codecs import Codec, Tolerance
 
 FINE = 48.0           # numbers up to this are counted in a sample; finer bounds add bits that are known
+MOST_SIZE = 1e15      # of an error in units of a limit
 LEAST_BITS = 0.002    # of a value
 LEAST_NOISE = 1e-6
 LEAST_LOSS = 1e-12
@@ -28,41 +30,55 @@ NAMES = (
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """The features for one limit, and the base estimates."""
+    """The features for some limits, a row each, and the base estimates."""
 
-    vector: np.ndarray
-    bits: float       # for each value, by the best imitation of the codec
-    noise: float      # mean squared error over limit^2 / 3
-    loss: float       # of similarity, 1 - SSIM
+    vectors: np.ndarray
+    bits: np.ndarray       # for each value, by the best imitation of the codec
+    noise: np.ndarray      # mean squared error over limit^2 / 3
+    loss: np.ndarray       # of similarity, 1 - SSIM
+
+    def __len__(self) -> int:
+        return len(self.vectors)
 
 
-def features_of(survey: Survey, limit: float, codec: Codec) -> Features:
-    """The features for this limit, with the imitation that fits the codec."""
-    cubic, linear = (_bits(errors, limit) for errors in survey.interpolation)
-    chosen = min(cubic, linear, key=lambda counted: counted.bits)
-    errors = survey.interpolation[0 if chosen is cubic else 1]
-    middle, far, farther = errors.sizes
-    bits, noise, extra = chosen.bits, chosen.noise, 0.0
-    floor = max(chosen.bits, LEAST_BITS)
-    if codec.id == "zfp":
-        bits, noise, extra = _of_blocks(survey, limit, codec)
-    elif codec.id == "prequantised":
-        bits, noise = _lattice_bits(survey, limit)
-    elif codec.id == "sperr":
-        bits, squares = survey.wavelets.coded(limit)
-        noise = squares / (limit * limit / 3)
-    tiny = 1e-30 + 1e-12 * limit
-    bits += 8 * header(codec) / survey.size
-    vector = np.array([
-        math.log2(max(bits, LEAST_BITS)), math.log2(floor), cubic.bits - linear.bits, chosen.zeros, chosen.stay,
-        math.log2((far + tiny) / (middle + tiny)), math.log2((farther + tiny) / (far + tiny)),
-        math.log2(limit / (middle + tiny)), math.log2(limit / (survey.deviation + tiny)),
-        math.log2(limit / (survey.reach + tiny)), math.log2(max(noise, LEAST_NOISE)), math.log2(survey.size),
-        len(survey.shape), math.log2(min(survey.shape)), errors.exact, survey.valid_share, extra,
-        math.log2(_bits_by_size(errors, limit) / floor), *np.log2((survey.storminess + tiny) / limit),
-    ])
-    noise = max(noise, LEAST_NOISE)
-    return Features(np.clip(vector, -60, 60), max(bits, LEAST_BITS), noise, _loss(survey, noise * limit * limit / 3))
+class Counts:
+    """What a survey says at some limits, whatever the codec; counted when it is first needed."""
+
+    def __init__(self, survey: Survey, limits: np.ndarray) -> None:
+        self.survey, self.limits = survey, limits
+
+    @functools.cached_property
+    def interpolated(self) -> tuple[_Counted, _Counted]:
+        """Of cubic and of linear interpolation."""
+        cubic, linear = (_counted(errors, self.limits) for errors in self.survey.interpolation)
+        return cubic, linear
+
+
+def features_of(counts: Counts, codec: Codec) -> Features:
+    """The features for the limits, with the imitation that fits the codec."""
+    survey, limits = counts.survey, counts.limits
+    cubic, linear = counts.interpolated
+    better = cubic.bits <= linear.bits
+    chosen = _Counted(*(np.where(better, *both) for both in zip(cubic, linear, strict=True)))
+    bits, noise, extra = _imitated(survey, limits, codec, chosen)
+    bits = bits + 8 * header(codec) / survey.size
+    sizes = [np.where(better, *both) for both in zip(*(errors.sizes for errors in survey.interpolation), strict=True)]
+    exact = np.where(better, *(errors.exact for errors in survey.interpolation))
+    tiny = 1e-30 + 1e-12 * limits
+    middle, far, farther = (size + tiny for size in sizes)
+    floor = np.maximum(chosen.bits, LEAST_BITS)
+    same = np.ones(len(limits))
+    columns = [
+        np.log2(np.maximum(bits, LEAST_BITS)), np.log2(floor), cubic.bits - linear.bits, chosen.zeros, chosen.stay,
+        np.log2(far / middle), np.log2(farther / far), np.log2(limits / middle),
+        np.log2(limits / (survey.deviation + tiny)), np.log2(limits / (survey.reach + tiny)),
+        np.log2(np.maximum(noise, LEAST_NOISE)), same * math.log2(survey.size), same * len(survey.shape),
+        same * math.log2(min(survey.shape)), exact, same * survey.valid_share, extra, np.log2(chosen.by_size / floor),
+        *np.log2((survey.storminess[:, None] + tiny) / limits),
+    ]
+    noise = np.maximum(noise, LEAST_NOISE)
+    vectors = np.clip(np.stack(columns, axis=1), -60, 60)
+    return Features(vectors, np.maximum(bits, LEAST_BITS), noise, _losses(survey, noise * limits * limits / 3))
 
 
 @functools.cache
@@ -72,66 +88,76 @@ def header(codec: Codec) -> int:
     return len(codec.encode(slope, Tolerance(absolute=1e3)))
 
 
-def _loss(survey: Survey, squares: float) -> float:
+def _losses(survey: Survey, squares: np.ndarray) -> np.ndarray:
     """The loss of similarity by even noise in windows of known variance."""
     constant = (0.03 * survey.reach) ** 2
-    return max(float((squares / (2 * survey.variances + squares + constant + 1e-300)).mean()), LEAST_LOSS)
+    each = squares[:, None] / (2 * survey.variances + squares[:, None] + constant + 1e-300)
+    return np.maximum(each.mean(axis=1), LEAST_LOSS)
 
 
-@dataclass(frozen=True)
-class _Counted:
-    bits: float
-    zeros: float
-    stay: float
-    noise: float
+class _Counted(NamedTuple):
+    """What rounded prediction errors take, for each limit."""
+
+    bits: np.ndarray      # of a value
+    zeros: np.ndarray     # their share
+    stay: np.ndarray      # the share of zeros beside zeros
+    noise: np.ndarray
+    by_size: np.ndarray   # bits of a value if its size were known beforehand, as codecs that adapt come close to
 
 
-def _bits(errors: Errors, limit: float) -> _Counted:
+def _imitated(
+    survey: Survey, limits: np.ndarray, codec: Codec, chosen: _Counted
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Bits of a value, the noise, and one more figure, by the imitation of this codec."""
+    squares, nothing = limits * limits / 3, np.zeros(len(limits))
+    if codec.id == "zfp":
+        bits, errors, extra = survey.blocks.coded(limits)
+        return bits, errors / squares, extra
+    if codec.id == "prequantised":
+        return *_on_lattice(survey, limits), nothing
+    if codec.id == "sperr":
+        bits, errors = np.array([survey.wavelets.coded(float(limit)) for limit in limits]).T
+        return bits, errors / squares, nothing
+    return chosen.bits, chosen.noise, nothing
+
+
+def _counted(errors: Errors, limits: np.ndarray) -> _Counted:
     """Bits for each value; a limit far below the errors adds as many bits as it is finer."""
-    coarse = max(limit, errors.sizes[1] / FINE)
-    seen, weight = errors.here + limit * errors.noise, errors.weight
-    numbers = rounded(seen, coarse)
-    bits = entropy(numbers, weight) + math.log2(coarse / limit)
-    zeros = float((numbers == 0) @ weight)
-    if coarse > limit:
-        return _Counted(bits, zeros * limit / coarse, 0.0, 1.0)
-    here, beside = np.abs(errors.beside[:2]) <= limit
-    likely = here @ errors.beside[2]
-    stay = float((here & beside) @ errors.beside[2] / likely) if likely else 0.0
-    left = seen - 2 * limit * numbers
-    return _Counted(bits, zeros, stay, float((left * left) @ weight) / (limit * limit / 3))
+    coarse = np.maximum(limits, errors.sizes[1] / FINE)
+    weight, finer = errors.weight.astype(np.float32), (limits / coarse)[:, None]
+    sizes = _in_limits(errors.here, limits)
+    seen = sizes + errors.noise
+    numbers = rounded(seen * (0.5 * finer).astype(np.float32))
+    bits = entropies(numbers, weight) - np.log2(finer[:, 0])
+    zeros = (numbers == 0).astype(np.float32) @ weight * finer[:, 0]
+    counted = coarse == limits
+    here, beside = (np.abs(_in_limits(part, limits)) <= 1 for part in errors.beside[:2])
+    of_pairs = errors.beside[2].astype(np.float32)
+    likely, both = (there.astype(np.float32) @ of_pairs for there in (here, here & beside))
+    stay = np.where(counted & (likely > 0), both / np.maximum(likely, 1e-9), 0.0)
+    left = seen - 2 * numbers
+    noise = np.where(counted, 3 * ((left * left) @ errors.counted.astype(np.float32)), 1.0)
+    by_size = np.log2(1 + np.abs(sizes)) @ weight
+    return _Counted(bits, zeros, stay, noise, np.maximum(by_size, LEAST_BITS))
 
 
-def _bits_by_size(errors: Errors, limit: float) -> float:
-    """Bits of a value if its size were known beforehand, as codecs that adapt to calm and stormy regions come close to."""
-    return max(float(np.log2(1 + np.abs(errors.here) / limit) @ errors.weight), LEAST_BITS)
+def _in_limits(errors: np.ndarray, limits: np.ndarray) -> np.ndarray:
+    """Errors in units of each limit, a row for each; far too large ones count as `MOST_SIZE`."""
+    return np.clip(errors / limits[:, None], -MOST_SIZE, MOST_SIZE).astype(np.float32)
 
 
-def _lattice_bits(survey: Survey, limit: float) -> tuple[float, float]:
+def _on_lattice(survey: Survey, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Bits of differences of lattice numbers along one or all axes, whichever is least; and the error of the lattice."""
     corners = survey.corners
-    coarse = max(limit, survey.step / FINE)
-    numbers = np.rint(corners * (0.5 / coarse))
+    coarse = np.maximum(limits, survey.step / FINE)
+    numbers = np.rint(corners[:, None, :] * (0.5 / coarse)[:, None])
     axes = len(survey.shape)
-    shifts = [1 << axis for axis in range(axes)]
-    options = [numbers[0] - numbers[shift] for shift in shifts]
+    options = [numbers[0] - numbers[1 << axis] for axis in range(axes)]
     if axes > 1:
-        signs = np.array([(-1) ** bin(corner).count("1") for corner in range(1 << axes)])
-        options.append((signs[:, None] * numbers).sum(axis=0))
+        signs = [(-1) ** bin(corner).count("1") for corner in range(1 << axes)]
+        options.append(np.tensordot(signs, numbers, 1))
     if axes > 2:
-        pair = [0, 1, 2, 3]
-        options.append(numbers[0] - numbers[pair[1]] - numbers[pair[2]] + numbers[pair[3]])
-    bits = min(entropy(np.clip(option, -(2**20), 2**20).astype(np.int64)) for option in options) + math.log2(coarse / limit)
-    left = corners[0] - 2 * limit * np.rint(corners[0] * (0.5 / limit))
-    return bits, float((left * left).mean()) / (limit * limit / 3)
-
-
-def _of_blocks(survey: Survey, limit: float, codec: Codec) -> tuple[float, float, float]:
-    """Bits and error of the codec itself on a sample of blocks, which it codes one by one; and how uneven errors are."""
-    blocks = survey.blocks
-    tolerance = Tolerance(absolute=limit)
-    data = codec.encode(blocks, tolerance)
-    error = codec.decode(data, blocks.shape, blocks.dtype).astype(np.float64) - blocks
-    squares = (error * error).reshape(len(blocks) // 4, -1).mean(axis=1)
-    mean = float(squares.mean())
-    return 8 * len(data) / blocks.size, mean / (limit * limit / 3), math.log2(float(squares.std()) / (mean + 1e-300) + 1e-3)
+        options.append(numbers[0] - numbers[1] - numbers[2] + numbers[3])
+    bits = np.min([entropies(rounded(option.astype(np.float32))) for option in options], axis=0) + np.log2(coarse / limits)
+    left = corners[0] - 2 * limits[:, None] * np.rint(corners[0] * (0.5 / limits)[:, None])
+    return bits, (left * left).mean(axis=1) / (limits * limits / 3)

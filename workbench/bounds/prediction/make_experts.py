@@ -1,4 +1,4 @@
-"""Trains the experts that come with the package, on synthetic fields, and writes them beside their code in minutes.
+"""Trains the experts that come with the package, on synthetic fields, and writes them beside their code in six minutes.
 
 `python -m workbench.bounds.prediction.make_experts` is how `experts.npz` was made. `--count` sets the number of
 fields, `--codecs` which experts to train; others in the file stay. Compressing takes nearly all of the time, so
@@ -18,7 +18,8 @@ import numpy as np
 from workbench import codecs
 from workbench.bounds import prediction
 from workbench.bounds.prediction.expert import SHIPPED, from_bytes, to_bytes
-from workbench.bounds.prediction.train import Outcome, Row, fitted, outcomes, rows_of
+from workbench.bounds.prediction.survey import Survey
+from workbench.bounds.prediction.train import Lesson, Outcome, fitted, lesson_of, outcomes
 from workbench.bounds.prediction.training_fields import training_fields
 from workbench.guarantees import Bound, Relative
 
@@ -33,26 +34,27 @@ Known = dict[tuple[str, int], list[Outcome]]
 def main() -> None:
     """Train, and write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=180)
+    parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--codecs", nargs="+", default=CODECS)
     parser.add_argument("--measured", type=Path, help="a file of outcomes, which is read if it is there, and completed")
     options = parser.parse_args()
     chosen = {name: codecs.get(name) for name in options.codecs}
     known = read_outcomes(options.measured)
-    rows: dict[str, list[Row]] = {name: [] for name in chosen}
+    lessons: dict[str, list[Lesson]] = {name: [] for name in chosen}
     start = time.perf_counter()
     for number, (kind, field) in enumerate(training_fields(options.count)):
+        survey = Survey(field)
         for name, codec in chosen.items():
             if (name, number) not in known:
                 known[name, number] = outcomes(field, codec, bounds_of(number))
-            rows[name] += rows_of(field, codec, known[name, number], kind)
+            lessons[name].append(lesson_of(survey, codec, known[name, number], kind))
         if number % 20 == 0:
             print(f"{number} fields, {time.perf_counter() - start:.0f} s", flush=True)
             write_outcomes(options.measured, known)
     write_outcomes(options.measured, known)
     some = bool(set(CODECS) - chosen.keys())   # others stay; a file in an older format is replaced as a whole
     kept = {str(expert.codec["id"]): expert for expert in from_bytes(TARGET.read_bytes())} if some else {}
-    trained = {name: fitted(found, chosen[name]) for name, found in rows.items()}
+    trained = {name: fitted(found, chosen[name]) for name, found in lessons.items()}
     data = to_bytes(list((kept | trained).values()))
     TARGET.write_bytes(data)
     print(f"{len(data):,} bytes for {', '.join(kept | trained)}")

@@ -9,19 +9,25 @@ transform (biorthogonal, 9/7) is about orthonormal, so errors of values are thos
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
+
+from workbench.bounds.prediction.places import even_places
 
 LIFTING = ((-1.586134342059924, -0.052980118572961), (0.882911075530934, 0.443506852043971))   # of odd, of even places
 SCALE = 1.149604398860241
 SHORTEST = 8           # an axis of fewer values is not divided
 MOST_LEVELS = 6        # of one that is
-SIDE = 32              # of a patch, at most
+MANY_LEVELS = 5        # with so many, all axes of a volume are divided together
+SIDES = {2: 32, 3: 16}   # of a patch, at most: by the axes
 MARGIN = 8             # of values beside a patch, of which differences at its ends are made
 VALUES = 131_072       # in all patches, at most,
 SHARE = 8              # and one of so many in a small field,
 FEWEST = 32_768        # but at least these
+SEEN = 512             # patches of which the roughness is looked at,
+PLACES = 8             # at so many places of each
 MOST_ROWS = 64         # of the rectangle that SPERR folds a line into
 STEP = 1.5             # of rounding, in units of the bound
 LISTED = 4.0           # bits of a value in the list, besides its place
@@ -30,29 +36,42 @@ CORRECTED = 0.75       # of its squared error
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
-    """Coefficients in an order in which boxes are consecutive.
+    """The sizes of coefficients, in single precision and in units of `unit`.
 
-    `sizes` are those of the coefficients, and of the largest in boxes of 2, 4, 8 ... along each axis; `members` says how
-    many of one level are in a box of the next.
+    The first axis goes through the members of the smallest boxes, two along each axis; the next ones through the boxes in
+    boxes twice as large, and so on. `members` says how many there are on each level. `starts` are the corners of the
+    patches.
     """
 
-    sizes: tuple[np.ndarray, ...]
+    sizes: np.ndarray
     members: tuple[int, ...]
+    unit: float = 1.0
+    starts: np.ndarray | None = None
 
     def coded(self, limit: float) -> tuple[float, float]:
         """The bits of a value for this bound, and its mean squared error."""
-        step = STEP * limit
-        planes = [np.frexp(np.rint(size / step))[1] for size in self.sizes]   # 0: no plane, 1: the lowest
-        own = planes[0]
-        bits = float(own.sum())   # one for the sign, and one for each lower plane
-        for finer, coarser, members in zip(planes[:-1], planes[1:], self.members, strict=True):
-            inside = finer.reshape(-1, members)
-            tests = coarser[:, None] - np.maximum(inside, 1) + 1   # from the plane of the box to that of the member
-            told = (inside[:, :-1].max(axis=1) < coarser) & (coarser > 0)   # then the last one need not be tested
-            bits += float(tests[coarser > 0].sum()) - float(told.sum())
-        squares = float(np.where(own > 0, step**2 / 12, np.minimum(self.sizes[0], step) ** 2).mean())
+        step = STEP * limit / self.unit
+        own = _planes(self.sizes, step)
+        bits = int(own.sum(dtype=np.int64))   # one for the sign, and one for each lower plane
+        finer = own
+        for members in self.members:
+            inside = finer.reshape(members, -1)
+            before = inside[:-1].max(axis=0, initial=0)
+            finer = np.maximum(before, inside[-1])
+            there = finer > 0
+            tests = members * (finer + 1) - np.maximum(inside, 1).sum(axis=0, dtype=np.int16)   # in planes down to its own
+            told = before < finer   # then the last one need not be tested
+            bits += int(tests[there].sum(dtype=np.int64)) - int(np.count_nonzero(told))
+        left = self.sizes * (own == 0)
+        squares = (float(left @ left) + np.count_nonzero(own) * step * step / 12) / own.size * self.unit**2
         listed, corrected = _listed(limit / math.sqrt(squares)) if squares > 0 else (0.0, 0.0)
         return bits / own.size + listed, squares * (1 - corrected)
+
+
+def _planes(sizes: np.ndarray, step: float) -> np.ndarray:
+    """How many bit planes each size needs when it is rounded to steps."""
+    whole = np.rint(sizes * np.float32(1 / step))
+    return np.maximum((whole.view(np.int32) >> 23) - 126, 0).astype(np.int16)   # the exponent of a single, zero for zero
 
 
 def _listed(reach: float) -> tuple[float, float]:
@@ -64,25 +83,49 @@ def _listed(reach: float) -> tuple[float, float]:
     return share * (LISTED - math.log2(share)), CORRECTED * beyond
 
 
-def coefficients(values: np.ndarray, rng: np.random.Generator) -> Coefficients:
-    """The coefficients of random patches.
+def coefficients(values: np.ndarray, rng: np.random.Generator, starts: np.ndarray | None = None) -> Coefficients:
+    """The coefficients of patches that are spread over the field, or of those that start at these corners.
 
     >>> found = coefficients(np.random.default_rng(0).standard_normal((64, 64)), np.random.default_rng(1))
     >>> bits, squares = found.coded(0.01)
-    >>> round(bits), round(squares / 0.01**2, 2)
+    >>> round(bits), round(float(squares / 0.01**2), 2)
     (9, 0.17)
     """
     grids = _grids(values)
-    times = [levels(n) for n in grids.shape[1:]]
-    margins = [MARGIN if often else 0 for often in times]
-    patches = _patches(grids, margins, rng)
+    rounds = rounds_of(grids.shape[1:])
+    margins = [MARGIN if often else 0 for often in map(max, *rounds, [0] * (grids.ndim - 1))]
+    sides, count = _extent(grids)
+    starts = _starts(grids, sides, count, rng) if starts is None else starts
+    patches = _patches(grids, sides, margins, starts)
     patches -= patches.mean()
-    return _in_boxes(transformed(patches, margins, times))
+    unit = float(np.abs(patches).max()) or 1.0
+    found = (patches / unit).astype(np.float32)
+    for times in rounds:
+        found = transformed(found, [margin if often else 0 for margin, often in zip(margins, times, strict=True)], times)
+    return replace(_in_boxes(found, unit), starts=starts)
 
 
 def levels(length: int) -> int:
     """How often an axis of this length is divided."""
     return min((length // SHORTEST).bit_length(), MOST_LEVELS)
+
+
+def rounds_of(lengths: Sequence[int]) -> list[list[int]]:
+    """How often each axis is divided, in one round after the other.
+
+    Planes are divided as often as their shorter side; so are volumes, together with their first axis if it allows as much,
+    or else after it.
+
+    >>> rounds_of((64, 64, 70)), rounds_of((30, 192, 288)), rounds_of((12, 5000))
+    ([[4, 4, 4]], [[2, 0, 0], [0, 5, 5]], [[1, 1]])
+    """
+    plane = levels(min(lengths[-2:]))
+    if len(lengths) == 2:
+        return [[plane, plane]]
+    first = levels(lengths[0])
+    if first == plane or min(first, plane) >= MANY_LEVELS:
+        return [[min(first, plane)] * 3]
+    return [[first, 0, 0], [0, plane, plane]]
 
 
 def _grids(values: np.ndarray) -> np.ndarray:
@@ -93,27 +136,57 @@ def _grids(values: np.ndarray) -> np.ndarray:
     return values if values.ndim == 4 else values[None]
 
 
-def _patches(grids: np.ndarray, margins: list[int], rng: np.random.Generator) -> np.ndarray:
-    """Random tiles of the grid with margins, stacked. Beyond the ends of an axis, values are mirrored, as in SPERR."""
+def _extent(grids: np.ndarray) -> tuple[list[int], int]:
+    """The sides of patches, and how many there are."""
     lengths = grids.shape[1:]
-    sides = [1 << (min(n, SIDE).bit_length() - 1) for n in lengths]
-    count = max(1, min(VALUES, max(grids.size // SHARE, FEWEST), grids.size) // math.prod(sides))
-    found = np.empty((count, *(side + 2 * margin for side, margin in zip(sides, margins, strict=True))))
-    for number in range(count):
+    most = SIDES[max(sum(n > 1 for n in lengths), 2)]
+    sides = [1 << (min(n, most).bit_length() - 1) for n in lengths]
+    return sides, max(1, min(VALUES, max(grids.size // SHARE, FEWEST), grids.size) // math.prod(sides))
+
+
+def _patches(grids: np.ndarray, sides: list[int], margins: list[int], starts: np.ndarray) -> np.ndarray:
+    """Tiles of the grid with margins, stacked. Beyond the ends of an axis, values are mirrored, as in SPERR."""
+    lengths = grids.shape[1:]
+    found = np.empty((starts.shape[1], *(side + 2 * margin for side, margin in zip(sides, margins, strict=True))))
+    for number, (layer, *corner) in enumerate(starts.T.tolist()):
         places = []
-        for n, side, margin in zip(lengths, sides, margins, strict=True):
-            start = min(side * int(rng.integers(-(-n // side))), n - side)
+        for n, side, margin, start in zip(lengths, sides, margins, corner, strict=True):
             period = max(2 * n - 2, 1)
             around = np.arange(start - margin, start + side + margin) % period
             places.append(np.minimum(around, period - around) if n > 1 else around)
-        found[number] = grids[int(rng.integers(len(grids)))][np.ix_(*places)]
-    return np.where(np.isfinite(found), found, 0.0)
+        found[number] = grids[layer][np.ix_(*places)]
+    return found
+
+
+def _starts(grids: np.ndarray, sides: list[int], count: int, rng: np.random.Generator) -> np.ndarray:
+    """The corners of so many tiles, one column each: of tiles spread over the grid, every so many in order of roughness.
+
+    Few tiles are transformed, and those of a field may be very different; so the calm and the rough get their shares.
+    """
+    lengths = np.array(grids.shape)[:, None]
+    own = np.array([1, *sides])[:, None]
+    tiles = -(-lengths // own)
+    seen = max(min(SEEN, int(tiles.prod())), count)
+    starts = np.minimum(own * (even_places(grids.ndim, seen, rng) * tiles).astype(np.int64), lengths - own)
+    if seen <= count:
+        return starts
+    inside = even_places(grids.ndim, PLACES, rng) * own
+    places = np.clip(starts[:, :, None] + inside[:, None].astype(np.int64), 0, lengths[:, :, None] - 1)
+    here, roughness = grids[tuple(places)].astype(np.float64), np.zeros((seen, PLACES))
+    for axis in range(1, grids.ndim):
+        beside = [places.copy(), places.copy()]
+        beside[0][axis] = np.maximum(places[axis] - 1, 0)
+        beside[1][axis] = np.minimum(places[axis] + 1, lengths[axis] - 1)
+        roughness += np.abs(here - 0.5 * (grids[tuple(beside[0])].astype(np.float64) + grids[tuple(beside[1])]))
+    order = np.argsort(roughness.mean(axis=1), kind="stable")
+    return starts[:, order[((np.arange(count) + 0.5) * seen / count).astype(int)]]
 
 
 def transformed(patches: np.ndarray, margins: list[int], times: list[int]) -> np.ndarray:
     """The wavelet transform along all axes but the first, each so often, without margins; the means come first."""
     sides = [whole - 2 * margin for whole, margin in zip(patches.shape[1:], margins, strict=True)]
-    found, part, margin, left = np.empty((len(patches), *sides)), patches, list(margins), list(times)
+    found, part = np.empty((len(patches), *sides), patches.dtype), patches
+    margin, left = list(margins), list(times)
     while True:
         divides = [more > 0 and side > 1 for more, side in zip(left, sides, strict=True)]
         inside, means = [], []
@@ -139,16 +212,24 @@ def transformed(patches: np.ndarray, margins: list[int], times: list[int]) -> np
 
 def _divided(values: np.ndarray, axis: int) -> np.ndarray:
     """Means and differences along one axis, by lifting, mirrored at both ends."""
-    moved = np.moveaxis(values, axis, -1)
-    even, odd = moved[..., ::2].copy(), moved[..., 1::2].copy()
+    moved = np.moveaxis(values, axis, 0)
+    even, odd = moved[::2].copy(order="K"), moved[1::2].copy(order="K")
     for of_odd, of_even in LIFTING:
-        odd += of_odd * (even + np.concatenate([even[..., 1:], even[..., -1:]], axis=-1))
-        even += of_even * (odd + np.concatenate([odd[..., :1], odd[..., :-1]], axis=-1))
-    return np.moveaxis(np.concatenate([SCALE * even, odd / SCALE], axis=-1), -1, axis)
+        odd[:-1] += of_odd * (even[:-1] + even[1:])
+        odd[-1] += 2 * of_odd * even[-1]
+        even[1:] += of_even * (odd[1:] + odd[:-1])
+        even[0] += 2 * of_even * odd[0]
+    even *= SCALE
+    odd *= 1 / SCALE
+    half = len(even)
+    found = np.empty_like(values)
+    parts = np.moveaxis(found, axis, 0)
+    parts[:half], parts[half:] = even, odd
+    return found
 
 
-def _in_boxes(found: np.ndarray) -> Coefficients:
-    """The sizes in an order in which each box of 2, 4, 8 ... coefficients along each axis is consecutive."""
+def _in_boxes(found: np.ndarray, unit: float = 1.0) -> Coefficients:
+    """The sizes in an order in which the members of boxes of 2, 4, 8 ... coefficients along each axis are apart."""
     depths = [side.bit_length() - 1 for side in found.shape[1:]]
     shape, place = [len(found)], 1
     inside = [list[int]() for _ in range(max(depths))]
@@ -157,9 +238,6 @@ def _in_boxes(found: np.ndarray) -> Coefficients:
         for level in range(depth):
             inside[depth - 1 - level].append(place + level)
         place += depth
-    order = [0, *(axis for level in reversed(inside) for axis in level)]
-    sizes = [np.abs(found).reshape(shape).transpose(order).ravel()]
-    members = [1 << len(level) for level in inside]
-    for count in members:
-        sizes.append(sizes[-1].reshape(-1, count).max(axis=1))
-    return Coefficients(tuple(sizes), tuple(members))
+    order = [*(axis for level in inside for axis in level), 0]
+    sizes = np.abs(found).reshape(shape).transpose(order).ravel()
+    return Coefficients(sizes, tuple(1 << len(level) for level in inside), unit)

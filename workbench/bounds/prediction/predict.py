@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any
@@ -14,17 +14,19 @@ import numpy as np
 
 from workbench import codecs
 from workbench.bounds.prediction.expert import Expert, shipped
-from workbench.bounds.prediction.features import features_of
+from workbench.bounds.prediction.features import Counts, features_of
+from workbench.bounds.prediction.gaps import bytes_of_gaps
 from workbench.bounds.prediction.survey import Survey
 from workbench.bounds.run import Run, label_of
-from workbench.bounds.sweep import questions_of, require_data
+from workbench.bounds.sweep import bounds_of, require_data
 from workbench.bounds.table import data_frame
 from workbench.codecs import Codec
 from workbench.data import Field
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
 from workbench.json_values import json_value
-from workbench.metrics.errors import psnr
+
+Figures = Mapping[str, np.ndarray]   # by name, three rows each: what is expected, and the ends of its interval
 
 OVERHEAD = 2690          # bytes of an archive besides its chunks and what it says of the field,
 OF_METADATA = 1.57       # for each byte of which it takes so many,
@@ -123,19 +125,22 @@ def predict(data: Any, codec: str | Codec, bounds: Bound | Iterable[Bound], *, e
     """
     field = require_data(data)
     if not isinstance(field, Field):
-        raise WorkbenchError(f"wb.predict is for fields; got {field!r}: use wb.sweep, or wb.find_bound")
+        columns = ", and wb.predict(particles.velocities, ...) for velocities" if field.velocities is not None else ""
+        raise WorkbenchError(f"wb.predict is for fields; got {field!r}: use wb.sweep or wb.find_bound{columns}")
     field.require_floats("wb.predict")
-    questions = questions_of([codec], bounds)
-    chosen = questions[0].codec
-    chosen.require()
-    return Surveyed(field, chosen, expert_for(chosen, expert)).at([question.bound for question in questions])
+    asked = bounds_of(bounds)
+    if expert is None and isinstance(codec, str):
+        expert = shipped().get(codec)
+    known = expert_for(codecs.get(codec) if isinstance(codec, str) else codec, expert)
+    known.made.require()
+    return Surveyed(field).at(asked, known)
 
 
 def expert_for(codec: Codec, given: Expert | None = None) -> Expert:
     """The expert given, or the one that comes with the package; refused if it knows another codec."""
     if given is None:
         given = shipped().get(codec.id)
-    if given is None or codecs.from_dict(given.codec) != codec:
+    if given is None or given.made != codec:
         known = ", ".join(shipped())
         raise WorkbenchError(
             f"a prediction for {label_of(codec)} needs an expert on it; {known} with their usual options come with the "
@@ -144,74 +149,96 @@ def expert_for(codec: Codec, given: Expert | None = None) -> Expert:
     return given
 
 
-class Surveyed:
-    """A field with an expert, which predicts at any bounds."""
+@dataclass(frozen=True)
+class Whole:
+    """What must be known of a whole field, besides samples: the figures of an archive follow from those of its values.
 
-    def __init__(self, field: Field, codec: Codec, expert: Expert) -> None:
-        self.field, self.codec, self.expert = field, codec, expert
-        valid = field.valid
-        self.count = int(valid.sum())
-        if not self.count:
-            raise WorkbenchError(f"wb.predict needs values; all of {field!r} are masked or not finite")
-        values = field.values if self.count == valid.size else field.values[valid]
-        self.ends = np.array([values.min(), values.max()])
-        self.peak = float(self.ends[1]) - float(self.ends[0])
-        if not 0 < self.peak < math.inf:
-            raise WorkbenchError(
-                f"wb.predict needs values that differ, by a finite number; all of {field!r} lie within {self.peak:g}"
-            )
-        self.survey = Survey(field, valid)
-        self.told = OF_METADATA * len(json.dumps(json_value(field.metadata))) if field.metadata else 0.0
+    `told` are bytes for metadata, masks and what they hide.
+    """
 
-    def at(self, bounds: Iterable[Bound]) -> Prediction:
-        """The prediction at these bounds."""
-        asked = [bound.for_data(self.field) for bound in bounds]
-        resolved = [bound.limit(self.ends) for bound in asked]
-        for bound, limit in zip(asked, resolved, strict=True):
+    size: int
+    count: int       # of valid values
+    dtype: np.dtype
+    ends: np.ndarray
+    told: float = 0.0
+
+    @property
+    def peak(self) -> float:
+        """The range of the values."""
+        return float(self.ends[1]) - float(self.ends[0])
+
+    def limits(self, bounds: Iterable[Bound]) -> np.ndarray:
+        """The limit for each bound."""
+        found = []
+        for bound in bounds:
+            limit = bound.limit(self.ends)
             if limit.relative or not limit.value > 0:
                 raise WorkbenchError(f"wb.predict takes bounds above 0, absolute or relative to the range; got {bound!r}")
-        limits = np.array([limit.value for limit in resolved])
-        found = [features_of(self.survey, float(limit), self.codec) for limit in limits]
-        expert = self.expert
-        ratios = [self._ratio(bits) for bits in expert.figure("bits", limits, found)]
-        noises = [self._psnr(noise, limits) for noise in expert.figure("noise", limits, found)]
-        if "loss" in expert.learned and self._has_windows:
-            losses = [np.clip(1 - loss, -1, 1) for loss in expert.figure("loss", limits, found)]
-        else:
-            losses = [np.full(len(limits), math.nan)] * 3
-        rows = tuple(
-            Predicted(
-                bound, float(limits[n]), float(ratios[0][n]), float(ratios[2][n]), float(ratios[1][n]),
-                float(noises[0][n]), float(noises[2][n]), float(noises[1][n]),
-                float(losses[0][n]), float(losses[2][n]), float(losses[1][n]),
+            found.append(limit.value)
+        return np.array(found)
+
+    def rows(self, asked: Sequence[Bound], limits: np.ndarray, figures: Figures, codec: Codec) -> tuple[Predicted, ...]:
+        """What is predicted at each bound, given bits, noise and the loss of similarity."""
+        chunks = -(-self.size // codec.chunk_values)
+        nbytes = OVERHEAD + self.told + chunks * OF_CHUNK + figures["bits"] * self.size / 8
+        ratio = self.count * self.dtype.itemsize / nbytes
+        psnr = 20 * math.log10(self.peak) - 10 * np.log10(figures["noise"] * limits**2 / 3)
+        ssim = np.clip(1 - figures["loss"], -1, 1) if "loss" in figures else np.full(ratio.shape, math.nan)
+        columns = [(middle, np.minimum(*ends), np.maximum(*ends)) for middle, *ends in (ratio, psnr, ssim)]
+        each = [part.tolist() for column in columns for part in column]
+        return tuple(Predicted(bound, *numbers) for bound, *numbers in zip(asked, limits.tolist(), *each, strict=True))
+
+
+class Surveyed:
+    """A field that was looked at once, and is predicted for any codec at any bounds."""
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+        valid = field.valid
+        count = int(np.count_nonzero(valid))
+        if not count:
+            raise WorkbenchError(f"wb.predict needs values; all of {field!r} are masked or not finite")
+        values = field.values if count == valid.size else field.values[valid]
+        ends = np.array([values.min(), values.max()])
+        told = OF_METADATA * len(json.dumps(json_value(field.metadata))) if field.metadata else 0.0
+        told += 0.0 if count == valid.size else bytes_of_gaps(field, valid)
+        self.whole = Whole(valid.size, count, field.values.dtype, ends, told)
+        if not 0 < self.whole.peak < math.inf:
+            raise WorkbenchError(
+                f"wb.predict needs values that differ, by a finite number; all of {field!r} lie within {self.whole.peak:g}"
             )
-            for n, bound in enumerate(asked)
-        )
-        distance = expert.distance(found)
-        return Prediction(self.codec, rows, distance, self._notes(distance))
+        self.survey = Survey(field, valid)
+        self._counts = Counts(self.survey, np.empty(0))
 
-    def _ratio(self, bits: np.ndarray) -> np.ndarray:
-        whole = self.field.values
-        chunks = -(-whole.size // self.codec.chunk_values)
-        exact = (whole.size - self.count) * whole.dtype.itemsize   # masked and infinite values are stored as they are
-        nbytes = OVERHEAD + self.told + chunks * OF_CHUNK + bits * whole.size / 8 + exact
-        return self.count * whole.dtype.itemsize / nbytes
+    def at(self, bounds: Iterable[Bound], expert: Expert) -> Prediction:
+        """The prediction at these bounds, by an expert on a codec."""
+        asked = [bound.for_data(self.field) for bound in bounds]
+        limits = self.whole.limits(asked)
+        figures, distance = self.figures(limits, expert)
+        notes = [unlike(distance)] if distance > 1 else []
+        codec = expert.made
+        if self.whole.count < self.whole.size and self.field.mask is None and not codec.finite:
+            notes.append(f"values that are not finite disturb {codec.id}, by how much is not predicted: mask them")
+        return Prediction(codec, self.whole.rows(asked, limits, figures, codec), distance, tuple(notes))
 
-    def _psnr(self, noise: np.ndarray, limits: np.ndarray) -> np.ndarray:
-        return np.array([psnr(self.peak, limit * math.sqrt(value / 3)) for limit, value in zip(limits, noise, strict=True)])
+    def figures(self, limits: np.ndarray, expert: Expert) -> tuple[Figures, float]:
+        """Bits and noise at each limit, with the ends of their intervals, as three rows; and how far the data are off."""
+        self.survey.look_at(expert.starts if expert.shape == self.field.shape else None)
+        if not np.array_equal(limits, self._counts.limits):
+            self._counts = Counts(self.survey, limits)
+        found = features_of(self._counts, expert.made)
+        names = [name for name in expert.learned if name != "loss" or self._has_windows]
+        return {name: np.array(expert.figure(name, limits, found)) for name in names}, expert.distance(found)
 
     @property
     def _has_windows(self) -> bool:
         sides = [n for n in self.field.shape if n > 1]
         return len(sides) > 1 and min(sides[-3:]) >= 7
 
-    def _notes(self, distance: float) -> tuple[str, ...]:
-        notes = []
-        if distance > 1:
-            notes.append(f"these data are unlike the training ({distance:.1f} times too far): do not trust intervals")
-        if self.count < self.field.values.size:
-            notes.append("masked and infinite values are counted as stored exactly, which is a rough estimate")
-        return tuple(notes)
+
+def unlike(distance: float) -> str:
+    """What is said of data that are too far from the training."""
+    return f"these data are unlike the training ({distance:.1f} times too far): do not trust intervals"
 
 
 def calibrated(expert: Expert, field: Field, runs: Iterable[Run]) -> Expert:
@@ -226,7 +253,8 @@ def calibrated(expert: Expert, field: Field, runs: Iterable[Run]) -> Expert:
         raise WorkbenchError(f"runs must hold at least one of {label_of(codec)} that succeeded; got none")
     used.sort(key=lambda run: float(run["limit"]))
     plain = expert.shifted(MappingProxyType({}))
-    before = Surveyed(Field.of(field), codec, plain).at([run.bound for run in used])
+    surveyed = Surveyed(Field.of(field))
+    before = surveyed.at([run.bound for run in used], plain)
     where = np.log([float(run["limit"]) for run in used])
     size = field.values.size * field.values.dtype.itemsize
     off: dict[str, list[float]] = {"bits": [], "noise": []}
@@ -236,4 +264,5 @@ def calibrated(expert: Expert, field: Field, runs: Iterable[Run]) -> Expert:
         finite = math.isfinite(float(run["psnr"]))
         off["noise"].append((row.psnr - float(run["psnr"])) * math.log(10) / 10 if finite else 0.0)
     shifts: Mapping[str, tuple[np.ndarray, np.ndarray]] = {name: (where, np.array(values)) for name, values in off.items()}
-    return expert.shifted(shifts)
+    starts = surveyed.survey.wavelets.starts if codec.id == "sperr" else None
+    return expert.shifted(shifts, starts, surveyed.field.shape)

@@ -1,7 +1,8 @@
 """The fields that predictors are trained on, all made from a seed: many kinds of structure, few of each.
 
-What matters is variety: smooth and rough, Gaussian and heavy-tailed, homogeneous and not, with fronts, zeros, layers, noise
-and grids without neighbours. Some kinds are left out in turn, to see how well a predictor does on data it has not seen.
+What matters is variety: smooth and rough, Gaussian and heavy-tailed, homogeneous and not, with fronts, zeros, layers,
+noise, coasts, holes and grids without neighbours. Some kinds are left out in turn, to see how well a predictor does on data
+it has not seen.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ Shape = tuple[int, ...]
 Maker = Callable[[np.random.Generator, Shape], np.ndarray]
 
 
-def training_fields(count: int = 160, seed: int = 0) -> Iterator[tuple[str, Field]]:
-    """Fields with the names of their kinds; the first ones are the same for every `count`.
+def training_fields(count: int = 200, seed: int = 0) -> Iterator[tuple[str, Field]]:
+    """Fields with the names of their kinds; the first ones are the same for every `count`. Some have masks.
 
     >>> [(kind, field.shape) for kind, field in training_fields(2)]
     [('gaussian', (48, 56, 64)), ('lognormal', (64, 64, 64))]
@@ -31,7 +32,9 @@ def training_fields(count: int = 160, seed: int = 0) -> Iterator[tuple[str, Fiel
         rng = np.random.default_rng([seed, number])
         name, make = kinds[number % len(kinds)]
         shape = SHAPES[(number + number // len(SHAPES)) % len(SHAPES)]
-        yield name, Field(np.ascontiguousarray(make(rng, shape), np.float32), name=name)
+        values = np.ascontiguousarray(make(rng, shape), np.float32)
+        missing = np.isnan(values)
+        yield name, Field(values, name=name, mask=missing if missing.any() else None)
 
 
 def _waves(rng: np.random.Generator, shape: Shape, low: float = 0.0, high: float = 7.0) -> np.ndarray:
@@ -169,6 +172,23 @@ def _universe(rng: np.random.Generator, shape: Shape) -> np.ndarray:
     return np.resize(mesh, needed).reshape(shape)
 
 
+def _coast(rng: np.random.Generator, shape: Shape) -> np.ndarray:
+    """Land without values: the same in all layers, or more of it the deeper the layer."""
+    maker = (_smooth, _layers, _intermittent, _fronts)[int(rng.integers(4))]
+    heights = _waves(rng, shape[-2:], 4.0, 7.0)
+    shore = np.quantile(heights, rng.uniform(0.4, 0.95)) * np.ones(shape)
+    if len(shape) > 2 and rng.random() < 0.5:
+        shore = shore - rng.uniform(0, 1) * np.linspace(0, 1, shape[-3])[:, None, None]
+    return np.where(heights > shore, np.nan, maker(rng, shape))
+
+
+def _holes(rng: np.random.Generator, shape: Shape) -> np.ndarray:
+    """Values missing here and there, alone or in clouds."""
+    clouds = _waves(rng, shape, 0.0, 4.0)
+    maker = (_smooth, _noisy, _derivative, _rain)[int(rng.integers(4))]
+    return np.where(clouds > np.quantile(clouds, 1 - 10 ** rng.uniform(-2.5, -0.5)), np.nan, maker(rng, shape))
+
+
 KINDS: dict[str, Maker] = {
     "gaussian": _waves,
     "lognormal": _lognormal,
@@ -188,5 +208,7 @@ KINDS: dict[str, Maker] = {
     "rounded": _rounded,
     "universe": _universe,
     "smooth": _smooth,
+    "coast": _coast,
+    "holes": _holes,
 }
 """The kinds of training fields."""

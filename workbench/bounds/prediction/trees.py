@@ -41,14 +41,17 @@ class Trees:
         """The value for each row of features."""
         if not len(self.leaves):
             return np.full(len(rows), self.start)
-        rows = _single(rows)
-        trees = np.arange(len(self.leaves))
-        node = np.zeros((len(rows), len(trees)), np.int64)
+        rows, (trees, inner) = _single(rows), self.features.shape
+        features, thresholds = self.features.reshape(-1), self.thresholds.reshape(-1)
+        first = np.arange(trees) * inner
+        own = (np.arange(len(rows)) * rows.shape[1])[:, None]   # where the features of each row begin
+        node = np.zeros((len(rows), trees), np.int64)
         for _ in range(int(self.leaves.shape[1]).bit_length() - 1):
-            chosen = self.features[trees, node]
-            right = np.take_along_axis(rows, chosen, axis=1) > self.thresholds[trees, node]
-            node = 2 * node + 1 + right
-        return self.start + self.leaves[trees, node - self.features.shape[1]].sum(axis=1)
+            place = node + first
+            node += node + 1 + (rows.take(features.take(place) + own) > thresholds.take(place))
+        leaf = node - inner + np.arange(trees) * self.leaves.shape[1]
+        found: np.ndarray = self.leaves.take(leaf).sum(axis=1)
+        return self.start + found
 
     @classmethod
     def fitted(cls, rows: np.ndarray, wanted: np.ndarray, trees: int = TREES, rate: float = RATE) -> Trees:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from workbench import codecs
 from workbench.bounds.prediction.expert import Expert, shipped
-from workbench.bounds.prediction.predict import Surveyed
+from workbench.bounds.prediction.predict import Prediction, Surveyed
 from workbench.bounds.run import label_of
 from workbench.bounds.sweep import questions_of
 from workbench.bounds.tuning.attempt import Original
@@ -19,7 +20,7 @@ from workbench.bounds.tuning.targets import All
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Absolute
+from workbench.guarantees import Absolute, Bound
 
 if TYPE_CHECKING:
     from workbench.bounds.tuning.find import Limits
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
 OVERHEAD = 2780        # bytes of an archive's documents
 PLACES = 12            # limits at which a codec is predicted; between them, logarithms are interpolated
 DECADES = 6.0          # below the range of the values
+
+
+class Predictable(Protocol):
+    """A field of which samples are known."""
+
+    def at(self, bounds: Iterable[Bound], expert: Expert) -> Prediction:
+        """The prediction at these bounds, by an expert on a codec."""
 
 
 @dataclass(frozen=True)
@@ -40,20 +48,25 @@ class Candidate:
 
 
 def chosen_candidate(
-    original: Original, given: str | Codec, target: All, limits: Limits, order: str, expert: Expert | None
+    original: Original, given: str | Codec, target: All, limits: Limits, order: str, expert: Expert | None,
+    velocities: Bound | None,
 ) -> Candidate:
-    """The requested codec; for "auto" the one that is predicted to make the best of the target."""
+    """The requested codec; for "auto" the one that is predicted to make the best of the target.
+
+    `velocities` is the bound of the velocities of particles.
+    """
     data = original.data
     if isinstance(data, Particles):
         codec = _checked("lattice" if given == "auto" else given)
-        return Candidate(codec, _ratio_of_particles(data, order), even_noise)
+        return Candidate(codec, _ratio_of_particles(data, order, velocities), even_noise)
+    surveyed = Surveyed(data)
     if given != "auto":
-        return _candidate(data, _checked(given), limits, expert)
+        return _candidate(surveyed, _checked(given), limits, expert)
     installed = codecs.available()
     if expert is not None:
-        return _candidate(data, codecs.from_dict(expert.codec), limits, expert)
-    candidates = [_candidate(data, codecs.get(name), limits, None) for name in shipped() if name in installed]
-    return max(candidates, key=lambda each: _merit(each, original, target, limits))
+        return _candidate(surveyed, expert.made, limits, expert)
+    candidates = [_candidate(surveyed, known.made, limits, known) for name, known in shipped().items() if name in installed]
+    return max(candidates, key=lambda each: merit(each, original, target, limits))
 
 
 def _checked(given: str | Codec) -> Codec:
@@ -63,7 +76,7 @@ def _checked(given: str | Codec) -> Codec:
     return codec
 
 
-def _merit(candidate: Candidate, original: Original, target: All, limits: Limits) -> float:
+def merit(candidate: Candidate, original: Original | None, target: All, limits: Limits) -> float:
     """The logarithm of the ratio with which a quality is expected; for a ratio, less noise is better."""
     places = np.linspace(math.log(max(limits.low, limits.high * 10**-DECADES)), math.log(limits.high), 512)
     room = expected_room(target, original, limits.peak, candidate.ratio, candidate.noise)(np.exp(places))
@@ -75,16 +88,21 @@ def _merit(candidate: Candidate, original: Original, target: All, limits: Limits
     return math.log(float(candidate.ratio(np.exp(places[enough[-1:]]))[0]))
 
 
-def _candidate(field: Field, codec: Codec, limits: Limits, expert: Expert | None) -> Candidate:
+def _candidate(surveyed: Surveyed, codec: Codec, limits: Limits, expert: Expert | None) -> Candidate:
     """Predictions by an expert on this codec; without one, by closed forms."""
-    if expert is None and (known := shipped().get(codec.id)) is not None and codecs.from_dict(known.codec) == codec:
+    if expert is None and (known := shipped().get(codec.id)) is not None and known.made == codec:
         expert = known
-    elif expert is not None and codecs.from_dict(expert.codec) != codec:
+    elif expert is not None and expert.made != codec:
         raise WorkbenchError(f"expert must know {label_of(codec)}; got one on {dict(expert.codec)}")
     if expert is None:
-        return Candidate(codec, _ratio_of_field(field), even_noise)
+        return Candidate(codec, _ratio_of_field(surveyed.field), even_noise)
+    return predicted(surveyed, expert, limits)
+
+
+def predicted(surveyed: Predictable, expert: Expert, limits: Limits) -> Candidate:
+    """The codec of an expert, with what it predicts of a field."""
     places = np.linspace(math.log(max(limits.low, limits.high * 10**-DECADES)), math.log(limits.high), PLACES)
-    rows = Surveyed(field, codec, expert).at([Absolute(float(limit)) for limit in np.exp(places)])
+    rows, codec = surveyed.at([Absolute(float(limit)) for limit in np.exp(places)], expert), expert.made
     ratios = np.log([row.ratio for row in rows])
     noises = np.log(limits.peak) - np.array([row.psnr for row in rows]) * math.log(10) / 20
     notes = ("predictions were uncertain: the data are unlike those that the expert was trained on",) if rows.unlike else ()
@@ -104,16 +122,23 @@ def _interpolated(places: np.ndarray, logarithms: np.ndarray) -> Expected:
     return curve
 
 
-def _ratio_of_particles(data: Particles, order: str) -> Expected:
-    """Bits of each coordinate on a lattice, and those of companion arrays as they are."""
+def _ratio_of_particles(data: Particles, order: str, velocities: Bound | None) -> Expected:
+    """Bits of each coordinate on a lattice, those of velocities as if Gaussian, and other companion arrays as they are."""
     count, axes = len(data), data.dimensions
-    riders = sum(values.nbytes for values in data.companions.values())
+    whole = sum(values.nbytes for values in data.companions.values())
+    riders = float(whole)
+    if velocities is not None and data.velocities is not None and velocities.eb > 0 and velocities.unit is None:
+        values = np.asarray(data.velocities)
+        limit = velocities.limit(values)
+        if not limit.relative:
+            bits = math.log2(1 + float(values.std()) * math.sqrt(2 * math.pi * math.e) / (2 * limit.value))
+            riders += values.size * bits / 8 - values.nbytes
     unordered = max(math.log2(count) - 1.44, 0.0) if order == "free" else 0.0
 
     def ratio(limits: np.ndarray) -> np.ndarray:
         bits = sum(np.log2(1 + length / (2 * limits)) for length in data.lengths) - unordered - axes
         nbytes = OVERHEAD + count * np.maximum(bits, 1.0) / 8 + riders
-        return (data.positions.nbytes + riders) / nbytes
+        return (data.positions.nbytes + whole) / nbytes
 
     return ratio
 

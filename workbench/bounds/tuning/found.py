@@ -24,7 +24,7 @@ class Found:
 
     `met` says whether there is one. If not, `bound`, `archive` and `report` raise an error that says what came nearest;
     `nearest` is that run in any case. `runs` are all full compressions of the search, in their order. `values` are the
-    figures of the target.
+    figures of the target. `velocities` is the bound of the velocities of particles, if they have one.
     """
 
     target: All
@@ -34,6 +34,7 @@ class Found:
     notes: tuple[str, ...] = ()
     options: str = ""            # further arguments of wb.compress, as Python
     found: tuple[Bound, Archive, Report] | None = field(default=None)
+    velocities: Bound | None = None
 
     @property
     def met(self) -> bool:
@@ -70,7 +71,9 @@ class Found:
         """The answer and all runs in JSON types."""
         return {
             "target": str(self.target), "met": self.met, "codec": self.codec.to_dict(),
-            "bound": self.bound.to_dict() if self.met else None, "nearest": json_value(self.nearest.row()),
+            "bound": self.bound.to_dict() if self.met else None,
+            "velocities": None if self.velocities is None else self.velocities.to_dict(),
+            "nearest": json_value(self.nearest.row()),
             "values": json_value(self.values), "notes": list(self.notes), "runs": self.runs.to_dict()["rows"],
         }
 
@@ -88,7 +91,8 @@ class Found:
         runs = f"{len(self.runs)} compression{'' if len(self.runs) == 1 else 's'}"
         if not self.met:
             return f"no bound of {codec} meets {self.target}; the nearest is {self.nearest.bound!r} with {values} ({runs})"
-        return f"{self.bound!r} with {codec} meets {self.target}: {values} ({runs})"
+        beside = "" if self.velocities is None else f", and {self.velocities!r} for velocities,"
+        return f"{self.bound!r} with {codec}{beside} meets {self.target}: {values} ({runs})"
 
     def __repr__(self) -> str:
         return "\n".join([self.sentence, *self.notes])

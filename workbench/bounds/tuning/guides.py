@@ -25,10 +25,11 @@ SHARE_OF_SPACING = 0.05     # and of the mean spacing of particles
 FLUCTUATION = 2.0           # of the worst shell's cross term, in standard deviations
 
 
-def expected_room(target: All, original: Original, peak: float, size: Expected, noise: Expected) -> Expected:
+def expected_room(target: All, original: Original | None, peak: float, size: Expected, noise: Expected) -> Expected:
     """The least room of the leading targets for each limit.
 
-    `peak` is the range of the values or the longest side; `size` and `noise` are the expected ratio and rms error.
+    `peak` is the range of the values or the longest side; `size` and `noise` are the expected ratio and rms error. Ratios
+    and PSNR need no original.
     """
     curves = [_curve(each, original, peak, size, noise) for each in target.leading]
 
@@ -43,11 +44,12 @@ def even_noise(limits: np.ndarray) -> np.ndarray:
     return limits / math.sqrt(3)
 
 
-def _curve(target: Target, original: Original, peak: float, size: Expected, noise: Expected) -> Expected:
+def _curve(target: Target, original: Original | None, peak: float, size: Expected, noise: Expected) -> Expected:
     if isinstance(target, Ratio):
         return lambda limits: np.log(size(limits) / target.least)
     if isinstance(target, PSNR):
         return lambda limits: math.log(peak) - np.log(noise(limits)) - target.least * math.log(10) / 20
+    assert original is not None
     if isinstance(target, SSIM):
         assert isinstance(original.data, Field)
         variances = _variances_of_windows(original.data)

@@ -1,0 +1,81 @@
+"""Blocks against the codec that they imitate: bits and errors of whole fields, ends of the grid, gaps."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import workbench as wb
+from workbench.bounds.prediction.blocks import SIDE, _from_negabinary, blocks_of, transformed
+
+
+def all_blocks(values: np.ndarray) -> np.ndarray:
+    """All blocks of a grid whose axes are multiples of four, one column each."""
+    axes = values.ndim
+    split = values.reshape([n for points in values.shape for n in (points // SIDE, SIDE)])
+    order = [*range(1, 2 * axes, 2), *range(0, 2 * axes, 2)]
+    return np.ascontiguousarray(split.transpose(order).reshape(SIDE**axes, -1))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(4096,), (64, 64), (16, 16, 16), (8, 8, 8, 8)])
+def test_bits_and_errors_are_those_of_the_codec(shape, dtype):
+    codec = wb.codecs.get("zfp")
+    if "zfp" not in wb.codecs.available():
+        pytest.skip("needs zfp")
+    values = np.cumsum(np.random.default_rng(0).standard_normal(4096)).reshape(shape).astype(dtype)
+    blocks = transformed(all_blocks(values), np.ones((SIDE ** len(shape), 4096 // SIDE ** len(shape)), bool), len(shape))
+    limits = np.array([1e-2, 0.3, 3.0, 100.0])
+    bits, squares, _ = blocks.coded(limits)
+    for limit, each, square in zip(limits, bits, squares, strict=True):
+        data = codec.encode(values, wb.codecs.Tolerance(absolute=float(limit)))
+        true = codec.decode(data, shape, values.dtype).astype(float) - values
+        assert each * values.size == pytest.approx(8 * (len(data) - 13), rel=0.02, abs=64)   # but for the header
+        assert square == pytest.approx(float((true**2).mean()), rel=0.01)
+
+
+def test_blocks_beyond_the_end_are_filled_up_and_not_counted():
+    codec = wb.codecs.get("zfp")
+    if "zfp" not in wb.codecs.available():
+        pytest.skip("needs zfp")
+    values = wb.synthetic.gaussian_field((61, 63, 58), 3, seed=1).values.astype(np.float32)
+    limits = np.array([0.003, 0.05])
+    bits, squares, _ = blocks_of(values, None, np.random.default_rng(0)).coded(limits)
+    grid = 16 * 16 * 15 * SIDE**3
+    for limit, each, square in zip(limits, bits, squares, strict=True):
+        data = codec.encode(values, wb.codecs.Tolerance(absolute=float(limit)))
+        true = codec.decode(data, values.shape, values.dtype).astype(float) - values
+        assert each * grid == pytest.approx(8 * len(data), rel=0.03)
+        assert square == pytest.approx(float((true**2).mean()), rel=0.1)
+
+
+@pytest.mark.parametrize("shape", [(1,), (2,), (3, 3), (5, 1000), (6, 7, 9), (2, 3, 4, 5)])
+def test_every_shape_has_blocks(shape):
+    values = np.random.default_rng(0).standard_normal(shape)
+    bits, squares, uneven = blocks_of(values, None, np.random.default_rng(1)).coded(np.array([1e-3, 1e9]))
+    assert np.isfinite([bits, squares, uneven]).all()
+    assert bits[0] > bits[1]
+    assert bits[1] * SIDE ** len(shape) == 1   # nothing is told but that the block is empty
+    assert squares[0] < 1e-6
+
+
+def test_gaps_have_no_errors():
+    values = np.random.default_rng(0).standard_normal((64, 64))
+    valid = np.zeros(values.shape, bool)
+    assert (blocks_of(values, valid, np.random.default_rng(1)).coded(np.array([0.1]))[1] == 0).all()
+
+
+def test_zeros_take_one_bit():
+    bits, squares, _ = blocks_of(np.zeros((16, 16), np.float32), None, np.random.default_rng(1)).coded(np.array([0.1]))
+    assert bits[0] * 16 == 1
+    assert squares[0] == 0
+
+
+@given(st.lists(st.integers(-(2**30), 2**30), min_size=1, max_size=9))
+def test_negabinary_numbers_are_read_back(numbers):
+    mask = np.uint32(0xAAAAAAAA)
+    whole = np.array(numbers, np.int32)
+    codes = (whole.view(np.uint32) + mask) ^ mask
+    assert _from_negabinary(codes).tolist() == numbers
+    plain = [sum((-2) ** place for place in range(32) if code >> place & 1) for code in codes.tolist()]
+    assert plain == numbers

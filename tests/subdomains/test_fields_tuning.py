@@ -1,0 +1,82 @@
+"""Predictions and searches on fields in chunks: against those of one process, and against archives of the whole."""
+
+import dask.array as da
+import numpy as np
+import pytest
+import zarr
+
+import workbench as wb
+from workbench.distributed import ChunkedField
+
+
+@pytest.fixture(scope="module")
+def whole() -> wb.Field:
+    return wb.synthetic.gaussian_field((48, 64, 80), 3, seed=4)
+
+
+def test_a_search_in_chunks_is_proved_on_the_whole(whole, tmp_path):
+    stored = zarr.create_array(str(tmp_path / "f.zarr"), shape=whole.shape, chunks=(16, 32, 40), dtype=whole.values.dtype)
+    stored[...] = whole.values
+    for target, figure, most in ((wb.PSNR(60), "psnr", 60.1), (wb.Ratio(5), "ratio", 5.05)):
+        out = tmp_path / f"{figure}.zarr"
+        found = wb.distributed.find_bound(tmp_path / "f.zarr", target, "prequantised", chunk_values=50_000, out=out)
+        assert found.met
+        assert len(found.runs) <= 5
+        archive = wb.open(out)
+        assert archive.ratio == found.nearest["ratio"] == found.archive.ratio
+        report = wb.compare(whole, archive.decompress(), quick=True)
+        value = archive.ratio if figure == "ratio" else report["psnr"]
+        assert target.least <= value <= most
+        assert "meets" in repr(found)
+
+
+def test_a_prediction_from_parts_is_about_that_of_the_whole(whole):
+    bounds = [wb.Absolute(0.003), wb.Relative(0.01)]
+    source = ChunkedField(da.from_array(whole.values, (16, 32, 40)))
+    for codec in ("sz3", "zfp"):
+        for one, other in zip(wb.distributed.predict(source, codec, bounds), wb.predict(whole, codec, bounds), strict=True):
+            assert one.ratio == pytest.approx(other.ratio, rel=0.1)
+            assert one.psnr == pytest.approx(other.psnr, abs=0.5)
+            assert one.ratio_low < one.ratio < one.ratio_high
+            assert np.isnan(one.ssim)
+
+
+def test_parts_without_values_or_differences_count_as_such(whole):
+    values, mask = whole.values.copy(), np.zeros(whole.shape, bool)
+    values[:16] = 1.0
+    mask[16:32] = True
+    field = ChunkedField(da.from_array(values, (16, 64, 80)), mask=mask)
+    found = wb.distributed.find_bound(field, wb.PSNR(55), "sz3")
+    assert found.met
+    assert 55 <= found.nearest["psnr"] <= 55.1
+
+
+def test_the_codec_is_chosen_by_prediction(whole):
+    found = wb.distributed.find_bound(whole, wb.Ratio(6), most_runs=3)
+    assert found.codec.id in wb.codecs.available()
+    assert found.met
+
+
+def test_what_no_bound_reaches_is_said(whole):
+    found = wb.distributed.find_bound(whole, wb.All(wb.PSNR(100), wb.Ratio(1000)), "prequantised")
+    assert not found.met
+    assert found.archive is None
+    assert "no bound meets" in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "more", "message"),
+    [
+        (np.random.default_rng(0).random((9, 9)), wb.SSIM(0.9), {}, "add up over chunks"),
+        (np.random.default_rng(0).random((9, 9)), wb.KeepClusters(0.2), {}, "add up over chunks"),
+        (np.random.default_rng(0).random((9, 9)), 60, {}, "target must be"),
+        (np.random.default_rng(0).random((9, 9)), wb.PSNR(60), {"kind": "pointwise-relative"}, "'absolute' or 'relative'"),
+        (np.full((9, 9), np.nan), wb.PSNR(60), {}, "masked or not finite"),
+        (np.full((9, 9), 2.0), wb.PSNR(60), {}, "values that differ"),
+        (np.arange(81).reshape(9, 9), wb.PSNR(60), {}, "floating-point"),
+        (np.random.default_rng(0).random((9, 9)), wb.PSNR(60), {"codec": "pcodec"}, "needs an expert"),
+    ],
+)
+def test_bad_input_is_refused(source, target, more, message):
+    with pytest.raises(wb.WorkbenchError, match=message):
+        wb.distributed.find_bound(source, target, **more)
