@@ -56,10 +56,11 @@ struct BlocksAround {
     i32 cell;           // the last cell
     i64 at[DIMENSIONS], near[27], hint[9];   // near: -1 where there is no block; `hint`: where each row was found last
     u32 known;          // the rows that have been looked for, as bits
+    u32 wrapped;        // the blocks of `near` that are found through a face of the box, as bits
 
     DEVICE_METHOD i32 cell_at(i32 place, i64 cells) { return cell = run_of(first, cells, place, cell); }
 
-    // Calls `visit.cell(c)` for all cells within range of cell `c`.
+    // Calls `visit.cell(c, images)` for all cells within range of cell `c`; without `images` no periodic image is nearer.
     template <class Visitor> DEVICE_METHOD void cells(i32 c, Visitor& visit)
     {
         const i32 k = run_of(first_cell, blocks.count, c, here < 0 ? 0 : here);
@@ -72,8 +73,9 @@ struct BlocksAround {
             find_row(k, r);
             for (i32 b = 0; b < 3; ++b) {
                 const i64 m = near[3 * r + b];
+                const bool images = blocks.images || (wrapped >> (3 * r + b) & 1);
                 for (u64 theirs = m < 0 ? 0 : occupied[m] & of_row[64 * b]; theirs; theirs &= theirs - 1)
-                    visit.cell(first_cell[m] + count_bits(occupied[m] & below_lowest_bit(theirs)));
+                    visit.cell(first_cell[m] + count_bits(occupied[m] & below_lowest_bit(theirs)), images);
             }
         }
     }
@@ -96,7 +98,7 @@ struct BlocksAround {
     {
         if (k != here) {
             here = k;
-            known = 0;
+            known = wrapped = 0;
             u64 key = blocks.key[k];
             for (i32 axis = LAST; axis >= 0; --axis) {
                 at[axis] = (i64)(key & ((1ull << blocks.bits[axis]) - 1));
@@ -110,6 +112,7 @@ struct BlocksAround {
         u64 base = 0;
         for (i32 axis = 0; axis < LAST; ++axis) {
             i64 x = at[axis] + steps[axis];
+            if (x < 0 || x >= blocks.along[axis]) wrapped |= 7u << 3 * r;
             if (!inside(x, blocks.along[axis])) return;
             base = base << blocks.bits[axis] | (u64)x;
         }
@@ -121,6 +124,7 @@ struct BlocksAround {
         i64 m = hint[r] = seek_near(blocks.key, blocks.count, hint[r], base + (u64)(middle > 0 ? middle - 1 : 0));
         for (i32 step = -1; step <= 1; ++step) {
             i64 z = middle + step;
+            if (z < 0 || z >= blocks.along[LAST]) wrapped |= 1u << (3 * r + step + 1);
             if (!inside(z, blocks.along[LAST])) continue;
             if (z == middle + step) while (m < blocks.count && blocks.key[m] < base + (u64)z) ++m;
             const i64 hit = z == middle + step ? m : seek(blocks.key, blocks.count, 0, base + (u64)z);

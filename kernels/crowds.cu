@@ -99,7 +99,7 @@ struct Closest {
 
     DEVICE_METHOD bool counts(i32 label) const { return label != own && !(lost && label < 0 && label != MIXED); }
 
-    DEVICE_METHOD void cell(i32 c)
+    DEVICE_METHOD void cell(i32 c, bool)
     {
         const i32 d = crowds.number[c];
         if (d >= 0 && together * crowds.size(d) > CROWD && counts(cell_label[c])) tree(d);
@@ -196,7 +196,7 @@ KERNEL(find_closest)(i64 chunks, i64 n, i64 crowds, const i32* cell SIZE(n), con
     const Margin margin = {near_squared, length_squared, far_squared, exempting ? original : 0, space, false, used};
     const Crowds trees = {number, start, root, at, at_label, at_index, box, other_box, common, lowest};
     FOR_EACH_UNEVEN(p, chunks) {
-        BlocksAround near = {blocks, occupied, first_cell, first, around, -1, 0, {0}, {0}, {0}, 0};
+        BlocksAround near = {blocks, occupied, first_cell, first, around, -1, 0, {0}, {0}, {0}, 0, 0};
         for (i64 i = chunk_begin(p, chunks, n); i < chunk_begin(p + 1, chunks, n); ++i) {
             Closest search = {trees, first, cell_label, place, sorted, margin, lost != 0, i, at_label[i],
                               first[cell[i] + 1] - first[cell[i]], lost ? 1e300 : far_squared, -1, 0};

@@ -3,25 +3,36 @@
 #include "space.cuh"
 #include "moves.cuh"
 
-// One step of the active candidates. The loss is half the sum of squared violations of all needs, and of all listed pairs
-// of different groups that would come within the linking length. `displaced` are the candidates' displacements so far;
-// other particles stay. A step shares each violation between its two ends and averages over the violations of a candidate,
-// so it needs no tuning and no unit of length; it is then projected onto the bound. Two coincident particles are pushed
-// along the first axis.
-KERNEL(descend)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n), const i64* list_start SIZE(candidate),
-                const i64* list_end SIZE(candidate), const i32* list SIZE(>= candidate),
-                const i64* need_start SIZE(candidate + 1), const i32* need_partner SIZE(LAST(need_start)),
-                const i32* need_kind SIZE(need_partner),
-                const i32* group SIZE(lengths * particles), i64 lengths, i64 particles,
-                const double* near_squared SIZE(lengths), const double* far_squared SIZE(lengths),
-                const double* periods SIZE(D), const real* original SIZE(particles * D),
-                const real* decoded SIZE(particles * D), double bound, i64 relative, const i32* slot SIZE(particles),
-                double margin, const double* displaced SIZE(candidate * D), double* next SIZE(candidate * D),
-                double* loss SIZE(candidate), i32* missed SIZE(candidate))
-{
-    const Space space = space_of(periods, 0);
-    FOR_EACH(a, n) {
-        const i64 c = active[a];
+namespace {
+// The loss is half the sum of squared violations of all needs, and of all listed pairs of different groups that would come
+// within the linking length. `displaced` are the candidates' displacements so far; other particles stay. A step shares each
+// violation between its two ends and averages over the violations of a candidate, so it needs no tuning and no unit of
+// length; it is then projected onto the bound. Two coincident particles are pushed along the first axis.
+struct Descent {
+    const i32* candidate;
+    const i64* list_start;
+    const i64* list_end;
+    const i32* list;
+    const i64* need_start;
+    const i32* need_partner;
+    const i32* need_kind;
+    const i32* group;
+    i64 lengths, particles;
+    const double* near_squared;
+    const double* far_squared;
+    const real* original;
+    const real* decoded;
+    double bound;
+    i64 relative;
+    const i32* slot;
+    double margin;
+    const Space& space;
+    double* displaced;
+    double* next;
+
+    // The next displacement of candidate c, and its loss; returns how many of its needs are violated.
+    DEVICE_METHOD i32 step(i64 c, double& loss) const
+    {
         const i32 v = candidate[c];
         double push[DIMENSIONS], here[DIMENSIONS], total = 0;
         i32 active = 0, unmet = 0;
@@ -56,8 +67,6 @@ KERNEL(descend)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n
                     push[0] += v < k ? size : -size;
             }
         }
-        loss[c] = total / 2;
-        missed[c] = unmet;
         for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
             const i64 of_v = (i64)v * DIMENSIONS + axis;
             const double residual = -difference<true>(decoded[of_v], original[of_v], space, axis);
@@ -65,6 +74,50 @@ KERNEL(descend)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n
             double to = here[axis] + (active ? push[axis] / active : 0);
             to = to > residual + most ? residual + most : to;
             next[c * DIMENSIONS + axis] = to < residual - most ? residual - most : to;
+        }
+        loss = total / 2;
+        return unmet;
+    }
+};
+}
+
+// Some steps of bodies of candidates: their numbers are `member`, body by body. A body that takes several steps is a whole
+// component, so it affects no other; it stops when none of its needs is violated. After the last step, `next` still has to
+// replace `displaced`. Loss and violated needs are written for each step and candidate.
+KERNEL(descend)(i64 n, const i64* start SIZE(n + 1), const i32* member SIZE(LAST(start)), i64 steps,
+                const i32* candidate SIZE(>= 0), const i64* list_start SIZE(candidate), const i64* list_end SIZE(candidate),
+                const i32* list SIZE(>= candidate), const i64* need_start SIZE(candidate + 1),
+                const i32* need_partner SIZE(LAST(need_start)), const i32* need_kind SIZE(need_partner),
+                const i32* group SIZE(lengths * particles), i64 lengths, i64 particles,
+                const double* near_squared SIZE(lengths), const double* far_squared SIZE(lengths),
+                const double* periods SIZE(D), const real* original SIZE(particles * D),
+                const real* decoded SIZE(particles * D), double bound, i64 relative, const i32* slot SIZE(particles),
+                double margin, i64 candidates, double* displaced SIZE(candidates * D), double* next SIZE(candidates * D),
+                double* loss SIZE(steps * candidates), i32* missed SIZE(steps * candidates))
+{
+    const Space space = space_of(periods, 0);
+    const Descent descent = {candidate, list_start, list_end, list, need_start, need_partner, need_kind, group, lengths,
+                             particles, near_squared, far_squared, original, decoded, bound, relative, slot, margin, space,
+                             displaced, next};
+    FOR_EACH(b, n) {
+        i64 left = 1;
+        for (i64 s = 0; s < steps; ++s) {
+            const i64 row = s * candidates;
+            if (left) {
+                left = 0;
+                for (i64 m = start[b]; s && m < start[b + 1]; ++m)
+                    for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+                        const i64 at = (i64)member[m] * DIMENSIONS + axis;
+                        displaced[at] = next[at];
+                    }
+                for (i64 m = start[b]; m < start[b + 1]; ++m)
+                    left += missed[row + member[m]] = descent.step(member[m], loss[row + member[m]]);
+            } else {
+                for (i64 m = start[b]; m < start[b + 1]; ++m) {
+                    loss[row + member[m]] = loss[row - candidates + member[m]];
+                    missed[row + member[m]] = 0;
+                }
+            }
         }
     }
 }

@@ -3,8 +3,8 @@
 #include "space.cuh"
 
 // The squared distance between the ends of each pair, as in the predicate.
-KERNEL(measure_pairs)(i64 n, const i32* pair SIZE(2 * n), const real* position SIZE(>= D), const double* periods SIZE(D),
-                      double* squared SIZE(n))
+KERNEL(measure_pairs)(i64 n, const i32* pair SIZE(2 * n), const real* position SIZE(>= D if n else 0),
+                      const double* periods SIZE(D), double* squared SIZE(n))
 {
     const Space space = space_of(periods, 0);
     FOR_EACH(p, n) {

@@ -4,7 +4,7 @@
 // candidate that may move. A move is a small vector of whole steps (a step is an eighth of the bound), so that it is stored
 // as one number. It is allowed if the coordinate stays within the bound, if no listed particle of another group comes
 // within the linking length, and if every lost friend is still a friend of a friend. Candidates outside each other's lists
-// may move at the same time. Lists are limited, so a global check follows. Gather form: a candidate reads neighbours,
+// may move at the same time. Lists are limited, so a proof for all particles follows. Gather form: a candidate reads neighbours,
 // writes itself.
 //
 // Work is bounded: a candidate evaluates at most `most` distances in a launch, and a few more for the move at hand. What it
@@ -35,6 +35,7 @@ struct Vicinity {
     const Space& space;
     i64 most;
     mutable i64 spent;         // distances evaluated so far
+    u8* used;                  // as for the margin; may be null
 
     DEVICE_METHOD double distance(const real* at, i32 k) const
     {
@@ -44,7 +45,7 @@ struct Vicinity {
 
     DEVICE_METHOD Margin margin(i64 l) const
     {
-        const Margin found = {near_squared[l], length_squared[l], far_squared[l], original, space, false, 0};
+        const Margin found = {near_squared[l], length_squared[l], far_squared[l], original, space, false, used};
         return found;
     }
 
@@ -228,26 +229,26 @@ KERNEL(find_missed)(i64 n, const i32* pair SIZE(2 * n), const i32* kind SIZE(n),
     }
 }
 
-// Which candidates have moved in a way that may violate a constraint: into a conflict, or away from a particle of their
-// group to which they were linked as decoded, and that no neighbour links to them now. Moves of one round can do that
-// together where one does not see the other. Particles beyond the lists are not seen here.
-KERNEL(find_disturbed)(i64 n, const i32* candidate SIZE(n), const i64* list_start SIZE(n), const i64* list_end SIZE(n),
-                       const i32* list SIZE(>= n), const i64* need_start SIZE(n + 1),
-                       const i32* need_partner SIZE(LAST(need_start)), const i32* need_kind SIZE(need_partner),
-                       const i32* group SIZE(lengths * particles), i64 lengths, i64 particles,
+// Which of these particles may be in a violated constraint: in a conflict, or, after a move, no longer linked to a particle
+// of their group to which they were linked as decoded, and that no neighbour links to them now. Moves of one round can do that
+// together where one does not see the other. Particles beyond the lists are not seen here. `used` is set to 1 for particles
+// of pairs that an exemption decided about: every thread that writes there writes the same.
+KERNEL(find_disturbed)(i64 n, const i32* checked SIZE(n), const i64* list_start SIZE(n), const i64* list_end SIZE(n),
+                       const i32* list SIZE(>= 0), const i32* group SIZE(lengths * particles), i64 lengths, i64 particles,
                        const double* near_squared SIZE(lengths), const double* length_squared SIZE(lengths),
                        const double* far_squared SIZE(lengths), const double* periods SIZE(D),
                        const real* original SIZE(particles * D), const real* decoded SIZE(particles * D),
-                       const real* current SIZE(particles * D), const i32* rank SIZE(particles), u8* disturbed SIZE(n))
+                       const real* current SIZE(particles * D), const i32* rank SIZE(particles), i64 most,
+                       u8* used SIZE(particles), u8* disturbed SIZE(n))
 {
     const Space space = space_of(periods, 0);
     FOR_EACH(c, n) {
-        const Vicinity near = {list_start, list_end, list, need_start, need_partner, need_kind, group, lengths, particles,
-                               near_squared, length_squared, far_squared, original, current, space, 1ll << 62, 0};
-        const i32 v = candidate[c];
+        const Vicinity near = {list_start, list_end, list, 0, 0, 0, group, lengths, particles, near_squared, length_squared,
+                               far_squared, original, current, space, most, 0, used};
+        const i32 v = checked[c];
         const real* here = current + (i64)v * DIMENSIONS;
         bool found = false;
-        for (i64 e = list_start[c]; rank[v] && !found && e < list_end[c]; ++e) {
+        for (i64 e = list_start[c]; !found && e < list_end[c]; ++e) {
             const i32 k = list[e];
             const double d = near.distance(here, k);
             for (i64 l = 0; l < lengths && !found; ++l) {
@@ -255,13 +256,26 @@ KERNEL(find_disturbed)(i64 n, const i32* candidate SIZE(n), const i64* list_star
                 const Margin at = near.margin(l);
                 if (mine != group[l * particles + k]) {
                     found = at.conflict(d, v, k);
-                } else if (mine != UNASKED && !at.linked(d, v, k)) {
+                } else if (rank[v] && mine != UNASKED && !at.linked(d, v, k)) {
                     const real *from = decoded + (i64)v * DIMENSIONS, *to = decoded + (i64)k * DIMENSIONS;
                     found = at.linked(distance_squared<true>(from, to, space), v, k) && !near.has_witness(c, v, here, k, l);
                 }
             }
         }
         disturbed[c] = found;
+    }
+}
+
+// How far these particles are from their decoded positions.
+KERNEL(measure_moves)(i64 n, const i32* index SIZE(n), const real* decoded SIZE(particles * D),
+                      const real* current SIZE(particles * D), i64 particles, const double* periods SIZE(D),
+                      double* displacement SIZE(n))
+{
+    (void)particles;
+    const Space space = space_of(periods, 0);
+    FOR_EACH(m, n) {
+        const i64 at = (i64)index[m] * DIMENSIONS;
+        displacement[m] = sqrt(distance_squared<true>(decoded + at, current + at, space));
     }
 }
 
@@ -320,7 +334,7 @@ KERNEL(propose)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n
     const Space space = space_of(periods, 0);
     FOR_EACH(a, n) {
         const Vicinity near = {list_start, list_end, list, need_start, need_partner, need_kind, group, lengths, particles,
-                               near_squared, length_squared, far_squared, original, current, space, most, 0};
+                               near_squared, length_squared, far_squared, original, current, space, most, 0, 0};
         const i64 c = active[a];
         const i32 v = candidate[c];
         score[c] = 0;
@@ -387,7 +401,7 @@ KERNEL(relax)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n),
     const Space space = space_of(periods, 0);
     FOR_EACH(a, n) {
         const Vicinity near = {list_start, list_end, list, need_start, need_partner, need_kind, group, lengths, particles,
-                               near_squared, length_squared, far_squared, original, current, space, most, 0};
+                               near_squared, length_squared, far_squared, original, current, space, most, 0, 0};
         const i64 c = active[a];
         const i32 v = candidate[c];
         score[c] = 0;
@@ -419,7 +433,7 @@ DEVICE bool beats(i64 c, i32 other, const i32* candidate, const i64* score)
 // index. `slot` is each particle's number among the candidates, or -1. Needs are symmetric, so both ends of a need never
 // move in one round. Lists are symmetric unless own-group neighbours are cut, or a neighbour's interaction radius is
 // larger. One end of a pair may therefore miss the other, and both may move. Such a round can break a link, but every
-// broken pair is found by the final global check. The result is deterministic in any case.
+// broken pair is found by the proof in the end. The result is deterministic in any case.
 KERNEL(accept)(i64 n, const i32* proposer SIZE(n), const i32* candidate SIZE(>= n),
                const i64* list_start SIZE(candidate), const i64* list_end SIZE(candidate),
                const i32* list SIZE(>= candidate), const i64* need_start SIZE(candidate + 1),

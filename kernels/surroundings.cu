@@ -26,7 +26,8 @@ struct Around {
     double range_squared, own_squared;
     i32* list;
     i64 room, found;
-    i32 v, place;       // the candidate, and its place in sorted order
+    i32 v;              // the candidate,
+    const real* here;   // and where it is
 
     DEVICE_METHOD bool same_group(i32 i, i32 j) const
     {
@@ -42,13 +43,19 @@ struct Around {
         return true;
     }
 
-    DEVICE_METHOD void cell(i32 c)
+    DEVICE_METHOD void cell(i32 c, bool images)
+    {
+        if (images) particles_of<true>(c);
+        else particles_of<false>(c);
+    }
+
+    template <bool images> DEVICE_METHOD void particles_of(i32 c)
     {
         for (i32 s = first[c]; s < first[c + 1] && found < most; ++s) {
-            const double d = distance_squared<true>(sorted + (i64)place * DIMENSIONS, sorted + (i64)s * DIMENSIONS, space);
-            if (s == place || d > range_squared) continue;
+            const double d = distance_squared<images>(here, sorted + (i64)s * DIMENSIONS, space);
+            if (d > range_squared) continue;
             const i32 k = order[s];
-            if (unasked(v, k) || (d > own_squared && same_group(v, k))) continue;
+            if (k == v || unasked(v, k) || (d > own_squared && same_group(v, k))) continue;
             if (found < room) list[found] = k;
             ++found;
         }
@@ -59,11 +66,12 @@ struct Around {
 struct Marking {
     u8* marked;
 
-    DEVICE_METHOD void cell(i32 c) { marked[c] = 1; }
+    DEVICE_METHOD void cell(i32 c, bool) { marked[c] = 1; }
 };
 }
 
-// Each candidate has `room` entries of the list, beginning at `start`. `found` is its number of neighbours; if it exceeds
+// Each candidate has `room` entries of the list, beginning at `start`. `place` only tells its cell: within a cell, particles
+// may have changed places. `found` is its number of neighbours; if it exceeds
 // `room`, the list is incomplete and has to be made again with more room.
 KERNEL(list_around)(i64 chunks, i64 n, const i32* candidate SIZE(n), const i32* place SIZE(particles), i64 cells, i64 count,
                     const u64* block_key SIZE(count), const u64* occupied SIZE(count),
@@ -71,14 +79,14 @@ KERNEL(list_around)(i64 chunks, i64 n, const i32* candidate SIZE(n), const i32* 
                     const real* sorted SIZE(particles * D), const double* periods SIZE(D), const i64* blocks_along SIZE(D),
                     const i64* block_bits SIZE(D), const u64* reach SIZE(64 * 3 ** D), i64 closed,
                     const double* range_squared SIZE(n), const double* own_squared SIZE(n),
-                    const i32* order SIZE(particles), const i32* group SIZE(lengths * particles), i64 lengths,
+                    const real* decoded SIZE(particles * D), const i32* order SIZE(particles), const i32* group SIZE(lengths * particles), i64 lengths,
                     i64 particles, i64 most, const i64* start SIZE(n), const i64* room SIZE(n), i64* found SIZE(n),
                     i32* list SIZE(>= LAST(start) + LAST(room)))
 {
     const Space space = space_of(periods, 0);
     const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
     FOR_EACH_UNEVEN(p, chunks) {
-        BlocksAround blocks_around = {blocks, occupied, first_cell, first, reach, -1, 0, {0}, {0}, {0}, 0};
+        BlocksAround blocks_around = {blocks, occupied, first_cell, first, reach, -1, 0, {0}, {0}, {0}, 0, 0};
         Around around = {first, sorted, order, space, group, lengths, particles, most, 0, 0, 0, 0, 0, 0, 0};
         for (i64 c = chunk_begin(p, chunks, n); c < chunk_begin(p + 1, chunks, n); ++c) {
             around.list = list + start[c];
@@ -87,8 +95,8 @@ KERNEL(list_around)(i64 chunks, i64 n, const i32* candidate SIZE(n), const i32* 
             around.own_squared = own_squared[c];
             around.found = 0;
             around.v = candidate[c];
-            around.place = place[candidate[c]];
-            blocks_around.cells(blocks_around.cell_at(around.place, cells), around);
+            around.here = decoded + (i64)candidate[c] * DIMENSIONS;
+            blocks_around.cells(blocks_around.cell_at(place[candidate[c]], cells), around);
             found[c] = around.found;
         }
     }
@@ -104,7 +112,7 @@ KERNEL(mark_around)(i64 chunks, i64 n, const i32* place SIZE(n), i64 cells, i64 
 {
     const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
     FOR_EACH_UNEVEN(p, chunks) {
-        BlocksAround around = {blocks, occupied, first_cell, first, reach, -1, 0, {0}, {0}, {0}, 0};
+        BlocksAround around = {blocks, occupied, first_cell, first, reach, -1, 0, {0}, {0}, {0}, 0, 0};
         Marking marking = {marked};
         for (i64 i = chunk_begin(p, chunks, n), last = -1; i < chunk_begin(p + 1, chunks, n); ++i) {
             const i32 c = around.cell_at(place[i], cells);
@@ -122,26 +130,26 @@ KERNEL(mark_before)(i64 chunks, i64 count, const u64* block_key SIZE(count), con
 {
     const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
     FOR_EACH_UNEVEN(p, chunks) {
-        BlocksAround around = {blocks, occupied, 0, 0, reach, -1, 0, {0}, {0}, {0}, 0};
+        BlocksAround around = {blocks, occupied, 0, 0, reach, -1, 0, {0}, {0}, {0}, 0, 0};
         for (i64 k = chunk_begin(p, chunks, count); k < chunk_begin(p + 1, chunks, count); ++k)
             if (chosen[k]) around.mark_before((i32)k, chosen[k], marked);
     }
 }
 
-// Chooses the particles of marked cells, and those of touched groups (`whole`, for each linking length).
+// Chooses the particles of marked cells, and those of touched groups (`whole`, for each linking length); `chosen` is 0 before.
+// Race: all threads that write to the same place write the same value.
 KERNEL(choose_marked)(i64 cells, const i32* first SIZE(cells + 1), const i32* order SIZE(particles),
                       const u8* marked SIZE(cells), const i32* group SIZE(lengths * particles), i64 lengths, i64 particles,
                       const u8* touched SIZE(lengths * particles), u8* whole SIZE(lengths * particles),
                       u8* chosen SIZE(particles))
 {
     FOR_EACH(c, cells)
-        for (i32 s = first[c]; s < first[c + 1]; ++s) {
-            const i64 i = order[s];
-            chosen[i] = marked[c];
-            for (i64 l = 0; l < lengths; ++l) {
-                whole[l * particles + i] = touched[l * particles + group[l * particles + i]];
-                chosen[i] |= whole[l * particles + i];
-            }
+        for (i32 s = first[c]; marked[c] && s < first[c + 1]; ++s) chosen[order[s]] = 1;
+    FOR_EACH(i, particles)   // in the order of the file, where groups lie together
+        for (i64 l = 0; l < lengths; ++l) {
+            const u8 inside = touched[l * particles + group[l * particles + i]];
+            whole[l * particles + i] = inside;
+            if (inside) chosen[i] = 1;
         }
 }
 

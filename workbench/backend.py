@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from workbench import host_library
-from workbench.declarations import Expected, Parameter, declared_constants, declared_kernels, expected_sizes
+from workbench.declarations import Expected, Parameter, declared_constants, declared_kernels, expected_sizes, sizes_hold
 from workbench.errors import WorkbenchError
 
 Array = Any   # numpy.ndarray or cupy.ndarray; CuPy has no types to name without importing it
@@ -44,7 +44,8 @@ RETURNING = 3 * 2**15                          # bytes: glibc returns memory of 
 MOST_KEPT = 2**25                              # bytes of freed memory that a step keeps
 
 _BLOCK = 256
-_Byte = ctypes.c_char
+_NoBytes: Any = ctypes.c_char * 0   # stands for an array: where it begins
+_USABLE, _WRITEABLE = 0x101, 0x400   # flags of NumPy: contiguous and aligned, writeable
 _SCALARS = {"i32": ctypes.c_int, "i64": ctypes.c_longlong, "double": ctypes.c_double}
 _DTYPES = {
     "u8": np.uint8, "u16": np.uint16, "i32": np.int32, "u32": np.uint32, "i64": np.int64, "u64": np.uint64,
@@ -107,13 +108,18 @@ class Kernel:
 
     def __call__(self, items: int, /, *arguments: Any, **named: Any) -> None:
         """Run so many work items on the machine where the array arguments live."""
-        bundles = [given for given in arguments if type(given) is dict or isinstance(given, Mapping)]
+        bundles = [given for given in arguments if isinstance(given, dict)]
         if (bundles or named) and len(bundles) != len(arguments):
             raise TypeError(f"{self.name} takes its arguments in order, or by name and in bundles; got a mixture")
-        given = (items, *(self._in_order(bundles, named) if bundles or named else arguments))
+        given = (items, *(self._in_order((*bundles, named)) if bundles or named else arguments))
         if len(given) != len(self.parameters):
             names = ", ".join(p.name for p in self.parameters)
             raise TypeError(f"{self.name} takes {len(self.parameters)} arguments ({names}); got {len(given)}")
+        at_once = self._for_host(given)
+        if at_once is not None and self._fits(*given):   # nearly always on a CPU, so that launches take little time
+            if items:
+                self._host_function(*at_once)
+            return
         for number, expected in self._arrays:
             self._check(self.parameters[number], given[number], expected)
         xp = namespace(*(given[number] for number, _ in self._arrays))
@@ -125,20 +131,56 @@ class Kernel:
         else:
             self._run_on_device(given)
 
-    def _in_order(self, bundles: Sequence[Mapping[str, Any]], named: Mapping[str, Any]) -> list[Any]:
-        """The arguments after the number of work items, as declared."""
+    def _in_order(self, sources: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """The arguments after the number of work items, as declared, from these bundles and the keywords."""
+        names = tuple(map(tuple, sources))
+        found = self._places.get(names)
+        if found is None:
+            found = self._places[names] = self._places_in(names)
+        return [sources[number][name] for number, name in found]
+
+    @functools.cached_property
+    def _places(self) -> dict[tuple[tuple[str, ...], ...], list[tuple[int, str]]]:
+        """For bundles with these names: in which of them each argument is."""
+        return {}
+
+    def _places_in(self, names: tuple[tuple[str, ...], ...]) -> list[tuple[int, str]]:
         declared = [parameter.name for parameter in self.parameters[1:]]
-        if unknown := sorted(set(named) - set(declared)):
+        if unknown := sorted(set(names[-1]) - set(declared)):
             raise TypeError(f"{self.name} has no parameter {', '.join(unknown)}; it takes {', '.join(declared)}")
-        given: dict[str, Any] = {}
-        for source in (*bundles, named):
-            taken = {name: source[name] for name in declared if name in source}
-            if twice := sorted(set(given) & set(taken)):
-                raise TypeError(f"{self.name}: {', '.join(twice)} must be given once; got it in several bundles")
-            given |= taken
-        if missing := [name for name in declared if name not in given]:
+        places = {name: [number for number, those in enumerate(names) if name in those] for name in declared}
+        if twice := sorted(name for name, several in places.items() if len(several) > 1):
+            raise TypeError(f"{self.name}: {', '.join(twice)} must be given once; got it in several bundles")
+        if missing := [name for name, several in places.items() if not several]:
             raise TypeError(f"{self.name} also needs {', '.join(missing)}")
-        return [given[name] for name in declared]
+        return [(number, name) for name, (number,) in places.items()]
+
+    def _for_host(self, given: tuple[Any, ...]) -> list[Any] | None:
+        """The arguments as the host library takes them; None unless all arrays are NumPy's and as declared."""
+        arguments = []
+        for value, (dtype, flags) in zip(given, self._of_host, strict=True):
+            if dtype is None:
+                arguments.append(value)
+                continue
+            if type(value) is not np.ndarray or value.dtype != dtype:
+                return None
+            has = value.flags.num
+            if has & flags != flags:
+                return None
+            arguments.append(_NoBytes.from_buffer(value) if has & _WRITEABLE else value.ctypes.data)
+        return arguments
+
+    @functools.cached_property
+    def _of_host(self) -> list[tuple[np.dtype | None, int]]:
+        """The type and flags that each array must have; None for scalars."""
+        types = dict(self._arrays)
+        flags = [_USABLE | (_WRITEABLE if p.writable else 0) for p in self.parameters]
+        return [(types.get(number), flags[number]) for number in range(len(self.parameters))]
+
+    @functools.cached_property
+    def _fits(self) -> Callable[..., bool]:
+        """Whether all arrays have their declared sizes, as a function of all arguments."""
+        return sizes_hold(self.parameters, self.dimensions)
 
     @functools.cached_property
     def _arrays(self) -> list[tuple[int, np.dtype]]:
@@ -151,10 +193,6 @@ class Kernel:
         return expected_sizes(self.parameters, self.dimensions)
 
     def _check(self, parameter: Parameter, value: Array, expected: np.dtype) -> None:
-        if type(value) is np.ndarray and value.dtype == expected:   # nearly always, so that launches take little time
-            host = value.flags
-            if host.c_contiguous and host.aligned and (host.writeable or not parameter.writable):
-                return
         got = value.dtype if isinstance(value, np.ndarray) or on_device(value) else type(value).__name__
         if not isinstance(got, np.dtype) or got != expected:
             raise TypeError(f"{self.name}: {parameter.name} must be a {expected} array; got {got}")
@@ -185,18 +223,13 @@ class Kernel:
         return function
 
     def _run_on_host(self, given: tuple[Any, ...]) -> None:
-        self._host_function(*[_address(v) if p.pointer else v for p, v in zip(self.parameters, given, strict=True)])
+        self._host_function(*[v.ctypes.data if p.pointer else v for p, v in zip(self.parameters, given, strict=True)])
 
     def _run_on_device(self, given: tuple[Any, ...]) -> None:
         function = _device_function(self.source, self.name, self.real, self.dimensions)
         blocks = min(-(-int(given[0]) // _BLOCK), 2**20)
         arguments = (v if p.pointer else self._dtype(p.type)(v) for p, v in zip(self.parameters, given, strict=True))
         function((blocks,), (_BLOCK,), tuple(arguments))
-
-
-def _address(array: np.ndarray) -> int:
-    """Where the elements of an array are. The quick way is for arrays that are not empty and may be written to."""
-    return ctypes.addressof(_Byte.from_buffer(array.data)) if array.size and array.flags.writeable else array.ctypes.data
 
 
 def _aligned(array: Array) -> bool:

@@ -93,10 +93,35 @@ def expected_sizes(parameters: tuple[Parameter, ...], dimensions: int) -> Expect
     >>> expected_sizes(n_and_positions, 3)(5, None)
     (None, 15)
     """
+    names, sizes = _sizes(parameters, dimensions)
+    return _function(names, f"({', '.join(sizes)},)")
+
+
+@functools.cache
+def sizes_hold(parameters: tuple[Parameter, ...], dimensions: int) -> Callable[..., bool]:
+    """The function of a kernel's arguments that tells whether all arrays have their declared sizes.
+
+    >>> import numpy as np
+    >>> n_and_positions = parameter("i64 n"), parameter("const real* position SIZE(n * D)")
+    >>> sizes_hold(n_and_positions, 3)(5, np.zeros((5, 3))), sizes_hold(n_and_positions, 3)(5, np.zeros((5, 2)))
+    (True, False)
+    """
+    names, sizes = _sizes(parameters, dimensions)
+    tests = [
+        f"{name}.size {'>=' if p.at_least else '=='} {size}"
+        for name, size, p in zip(names, sizes, parameters, strict=True) if p.pointer
+    ]
+    return _function(names, " and ".join(tests) or "True")
+
+
+def _sizes(parameters: tuple[Parameter, ...], dimensions: int) -> tuple[list[str], list[str]]:
+    """A name for each argument, and its declared size as Python."""
     names = [f"_{number}" for number in range(len(parameters))]
-    sizes = [_evaluated(p, dict(zip(names, parameters, strict=True)), dimensions) for p in parameters]
-    text = f"lambda {', '.join(names)}: ({', '.join(sizes)},)"
-    return eval(text, {"__builtins__": {}, "LAST": _last})   # made of checked expressions alone
+    return names, [_evaluated(p, dict(zip(names, parameters, strict=True)), dimensions) for p in parameters]
+
+
+def _function(names: list[str], text: str) -> Callable[..., Any]:
+    return eval(f"lambda {', '.join(names)}: {text}", {"__builtins__": {}, "LAST": _last})   # made of checked expressions
 
 
 def _evaluated(of: Parameter, names: dict[str, Parameter], dimensions: int) -> str:

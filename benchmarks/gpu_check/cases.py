@@ -17,7 +17,7 @@ import workbench as wb
 from gpu_check.elsewhere import launched_on
 from workbench import backend
 from workbench.backend import Array
-from workbench.clusters.alike import parts_of
+from workbench.clusters.alike import Doubt, parts_of
 from workbench.clusters.discord import discords
 from workbench.clusters.keep.edits import apply_edits
 from workbench.clusters.sorted_cells import SortedCells
@@ -271,6 +271,10 @@ def _conflicts(move: Move, count: int, dimensions: int, dtype: Any) -> Named:
     yield "between two labels", discords(cells, labels, 0.02)
     found = parts_of(cells, labels, 0.02, 0.02)
     yield from (("parts", found.part), ("between parts", found.unlike))
+    moved, settled = np.arange(count) % 7 == 0, np.ones(count, np.uint8)
+    settled[:2] = 0
+    again = parts_of(cells, labels, 0.02, 0.02, doubt=Doubt(move(moved.astype(np.uint8)), move(settled)))
+    yield from (("parts again", again.part), ("between parts again", again.unlike))
 
 
 def _crowds(move: Move, count: int, dimensions: int, dtype: Any) -> Named:

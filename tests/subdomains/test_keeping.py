@@ -127,6 +127,12 @@ def test_hard_cases_over_many_subdomains(tmp_path, kind):
     assert many.data.nbytes <= 1.03 * one.data.nbytes + 64
 
 
+def test_fewer_particles_than_subdomains(tmp_path):
+    particles = wb.Particles(np.array([[0.6, 0.3]], np.float32), 1.0)
+    archive = kept_in_parts(particles, 0.0002, KeepClusters(0.02, "length"), 4, tmp_path / "many.zarr")
+    assert archive.verify(particles).passed
+
+
 def assert_guaranteed(data, folder, parts):
     dimensions, count = data.draw(st.integers(2, 3)), data.draw(st.integers(1, 150))
     box = data.draw(st.sampled_from([None, 1.0, tuple(np.linspace(1, 2, dimensions).tolist())]))

@@ -8,6 +8,7 @@ import pytest
 
 import workbench as wb
 from clusters.keep.scenarios import SOLVERS, Scenario, decoded_with
+from workbench.clusters.keep import repair
 from workbench.clusters.keep.repair import Step
 
 PARTICLES = wb.synthetic.cosmic_web(n=16, seed=3)
@@ -135,6 +136,21 @@ def test_raising_inside_a_descent_ends_the_descent(scenario: Scenario) -> None:
     with pytest.raises(Stopped):
         corrected(scenario, "pgd", watcher)
     assert [step.number for step in watcher.steps if step.phase == "descent"] == [0, 1]
+
+
+@pytest.mark.parametrize("together", [0, 2, 64, 10**6])
+@pytest.mark.parametrize("at_once", [1, 7])
+def test_steps_of_descent_in_one_launch_are_those_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, scenario: Scenario, at_once: int, together: int
+) -> None:
+    """Whatever the components, which descend by themselves."""
+    expected = corrected(scenario, "pgd")
+    assert len(expected.descent) > 10
+    monkeypatch.setattr(repair, "STEPS_AT_ONCE", at_once)
+    monkeypatch.setattr(repair, "MOST_TOGETHER", together)
+    found = corrected(scenario, "pgd")
+    assert found.descent == expected.descent
+    assert found.positions.tobytes() == expected.positions.tobytes()
 
 
 @pytest.mark.parametrize("order", ["free", "keep"])

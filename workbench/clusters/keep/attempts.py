@@ -3,9 +3,9 @@
 The first attempt satisfies nearly all constraints. Particles that no move can repair get their original coordinates; this
 may disturb neighbours, and so may moves of one round together. So after each attempt the suspects are examined: particles
 that got their original coordinates, and those that see a conflict or a lost link after they have moved. Their groups and
-all particles near them are compared again, as this takes a small part of the time that all particles take. The last step
-is always a global check: all particles are sorted again. Two that have not moved, and had no conflict at first, have none
-now; and a group without moved members that was connected is connected. Everything else is searched again.
+all particles near them are compared again, as this takes a small part of the time that all particles take. In the end,
+`proof.py` shows for every constraint that it is satisfied, or names suspects, which are examined in the same way. Where
+suspects are many, all particles are sorted and searched again.
 
 What is done about a violated constraint depends on its two particles alone, on how often they were ends of violated
 constraints before. So a violation in one place changes no move in another. The loop terminates: the original satisfies all
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from workbench.backend import Array
 from workbench.clusters.friends import link
 from workbench.clusters.keep.needs import Needs, find_needs, groups_with_needs
 from workbench.clusters.keep.partition import kept_labels
+from workbench.clusters.keep.proof import FirstLook
 from workbench.clusters.keep.region import farthest, groups_of, region_around
 from workbench.clusters.keep.repair import Repair, Step, threads_for
 from workbench.clusters.keep.state import PINNED, State
@@ -80,18 +81,19 @@ class Attempts:
     count: int = 0
     opened: int = 0
     needs: int = 0
-    violations: int = 0   # pairs found wrong by the last check
+    violations: int = 0   # pairs found wrong in the end
     evaluated: int = 0    # distances computed by candidates
     descent: list[Step] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._disturbed = self._ends = self.state.problem.xp.empty(0, np.int32)
-        self._exempt = self.state.problem.xp.zeros(len(self.state.problem), bool)
+        self._exempt = self.state.problem.xp.zeros(len(self.state.problem), np.uint8)
+        self._first = FirstLook(Needs.none(self.state), None)
 
     def until_kept(self) -> None:
         """Repair until a check of all particles, as they will be decoded, finds no violated constraint."""
         state, needs = self.state, self._look()
-        self.needs, self._ends = len(needs), needs.ends(state)
+        self.needs, self._ends, self._first = len(needs), needs.ends(state), FirstLook(needs, None)
         self.opened = sum(int(flags.sum()) for flags in groups_with_needs(state, needs))
         earlier = 0.0
         while len(needs):
@@ -101,7 +103,7 @@ class Attempts:
             with threads_for(len(moved.suspects)):
                 needs, everywhere = self._look_around(moved.suspects, earlier)
             if not (everywhere or len(needs)):
-                needs = self._look_again()   # the last check is always of all particles
+                needs = self._unproven(earlier)
         self.violations = len(needs)
         self._require_kept()
 
@@ -128,13 +130,21 @@ class Attempts:
     def _look(self, view: View | None = None, text: str = "comparing all groups") -> Needs:
         self._tell(text)
         needs = find_needs(self.state, view)
-        self._exempt[needs.exempt] = True
+        self._exempt[needs.exempt] = 1
         return needs
 
     def _look_again(self) -> Needs:
         """The violated constraints of all particles, as far as these may differ from what the first look has found."""
         problem = self.state.problem
         return self._look(Again(problem, self._ends) if problem.promise.min_members == 1 else None)
+
+    def _unproven(self, earlier: float) -> Needs:
+        """The violated constraints of all particles: a search of those about which there is no proof."""
+        if self.state.problem.promise.min_members > 1:
+            return self._look_again()
+        self._tell("comparing all that has moved")
+        suspects = self._first.suspects(self.state, self._exempt)
+        return self._look_again() if suspects is None else self._look_around(suspects, earlier)[0]
 
     def _look_around(self, suspects: Array, earlier: float) -> tuple[Needs, bool]:
         """The violated constraints near these particles, and whether all particles were looked at, as is best for many."""
@@ -158,13 +168,15 @@ class Attempts:
         state.pin(forced)
         self._require_affordable()
         moved, suspects = xp.zeros(len(state.problem), bool), xp.zeros(len(state.problem), bool)
-        moved[ends[state.rank[ends] != before]] = True
+        moved[ends] = state.rank[ends] != before
         moved[forced] = True
         suspects[self._disturbed] = True
         suspects[forced] = True
         return Moved(*(xp.flatnonzero(flags).astype(np.int32) for flags in (moved, suspects)))
 
     def _require_affordable(self) -> None:
+        if self.allowance == UNLIMITED:
+            return
         exact = int((self.state.rank == PINNED).sum())
         if exact > self.allowance.exact or self.evaluated > self.allowance.evaluated:
             raise TooExpensive
@@ -202,6 +214,8 @@ class Attempts:
         """Move particles with the chosen solver; returns those that are to get their original coordinates instead."""
         state, xp, solver = self.state, self.state.problem.xp, self.state.problem.promise.solver
         repair = self._repair(needs)
+        if self.count == 1:
+            self._first = replace(self._first, around=repair.around)
         crowded = repair.around.crowded
         state.pin(crowded)
         if solver == "refine":
@@ -211,7 +225,7 @@ class Attempts:
             self._descend(repair)
         for parts in () if solver == "refine" else (1, 2, 4):
             repair.move(parts)
-            if self.evaluated + repair.evaluated > self.allowance.evaluated:
+            if self.allowance != UNLIMITED and self.evaluated + repair.evaluated > self.allowance.evaluated:
                 raise TooExpensive
         if solver == "auto" and len(missed := repair.missed()):
             self._descend_together(missed, repair.around)

@@ -103,6 +103,21 @@ class Problem:
         return [SortedCells.of(decoded, length - self.margin) for length in self.lengths]
 
     @functools.cached_property
+    def decoded_places(self) -> Array:
+        """The place of each decoded particle in the cells for the longest linking length.
+
+        Searches sort the particles of a cell in another order; the place still tells the cell.
+        """
+        place = self.xp.empty(len(self), np.int32)
+        self.kernel("surroundings", "invert")(len(self), self.decoded_cells[-1].order, place)
+        return place
+
+    @property
+    def widest_reach(self) -> float:
+        """The largest distance at which the decoded cells find all neighbours of a particle."""
+        return self.decoded_cells[-1].grid.widest_reach
+
+    @functools.cached_property
     def wanted(self) -> list[Groups]:
         """The groups of the original particles, at each linking length."""
         return [link(cells) for cells in self.original_cells]

@@ -15,7 +15,6 @@ from workbench.backend import Array
 from workbench.clusters.keep.moves import alphabet
 from workbench.clusters.keep.problem import Problem
 from workbench.clusters.keep.state import PINNED, State
-from workbench.clusters.keep.surroundings import places_in
 from workbench.clusters.keep.view import Region
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data.periodic import squared_lengths
@@ -31,21 +30,26 @@ def region_around(state: State, moved: Array, earlier: float) -> Region | None:
     is to be checked: because it is hardly more, or because small groups without constraints could merge undetected.
     """
     problem, xp = state.problem, state.problem.xp
-    if problem.promise.min_members > 1 or len(moved) > max(WORTHWHILE * len(problem), FEW):
+    if problem.promise.min_members > 1 or are_many(problem, len(moved)):
         return None
     cells, far = problem.decoded_cells[-1], problem.far(len(problem.lengths) - 1)
     reach = (far + earlier + farthest(state, moved)) * (1 + 1e-6)   # distances are rounded
-    marked = _cells_around(cells, problem.kernel("surroundings", "mark_around"), places_in(problem, cells)[moved], reach)
+    marked = _cells_around(cells, problem.kernel("surroundings", "mark_around"), problem.decoded_places[moved], reach)
     touched = xp.zeros_like(problem.group, xp.uint8)
     for row, group in zip(touched, problem.group, strict=True):
         row[group[moved]] = 1
-    whole, chosen = xp.empty_like(touched), xp.empty(len(problem), xp.uint8)
+    whole, chosen = xp.empty_like(touched), xp.zeros(len(problem), xp.uint8)
     problem.kernel("surroundings", "choose_marked")(
         len(cells), problem.given, first=cells.first, order=cells.order, marked=marked, touched=touched, whole=whole,
         chosen=chosen,
     )
     index = xp.flatnonzero(chosen)
     return Region(problem, index, whole[:, index].astype(bool))
+
+
+def are_many(problem: Problem, count: int) -> bool:
+    """Whether comparing all particles takes less time than a region around so many."""
+    return count > max(WORTHWHILE * len(problem), FEW)
 
 
 def groups_of(problem: Problem, index: Array) -> Region | None:

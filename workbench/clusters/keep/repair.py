@@ -20,11 +20,14 @@ from workbench.backend import Array
 from workbench.clusters.keep.edits import COSTS
 from workbench.clusters.keep.moves import alphabet
 from workbench.clusters.keep.needs import Needs
+from workbench.clusters.keep.proof import disturbed
 from workbench.clusters.keep.state import State
 from workbench.clusters.keep.surroundings import Surroundings
 
 MOST_ROUNDS = 64       # of moves: five are common
 MOST_STEPS = 60        # of descent
+STEPS_AT_ONCE = 20     # of descent, in one launch,
+MOST_TOGETHER = 64     # where components have at most so many candidates
 MARGIN_OF_DESCENT = 1 / 64   # descent aims beyond the threshold by this much, in bounds: room for rounding to moves
 MOST_EVALUATED = 2**12       # distances, by one candidate in one round; one that needs more gives up
 FEW = 500                    # candidates or constraints: with fewer, waking other threads takes longer than the work
@@ -62,7 +65,6 @@ class Repair:
     """An attempt to satisfy some constraints; `watch`, if given, is called with the outcome of each round of moves.
 
     Candidates act on what they see, so those that are not connected by neighbour lists do not affect each other.
-    `evaluated` counts the distances that were computed.
     """
 
     state: State
@@ -72,16 +74,22 @@ class Repair:
     target: Array = field(init=False)      # where each candidate should go, as a displacement
     gave_up: Array = field(init=False)     # candidates that evaluated too many distances
     pending: Array = field(init=False)     # candidates with violated constraints when they were last evaluated
-    evaluated: int = 0
+    spent: Array = field(init=False)       # how many distances were computed: a number where the arrays are
 
     def __post_init__(self) -> None:
         xp = self.state.problem.xp
         self.target = xp.zeros((len(self), self.state.problem.original.dimensions))
         self.gave_up, self.pending = xp.zeros(len(self), bool), xp.ones(len(self), np.uint8)
+        self.spent = xp.zeros((), np.int64)
         self._show(0)
 
     def __len__(self) -> int:
         return len(self.around)
+
+    @property
+    def evaluated(self) -> int:
+        """How many distances were computed."""
+        return int(self.spent)
 
     def move(self, parts: int = 0, *, refine: bool = False, to_target: bool = False, partly: bool = False) -> None:
         """Let candidates move until no move is an improvement.
@@ -90,7 +98,9 @@ class Repair:
         the result of descent (`to_target`); `partly` also allows moves that only reduce the violation.
         """
         problem = self.state.problem
-        xp, moves = problem.xp, alphabet(problem.original.dimensions)
+        xp, moves, waiting = problem.xp, alphabet(problem.original.dimensions), _chosen(self.pending)
+        if not len(waiting):
+            return
         given = {
             "all_moves": len(moves.moves), "along": xp.asarray(moves.along), "ranks": xp.asarray(moves.ranks),
             "rank_cost": xp.asarray(moves.costs), "target": self.target,
@@ -98,55 +108,65 @@ class Repair:
             "last_rank": moves.last(parts) if parts else -1, "refining": refine, "with_target": to_target,
             "partial": partly, "pending": self.pending,
         }
-        self._in_rounds("propose", given, self.pending)
+        self._in_rounds("propose", given, self.pending, waiting)
 
     def relax(self) -> None:
         """Replace moves by simpler ones, or undo them, where the constraints stay satisfied."""
-        last = alphabet(self.state.problem.original.dimensions).last(2)
-        self._in_rounds("relax", {"last_rank": last}, self.state.problem.xp.ones(len(self), np.uint8))
+        xp, last = self.state.problem.xp, alphabet(self.state.problem.original.dimensions).last(2)
+        self._in_rounds("relax", {"last_rank": last}, xp.ones(len(self), np.uint8), xp.arange(len(self), dtype=np.int32))
 
     def descend(self, report: Callable[[Step], object] | None = None) -> None:
         """Find joint target positions of the candidates by projected gradient descent; candidates do not move yet.
 
-        A component of candidates without violations stops.
+        A component of candidates without violations stops. As components do not affect each other, small ones take several
+        steps in one launch.
         """
         problem, xp, count = self.state.problem, self.state.problem.xp, len(self)
         displaced, ahead = xp.zeros_like(self.target), xp.zeros_like(self.target)
-        loss, missed = xp.zeros(count), xp.zeros(count, np.int32)
+        loss, missed = xp.zeros((1, count)), xp.zeros((1, count), np.int32)
         component, active = self.around.components(problem), xp.arange(count, dtype=np.int32)
-        for number in range(MOST_STEPS):
+        small, number = int(xp.bincount(component, minlength=1).max()) <= MOST_TOGETHER, 0
+        while len(active) and number < MOST_STEPS:
+            start, member = _bodies(component, active) if small else (xp.arange(len(active) + 1), active)
+            steps = min(STEPS_AT_ONCE, MOST_STEPS - number) if small else 1
+            loss, missed = (xp.repeat(last[-1:], steps, axis=0) for last in (loss, missed))
             problem.kernel("descent", "descend")(
-                len(active), self.around.given, problem.given, active=active, margin=MARGIN_OF_DESCENT * problem.bound,
-                displaced=displaced, next=ahead, loss=loss, missed=missed,
+                len(start) - 1, self.around.given, problem.given, start=start, member=member, steps=steps, candidates=count,
+                margin=MARGIN_OF_DESCENT * problem.bound, displaced=displaced, next=ahead, loss=loss, missed=missed,
             )
             displaced[active] = ahead[active]
-            left = int(missed.sum())
-            if report is not None:
-                report(Step(number, left, float(loss.sum()) / problem.bound**2, within=problem.limit.value))
-            if not left:
-                break
             violated = xp.zeros(count, bool)
-            violated[component[missed > 0]] = True
+            violated[component[missed[-1] > 0]] = True
             active = xp.flatnonzero(violated[component]).astype(np.int32)
+            if report is not None:
+                self._report(report, number, missed, loss)
+            number += steps
         self.target = displaced
+
+    def _report(self, report: Callable[[Step], object], number: int, missed: Array, loss: Array) -> None:
+        """Tell of each of these steps (rows) up to the first one without violations: they do not come back."""
+        problem, left = self.state.problem, backend.to_host(missed.sum(axis=1))
+        steps = min(len(left), int((left > 0).sum()) + 1)
+        # Row by row: along an axis, floating-point numbers are added in another order on a GPU.
+        losses = backend.to_host(problem.xp.stack([row.sum() for row in loss[:steps]])) / problem.bound**2
+        for step in range(steps):
+            report(Step(number + step, int(left[step]), float(losses[step]), within=problem.limit.value))
 
     def missed(self) -> Needs:
         """The violated constraints."""
         return self.needs.chosen(self.state.problem.xp.flatnonzero(self.needs.missed(self.state)))
 
     def disturbed(self) -> Array:
-        """The candidates (indices of particles) that may have violated a constraint by a move; nearly always all that have.
+        """The moved candidates (indices of particles) that may be in a violated constraint now; nearly always all that are.
 
-        A check of all particles follows; this says where to look first.
+        A proof for all follows; this says where to look first.
         """
-        state, problem = self.state, self.state.problem
-        found = problem.xp.empty(len(self), np.uint8)
-        problem.kernel("repair", "find_disturbed")(
-            len(self), self.around.given, problem.given, current=state.current, rank=state.rank, disturbed=found
-        )
-        return self.around.candidates[found.view(bool)]
+        around, used = self.around, self.state.problem.xp.zeros(len(self.state.problem), np.uint8)
+        rows = _chosen(self.state.rank[around.candidates])
+        moved = around.candidates[rows]
+        return moved[disturbed(self.state, moved, around.start[rows], around.end[rows], around.neighbours, used)]
 
-    def _in_rounds(self, proposing: str, given: dict[str, Any], pending: Array) -> None:
+    def _in_rounds(self, proposing: str, given: dict[str, Any], pending: Array, waiting: Array) -> None:
         """Repeat rounds of proposals and accepted moves until no proposal is accepted.
 
         After the first round, only pending candidates with a neighbour that moved are evaluated again.
@@ -154,7 +174,7 @@ class Repair:
         state, problem, xp = self.state, self.state.problem, self.state.problem.xp
         moves = xp.asarray(alphabet(problem.original.dimensions).moves)
         proposed, score = xp.zeros(len(self), np.int32), xp.zeros(len(self), np.int64)
-        accepted, active = xp.zeros(len(self), np.uint8), _chosen(pending.view(bool) & ~self.gave_up)
+        accepted, active = xp.zeros(len(self), np.uint8), waiting[~self.gave_up[waiting]]
         bundles = self.around.given, problem.given, {**given, "current": state.current, "rank": state.rank, "moves": moves}
         for number in range(1, MOST_ROUNDS + 1):
             if not len(active):
@@ -164,9 +184,10 @@ class Repair:
                 problem.kernel("repair", proposing)(
                     len(active), *bundles, active=active, most=MOST_EVALUATED, proposed=proposed, score=score, spent=spent
                 )
-            self.evaluated += int(spent.sum())
-            self.gave_up[active[spent >= MOST_EVALUATED]] = True
-            proposers = _chosen(score > 0)
+            self.spent = self.spent + spent.sum()
+            self.gave_up[active] |= spent >= MOST_EVALUATED
+            waiting = waiting[pending[waiting].view(bool)]   # those that propose anything are among them
+            proposers = waiting[score[waiting] > 0]
             with threads_for(len(proposers)):
                 problem.kernel("repair", "accept")(
                     len(proposers), self.around.given, proposer=proposers, score=score, accepted=accepted
@@ -175,7 +196,6 @@ class Repair:
                     return
                 problem.kernel("repair", "carry_out")(len(movers), *bundles, mover=movers, proposed=proposed)
             self._show(number)
-            waiting = _chosen(pending)
             awake, wake = xp.empty(len(waiting), np.uint8), problem.kernel("repair", "wake")
             with threads_for(len(waiting)):
                 wake(len(waiting), self.around.given, waiting=waiting, accepted=accepted, awake=awake)
@@ -189,6 +209,15 @@ class Repair:
         missed = 2 * int(self.needs.missed(self.state).sum())
         loss = float((self.needs.misses(self.state) ** 2).sum()) / self.state.problem.bound**2
         self.watch(Step(number, missed, loss, "moves", self.state.problem.limit.value))
+
+
+def _bodies(component: Array, active: Array) -> tuple[Array, Array]:
+    """The active candidates, component by component, and where each component begins."""
+    xp = backend.namespace(component)
+    member = active[xp.argsort(component[active], kind="stable")]
+    of_member = component[member]
+    begins = xp.flatnonzero(xp.concatenate([xp.ones(1, bool), of_member[1:] != of_member[:-1]]))
+    return xp.concatenate([begins, xp.full(1, len(member), begins.dtype)]), member
 
 
 def threads_for(count: int) -> AbstractContextManager[None]:

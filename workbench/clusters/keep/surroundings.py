@@ -15,7 +15,6 @@ from workbench.backend import Array
 from workbench.clusters.keep.needs import Needs
 from workbench.clusters.keep.problem import Problem
 from workbench.clusters.keep.state import State
-from workbench.clusters.sorted_cells import SortedCells
 
 ROOM = 24             # initial capacity of each candidate's list; few candidates have more neighbours
 MOST_LISTED = 512     # neighbours of a candidate; one that has more, in an overdense region, is not moved
@@ -28,11 +27,12 @@ class Surroundings:
 
     The neighbours of candidate c are entries `start[c]` to `end[c]` of `neighbours`; its constraints (needs) are entries
     `need_start[c]` to `need_start[c + 1]` of `partner`, the particle at the other end, and `kind`. `slot` is every
-    particle's number among the candidates, or -1.
+    particle's number among the candidates, or -1. `reach` is the distance up to which neighbours are listed.
     """
 
     candidates: Array
     slot: Array
+    reach: Array
     start: Array
     end: Array
     neighbours: Array
@@ -45,23 +45,22 @@ class Surroundings:
         """The surroundings of the ends of these constraints.
 
         `radius` is the interaction radius of each particle, in bounds: neighbours are listed up to the distance that moves
-        adding up to it can bridge. The next global check finds conflicts due to longer moves.
+        adding up to it can bridge, once they are rounded. `proof.py` finds conflicts due to longer moves.
         """
         problem, xp = state.problem, state.problem.xp
-        cells = problem.decoded_cells[-1]
-        place = places_in(problem, cells)
-        candidates, *constraints = _by_candidate(needs, place)
+        candidates, *constraints = _by_candidate(needs, problem.decoded_places)
         far = problem.far(len(problem.lengths) - 1)
-        reach = xp.minimum(far + radius[candidates] * problem.bound, cells.grid.widest_reach)
+        reach = xp.minimum(far + radius[candidates] * problem.bound + 2 * problem.margin, problem.widest_reach)
         own_reach = xp.minimum(reach, far + 0.5 * radius[candidates] * problem.bound)
-        lists = neighbours_of(problem, cells, candidates, place, reach, own_reach, MOST_LISTED)
-        return cls(candidates, _slots(candidates, len(problem)), *lists, *constraints)
+        lists = neighbours_of(problem, candidates, reach, own_reach, MOST_LISTED)
+        return cls(candidates, _slots(candidates, len(problem)), reach, *lists, *constraints)
 
     def among(self, needs: Needs) -> Surroundings:
         """The surroundings of the ends of some of the constraints, with the same interaction radius."""
         candidates, *constraints = _by_candidate(needs, self.slot)
         rows, slot = self.slot[candidates], _slots(candidates, len(self.slot))
-        return Surroundings(candidates, slot, self.start[rows], self.end[rows], self.neighbours, *constraints)
+        lists = self.start[rows], self.end[rows], self.neighbours
+        return Surroundings(candidates, slot, self.reach[rows], *lists, *constraints)
 
     def __len__(self) -> int:
         return len(self.candidates)
@@ -77,8 +76,12 @@ class Surroundings:
     @property
     def crowded(self) -> Array:
         """The candidates that have too many neighbours or constraints to be moved."""
-        full = (self.end - self.start >= MOST_LISTED) | (self.need_start[1:] - self.need_start[:-1] > MOST_NEEDS)
-        return self.candidates[full]
+        return self.candidates[self.full | (self.need_start[1:] - self.need_start[:-1] > MOST_NEEDS)]
+
+    @property
+    def full(self) -> Array:
+        """Which candidates have so many neighbours that some may not be listed."""
+        return self.end - self.start >= MOST_LISTED
 
     @property
     def listed(self) -> Array:
@@ -117,12 +120,11 @@ def _slots(candidates: Array, particles: int) -> Array:
 
 def listed_around(problem: Problem, index: Array, radius: float) -> Array:
     """All neighbours of these particles within an interaction radius, in bounds; some of them repeatedly."""
-    xp, cells = problem.xp, problem.decoded_cells[-1]
-    place = places_in(problem, cells)
-    candidates = index[xp.argsort(place[index], kind="stable")]
+    xp = problem.xp
+    candidates = index[xp.argsort(problem.decoded_places[index], kind="stable")]
     far = problem.far(len(problem.lengths) - 1)
-    reach = xp.full(len(index), min(far + radius * problem.bound, cells.grid.widest_reach))
-    return _flattened(*neighbours_of(problem, cells, candidates, place, reach, reach, MOST_LISTED))
+    reach = xp.full(len(index), min(far + radius * problem.bound, problem.widest_reach))
+    return _flattened(*neighbours_of(problem, candidates, reach, reach, MOST_LISTED))
 
 
 def _flattened(start: Array, end: Array, neighbours: Array) -> Array:
@@ -132,24 +134,18 @@ def _flattened(start: Array, end: Array, neighbours: Array) -> Array:
     return neighbours[xp.repeat(start - before, found) + xp.arange(int(found.sum()))]
 
 
-def places_in(problem: Problem, cells: SortedCells) -> Array:
-    """The place of each particle in these cells."""
-    place = problem.xp.empty(len(cells.order), np.int32)
-    problem.kernel("surroundings", "invert")(len(cells.order), cells.order, place)
-    return place
-
-
 def neighbours_of(
-    problem: Problem, cells: SortedCells, candidates: Array, place: Array, reach: Array, own_reach: Array, most: int
+    problem: Problem, candidates: Array, reach: Array, own_reach: Array, most: int
 ) -> tuple[Array, Array, Array]:
     """The start and end of each candidate's neighbour list, and all lists.
 
-    `candidates` are in the order of the cells, `place` is every particle's place there. Neighbours are listed up to a
-    distance of `reach`, those of a candidate's own group up to `own_reach`; a list has at most `most` entries.
+    `candidates` are in the order of the decoded cells. Neighbours are listed up to a distance of `reach`, those of a
+    candidate's own group up to `own_reach`; a list has at most `most` entries.
     """
-    xp = problem.xp
+    xp, cells = problem.xp, problem.decoded_cells[-1]
     given = {
-        **cells.blocks_bundle, "place": place, "cells": len(cells), "order": cells.order, "group": problem.group,
+        **cells.blocks_bundle, "place": problem.decoded_places, "cells": len(cells), "order": cells.order,
+        "decoded": problem.decoded, "group": problem.group,
         "reach": xp.asarray(cells.grid.reach_around(float(reach.max()) if len(reach) else 0.0)),
         "lengths": len(problem.lengths), "particles": len(problem), "most": most,
     }

@@ -23,7 +23,7 @@ from workbench.clusters.keep.needs import Needs
 from workbench.clusters.keep.problem import UNASKED, Problem
 from workbench.clusters.keep.region import farthest, region_around
 from workbench.clusters.keep.state import PINNED, State
-from workbench.clusters.keep.surroundings import neighbours_of, places_in
+from workbench.clusters.keep.surroundings import neighbours_of
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
 from workbench.distributed.keeping.terms import Terms
@@ -166,11 +166,9 @@ def around(patch: Patch, ends: np.ndarray) -> np.ndarray:
     may = np.zeros(len(patch), bool)
     if not len(ends):
         return may
-    cells = patch.decoded_cells[-1]
-    place = places_in(patch, cells)
-    candidates = ends[np.argsort(place[ends], kind="stable")].astype(np.int32)
-    reach = np.full(len(candidates), min(patch.terms.reach, cells.grid.widest_reach))
-    start, end, neighbours = neighbours_of(patch, cells, candidates, place, reach, reach, MOST_LISTED)
+    candidates = ends[np.argsort(patch.decoded_places[ends], kind="stable")].astype(np.int32)
+    reach = np.full(len(candidates), min(patch.terms.reach, patch.widest_reach))
+    start, end, neighbours = neighbours_of(patch, candidates, reach, reach, MOST_LISTED)
     count = end - start
     owner = np.repeat(np.arange(len(start)), count)
     may[neighbours[start[owner] + np.arange(len(owner)) - (np.cumsum(count) - count)[owner]]] = True

@@ -28,7 +28,7 @@ class Terms:
     >>> outline = Outline(8, np.dtype("float32"), np.zeros(3), np.ones(3), (2.0, 2.0, 2.0))
     >>> terms = Terms.of(KeepClusters(0.2), Limit("absolute", 0.01), outline)
     >>> round(terms.far, 6), round(terms.interaction, 6), round(terms.ghost_width, 6)
-    (0.2, 0.294641, 0.381962)
+    (0.2, 0.294642, 0.381962)
     """
 
     promise: KeepClusters
@@ -59,7 +59,7 @@ class Terms:
     @property
     def reach(self) -> float:
         """How far a candidate sees, in decoded positions."""
-        return self.far + max(RADII) * self.limit.value
+        return self.far + max(RADII) * self.limit.value + 2 * self.margin
 
     @property
     def interaction(self) -> float:
