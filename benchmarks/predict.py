@@ -183,7 +183,7 @@ def cost(fields: dict[str, wb.Field]) -> None:
             own, whole, alone = processor_times(predicted, archive, encode)
             shares.append(f"{codec} {percent(own / whole)} ({percent(own / alone)})")
         print(f"  {name} ({each.values.size:,} values): {', '.join(shares)}", flush=True)
-    print("  below 300,000 values, what limits is the number of calls of NumPy, about 1.5 ms whatever the size")
+    print("  in small fields, what limits is the number of calls of NumPy, which does not depend on the size")
 
 
 def searches(fields: dict[str, wb.Field]) -> None:
