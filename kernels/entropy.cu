@@ -100,6 +100,7 @@ DEVICE i64 classify_block(i32 components, i64 begin, i64 end, i32 signs, const u
 KERNEL(take_blocks)(i64 blocks, i64 n, i64 piece, i64 block, i64 every, const u64* value SIZE(n), i64 taken, i64 m,
                     u64* sample SIZE(m))
 {
+    (void)n;   // states a size
     const i64 each = blocks_of_piece(taken, block);
     FOR_EACH(b, blocks) {
         const Span to = block_at(b, m, taken, block, each);

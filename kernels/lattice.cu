@@ -154,6 +154,7 @@ KERNEL(cell_steps)(i64 n, i64 piece, i64 block, const real* position SIZE(n * D)
                    double cells_per_length, const i64* last SIZE(D), const i64* period SIZE(D), u64* steps SIZE(n * D),
                    i64 blocks, i64* first SIZE(blocks * D))
 {
+    (void)blocks;   // states a size
     const i64 each = blocks_of_piece(piece, block);
     FOR_EACH(i, n) {
         const u32 within = place_in_piece(i, piece);

@@ -47,6 +47,7 @@ KERNEL(pack_groups)(i64 groups, i64 n, i64 piece, const u64* value SIZE(n), cons
 KERNEL(unpack_groups)(i64 n, i64 piece, i64 groups, const u8* width SIZE(groups), const i64* first SIZE(groups + 1),
                       const u8* bytes SIZE(LAST(first)), u64* value SIZE(n))
 {
+    (void)groups;   // states a size
     const i64 each = blocks_of_piece(piece, TOGETHER);
     FOR_EACH(i, n) {
         u64 ahead = 0, within = (u64)i;
@@ -68,6 +69,7 @@ KERNEL(unpack_groups)(i64 n, i64 piece, i64 groups, const u8* width SIZE(groups)
 KERNEL(sums_from_bases)(i64 runs, i64 n, i64 piece, i64 block, const u64* sum SIZE(n), i64 blocks,
                         const u64* base SIZE(blocks), u64* out SIZE(n))
 {
+    (void)blocks;   // states a size
     const i64 each = blocks_of_piece(piece, block);
     FOR_EACH(r, runs) {
         const i64 end = chunk_begin(r + 1, runs, n);
