@@ -212,18 +212,19 @@ WIDE DEVICE void estimate_met(const Estimate& estimate, const i32* along, i64 mo
     }
 }
 
-// The violated constraints among pairs of particles; `kind` as for candidates.
+// The violated constraints among pairs of particles; `kind` as for candidates. `used` as for `find_disturbed`.
 KERNEL(find_missed)(i64 n, const i32* pair SIZE(2 * n), const i32* kind SIZE(n), i64 lengths, i64 particles,
                     const double* near_squared SIZE(lengths), const double* length_squared SIZE(lengths),
                     const double* far_squared SIZE(lengths), const double* periods SIZE(D),
-                    const real* original SIZE(particles * D), const real* current SIZE(particles * D), u8* missed SIZE(n))
+                    const real* original SIZE(particles * D), const real* current SIZE(particles * D),
+                    u8* used SIZE(particles), u8* missed SIZE(n))
 {
     (void)lengths;
     (void)particles;
     const Space space = space_of(periods, 0);
     FOR_EACH(m, n) {
         const i32 i = pair[2 * m], j = pair[2 * m + 1], l = kind[m] >> 1;
-        const Margin margin = {near_squared[l], length_squared[l], far_squared[l], original, space, false, 0};
+        const Margin margin = {near_squared[l], length_squared[l], far_squared[l], original, space, false, used};
         const double d = distance_squared<true>(current + (i64)i * DIMENSIONS, current + (i64)j * DIMENSIONS, space);
         missed[m] = kind[m] & 1 ? margin.conflict(d, i, j) : !margin.linked(d, i, j);
     }

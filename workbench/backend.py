@@ -256,7 +256,7 @@ def declared(source: str) -> dict[str, tuple[Parameter, ...]]:
     """The kernels of `kernels/<source>.cu`, with their parameters.
 
     >>> sorted(declared("packing"))
-    ['group_widths', 'pack_groups', 'unpack_groups']
+    ['group_widths', 'pack_groups', 'sums_from_bases', 'unpack_groups']
     """
     return declared_kernels((host_library.kernel_folder() / f"{source}.cu").read_text())
 

@@ -6,7 +6,7 @@ to be fast, but the kernels run on the GPU with the arguments that occur, and th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -41,8 +41,8 @@ class _Elsewhere:
 
     def __call__(self, items: int, /, *arguments: Any, **named: Any) -> None:
         inner = getattr(self.kernel, "kernel", self.kernel)
-        bundles = [argument for argument in arguments if isinstance(argument, Mapping)]
-        given = inner._in_order(bundles, named) if bundles or named else arguments
+        bundles = [argument for argument in arguments if isinstance(argument, dict)]
+        given = inner._in_order((*bundles, named)) if bundles or named else arguments
         moved = [self.xp.asarray(each) if isinstance(each, np.ndarray) else each for each in given]
         self.kernel(items, *moved)
         for parameter, here, there in zip(inner.parameters[1:], given, moved, strict=True):

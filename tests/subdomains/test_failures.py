@@ -189,6 +189,7 @@ def test_a_scratch_file_that_is_gone_is_named(client, tmp_path):
         next(tmp_path.rglob("label-own-2.npy")).unlink()
         with pytest.raises(WorkbenchError, match=r"label-own-2\.npy cannot be read .*was the scratch folder deleted\?"):
             found.gathered()
+    with wb.distributed.friends_of_friends(SOURCE, client=client, parts=4, scratch=tmp_path) as found:
         next(tmp_path.rglob("chunk-5")).write_bytes(b"short")
         with pytest.raises(WorkbenchError, match=r"chunk-5 must hold [\d,]+ more bytes; it ends after"):
             found.catalogue()

@@ -3,14 +3,28 @@
 import dataclasses
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 import oracles
-from clusters.keep.scenarios import Scenario, scenarios
+import workbench as wb
+from clusters.keep.scenarios import Scenario, decoded_with, scenarios
 from workbench.clusters.keep.needs import CANNOT_LINK, MUST_LINK, find_needs, groups_with_needs
 from workbench.clusters.keep.problem import Problem
 from workbench.clusters.keep.promise import KeepClusters
 from workbench.clusters.keep.state import State
+
+# A staircase of links of exactly one linking length. One is lost, and longer as decoded than lists of neighbours reach.
+STEPS = [
+    (0, 0), (1, 0), (1, 1), (2, 1), (2, 2), (3, 2), (4, 2), (4, 3),
+    (4, 4), (4, 5), (5, 5), (5, 6), (6, 6), (7, 6), (8, 6), (8, 7),
+]
+OFF = [
+    (1, 1), (-1, 1), (-1, -1), (1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1),
+    (-1, -1), (-1, -1), (1, -1), (-1, 1), (1, 1), (1, -1), (-1, 1), (1, -1),
+]
+RELATIVE = wb.PointwiseRelative(3.8961039926133585e-06)
+STAIRS = wb.Particles((np.array([0.53, 0.5]) + 0.03 * np.array(STEPS)).astype(np.float32))
+LOST = Scenario(STAIRS, decoded_with(STAIRS, 0.999 * np.array(OFF), RELATIVE), RELATIVE, (0.03,))
 
 
 def state_of(scenario: Scenario) -> State:
@@ -74,6 +88,7 @@ def test_the_original_satisfies_every_constraint(scenario: Scenario) -> None:
 
 
 @given(scenarios(60))
+@example(LOST)
 @settings(max_examples=200)
 def test_after_a_correction_nothing_is_needed(scenario: Scenario) -> None:
     """Anew; and without exemptions, exactly where nothing is too close."""

@@ -65,12 +65,16 @@ class Needs:
         flags[self.pairs.ravel()] = True
         return state.problem.xp.flatnonzero(flags).astype(np.int32)
 
-    def missed(self, state: State) -> Array:
-        """Which constraints the current positions violate; kernels/margin.cuh states the rule."""
+    def missed(self, state: State, used: Array | None = None) -> Array:
+        """Which constraints the current positions violate; kernels/margin.cuh states the rule.
+
+        `used` (uint8) is set for particles of pairs whose original distance took part in a decision.
+        """
         missed = state.problem.xp.empty(len(self), np.uint8)
+        used = state.problem.xp.empty(len(state.problem), np.uint8) if used is None else used
         state.problem.kernel("repair", "find_missed")(
             len(self), state.problem.given, pair=state.problem.xp.ascontiguousarray(self.pairs), kind=self.kind,
-            current=state.current, missed=missed,
+            current=state.current, used=used, missed=missed,
         )
         return missed.astype(bool)
 

@@ -54,7 +54,7 @@ class FirstLook:
         if are_many(problem, int((short & (_far(state) + needed > problem.widest_reach)).sum())):
             return None
         suspect = xp.zeros(len(problem), bool)
-        suspect[self.needs.pairs[self.needs.missed(state)].ravel()] = True
+        suspect[self.needs.pairs[self.needs.missed(state, used)].ravel()] = True
         _mark_conflicts(state, xp.flatnonzero(state.rank), suspect, used)
         if around is not None:
             lists = around.start, around.end, around.neighbours
