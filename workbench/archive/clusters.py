@@ -81,14 +81,19 @@ def with_clusters(
     given = particles.positions if order is None else ordering.gather_rows(particles.positions, order)
     original = Particles(backend.read_only(given), particles.box)
     correction = keep_clusters(original, decoded, limit, promise, progress, layout.chunk_shape[0], allowance)
-    chunks, ends, added = [], [], 0
-    for index, chunk, reach in zip(layout.chunk_indices(), positions.chunks, positions.ends, strict=True):
+
+    def with_sections(number: int) -> tuple[EncodedChunk, tuple[np.ndarray, np.ndarray] | None]:
+        index, chunk = indices[number], positions.chunks[number]
         rows = layout.chunk_slices(index)[0]
         sections = correction.sections(rows)
         known, key = correction.surmise.part(rows), layout.chunk_key(index)
-        chunks.append(corrected_chunk(chunk, sections, decoded[rows], correction.positions[rows], key, known))
-        ends.append(extent(correction.positions[rows]) if sections else reach)
-        added += len(chunks[-1].data) - len(chunk.data)
+        corrected = corrected_chunk(chunk, sections, decoded[rows], correction.positions[rows], key, known)
+        return corrected, extent(correction.positions[rows]) if sections else positions.ends[number]
+
+    indices = list(layout.chunk_indices())
+    work = map if backend.on_device(decoded) else backend.side_by_side
+    chunks, ends = (list(column) for column in zip(*work(with_sections, range(len(indices))), strict=True))
+    added = sum(len(chunk.data) for chunk in chunks) - sum(len(chunk.data) for chunk in positions.chunks)
     assert positions.promise is not None
     largest = _largest_error(original, correction.positions, limit)
     figures = {**positions.promise.figures, "largest_error": largest}
@@ -197,7 +202,7 @@ def _details(correction: Correction, added: int) -> dict[str, Any]:
         margin=correction.margin,
         partition=[fingerprint(kept_labels(groups, members)) for groups in correction.groups],
         groups=[groups.count(members) for groups in correction.groups],
-        largest=[int(groups.sizes.max()) for groups in correction.groups],
+        largest=[groups.largest_size for groups in correction.groups],
         groups_opened=correction.opened,
         pairs_set_right=correction.needs,
         edited=correction.edited,

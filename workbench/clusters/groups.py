@@ -48,12 +48,17 @@ class Groups:
     @functools.cached_property
     def ids(self) -> Array:
         """The label of every group, rising."""
-        return backend.namespace(self.labels).flatnonzero(self._members)
+        return backend.namespace(self.labels).flatnonzero(self._members > 0)
 
     @functools.cached_property
     def sizes(self) -> Array:
         """The number of members of every group, in the order of `ids`."""
         return self._members[self.ids]
+
+    @property
+    def largest_size(self) -> int:
+        """The number of members of the largest group."""
+        return int(self._members.max())
 
     def sizes_of(self, labels: Array) -> Array:
         """The number of members of the groups with these labels."""
@@ -68,7 +73,7 @@ class Groups:
         >>> Groups.from_labels([0, 0, 1], 0.1).count(min_members=2)
         1
         """
-        return int((self.sizes >= min_members).sum())
+        return int((self._members >= max(min_members, 1)).sum())
 
     def largest(self, most: int = 10) -> Array:
         """The labels of the largest groups, largest first (the smaller label first among equals).
@@ -103,7 +108,7 @@ class Groups:
         joined = int(self.sizes[self.sizes > 1].sum())
         return (
             f"Groups({len(self.labels):,} particles in {len(self):,} groups; {joined:,} in groups of two or more; "
-            f"largest {int(self.sizes.max()):,}; {self.count():,} with at least 20 members; "
+            f"largest {self.largest_size:,}; {self.count():,} with at least 20 members; "
             f"linking length {self.linking_length:.6g})"
         )
 
@@ -113,7 +118,7 @@ class Groups:
             "particles": f"{len(self.labels):,}",
             "groups of two or more": f"{len(several):,}, with {int(several.sum()):,} particles",
             "with at least 20 members": f"{self.count():,}",
-            "largest": f"{int(self.sizes.max()):,} members",
+            "largest": f"{self.largest_size:,} members",
             "single particles": f"{len(self) - len(several):,}",
             "linking length": f"{self.linking_length:.6g}, in the unit of the positions",
         }

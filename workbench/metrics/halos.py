@@ -53,7 +53,7 @@ def mass_function(original: Groups, decoded: Groups, min_members: int = 20) -> M
     ([2, 4, 8], [1, 1], [3, 0])
     """
     min_members = whole_number("min_members", min_members, least=1)
-    largest = max(int(original.sizes.max()), int(decoded.sizes.max()), min_members)
+    largest = max(original.largest_size, decoded.largest_size, min_members)
     bins = (largest // min_members).bit_length()
     edges = min_members * 2 ** np.arange(bins + 1)
     return MassFunction(edges, *(np.histogram(groups.sizes, edges)[0] for groups in (original, decoded)))

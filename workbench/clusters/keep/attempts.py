@@ -208,7 +208,10 @@ class Attempts:
 
     def _around(self, needs: Needs) -> Surroundings:
         """The ends of these constraints and their neighbours; the interaction radius is larger after the first attempt."""
-        return Surroundings.of(self.state, needs, self.state.problem.xp.where(self.state.tries > 1, RADII[1], RADII[0]))
+        xp, ends = self.state.problem.xp, needs.ends(self.state)
+        radius = xp.zeros(len(self.state.problem))
+        radius[ends] = xp.where(self.state.tries[ends] > 1, RADII[1], RADII[0])
+        return Surroundings.of(self.state, needs, radius)
 
     def _moved(self, needs: Needs) -> Array:
         """Move particles with the chosen solver; returns those that are to get their original coordinates instead."""

@@ -123,7 +123,7 @@ class Edits:
         edits, body = _without_moves(memoryview(data), decoded)
         surmise = known if known is not None and known.made_with == edits.made_with else edits.surmise(decoded)
         moved, used = decode_symbols(body, backend.to_host(surmise.context), CONTEXTS)
-        index = np.flatnonzero(moved).astype(np.int32)
+        index = np.flatnonzero(moved != 0).astype(np.int32)
         symbol, more = decode_symbols(body[used:], np.zeros(len(index), np.uint8), 1)
         rank = _ranks(symbol, body[used + more :], len(alphabet(decoded.shape[1]).moves))
         return cls(index, rank, edits.step, edits.lengths, edits.box), surmise

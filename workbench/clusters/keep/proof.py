@@ -44,23 +44,26 @@ class FirstLook:
         particles of pairs whose original distance took part in a decision.
         """
         problem, xp, around = state.problem, state.problem.xp, self.around
-        checked, slack = state.rank != 0, xp.full(len(problem), -1.0)
+        moved = state.rank != 0
+        checked = moved.copy()
         checked[self.needs.pairs.ravel()] = True
-        if around is not None:   # how far the list of a particle reaches beyond `far`; -1: it has none
-            slack[around.candidates] = xp.where(around.full, -1.0, around.reach - _far(state) * (1 + ROUNDING))
         index = xp.flatnonzero(checked).astype(np.int32)
-        needed = (1 + ROUNDING) * _displacements(state, index)
-        short = needed > slack[index]
+        needed, slack = (1 + ROUNDING) * _displacements(state, index), xp.full(len(index), -1.0)
+        if around is not None:   # how far the list of a particle reaches beyond `far`; -1: it has none
+            listed = xp.flatnonzero((slot := around.slot[index]) >= 0)
+            beyond = xp.where(around.full, -1.0, around.reach - _far(state) * (1 + ROUNDING))
+            slack[listed] = beyond[slot[listed]]
+        short = needed > slack
         if are_many(problem, int((short & (_far(state) + needed > problem.widest_reach)).sum())):
             return None
         suspect = xp.zeros(len(problem), bool)
         suspect[self.needs.pairs[self.needs.missed(state, used)].ravel()] = True
-        _mark_conflicts(state, xp.flatnonzero(state.rank), suspect, used)
+        _mark_conflicts(state, xp.flatnonzero(moved), suspect, used)
         if around is not None:
             lists = around.start, around.end, around.neighbours
             suspect[around.candidates] |= disturbed(state, around.candidates, *lists, used)
         unseen = xp.flatnonzero(short & ~suspect[index])
-        _look_farther(state, index[unseen], needed[unseen], slack[index[unseen]] >= 0, suspect, used)
+        _look_farther(state, index[unseen], needed[unseen], slack[unseen] >= 0, suspect, used)
         return xp.flatnonzero(suspect).astype(np.int32)
 
 

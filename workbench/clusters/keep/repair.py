@@ -227,4 +227,4 @@ def threads_for(count: int) -> AbstractContextManager[None]:
 
 def _chosen(flags: Array) -> Array:
     """The indices (int32) where flags are set."""
-    return backend.namespace(flags).flatnonzero(flags).astype(np.int32)
+    return backend.namespace(flags).flatnonzero(flags != 0).astype(np.int32)

@@ -15,6 +15,7 @@ from workbench.backend import Array
 from workbench.clusters.keep.needs import Needs
 from workbench.clusters.keep.problem import Problem
 from workbench.clusters.keep.state import State
+from workbench.ordering import sort_by_key
 
 ROOM = 24             # initial capacity of each candidate's list; few candidates have more neighbours
 MOST_LISTED = 512     # neighbours of a candidate; one that has more, in an overdense region, is not moved
@@ -102,7 +103,7 @@ def _by_candidate(needs: Needs, place: Array) -> tuple[Array, Array, Array, Arra
     """The ends of the constraints, by their place; for each where its constraints begin; and all partners and kinds."""
     xp = backend.namespace(place)
     ends, partner = needs.pairs.T.ravel(), needs.pairs[:, ::-1].T.ravel()
-    order = xp.argsort(place[ends], kind="stable")
+    order = sort_by_key(place[ends].astype(np.uint64), len(place).bit_length())
     ends = ends[order]
     first = xp.flatnonzero(xp.concatenate([xp.ones(1, bool), ends[1:] != ends[:-1]]))
     start = xp.concatenate([first, xp.full(1, len(ends), first.dtype)]).astype(xp.int64)
