@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page
 
 SERIOUS = {"serious", "critical"}
+LOOKS, REST = 6, 1000   # what is being replaced is dimmed for a moment; milliseconds between two looks
 # The body of JupyterLab has no height, and axe-core takes what lies outside of it for invisible; its contents are placed
 # absolutely, so a height changes nothing that is seen.
 LOOK = """async selector => {
@@ -25,10 +26,19 @@ LOOK = """async selector => {
 
 
 def serious_findings(page: Page, selector: str) -> list[str]:
-    """The serious and critical findings within a selector, each with the rule, the element and the reason."""
+    """The serious and critical findings within a selector that stay, each with the rule, the element and the reason."""
     package = pytest.importorskip("axe_playwright_python", reason="needs axe-core: pip install axe-playwright-python")
     if page.evaluate("() => typeof axe") == "undefined":
         page.evaluate(resources.files(package).joinpath("axe.min.js").read_text(encoding="utf-8"))
+    for look in range(LOOKS):
+        if look:
+            page.wait_for_timeout(REST)
+        if not (findings := _serious(page, selector)):
+            break
+    return findings
+
+
+def _serious(page: Page, selector: str) -> list[str]:
     found: list[dict[str, Any]]
     found, readable = page.evaluate(LOOK, selector)
     assert readable, f"axe-core found no text to read within {selector}: is it visible?"
