@@ -13,6 +13,7 @@ from workbench.data.chunked import ParticlesInMemory, even_sizes
 from workbench.distributed import clients, executors
 from workbench.errors import WorkbenchError
 
+dask = pytest.importorskip("dask", reason="needs the dask extra")
 key_split = pytest.importorskip("dask.utils").key_split
 SNAPSHOT = wb.synthetic.cosmic_web(n=24, seed=7)
 
@@ -31,7 +32,24 @@ def test_a_cluster_is_found_by_its_address_or_its_scheduler_file(client, tmp_pat
     for given in (client.scheduler.address, tmp_path / "scheduler.json"):
         with wb.distributed.friends_of_friends(SNAPSHOT, client=given) as found:
             assert found.gathered().equals(wb.friends_of_friends(SNAPSHOT))
-        found._executor.client.close()
+
+
+def test_a_client_that_an_address_has_opened_is_no_default_and_ends_with_the_result(client, tmp_path):
+    before, scheduler = connections(client), dask.config.get("scheduler", None)
+    found = wb.distributed.friends_of_friends(SNAPSHOT, client=client.scheduler.address)
+    assert dask.config.get("scheduler", None) == scheduler
+    found.catalogue()
+    own = found._executor.client
+    assert own.status == "running"
+    del found
+    assert own.status == "closed"
+    own = None
+    wb.distributed.compress(SNAPSHOT, wb.Absolute(0.01), out=tmp_path / "a.zarr", client=client.scheduler.address)
+    assert connections(client) == before
+
+
+def connections(client):
+    return client.run_on_scheduler(lambda dask_scheduler: sum("Client-" in name for name in dask_scheduler.clients))
 
 
 def test_more_workers_than_subdomains_and_empty_subdomains(client):

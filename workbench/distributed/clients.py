@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import uuid
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,10 @@ def executor_of(client: Any, progress: Progress | None = None) -> Executor:
     if not found.nthreads():
         raise WorkbenchError("the cluster has no workers yet: start some, or wait with client.wait_for_workers(1)")
     require_same_code(found)
-    return OnDask(found, progress)
+    executor = OnDask(found, progress)
+    if found is not client:   # opened here: closed with the last result that needs it
+        weakref.finalize(executor, found.close).atexit = False
+    return executor
 
 
 def require_same_code(client: Any) -> None:
@@ -73,7 +77,8 @@ def _connected(given: str | Path, kind: Any) -> Any:
     if str(given).endswith(".json"):
         _require_scheduler_file(Path(given))
     try:
-        return kind(scheduler_file=str(given)) if str(given).endswith(".json") else kind(str(given))
+        place = {"scheduler_file" if str(given).endswith(".json") else "address": str(given)}
+        return kind(**place, set_as_default=False)   # a default client would stay, and with it Dask's default scheduler
     except (OSError, ValueError) as error:
         raise WorkbenchError(f"no scheduler answers at {given}: {error or type(error).__name__}") from error
 

@@ -164,10 +164,9 @@ class ChunkedField:
         return _enlarged(getattr(self.values, "chunks", None) or (1,) * len(self.shape), self.shape)
 
     def part(self, place: Slices) -> Field:
-        """The values and the mask at these slices, read here."""
+        """The values and the mask at these slices, read here; `parts_at` has those of Dask arrays, too."""
         try:
-            values = _computed(self.values[place])
-            return Field(values, mask=None if self.mask is None else np.asarray(_computed(self.mask[place])))
+            return Field(self.values[place], mask=None if self.mask is None else np.asarray(self.mask[place]))
         except OSError as error:
             where = ", ".join(f"{part.start}:{part.stop}" for part in place)
             raise WorkbenchError(f"the values at [{where}] of {self!r} cannot be read: {error}") from error
@@ -222,6 +221,19 @@ def map_parts(
     return in_one_graph(executor, name, functools.partial(_on_computed, step), items)
 
 
+def parts_at(executor: Executor, field: ChunkedField, places: Sequence[Slices]) -> list[Field]:
+    """The values and the mask at each of these places, brought here."""
+    if not field.on_dask:
+        return [field.part(place) for place in places]
+    return in_one_graph(executor, "fetch-parts", _fetched, list(_parts(field, None, places)))
+
+
+def _fetched(values: Any, mask: Any) -> Field:
+    """A part of a field, from what Dask has computed, or is read here."""
+    values, mask = (one() if callable(one) else one for one in (values, mask))
+    return Field(values, mask=mask)
+
+
 def _on_read(step: Callable[..., Result], fields: Sequence[ChunkedField], item: tuple[int, Slices]) -> Result:
     """One step on parts that are read here."""
     number, place = item
@@ -230,8 +242,7 @@ def _on_read(step: Callable[..., Result], fields: Sequence[ChunkedField], item: 
 
 def _on_computed(step: Callable[..., Result], number: int, *parts: Any) -> Result:
     """One step on parts (values, mask) that Dask has computed, or that are read here."""
-    found = [[one() if callable(one) else one for one in part] for part in parts]
-    return step(number, *(Field(values, mask=mask) for values, mask in found))
+    return step(number, *(_fetched(values, mask) for values, mask in parts))
 
 
 def _parts(
@@ -287,10 +298,6 @@ def _kind(given: Any) -> str:
 
 def _is_dask(array: Any) -> bool:
     return hasattr(array, "__dask_graph__")
-
-
-def _computed(array: Any) -> Any:
-    return array.compute() if _is_dask(array) else array
 
 
 def _shape(array: Any) -> tuple[int, ...]:

@@ -38,7 +38,7 @@ from workbench.codecs import Codec
 from workbench.data import Field
 from workbench.distributed.clients import executor_of
 from workbench.distributed.executors import Executor, Progress
-from workbench.distributed.fields import ChunkedField, map_parts
+from workbench.distributed.fields import ChunkedField, map_parts, parts_at
 from workbench.distributed.sources import scratch_folder
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound, Relative
@@ -110,7 +110,7 @@ def written(field: ChunkedField, request: Request, draft: Draft, executor: Execu
     """Write the archive of a field; returns where it is."""
     codec = fitting_codec(field, request)
     known = surveyed(field, executor) if isinstance(request.bound, Relative) or field.masks_itself else None
-    plan = plan_for(field, codec, request, known)
+    plan = plan_for(field, codec, request, known, executor)
     mask = mask_layout(plan, field.mask is not None or (known is not None and known.masked))
     encode = functools.partial(_encode, plan.task(elsewhere), mask, known is None, draft)
     chunks = map_parts(executor, "encode-chunks", encode, plan.layout.chunk_shape, [field])
@@ -138,15 +138,15 @@ def surveyed(field: ChunkedField, executor: Executor) -> Survey:
     return functools.reduce(Survey.__add__, map_parts(executor, "find-range", _survey, field.chunk_shape, [field]))
 
 
-def plan_for(field: ChunkedField, codec: Codec, request: Request, known: Survey | None) -> Plan:
+def plan_for(field: ChunkedField, codec: Codec, request: Request, known: Survey | None, executor: Executor) -> Plan:
     """The plan; the survey is needed for a relative bound alone."""
     limit = request.bound.limit(np.empty(0, field.dtype) if known is None else known.ends)
-    codec, request = settled(codec, request, field.shape, field.dtype, limit, functools.partial(_values, field))
+    codec, request = settled(codec, request, field.shape, field.dtype, limit, functools.partial(_values, executor, field))
     return Plan.of(field.shape, field.dtype, codec, limit, request, field)
 
 
-def _values(field: ChunkedField, place: Slices) -> tuple[np.ndarray, np.ndarray | None]:
-    part = field.part(place)
+def _values(executor: Executor, field: ChunkedField, place: Slices) -> tuple[np.ndarray, np.ndarray | None]:
+    (part,) = parts_at(executor, field, [place])
     return part.values, part.mask
 
 

@@ -26,8 +26,8 @@ from workbench.bounds.sweep import bounds_of
 from workbench.codecs import Codec
 from workbench.data import Field
 from workbench.distributed.clients import executor_of
-from workbench.distributed.executors import Progress
-from workbench.distributed.fields import ChunkedField, Slices, grid
+from workbench.distributed.executors import Executor, Progress
+from workbench.distributed.fields import ChunkedField, Slices, grid, parts_at
 from workbench.distributed.fields_compress import Survey, surveyed
 from workbench.distributed.sources import scratch_folder
 from workbench.errors import WorkbenchError
@@ -58,15 +58,15 @@ def predict(
     executor = executor_of(client, progress)
     with scratch_folder(scratch, executor) as folder:
         field = ChunkedField.of(source).reachable(executor, folder, "field")
-        return Parts(field, surveyed(field, executor)).at(asked, known)
+        return Parts(field, surveyed(field, executor), executor).at(asked, known)
 
 
 class Parts:
     """Parts of a field that were looked at once; they are predicted for any codec at any bounds."""
 
-    def __init__(self, field: ChunkedField, known: Survey) -> None:
+    def __init__(self, field: ChunkedField, known: Survey, executor: Executor) -> None:
         require_floats(field)
-        parts = [field.part(place) for place in _places(field)]
+        parts = parts_at(executor, field, _places(field))
         self._surveyed = [Surveyed(part) for part in parts if _varies(part)]
         if not self._surveyed:
             raise WorkbenchError(f"wb.distributed.predict needs values that differ in some part; got none in {field!r}")

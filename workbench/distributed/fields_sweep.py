@@ -70,7 +70,7 @@ def sweep(
         for place, question in enumerate(questions):
             request = Request(question.bound, question.codec, chunk_values=chunk_values)
             try:
-                plan = plan_for(field, fitting_codec(field, request), request, known)
+                plan = plan_for(field, fitting_codec(field, request), request, known, executor)
                 plans.setdefault(plan.layout.chunk_shape, {})[place] = plan
             except WorkbenchError as error:
                 runs[place] = question.unanswered(str(error))

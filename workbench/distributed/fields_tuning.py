@@ -92,7 +92,7 @@ def find_bound(
         if (spread := known.statistics.spread) is None:
             raise WorkbenchError(f"find_bound needs values; all of {field!r} are masked or not finite")
         limits = Limits.between(spread, field.dtype, KINDS[kind], field)
-        candidate = _candidate(Parts(field, known), codec, expert, wanted, limits)
+        candidate = _candidate(Parts(field, known, executor), codec, expert, wanted, limits)
 
         more: dict[str, Any] = {"client": client, "chunk_values": chunk_values, "scratch": scratch, "progress": progress}
 

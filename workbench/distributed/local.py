@@ -25,7 +25,7 @@ def connected(workers: int | None = None, scheduler: str | None = None) -> Itera
         raise WorkbenchError("workers need Dask, which is not installed: pip install 'lossbench[dask]'") from None
     if scheduler is not None:
         try:
-            client = Client(scheduler)
+            client = Client(scheduler, set_as_default=False)
         except (OSError, ValueError) as error:
             raise WorkbenchError(f"no scheduler answers at {scheduler}: {error or type(error).__name__}") from error
         with client:
@@ -37,7 +37,7 @@ def connected(workers: int | None = None, scheduler: str | None = None) -> Itera
             n_workers=workers or 1, threads_per_worker=1, host=LOOPBACK, dashboard_address=f"{LOOPBACK}:0",
             silence_logs=logging.CRITICAL,
         ) as cluster,
-        Client(cluster) as client,
+        Client(cluster, set_as_default=False) as client,
     ):
         yield client
 
