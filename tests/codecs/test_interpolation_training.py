@@ -123,15 +123,26 @@ def test_progress_names_each_step_and_stops_the_work(quick):
         train(turbulent((64, 64)), 1e-2, progress=stop)
 
 
+def test_bounds_are_given_as_numbers_or_as_bounds(quick):
+    field = turbulent((64, 64))
+    expected = train(field, 1e-2)
+    assert train(field, [wb.Relative(1e-2)]) == train(field, np.array([1e-2])) == expected
+    assert train(field, wb.Absolute(0.5)) == train(field, 0.5, relative=False) != expected
+
+
 @pytest.mark.parametrize(("fields", "options", "message"), [
     (np.zeros((9, 9)), {}, "not constant; got a range of 0"),
     (np.arange(99), {}, r"fields of floats; got .*astype\('float32'\)"),
     (np.full(99, np.nan), {}, "finite values; got none"),
     ([np.zeros(9), np.zeros((3, 3))], {}, r"as many axes; got fields with \[1, 2\] axes"),
     ([], {}, r"as many axes; got fields with \[\] axes"),
-    (np.arange(9.0), {"bounds": 0}, "bounds must be one or more positive numbers; got 0"),
+    (np.arange(9.0), {"bounds": 0}, "bounds must be wb.Absolute, wb.Relative or positive numbers, one or several; got 0"),
     (np.arange(9.0), {"bounds": ()}, "got ()"),
     (np.arange(9.0), {"bounds": [1e-3, np.nan]}, "positive numbers"),
+    (np.arange(9.0), {"bounds": "1e-3"}, "positive numbers, one or several; got '1e-3'"),
+    (np.arange(9.0), {"bounds": wb.Relative(0)}, r"bounds above 0; got Relative\(eb=0.0\)"),
+    (np.arange(9.0), {"bounds": [wb.Absolute(1), wb.PointwiseRelative(0.1)]}, "wb.Relative bounds; got Point"),
+    (np.arange(9.0), {"bounds": wb.Absolute("1 km")}, "must be in the unit of the data"),
     (np.arange(9.0), {"seconds": 0}, "seconds must be positive; got 0"),
     (np.arange(9.0), {"seed": -1}, "seed"),
 ])

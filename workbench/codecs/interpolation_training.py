@@ -15,9 +15,9 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -78,9 +78,17 @@ class Lessons:
         return self if len(self) <= most else self.part(rng.permutation(len(self))[:most])
 
 
+@runtime_checkable
+class Bound(Protocol):
+    """What is used here of `wb.Absolute` and `wb.Relative`, which belong to a layer above."""
+
+    def limit(self, values: np.ndarray) -> Any:
+        """The limit for these values, with its `tolerance`."""
+
+
 def train(
     fields: Any,
-    bounds: float | Sequence[float] = (1e-3,),
+    bounds: float | Bound | Sequence[float | Bound] = (1e-3,),
     *,
     relative: bool = True,
     seconds: float = 60.0,
@@ -90,8 +98,9 @@ def train(
     """A model for fields like these, at bounds like these: `wb.codecs.get("interpolation", model=model)`.
 
     `fields` is a field, an array, or several of them with as many axes, such as earlier steps of a series. `bounds` are
-    absolute, or `relative` to the range of each field. Training ends when it helps no more, after `seconds` at the latest.
-    The same seed gives the same model on the same machine, as long as there is time enough.
+    `wb.Absolute` or `wb.Relative`, or numbers: absolute, or `relative` to the range of each field. Training ends when it
+    helps no more, after `seconds` at the latest. The same seed gives the same model on the same machine, as long as there
+    is time enough.
 
     >>> rough = np.cumsum(np.random.default_rng(0).laplace(size=(96, 96)), axis=1)
     >>> model = train(rough, bounds=0.01, seconds=2)
@@ -155,11 +164,27 @@ def _arrays(fields: Any) -> list[np.ndarray]:
     return found
 
 
-def _bounds(bounds: float | Sequence[float]) -> list[float]:
-    given = [bounds] if isinstance(bounds, int | float) else list(bounds)
-    if not given or not all(isinstance(each, int | float) and 0 < each < math.inf for each in given):
-        raise WorkbenchError(f"bounds must be one or more positive numbers; got {bounds!r}")
-    return [float(each) for each in given]
+def _bounds(bounds: float | Bound | Sequence[float | Bound]) -> list[float | Bound]:
+    given = list(bounds) if isinstance(bounds, Iterable) and not isinstance(bounds, str) else [bounds]
+    if not given or not all(isinstance(each, Bound) or _is_positive(each) for each in given):
+        raise WorkbenchError(f"bounds must be wb.Absolute, wb.Relative or positive numbers, one or several; got {bounds!r}")
+    return given
+
+
+def _is_positive(given: Any) -> bool:
+    return isinstance(given, int | float) and not isinstance(given, bool) and 0 < given < math.inf
+
+
+def _absolute(bound: float | Bound, values: np.ndarray, relative: bool) -> float:
+    """The largest error of any of these values."""
+    if not isinstance(bound, Bound):
+        return bound * float(np.ptp(values)) if relative else bound
+    found: float | None = bound.limit(values).tolerance.absolute
+    if found is None:
+        raise WorkbenchError(f"models are trained for wb.Absolute or wb.Relative bounds; got {bound!r}")
+    if not found and np.ptp(values):
+        raise WorkbenchError(f"models are trained for bounds above 0; got {bound!r}")
+    return found
 
 
 # What is learned from.
@@ -179,15 +204,14 @@ class _Job:
         return _Encoding.of(self.values, self.frozen, self.bits, self.bound, step, model=model)
 
 
-def _jobs(arrays: list[np.ndarray], bounds: list[float], relative: bool) -> list[_Job]:
+def _jobs(arrays: list[np.ndarray], bounds: Sequence[float | Bound], relative: bool) -> list[_Job]:
     """Every field at every bound; the axes that are frozen for the first are frozen for all."""
     codec, found = Interpolation(), []
     for values in arrays:
-        span = float(np.ptp(values))
-        for size in bounds:
-            bound = size * span if relative else size
+        for given in bounds:
+            bound = _absolute(given, values, relative)
             if not 0 < bound < math.inf:
-                raise WorkbenchError(f"a model is trained on fields that are not constant; got a range of {span}")
+                raise WorkbenchError(f"a model is trained on fields that are not constant; got a range of {np.ptp(values)}")
             frozen, bits = codec._plan(_crop(values), bound)
             codec = replace(codec, frozen=frozen)
             found.append(_Job(values, bound, frozen, bits))
