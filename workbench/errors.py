@@ -12,6 +12,8 @@ import linecache
 import traceback
 from pathlib import Path
 
+MOST_SHOWN = 100   # letters
+
 _HERE = str(Path(__file__).parent)
 
 
@@ -35,6 +37,18 @@ class WorkbenchError(ValueError):
 
 class GuaranteeBroken(WorkbenchError):
     """A promise about decoded data does not hold: a damaged or foreign archive, or a bug to report."""
+
+
+def briefly(given: object) -> str:
+    """What was given, on one line of a message: an array by its shape, anything else by the beginning of its text.
+
+    >>> import numpy as np
+    >>> briefly(np.zeros((10, 3))), briefly("a" * 1000)[:8]
+    ('an array of float64 with shape (10, 3)', "'aaaaaaa")
+    """
+    if hasattr(given, "shape") and hasattr(given, "dtype"):
+        return f"an array of {given.dtype} with shape {tuple(given.shape)}"
+    return " ".join(repr(given).split())[:MOST_SHOWN]
 
 
 def _line(frame: traceback.FrameSummary) -> str:

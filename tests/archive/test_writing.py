@@ -477,6 +477,13 @@ def test_a_place_that_cannot_be_is_refused(tmp_path, path, complaint):
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
+def test_the_working_directory_is_not_replaced_even_if_it_is_empty(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(WorkbenchError, match=r"the working directory; got '\.': add the archive's name"):
+        write(".", ENTRIES.items())
+    assert tmp_path.is_dir()
+
+
 # Drafts.
 
 

@@ -269,5 +269,7 @@ def test_what_is_no_set_of_particles_is_refused_with_a_way_out():
     archive = wb.compress(wb.Particles(np.random.default_rng(0).random((9, 3)), 1.0), wb.Absolute(0.01))
     with pytest.raises(wb.WorkbenchError, match=r"got Archive\(9 particles.*: give archive.decompress\(\)"):
         wb.friends_of_friends(archive)
+    with pytest.raises(wb.WorkbenchError, match=r"got an array of float32 with shape \(9, 3\): give wb.Particles\(pos"):
+        wb.friends_of_friends(np.zeros((9, 3), np.float32))
     with pytest.raises(wb.WorkbenchError, match=r"needs Particles; got Field\(3, float64\)"):
         wb.friends_of_friends(wb.Field(np.zeros(3)))

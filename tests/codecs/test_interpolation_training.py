@@ -135,6 +135,7 @@ def test_bounds_are_given_as_numbers_or_as_bounds(quick):
     (np.arange(99), {}, r"fields of floats; got .*astype\('float32'\)"),
     (np.full(99, np.nan), {}, "finite values; got none"),
     ([np.zeros(9), np.zeros((3, 3))], {}, r"as many axes; got fields with \[1, 2\] axes"),
+    (None, {}, "a field, an array or several of them; got None"),
     ([], {}, r"as many axes; got fields with \[\] axes"),
     (np.arange(9.0), {"bounds": 0}, "bounds must be wb.Absolute, wb.Relative or positive numbers, one or several; got 0"),
     (np.arange(9.0), {"bounds": ()}, "got ()"),

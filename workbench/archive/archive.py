@@ -399,7 +399,8 @@ class Archive:
         name = inner.codec.id if isinstance(inner, Columns) else inner.id
         shape = " x ".join(map(str, layout.shape))
         what = f"{len(self):,} particles" if self.kind == "particles" else f"field of {shape}"
-        return f"Archive({what}, {layout.dtype}, {name}, {self.nbytes:,} bytes, {self.ratio:.3g}x smaller)"
+        change = f"{self.ratio:.3g}x smaller" if self.ratio >= 1 else f"{1 / self.ratio:.3g}x larger"
+        return f"Archive({what}, {layout.dtype}, {name}, {self.nbytes:,} bytes, {change})"
 
     def _repr_html_(self) -> str:
         there = {name: stored for name, stored in self.arrays.items() if stored.layout.role == "data"}

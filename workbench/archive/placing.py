@@ -24,10 +24,14 @@ def target_of(path: str | os.PathLike[str]) -> Path:
     """The target with links resolved, in a directory that exists."""
     try:
         target = Path(path).expanduser().resolve()
-        if target.name and target.parent.is_dir():
-            return target
+        here, fits = target == Path.cwd(), target.name and target.parent.is_dir()
     except (OSError, TypeError, ValueError, RuntimeError) as error:
         raise WorkbenchError(f"cannot write to {path!r}: {error}") from None
+    if here:
+        got = repr(os.fspath(path))
+        raise WorkbenchError(f"an archive cannot replace the working directory; got {got}: add the archive's name")
+    if fits:
+        return target
     raise WorkbenchError(f"an archive must be written into a directory that exists; got {path}")
 
 

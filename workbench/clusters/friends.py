@@ -21,7 +21,7 @@ from workbench.clusters.groups import Groups
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
 from workbench.data.outline import Outlined
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 
 Unit = Literal["spacing", "length"]
 
@@ -37,8 +37,8 @@ def friends_of_friends(particles: Particles, linking_length: float = 0.2, unit: 
     [0, 0, 2]
     """
     if not isinstance(particles, Particles):
-        how = ": give archive.decompress()" if hasattr(particles, "decompress") else ""
-        raise WorkbenchError(f"friends of friends needs Particles; got {particles!r:.120}{how}")
+        how = "archive.decompress()" if hasattr(particles, "decompress") else "wb.Particles(positions, box=...)"
+        raise WorkbenchError(f"friends of friends needs Particles; got {briefly(particles)}: give {how}")
     length = absolute_linking_length(particles, linking_length, unit)
     return link(SortedCells.of(particles, length))
 

@@ -38,7 +38,7 @@ from workbench.codecs.interpolation_model import (
 from workbench.codecs.prequantised import lattice_step
 from workbench.codecs.rounding import largest_magnitude
 from workbench.data import Field
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 
 Progress = Callable[[float, str], object]
 
@@ -150,7 +150,9 @@ def _arrays(fields: Any) -> list[np.ndarray]:
     """The fields as arrays of finite values; the middle of each, if it is large."""
     single = isinstance(fields, Field) or (isinstance(fields, np.ndarray) and fields.dtype != object)
     found = []
-    for each in [fields] if single else list(fields):
+    if not (single or isinstance(fields, Iterable)):
+        raise WorkbenchError(f"models are trained on a field, an array or several of them; got {briefly(fields)}")
+    for each in [fields] if single else fields:
         field = Field.of(each)
         if field.values.dtype.name not in Interpolation.dtypes:
             raise WorkbenchError(f"models are trained on fields of floats; got {field!r}: convert with .astype('float32')")

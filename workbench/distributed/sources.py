@@ -25,7 +25,7 @@ from workbench.data.readers.snapshots import Snapshot
 from workbench.distributed.clients import require_shared
 from workbench.distributed.dask_arrays import ParticlesInDask, from_dask, is_dask_array
 from workbench.distributed.executors import Executor, OnDask
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 
 PART = 2**20          # particles in a subdomain: at the usual linking length, less than a tenth of them have ghosts
 SAMPLE = 2**17        # positions that decide where subdomains are divided,
@@ -52,7 +52,7 @@ def chunked(given: Given, executor: Executor, folder: Path) -> ChunkedParticles:
         return open_chunked(given)
     raise WorkbenchError(
         "source must be wb.Particles, particles in chunks, or what wb.open_chunked takes: a file, a list of files, a "
-        f"pattern, a folder; got {given!r:.100}"
+        f"pattern, a folder; got {briefly(given)}"
     )
 
 
