@@ -114,6 +114,11 @@ def test_wrong_usage_ends_with_2(arguments: list[str], capsys: pytest.CaptureFix
     assert "usage: workbench" in capsys.readouterr().err
 
 
+def test_no_command_shows_all_of_them(capsys: pytest.CaptureFixture) -> None:
+    assert main([]) == 2
+    assert "salvage   recover the undamaged parts of a damaged archive" in capsys.readouterr().err
+
+
 def test_as_a_program(snapshot: Path) -> None:
     run = subprocess.run([sys.executable, "-m", "workbench.cli", "fof", str(snapshot)], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr

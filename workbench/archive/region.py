@@ -20,7 +20,7 @@ from workbench.codecs.codec import Blocks, CodecFailed, ParticleCodec
 from workbench.codecs.curve import Lattice
 from workbench.codecs.lattice_stream import Stretches
 from workbench.data.extent import inside
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 from workbench.guarantees.sections import CODE, INFORMATIVE
 from workbench.ordering import gather_rows
 
@@ -86,7 +86,7 @@ def slices_of(region: Any, shape: tuple[int, ...]) -> tuple[slice, ...]:
     """
     parts = list(region) if isinstance(region, list | tuple) else [region]
     if len(parts) != len(shape):
-        raise WorkbenchError(f"region must have {len(shape)} parts, one for each axis; got {region!r}")
+        raise WorkbenchError(f"region must have {len(shape)} parts, one for each axis; got {len(parts)}: {briefly(region)}")
     found = []
     for part, size in zip(parts, shape, strict=True):
         try:

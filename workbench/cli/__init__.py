@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from workbench import __version__
 from workbench.cli import compress, decompress, demo, doctor, fof, info, inject, lab, salvage, train, tune, verify
 from workbench.cli.ending import ended_by_signals
-from workbench.cli.failure import UNHEARD, Parser, failed
+from workbench.cli.failure import UNHEARD, WRONG, Parser, failed
 
 COMMANDS = (demo, lab, info, fof, compress, decompress, verify, salvage, tune, train, inject, doctor)
 
@@ -31,6 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> int:
+    if not given:
+        _parser().print_help(sys.stderr)
+        return WRONG
     options = argparse.Namespace(json="--json" in given, debug="--debug" in given)   # until they are parsed
     try:
         with ended_by_signals():
