@@ -18,7 +18,7 @@ from workbench import backend, host_library
 ROOT = Path(__file__).resolve().parents[1]
 
 SOURCES = sorted(path.stem for path in host_library.kernel_folder().glob("*.cu"))
-SLOWEST = {"alike", "discord"}
+SLOWEST = {"alike", "discord", "interpolation"}
 EACH = [pytest.param(source, marks=pytest.mark.long if source in SLOWEST else ()) for source in SOURCES]
 VARIANTS = list(itertools.product(host_library.REALS, host_library.DIMENSIONS))
 USUAL, OTHERS = 90, [70, 80, 100]   # H100 and H200; V100, A100, B200
