@@ -69,7 +69,8 @@ class Operations:
             return made
         parts = re.fullmatch(r"(?:PHI .*|\((?:const )?(?:int|unsigned int|i32|u32)\) \S+|\S+ [+-] \S+|[\w.]+)", made)
         names = re.findall(r"[\w.]+(?=\(|$|,|\s)", made) if parts else []
-        return next((found for each in names if self.narrow(each) and (found := self.product_in(each, (*seen, name)))), None)
+        narrow = (self.product_in(each, (*seen, name)) for each in names if self.narrow(each))
+        return next(filter(None, narrow), None)
 
 
 @pytest.mark.parametrize("source", SOURCES)
