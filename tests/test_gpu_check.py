@@ -135,6 +135,26 @@ def test_a_case_that_fails_is_told_and_the_others_go_on(there: Machine, monkeypa
     assert not found.holds
 
 
+@pytest.mark.parametrize("error", [
+    ModuleNotFoundError("No module named 'pcodec'", name="pcodec"),
+    WorkbenchError("prequantised needs pcodec, which is not installed: pip install 'lossbench[codecs]'"),
+])
+def test_a_missing_package_is_no_difference(there: Machine, error: Exception) -> None:
+    def run(move: Any, count: int) -> Iterator[Any]:
+        try:
+            raise error
+        except Exception as cause:
+            raise ValueError("could not encode") from cause
+        yield
+
+    found = agreement.compared_with_cpu(there, [200], Budget(60), [Case("codec", run), *some("symbols")])
+    assert found.left_out == {"codec, 200": "pcodec is not installed"}
+    assert found.holds
+    bench = speed.Bench(there, 1e9, wb.Particles(np.zeros((1, 3)), 1.0), "")
+    row = bench.row("codec", "encode", 1, lambda: next(run(None, 1)))
+    assert (row.note, row.failed) == ("left out: pcodec is not installed", False)
+
+
 def test_without_time_everything_is_left_out_and_nothing_is_claimed(there: Machine) -> None:
     found = agreement.compared_with_cpu(there, [200], Budget(0))
     assert set(found.left_out.values()) == {"no time left"}

@@ -6,6 +6,7 @@ import importlib
 import multiprocessing
 import os
 import platform
+import re
 import signal
 import statistics
 import sys
@@ -189,6 +190,20 @@ def told(error: BaseException) -> str:
     'ValueError: no such card'
     """
     return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"[:MOST_TOLD]
+
+
+def missing_package(error: BaseException) -> str | None:
+    """The package whose absence is the cause of an error, if it is.
+
+    >>> missing_package(ModuleNotFoundError("No module named 'pcodec'", name="pcodec")), missing_package(ValueError("no"))
+    ('pcodec', None)
+    """
+    if isinstance(error, ModuleNotFoundError):
+        return error.name
+    if isinstance(error, WorkbenchError) and (named := re.search(r"needs (\w+), which is not installed", str(error))):
+        return named[1]
+    before = error.__cause__ or error.__context__
+    return None if before is None else missing_package(before)
 
 
 def writable(folder: Path) -> bool:

@@ -104,7 +104,10 @@ class Report:
             lines.append(f"Never launched: {', '.join(found['kernels_never_launched'])}.")
         wrong = [f"- {text}" for text in (*found["different"], *found["kernel_differences"])][:40]
         wrong += [f"- failed: {name}: {why}" for name, why in found["failed"].items()][:40]
-        left = [f"- left out: {name}: {why}" for name, why in found["left_out"].items()][:40]
+        reasons: dict[str, list[str]] = {}
+        for name, why in found["left_out"].items():
+            reasons.setdefault(why, []).append(name)
+        left = [f"- left out, {why}: {len(names)} cases: {'; '.join(names)[:300]}" for why, names in reasons.items()]
         return "\n".join([" ".join(lines), "", *wrong, *left])
 
     def _speed(self) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 import workbench as wb
 from gpu_check.budget import Budget
 from gpu_check.cases import clustered, typed, uniform
-from gpu_check.machine import HostKernels, Machine, told
+from gpu_check.machine import HostKernels, Machine, missing_package, told
 from workbench import backend
 from workbench.guarantees import Limit, check
 
@@ -95,10 +95,12 @@ class Bench:
     def without_time(self, part: str, what: str, particles: int, error: BaseException) -> Row:
         """The row of what cannot be measured, and why; memory that is left over is given back."""
         no_room = isinstance(error, self.machine.out_of_memory())
-        note = f"does not fit into memory: {error}"[:120] if no_room else f"failed: {told(error)}"
         if no_room:
             self.machine.free_bytes()
-        return Row(part, what, particles, None, note=note, failed=not no_room)
+            return Row(part, what, particles, None, note=f"does not fit into memory: {error}"[:120])
+        if missing := missing_package(error):
+            return Row(part, what, particles, None, note=f"left out: {missing} is not installed")
+        return Row(part, what, particles, None, note=f"failed: {told(error)}", failed=True)
 
 
 def copies_for(times: float) -> tuple[int, int, int]:
