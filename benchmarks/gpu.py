@@ -2,6 +2,7 @@
 
     python benchmarks/gpu.py                    all of it, in less than 8 minutes
     python benchmarks/gpu.py --cpu --sizes 400  the same on the stand-in for CuPy: no GPU code is run
+    python benchmarks/gpu.py --model --sizes 32768   the bytes that each stage moves, counted on the stand-in
     python benchmarks/gpu.py --wheels FOLDER    with packages from wheels: pcodec, pytest, hypothesis
 
 It needs Python 3.11, a driver, CuPy and NumPy. Without a C++ compiler it compares with stored results of a CPU. First
@@ -28,7 +29,7 @@ if sys.version_info < (3, 11) or importlib.util.find_spec("numpy") is None:
     sys.exit(f"this needs Python 3.11 or newer with NumPy and CuPy; got Python {sys.version.split()[0]} in {sys.prefix}")
 
 import gpu_check
-from gpu_check import agreement, machine, peers, programs, speed
+from gpu_check import agreement, machine, model, peers, programs, speed
 from gpu_check.budget import Budget
 from gpu_check.machine import HostKernels, Machine
 from gpu_check.report import Report
@@ -40,6 +41,7 @@ MINUTES = 7.5
 COMPILING, COMPARING, TESTING, SANITISING, MEASURING, PEERS = 60, 100, 80, 50, 120, 40
 SIZES = (10**6, 10**7, 10**8)
 COMPARED = (1500, 40_000)
+BANDWIDTH = 3000   # GB/s that a copy within the memory of an H100 reads and writes
 PARTS = ("compare", "tests", "sanitise", "speed", "peers")
 
 
@@ -49,6 +51,9 @@ def main() -> int:
         install(options.wheels)
     if options.write_stored:
         agreement.write_stored()
+        return 0
+    if options.model:
+        print(model.printed(round(min(64**3, *options.sizes) ** (1 / 3)), 1e9 * options.model))
         return 0
     if options.peer:
         print(json.dumps(peers.run_peer(options.peer, options.sizes[0])))
@@ -75,6 +80,10 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="where the results go; by default benchmarks/results for a GPU")
     parser.add_argument("--wheels", type=Path, help="a folder of wheels of the packages that are missing")
     parser.add_argument("--write-stored", action="store_true", help="store results of this CPU, for use without a compiler")
+    parser.add_argument(
+        "--model", type=float, nargs="?", const=BANDWIDTH, metavar="GB/S",
+        help=f"only count what each stage moves, and divide by the bandwidth of a copy (default {BANDWIDTH}); needs no GPU",
+    )
     parser.add_argument("--bare-cases", action="store_true", help=argparse.SUPPRESS)   # what compute-sanitizer runs
     parser.add_argument("--peer", choices=peers.PEERS, help=argparse.SUPPRESS)         # one peer, in this process
     return parser.parse_args()

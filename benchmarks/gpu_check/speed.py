@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -144,8 +144,10 @@ def _within(budget: Budget, rows: Iterator[Row]) -> Iterator[Row]:
 
 
 def transfers(bench: Bench, count: int) -> Iterator[Row]:
-    """Positions to the card and back."""
+    """Positions to the card and back; and a call without work, below which no time says anything about the work."""
     xp, machine = bench.machine.xp, bench.machine
+    one = xp.zeros((1, 3), np.float32)
+    yield replace(bench.row("transfers", "a call on one particle", 1, partial(wb.Particles, one)), rate="")
     here = np.zeros((min(count, 10**8), 3), np.float32)
     there = xp.zeros(here.shape, np.float32)
     yield bench.row("transfers", "to the card", count, lambda: machine.moved(here), here.nbytes)
