@@ -2,26 +2,34 @@
 
     python benchmarks/gpu.py                    all of it, in less than 8 minutes
     python benchmarks/gpu.py --cpu --sizes 400  the same on the stand-in for CuPy: no GPU code is run
+    python benchmarks/gpu.py --model --sizes 32768   the bytes that each stage moves, counted on the stand-in
     python benchmarks/gpu.py --wheels FOLDER    with packages from wheels: pcodec, pytest, hypothesis
 
 It needs Python 3.11, a driver, CuPy and NumPy. Without a C++ compiler it compares with stored results of a CPU. First
 every case of `gpu_check/cases.py` runs on both machines, each kernel launch is repeated on the CPU, and all bits are
 compared. Then follow the tests marked `gpu`, compute-sanitizer, measurements, and peers. A JSON and a Markdown file go to
-`benchmarks/results/`. The exit status is 1 when anything differs, 2 without a GPU.
+`benchmarks/results/`, or to a temporary folder where that cannot be written to. The exit status is 1 when anything differs
+or fails, 2 without a usable GPU, 130 after Ctrl-C; what has been found until then is reported.
 """
 
 from __future__ import annotations
 
 import argparse
+import faulthandler
+import importlib.util
 import json
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+if sys.version_info < (3, 11) or importlib.util.find_spec("numpy") is None:
+    sys.exit(f"this needs Python 3.11 or newer with NumPy and CuPy; got Python {sys.version.split()[0]} in {sys.prefix}")
+
 import gpu_check
-from gpu_check import agreement, machine, peers, programs, speed
+from gpu_check import agreement, machine, model, peers, programs, speed
 from gpu_check.budget import Budget
 from gpu_check.machine import HostKernels, Machine
 from gpu_check.report import Report
@@ -33,6 +41,7 @@ MINUTES = 7.5
 COMPILING, COMPARING, TESTING, SANITISING, MEASURING, PEERS = 60, 100, 80, 50, 120, 40
 SIZES = (10**6, 10**7, 10**8)
 COMPARED = (1500, 40_000)
+BANDWIDTH = 3000   # GB/s that a copy within the memory of an H100 reads and writes
 PARTS = ("compare", "tests", "sanitise", "speed", "peers")
 
 
@@ -42,6 +51,9 @@ def main() -> int:
         install(options.wheels)
     if options.write_stored:
         agreement.write_stored()
+        return 0
+    if options.model:
+        print(model.printed(round(min(64**3, *options.sizes) ** (1 / 3)), 1e9 * options.model))
         return 0
     if options.peer:
         print(json.dumps(peers.run_peer(options.peer, options.sizes[0])))
@@ -53,6 +65,8 @@ def main() -> int:
         return 2
     if options.bare_cases:
         return bare_cases(there)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)   # a time limit from outside is treated as Ctrl-C
+    faulthandler.enable()   # a crash tells in which case
     return run(there, options)
 
 
@@ -66,6 +80,10 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="where the results go; by default benchmarks/results for a GPU")
     parser.add_argument("--wheels", type=Path, help="a folder of wheels of the packages that are missing")
     parser.add_argument("--write-stored", action="store_true", help="store results of this CPU, for use without a compiler")
+    parser.add_argument(
+        "--model", type=float, nargs="?", const=BANDWIDTH, metavar="GB/S",
+        help=f"only count what each stage moves, and divide by the bandwidth of a copy (default {BANDWIDTH}); needs no GPU",
+    )
     parser.add_argument("--bare-cases", action="store_true", help=argparse.SUPPRESS)   # what compute-sanitizer runs
     parser.add_argument("--peer", choices=peers.PEERS, help=argparse.SUPPRESS)         # one peer, in this process
     return parser.parse_args()
@@ -76,28 +94,60 @@ def run(there: Machine, options: argparse.Namespace) -> int:
     whole, host = Budget(60 * options.minutes), machine.host_kernels()
     if not there.real:
         print("The stand-in for CuPy: no GPU code is being run. Its kernels are the CPU's.\n")
+        if not host.present:
+            print(f"--cpu needs the kernels compiled for the CPU: {host.told}", file=sys.stderr)
+            return 2
     report = Report(there.description(), host.told)
-    out = options.out or (gpu_check.ROOT / "benchmarks" / "results" if there.real else None)
-    if there.real:
-        report.compile_seconds = machine.compile_all()
     steps: dict[str, Callable[[], object]] = {
+        "compile": lambda: report.compiled_in(machine.compile_all(whole.part(COMPILING))),
         "compare": lambda: compare(report, there, host, options, whole.part(COMPARING)),
         "tests": lambda: report.programs.append(programs.gpu_tests(whole.part(TESTING)).to_dict()),
         "sanitise": lambda: sanitise(report, whole.part(SANITISING)),
         "speed": lambda: measure(report, there, host, options, whole.part(MEASURING)),
         "peers": lambda: report.rows.extend(peers.peer_rows(min(10**7, max(options.sizes)), whole.part(PEERS))),
     }
-    for name, step in steps.items():
-        if name in options.parts and (there.real or name in ("compare", "speed")):
-            print(f"{name}, {whole.used():.0f} s ...", file=sys.stderr, flush=True)
-            step()
-            report.seconds = whole.used()
-            if out is not None:
-                report.write(out)
+    asked = [name for name in steps if name in options.parts or name == "compile"]
+    possible = asked if there.real else [name for name in asked if name in ("compare", "speed")]
+    report.not_compared = "compare" not in possible
+    for name in possible:
+        if not attempt(name, steps[name], report, whole, folder(options, there)):
+            break
     print(report.markdown())
     if not there.real:
         print("No GPU code was run.")
-    return 0 if report.holds else 1
+    return 130 if report.interrupted else 0 if report.holds else 1
+
+
+def attempt(name: str, step: Callable[[], object], report: Report, whole: Budget, out: Path | None) -> bool:
+    """Do one part and write the report; what ends it is noted there. Whether to go on."""
+    print(f"{name}, {whole.used():.0f} s ...", file=sys.stderr, flush=True)
+    report.interrupted = name   # what the file says if a kernel makes the process crash
+    if out is not None:
+        report.write(out)
+    try:
+        if whole.over:
+            report.left_out.append(name)
+        else:
+            step()
+        report.interrupted = ""
+    except KeyboardInterrupt:
+        print(f"interrupted in the part {name}", file=sys.stderr)
+    except Exception as error:   # one part that fails must not take the others with it
+        report.failed[name], report.interrupted = machine.told(error), ""
+    report.seconds = whole.used()
+    if out is not None:
+        print(f"written: {report.write(out)[-1]}", file=sys.stderr)
+    return not report.interrupted
+
+
+def folder(options: argparse.Namespace, there: Machine) -> Path | None:
+    """Where the results go: as asked, for a GPU the folder of results, or one that can be written to."""
+    wanted: Path | None = options.out or (gpu_check.ROOT / "benchmarks" / "results" if there.real else None)
+    if wanted is not None and not machine.writable(wanted):
+        options.out = Path(tempfile.mkdtemp(prefix="gpu-check-"))
+        print(f"{wanted} cannot be written to, so results go to {options.out}", file=sys.stderr)
+        return options.out
+    return wanted
 
 
 def compare(report: Report, there: Machine, host: HostKernels, options: argparse.Namespace, budget: Budget) -> None:
@@ -122,7 +172,7 @@ def measure(report: Report, there: Machine, host: HostKernels, options: argparse
         along = max(round(min(options.sizes) ** (1 / 3)), 4)
         bench = speed.Bench.on(there, host, along)
         report.copy_bandwidth, report.snapshot = bench.bandwidth, bench.source
-        report.rows += speed.measured(bench, options.sizes, budget)
+        report.rows.extend(speed.measured(bench, options.sizes, budget))   # row by row, so that none is lost
 
 
 def bare_cases(there: Machine) -> int:

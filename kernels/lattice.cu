@@ -149,26 +149,36 @@ KERNEL(reaches_box)(i64 n, const u64* first SIZE(n), const u64* final SIZE(n), c
 }
 
 // In the original order: the deltas from cell to cell, the short way round in a periodic box, with the sign in the lowest
-// bit. `period` is the number of cells around, or 0; each block starts from its own cells in `first`.
-KERNEL(cell_steps)(i64 n, i64 piece, i64 block, const real* position SIZE(n * D), const double* origin SIZE(D),
+// bit. `period` is the number of cells around, or 0; each block starts from its own cells in `first`. A run is walked through
+// in order, so that each cell is computed once; a GPU's runs have one particle, for reads beside each other.
+KERNEL(cell_steps)(i64 runs, i64 n, i64 piece, i64 block, const real* position SIZE(n * D), const double* origin SIZE(D),
                    double cells_per_length, const i64* last SIZE(D), const i64* period SIZE(D), u64* steps SIZE(n * D),
                    i64 blocks, i64* first SIZE(blocks * D))
 {
     (void)blocks;   // states a size
     const i64 each = blocks_of_piece(piece, block);
-    FOR_EACH(i, n) {
-        const u32 within = place_in_piece(i, piece);
-        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
-            const i64 here = cell_of(position[i * DIMENSIONS + axis], origin[axis], cells_per_length, last[axis]);
-            i64 moved = 0;
-            if (within % (u32)block) {
-                moved = here - cell_of(position[(i - 1) * DIMENSIONS + axis], origin[axis], cells_per_length, last[axis]);
-                if (period[axis] && moved > period[axis] / 2) moved -= period[axis];
-                if (period[axis] && moved < -(period[axis] / 2)) moved += period[axis];
-            } else {
-                first[(piece_of(i, piece) * each + within / (u32)block) * DIMENSIONS + axis] = here;
+    FOR_EACH(r, runs) {
+        const i64 begin = ON_CPU ? chunk_begin(r, runs, n) : r, end = ON_CPU ? chunk_begin(r + 1, runs, n) : r + 1;
+        u32 within = place_in_piece(begin, piece), in_block = within % (u32)block;
+        i64 before[DIMENSIONS];
+        for (i32 axis = 0; axis < DIMENSIONS && in_block; ++axis)
+            before[axis] = cell_of(position[(begin - 1) * DIMENSIONS + axis], origin[axis], cells_per_length, last[axis]);
+        for (i64 i = begin; i < end; ++i) {
+            for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+                const i64 here = cell_of(position[i * DIMENSIONS + axis], origin[axis], cells_per_length, last[axis]);
+                i64 moved = 0;
+                if (in_block) {
+                    moved = here - before[axis];
+                    if (period[axis] && moved > period[axis] / 2) moved -= period[axis];
+                    if (period[axis] && moved < -(period[axis] / 2)) moved += period[axis];
+                } else {
+                    first[(piece_of(i, piece) * each + within / (u32)block) * DIMENSIONS + axis] = here;
+                }
+                steps[i * DIMENSIONS + axis] = ((u64)moved << 1) ^ (u64)(moved >> 63);
+                before[axis] = here;
             }
-            steps[i * DIMENSIONS + axis] = ((u64)moved << 1) ^ (u64)(moved >> 63);
+            in_block = ++in_block == (u32)block ? 0 : in_block;
+            if (++within == (u64)piece) within = in_block = 0;
         }
     }
 }

@@ -142,10 +142,11 @@ struct Reachable {
 }
 
 // A quick estimate of how many needs of a candidate a move satisfies, never too low: most moves are rejected by it, without
-// the rounding of positions and the exact test. It is made for a tile of moves at a time, in loops for a processor's wide
-// registers.
+// the rounding of positions and the exact test. On a CPU it is made for a tile of moves at a time, in loops for a processor's
+// wide registers; a GPU's thread has no registers for that, and takes one move at a time.
 static const i32 MOST_NEEDS = 16;   // a candidate with more is not moved
-static const i32 TILE = 32;
+static const i32 WHOLE = 32;        // moves behind the last whole number of these are not estimated, on either machine
+static const i32 TILE = ON_CPU ? WHOLE : 1;
 
 namespace {
 struct Estimate {
@@ -189,9 +190,9 @@ struct Estimate {
 
 // How many needs each move of a tile satisfies. `along` are the moves from the first of the tile on, one axis after the
 // other, `moves` apart.
-WIDE DEVICE void estimate_met(const Estimate& estimate, const i32* along, i64 moves, i32 tile, i32* met)
+WIDE DEVICE void estimate_met(const Estimate& estimate, const i32* along, i64 moves, bool whole, i32* met)
 {
-    if (tile < TILE || estimate.count > MOST_NEEDS) {   // the last tile
+    if (!whole || estimate.count > MOST_NEEDS) {
         for (i32 t = 0; t < TILE; ++t) met[t] = estimate.count;
         return;
     }
@@ -353,8 +354,7 @@ KERNEL(propose)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n
         estimate.prepare(near, reachable, c, forward[v]);
         i32 move[DIMENSIONS], likely[TILE];
         for (i64 r = 0; r <= last_rank && best.met < all && near.spent < most; ++r) {
-            const i64 ahead = all_moves - r;
-            if (r % TILE == 0) estimate_met(estimate, along + r, all_moves, (i32)(ahead < TILE ? ahead : TILE), likely);
+            if (r % TILE == 0) estimate_met(estimate, along + r, all_moves, r < all_moves - all_moves % WHOLE, likely);
             ++near.spent;
             if (!partial && likely[r % TILE] <= best.met) continue;
             turn(moves + r * DIMENSIONS, forward[v], move);

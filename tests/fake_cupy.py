@@ -35,6 +35,16 @@ SYNCHRONISING = set("flatnonzero nonzero unique array_equal".split())   # the ho
 
 copied_to_host: list[int] = []   # how many values each `.get()` took
 counted: Counter[str] = Counter()   # what a GPU would do, by the names that `docs/gpu.md` gives it
+moved: Counter[str] = Counter()     # bytes that each of CuPy's operations reads and writes
+SORT_PASSES = 17   # over the words that CuPy sorts: eight digits of eight bits, read and written, and one count
+SECTOR = 32        # bytes that a GPU reads for any value at a random place
+
+
+def move(name: str, *arrays: Any) -> None:
+    """The bytes of one operation's arguments and results."""
+    if name not in VIEWS:
+        size = sum(array.nbytes for array in arrays if isinstance(array, ndarray))
+        moved[name] += SORT_PASSES * size if name in ("sort", "argsort") else size
 
 
 def count(name: str) -> None:
@@ -97,6 +107,7 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):   # noqa: N801 - CuPy's name
             options["out"] = held(out)
         count(ufunc.__name__)
         result = wrapped(getattr(ufunc, method)(*map(held, inputs), **options))
+        move(ufunc.__name__, *inputs, result)
         return out[0] if out is not None else result
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
@@ -110,10 +121,15 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):   # noqa: N801 - CuPy's name
 
     def __getitem__(self, key: Any) -> Any:
         count_indexing(key)
-        return wrapped(self._held[held(key)])
+        found = wrapped(self._held[held(key)])
+        if any(isinstance(part, ndarray) for part in (key if isinstance(key, tuple) else (key,))):
+            row = max(SECTOR, found.nbytes // max(len(found), 1)) if found.ndim else SECTOR
+            moved["indexing"] += found.nbytes + (len(found) if found.ndim else 1) * row + getattr(key, "nbytes", 0)
+        return found
 
     def __setitem__(self, key: Any, value: Any) -> None:
         counted["array operations"] += 1
+        moved["setting"] += 2 * self._held[held(key)].nbytes
         self._held[held(key)] = held(value)
 
     def __bool__(self) -> bool:
@@ -170,7 +186,10 @@ def wrapped(value: Any) -> Any:
 def function(called: Any) -> Any:
     def counting(*args: Any, **options: Any) -> Any:
         count(called.__name__)
-        return wrapped(called(*map(held, args), **{k: held(v) for k, v in options.items()}))
+        result = wrapped(called(*map(held, args), **{k: held(v) for k, v in options.items()}))
+        of = getattr(called, "__self__", None)   # the array of a method
+        move(called.__name__, *args, result, ndarray(of) if isinstance(of, np.ndarray) else None)
+        return result
 
     return counting
 

@@ -1,6 +1,7 @@
 """The one command that proves the kernels on a GPU, run on the stand-in; with faults, so that it is known to see them."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 COUNT = 400   # particles: enough that every kernel is launched
 # Only for a moment: the folder has modules with the names of folders of tests.
 with mock.patch.object(sys, "path", [str(ROOT / "benchmarks"), *sys.path]):
+    import gpu
     from gpu_check import agreement, machine, peers, programs, shadow, speed
     from gpu_check.budget import Budget
     from gpu_check.cases import Case, all_cases
@@ -133,6 +135,26 @@ def test_a_case_that_fails_is_told_and_the_others_go_on(there: Machine, monkeypa
     assert not found.holds
 
 
+@pytest.mark.parametrize("error", [
+    ModuleNotFoundError("No module named 'pcodec'", name="pcodec"),
+    WorkbenchError("prequantised needs pcodec, which is not installed: pip install 'lossbench[codecs]'"),
+])
+def test_a_missing_package_is_no_difference(there: Machine, error: Exception) -> None:
+    def run(move: Any, count: int) -> Iterator[Any]:
+        try:
+            raise error
+        except Exception as cause:
+            raise ValueError("could not encode") from cause
+        yield
+
+    found = agreement.compared_with_cpu(there, [200], Budget(60), [Case("codec", run), *some("symbols")])
+    assert found.left_out == {"codec, 200": "pcodec is not installed"}
+    assert found.holds
+    bench = speed.Bench(there, 1e9, wb.Particles(np.zeros((1, 3)), 1.0), "")
+    row = bench.row("codec", "encode", 1, lambda: next(run(None, 1)))
+    assert (row.note, row.failed) == ("left out: pcodec is not installed", False)
+
+
 def test_without_time_everything_is_left_out_and_nothing_is_claimed(there: Machine) -> None:
     found = agreement.compared_with_cpu(there, [200], Budget(0))
     assert set(found.left_out.values()) == {"no time left"}
@@ -152,7 +174,7 @@ def test_without_the_kernels_of_the_cpu_stored_results_are_compared(there: Machi
 
 
 def test_without_a_compiler_the_kernels_of_the_cpu_are_reported_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse() -> None:
+    def refuse(library: Path) -> None:
         raise SystemExit("Lossbench needs a C++ compiler\nand more")
 
     def missing() -> int:
@@ -163,6 +185,101 @@ def test_without_a_compiler_the_kernels_of_the_cpu_are_reported_missing(monkeypa
     found = machine.host_kernels()
     assert not found.present
     assert found.told.endswith("Lossbench needs a C++ compiler")
+
+
+# A bare machine: each fault ends in a sentence, and what was found until then is kept.
+
+def on_a_card(fault: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command on a card that is none (see fake_card), with a fault."""
+    return command(*arguments, env={**os.environ, "FAKE_CARD": fault, "PYTHONPATH": str(ROOT / "tests" / "fake_card")})
+
+
+@pytest.mark.parametrize(("fault", "sentence"), [
+    ("old driver", "finds no usable NVIDIA GPU or driver on this machine: cudaErrorInsufficientDriver: CUDA driver"),
+    pytest.param("no card", "finds no usable NVIDIA GPU or driver on this machine: 0 cards", marks=pytest.mark.long),
+    pytest.param("broken installation", "CuPy is installed, but cannot be imported: Failed", marks=pytest.mark.long),
+    ("unknown architecture", "run on this GPU (compute capability 7.0): RuntimeError: nvrtc: error: invalid value for"),
+])
+def test_a_card_that_cannot_be_used_is_told_in_one_line(fault: str, sentence: str) -> None:
+    ended = on_a_card(fault)
+    assert (ended.returncode, ended.stdout, len(ended.stderr.splitlines())) == (2, "", 1)
+    assert sentence in ended.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("fault", "status", "sentence"), [
+    ("", 0, "0 differ; 0 cases failed"),
+    ("slow compiler", 1, "variants, for which there was no time"),
+    ("illegal access", 1, "cudaErrorIllegalAddress"),
+    ("interrupt", 130, "interrupted in the part 'compare'"),
+    ("wrong bit", 1, ": gathered differs in 1 of "),
+])
+def test_a_run_that_goes_wrong_is_reported(tmp_path: Path, fault: str, status: int, sentence: str) -> None:
+    ended = on_a_card(fault, "--parts", "compare", "--compared", "200", "--minutes", "0.2", "--out", str(tmp_path))
+    assert ended.returncode == status, ended.stderr
+    assert sentence in ended.stdout
+    assert sentence in next(tmp_path.glob("*.md")).read_text()
+    assert json.loads(next(tmp_path.glob("*.json")).read_text())["holds"] == (status == 0)
+
+
+@pytest.mark.long
+def test_a_card_with_little_memory_is_measured_as_far_as_it_goes(tmp_path: Path) -> None:
+    ended = on_a_card("little memory", "--parts", "speed", "--sizes", "300", "--minutes", "1", "--out", str(tmp_path))
+    rows = json.loads(next(tmp_path.glob("*.json")).read_text())["rows"]
+    assert ended.returncode == 0
+    too_large = {row["part"] for row in rows if row["note"].startswith("does not fit into memory")}
+    assert too_large == {"groups", "kept clusters"}
+    assert {row["part"] for row in rows if row["seconds"]} >= {"bounds", "codec", "compress"}
+
+
+@pytest.mark.parametrize(("error", "noted"), [
+    (None, {}), (KeyboardInterrupt(), {"interrupted": "speed"}),
+    (RuntimeError("x\ny"), {"failed": {"speed": "RuntimeError: x"}}),
+])
+def test_a_part_that_ends_early_leaves_a_report(tmp_path: Path, error: BaseException | None, noted: dict[str, Any]) -> None:
+    report = Report({"date": "2026-01-01"}, "none", not_compared=True)
+
+    def step() -> None:
+        begun = json.loads(next(tmp_path.glob("*.json")).read_text())
+        assert begun["interrupted"] == "speed", "a crash must leave a report that names the part"
+        if error is not None:
+            raise error
+
+    assert gpu.attempt("speed", step, report, Budget(60), tmp_path) == (not isinstance(error, KeyboardInterrupt))
+    written = json.loads(next(tmp_path.glob("*.json")).read_text())
+    assert {name: written[name] for name in noted} == noted
+    assert written["holds"] == (error is None)
+
+
+def test_a_part_without_time_is_left_out_and_named(tmp_path: Path) -> None:
+    report = Report({"date": "2026-01-01"}, "none")
+    assert gpu.attempt("peers", lambda: pytest.fail("there was no time"), report, Budget(0), None)
+    assert "- left out: peers: no time left" in report.markdown()
+
+
+def test_results_of_a_checkout_that_cannot_be_written_to_go_elsewhere(there: Machine, tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "file").write_text("")
+    options = SimpleNamespace(out=tmp_path / "file" / "results")
+    found = gpu.folder(options, there)
+    assert machine.writable(found)
+    assert gpu.folder(options, there) == found
+    assert capsys.readouterr().err.count("cannot be written to, so results go to") == 1
+
+
+def test_the_kernels_of_the_cpu_are_built_elsewhere_where_the_checkout_cannot_be_written_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    built: list[Path] = []
+    monkeypatch.setattr(host_library, "build", built.append)
+    monkeypatch.setattr(machine, "_usable", lambda: False)
+    monkeypatch.setattr(machine, "writable", lambda folder: False)
+    monkeypatch.setenv("LOSSBENCH_HOST_LIBRARY", "")
+    assert machine.host_kernels().told.endswith("as the checkout cannot be written to")
+    assert [str(path) for path in built] == [os.environ["LOSSBENCH_HOST_LIBRARY"]]
+    monkeypatch.setattr(host_library, "build", lambda library: (_ for _ in ()).throw(OSError("No space left on device")))
+    assert machine.host_kernels() == HostKernels(
+        False, "none, so stored results of the CPU are compared: No space left on device"
+    )
 
 
 # The other programs.
@@ -240,7 +357,7 @@ def with_cuda(fake: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     event = SimpleNamespace(record=lambda: None, synchronize=lambda: None)
     runtime = SimpleNamespace(
         getDeviceProperties=lambda _: {"name": b"H100", "multiProcessorCount": 132}, driverGetVersion=lambda: 13000,
-        runtimeGetVersion=lambda: 13000,
+        runtimeGetVersion=lambda: 13000, getDeviceCount=lambda: 2,
     )
     cuda = SimpleNamespace(
         Event=lambda: event, get_current_stream=lambda: stream, get_elapsed_time=lambda *_: 2.0, runtime=runtime,

@@ -5,49 +5,22 @@ Times cannot be had without a card, but launches, waits of the host and bytes ov
 
 import functools
 import re
-from collections.abc import Callable
+import sys
 from pathlib import Path
 from types import ModuleType
+from unittest import mock
 
 import pytest
 
 import fake_cupy
-import workbench as wb
-from workbench.guarantees import Limit, check
 
 ROOT = Path(__file__).resolve().parents[1]
+with mock.patch.object(sys, "path", [str(ROOT / "benchmarks"), *sys.path]):   # as in test_gpu_check.py
+    from gpu_check.model import Call, calls, stages
+
 COUNTED = "launches", "array operations", "synchronisations", "bytes to the host", "bytes to the GPU"
 ALONG = 16, 32   # particles
-CHUNKS = 64
-Call = Callable[[], object]
-
-
-def calls(cupy: ModuleType, along: int) -> dict[str, Call]:
-    """Every public call that docs/gpu.md lists, on particles that are on the GPU."""
-    made = wb.synthetic.cosmic_web(n=along)
-    particles = wb.Particles(cupy.asarray(made.positions), made.box)
-    positions, bound = particles.positions, 0.02 * made.spacing
-    aim, found = wb.codecs.Tolerance(absolute=bound), {}
-    for order in ("free", "keep"):
-        for coder in ("packed", "context", "auto"):
-            codec = wb.codecs.get("lattice", order=order, coder=coder, box=particles.box)
-            data = codec.encode(positions, aim)
-            found[f"encode, {order}, {coder}"] = functools.partial(codec.encode, positions, aim)
-            found[f"decode, {order}, {coder}"] = functools.partial(
-                codec.decode, data, positions.shape, positions.dtype, cupy
-            )
-            found[f"compress, {order}, {coder}, {CHUNKS} chunks"] = functools.partial(
-                wb.compress, particles, wb.Absolute(bound), wb.codecs.get("lattice", coder=coder), order=order,
-                chunk_values=3 * along**3 // CHUNKS,
-            )
-        found[f"compress, {order}"] = functools.partial(wb.compress, particles, wb.Absolute(bound), order=order)
-    decoded = found["decode, keep, packed"]()
-    return {
-        "Particles": lambda: wb.Particles(positions, made.box),
-        "friends_of_friends": lambda: wb.friends_of_friends(particles),
-        "check": lambda: check(positions, decoded, Limit("absolute", bound), particles.box),
-        **found,
-    }
+QUICK = "Particles", "friends_of_friends", "check", "encode, keep, packed", "decode, free, packed"
 
 
 def counts(call: Call) -> dict[str, int]:
@@ -83,6 +56,29 @@ def test_no_call_does_more_on_a_gpu_than_is_documented(stand_in: ModuleType, siz
     assert over == []
     loose = [name for name, got in found.items() if got["launches"] < limits()[name]["launches"][size]]
     assert loose == [], "fewer launches than docs/gpu.md says: lower its limits"
+
+
+@functools.cache
+def documented_bytes() -> dict[str, float]:
+    text = (ROOT / "docs" / "gpu.md").read_text()
+    return {name: float(moved) for name, moved in re.findall(r"^\| `([^`/]+)` \| (\d+) \| [\d.]+ \|$", text, re.M)}
+
+
+@pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.long)])
+def test_the_documented_bytes_are_those_of_the_model(stand_in: ModuleType, quick: bool) -> None:
+    small, large = (calls(stand_in, along) for along in ALONG)
+    assert set(documented_bytes()) == set(large)
+    for name in QUICK if quick else large:
+        moved = sum(stage.moved for stage in stages(small[name], large[name], ALONG[1] ** 3 - ALONG[0] ** 3))
+        assert moved == pytest.approx(documented_bytes()[name], rel=0.03, abs=1), name
+
+
+def test_a_kernel_that_reads_twice_as_much_is_seen(stand_in: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    small, large = (calls(stand_in, along)["Particles"] for along in (8, 16))
+    before = {stage.name: stage.moved for stage in stages(small, large, 16**3 - 8**3)}
+    monkeypatch.setattr("gpu_check.model.IN_PLACE", {("extent", "position")})
+    after = {stage.name: stage.moved for stage in stages(small, large, 16**3 - 8**3)}
+    assert after["extent"] == pytest.approx(before["extent"] + 12)
 
 
 def test_the_stand_in_counts_what_a_gpu_would_do(stand_in: ModuleType) -> None:

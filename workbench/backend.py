@@ -293,7 +293,8 @@ def device_source(source: str) -> str:
 
 @functools.cache
 def _library() -> ctypes.CDLL:
-    # The variable is for tests that run a library built with sanitisers, or one that shuffles work; nothing else sets it.
+    # The variable names a library elsewhere: one for tests, built with sanitisers or shuffling work, or, on a machine where
+    # this folder cannot be written to, the one that `benchmarks/gpu.py` has built.
     path = Path(os.environ.get("LOSSBENCH_HOST_LIBRARY", host_library.LIBRARY))
     if not path.exists():
         raise WorkbenchError(f"the compiled kernels are missing ({path.name}); run `make build`, or reinstall lossbench")
@@ -463,8 +464,18 @@ def gpu() -> ModuleType:
     """CuPy, when it is installed and has a GPU; otherwise an error that says what is missing."""
     try:
         import cupy
-    except ImportError:
-        raise WorkbenchError("a GPU needs CuPy, which is not installed: pip install 'lossbench[gpu]'") from None
-    if not cupy.is_available():
-        raise WorkbenchError("CuPy is installed, but it finds no usable NVIDIA GPU or driver on this machine")
-    return cupy
+    except ImportError as error:
+        if getattr(error, "name", None) == "cupy":
+            raise WorkbenchError("a GPU needs CuPy, which is not installed: pip install 'lossbench[gpu]'") from None
+        raise WorkbenchError(f"CuPy is installed, but cannot be imported: {_first_line(error)}") from None
+    try:
+        if cupy.is_available():
+            return cupy
+        reason = f"{cupy.cuda.runtime.getDeviceCount()} cards are visible"
+    except Exception as error:   # CuPy has errors of its own for a missing driver, an old one, and hidden cards
+        reason = _first_line(error)
+    raise WorkbenchError(f"CuPy is installed, but it finds no usable NVIDIA GPU or driver on this machine: {reason}")
+
+
+def _first_line(error: BaseException) -> str:
+    return next((line for line in map(str.strip, str(error).splitlines()) if line.strip("= ")), type(error).__name__)

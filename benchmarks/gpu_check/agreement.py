@@ -18,7 +18,7 @@ import numpy as np
 
 from gpu_check.budget import Budget
 from gpu_check.cases import BYTES, Case, all_cases
-from gpu_check.machine import Machine
+from gpu_check.machine import Machine, missing_package
 from gpu_check.shadow import Findings, shadowed
 from workbench import backend
 from workbench.backend import Array
@@ -43,6 +43,17 @@ class Agreement:
         """Whether nothing differs, and something was compared."""
         return bool(self.agreed) and not (self.different or self.failed or self.kernels.differences)
 
+    def ended(self, name: str, error: Exception, machine: Machine, without_cpu: bool = False) -> None:
+        """Note the error that ended a case: a fault, or what is missing here."""
+        why = f"{type(error).__name__}: {error}"[:300]
+        missing = missing_package(error)
+        if missing is not None:
+            self.left_out[name] = f"{missing} is not installed"
+        elif isinstance(error, machine.out_of_memory()) or (without_cpu and MISSING in why):
+            self.left_out[name] = why
+        else:
+            self.failed[name] = why
+
     def to_dict(self) -> dict[str, Any]:
         """As plain data, for the report."""
         return {
@@ -66,7 +77,11 @@ def compared_with_cpu(
             if budget.over:
                 found.left_out[name] = "no time left"
                 continue
-            here = _results(case, np.asarray, count)
+            try:
+                here = _results(case, np.asarray, count)
+            except Exception as error:   # one case that fails must not end the others
+                found.ended(name, error, machine)
+                continue
             if number == 0:
                 with shadowed(found.kernels):
                     there = _on_machine(case, machine, count, found, name)
@@ -131,9 +146,7 @@ def _on_machine(
                 if inputs is None or not key.startswith(BYTES):
                     results[key] = _bytes(value)
     except Exception as error:   # one case that fails must not end the others
-        told = f"{type(error).__name__}: {error}"[:300]
-        needs_cpu = inputs is not None and MISSING in told
-        (found.left_out if needs_cpu or isinstance(error, machine.out_of_memory()) else found.failed)[name] = told
+        found.ended(name, error, machine, without_cpu=inputs is not None)
     return results
 
 

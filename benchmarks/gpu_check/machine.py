@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import importlib
+import multiprocessing
 import os
 import platform
+import re
+import signal
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
 
+import workbench as wb
 from gpu_check import ROOT
+from gpu_check.budget import Budget
 from workbench import backend, host_library
 from workbench.backend import Array
 from workbench.errors import WorkbenchError
 
 LEAST_RUNS, MOST_RUNS = 3, 9
 COPIED = 2**30   # bytes; well above the largest cache of a card
+MOST_TOLD = 200  # letters of an error message
+CACHE = "CUPY_CACHE_DIR"   # the variable that tells CuPy where to keep compiled kernels
 
 
 @dataclass(frozen=True)
@@ -37,8 +44,12 @@ class Machine:
 
     @classmethod
     def card(cls) -> Machine:
-        """The GPU of this computer; an error says what is missing."""
-        return cls(backend.gpu(), real=True)
+        """The first GPU that is visible on this computer, on which one kernel has run; an error says what is missing."""
+        there = cls(backend.gpu(), real=True)
+        if not writable(Path(os.environ.get(CACHE, "~/.cupy/kernel_cache")).expanduser()):
+            os.environ[CACHE] = tempfile.mkdtemp(prefix="gpu-check-")
+        there.require_a_kernel()
+        return there
 
     @classmethod
     def stand_in(cls) -> Machine:
@@ -57,6 +68,26 @@ class Machine:
         declared = backend.constant
         with mock.patch.object(backend, "constant", lambda file, name: declared(file, name.replace("_ON_GPU", "_ON_CPU"))):
             yield
+
+    def require_a_kernel(self) -> None:
+        """Compile and run a small kernel: without that, nothing else needs to be tried."""
+        points = np.array([[0.25, 0.5], [0.75, 0.125]])
+        try:
+            found = wb.Particles(self.moved(points)).upper.tolist()
+        except Exception as error:
+            raise WorkbenchError(
+                f"no kernel can be compiled and run on this GPU (compute capability {self._capability()}): {told(error)}; "
+                "it takes CuPy with NVRTC for a version of CUDA that the driver supports and that still knows this card"
+            ) from error
+        if found != [0.75, 0.5]:
+            raise WorkbenchError(f"the largest coordinates are [0.75, 0.5]; the first kernel on this GPU found {found}")
+
+    def _capability(self) -> str:
+        try:
+            digits = str(self.xp.cuda.Device().compute_capability)
+        except Exception as error:   # nothing works on this card
+            return told(error)
+        return f"{digits[:-1]}.{digits[-1]}"
 
     def moved(self, array: np.ndarray) -> Array:
         """A copy of an array in the memory of this machine."""
@@ -131,9 +162,10 @@ class Machine:
         nvrtc = importlib.import_module("cupy.cuda.nvrtc")
         return {
             "card": properties["name"].decode(),
+            "cards": f"the first of {runtime.getDeviceCount()} that are visible; CUDA_VISIBLE_DEVICES chooses",
             "memory": f"{device.mem_info[1] / 2**30:.1f} GiB",
             "multiprocessors": str(properties["multiProcessorCount"]),
-            "compute capability": str(device.compute_capability),
+            "compute capability": self._capability(),
             "driver": _version(runtime.driverGetVersion()),
             "CUDA runtime": _version(runtime.runtimeGetVersion()),
             "NVRTC": ".".join(map(str, nvrtc.getVersion())),
@@ -151,22 +183,80 @@ def _version(number: int) -> str:
     return f"{number // 1000}.{number % 1000 // 10}"
 
 
-def compile_all() -> dict[str, float]:
-    """Compile every kernel in several processes, which fill CuPy's cache on disk; the seconds of each variant."""
+def told(error: BaseException) -> str:
+    """An error in one line.
+
+    >>> told(ValueError("no such card"))
+    'ValueError: no such card'
+    """
+    return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"[:MOST_TOLD]
+
+
+def missing_package(error: BaseException) -> str | None:
+    """The package whose absence is the cause of an error, if it is.
+
+    >>> missing_package(ModuleNotFoundError("No module named 'pcodec'", name="pcodec")), missing_package(ValueError("no"))
+    ('pcodec', None)
+    """
+    if isinstance(error, ModuleNotFoundError):
+        return error.name
+    if isinstance(error, WorkbenchError) and (named := re.search(r"needs (\w+), which is not installed", str(error))):
+        return named[1]
+    before = error.__cause__ or error.__context__
+    return None if before is None else missing_package(before)
+
+
+def writable(folder: Path) -> bool:
+    """Whether files can be written to a folder, which is made if it is missing."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+@dataclass
+class Compiling:
+    """The seconds that each variant of each file took, and what went wrong before its first use."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    left: int = 0   # variants for which there was no time; they are compiled when they are first used
+
+
+def compile_all(budget: Budget) -> Compiling:
+    """Compile every kernel in several processes, which fill CuPy's cache on disk, until the time is used up."""
     sources = sorted(path.stem for path in host_library.kernel_folder().glob("*.cu"))
     jobs = [(source, real, n) for source in sources for real in host_library.REALS for n in host_library.DIMENSIONS]
-    with ProcessPoolExecutor(min(len(os.sched_getaffinity(0)), 8), get_context("spawn")) as pool:
-        times = pool.map(_compiled, jobs)
-        return {f"{source} {host_library.variant(real, n)}": t for (source, real, n), t in zip(jobs, times, strict=True)}
+    found, workers = Compiling(), min(len(os.sched_getaffinity(0)), 8)
+    with multiprocessing.get_context("spawn").Pool(workers, _ignore_interrupts) as pool:   # which ends them when it is left
+        results = pool.imap_unordered(_compiled, jobs)
+        try:
+            for _ in jobs:
+                name, seconds, wrong = results.next(timeout=budget.left())
+                found.seconds[name] = seconds
+                if wrong:
+                    found.failed[name] = wrong
+        except multiprocessing.TimeoutError:
+            found.left = len(jobs) - len(found.seconds)
+    return found
 
 
-def _compiled(job: tuple[str, str, int]) -> float:
-    """Compile one variant of one file, as the launcher does; the seconds that it took."""
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)   # the process that started this one ends it
+
+
+def _compiled(job: tuple[str, str, int]) -> tuple[str, float, str]:
+    """Compile one variant of one file, as the launcher does; its name, the seconds that it took, and what went wrong."""
     source, real, dimensions = job
-    begin, cupy = time.perf_counter(), backend.gpu()
+    begin, wrong = time.perf_counter(), ""
     options = (*backend.DEVICE_FLAGS, *host_library.definitions(real, dimensions))
-    cupy.RawModule(code=backend.device_source(source), options=options).compile()
-    return time.perf_counter() - begin
+    try:
+        backend.gpu().RawModule(code=backend.device_source(source), options=options).compile()
+    except Exception as error:   # the report names it; the cases that need this kernel fail
+        wrong = told(error)
+    return f"{source} {host_library.variant(real, dimensions)}", time.perf_counter() - begin, wrong
 
 
 @dataclass(frozen=True)
@@ -182,11 +272,18 @@ def host_kernels() -> HostKernels:
     begin = time.perf_counter()
     if _usable():
         return HostKernels(True, "the library that was there")
+    library, where = host_library.LIBRARY, ""
+    if not writable(library.parent):
+        library = Path(tempfile.mkdtemp(prefix="gpu-check-")) / library.name
+        where = f" to {library}, as the checkout cannot be written to"
     try:
-        host_library.build()
-    except SystemExit as error:
-        return HostKernels(False, f"none, so stored results of the CPU are compared: {str(error).splitlines()[0]}")
-    return HostKernels(True, f"compiled in {time.perf_counter() - begin:.0f} s")
+        host_library.build(library)
+    except (SystemExit, OSError) as error:
+        first = next(iter(str(error).splitlines()), type(error).__name__)
+        return HostKernels(False, f"none, so stored results of the CPU are compared: {first}")
+    if where:
+        os.environ["LOSSBENCH_HOST_LIBRARY"] = str(library)   # also for the programs that are started
+    return HostKernels(True, f"compiled in {time.perf_counter() - begin:.0f} s{where}")
 
 
 def _usable() -> bool:

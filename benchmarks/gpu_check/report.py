@@ -9,6 +9,7 @@ from typing import Any
 
 import timing
 
+from gpu_check.machine import Compiling
 from gpu_check.speed import Row
 
 
@@ -21,6 +22,11 @@ class Report:
     agreement: dict[str, Any] = field(default_factory=dict)
     programs: list[dict[str, Any]] = field(default_factory=list)
     compile_seconds: dict[str, float] = field(default_factory=dict)
+    not_compiled: list[str] = field(default_factory=list)
+    not_compared: bool = False   # nobody asked for it
+    failed: dict[str, str] = field(default_factory=dict)   # parts that ended with an error
+    left_out: list[str] = field(default_factory=list)      # parts for which there was no time
+    interrupted: str = ""   # the part in which the run was ended from outside
     copy_bandwidth: float | None = None
     snapshot: str = ""
     rows: list[Row] = field(default_factory=list)
@@ -28,8 +34,17 @@ class Report:
 
     @property
     def holds(self) -> bool:
-        """Whether no comparison differed, and no program found a fault."""
-        return bool(self.agreement.get("holds")) and all(each["passed"] is not False for each in self.programs)
+        """Whether no comparison differed, no program found a fault, and nothing failed or was cut off."""
+        broken = self.failed or self.interrupted or any(row.failed for row in self.rows)
+        agrees = self.not_compared or bool(self.agreement.get("holds"))
+        return agrees and not broken and all(each["passed"] is not False for each in self.programs)
+
+    def compiled_in(self, found: Compiling) -> None:
+        """Note how long compiling took, and what was not compiled beforehand."""
+        self.compile_seconds = found.seconds
+        self.not_compiled = [f"{name}: {why}" for name, why in sorted(found.failed.items())]
+        if found.left:
+            self.not_compiled.append(f"{found.left} variants, for which there was no time: compiled when first used")
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
@@ -38,7 +53,7 @@ class Report:
 
     def markdown(self) -> str:
         """As people read it."""
-        parts = ["# GPU check", self._machine(), "## Agreement with the CPU", self._agreement()]
+        parts = ["# GPU check", *self._trouble(), self._machine(), "## Agreement with the CPU", self._agreement()]
         if self.programs:
             rows: list[list[object]] = [[each["name"], verdict(each["passed"]), each["told"]] for each in self.programs]
             parts += ["## Other programs", timing.table(["program", "passed", ""], rows)]
@@ -54,6 +69,15 @@ class Report:
         for suffix, text in files.items():
             (folder / f"{name}{suffix}").write_text(text)
         return [folder / f"{name}{suffix}" for suffix in files]
+
+    def _trouble(self) -> list[str]:
+        """What is wrong with the run as a whole."""
+        lines = [f"- failed: {name}: {why}" for name, why in self.failed.items()]
+        lines += [f"- left out: {name}: no time left" for name in self.left_out]
+        lines += [f"- not compiled beforehand: {each}" for each in self.not_compiled[:10]]
+        if self.interrupted:
+            lines.append(f"- interrupted in the part {self.interrupted!r}: what follows is what was found until then")
+        return ["\n".join(lines)] if lines else []
 
     def _machine(self) -> str:
         given = {**self.machine, "CPU kernels": self.host_kernels, "whole run": f"{self.seconds:.0f} s"}
@@ -80,7 +104,10 @@ class Report:
             lines.append(f"Never launched: {', '.join(found['kernels_never_launched'])}.")
         wrong = [f"- {text}" for text in (*found["different"], *found["kernel_differences"])][:40]
         wrong += [f"- failed: {name}: {why}" for name, why in found["failed"].items()][:40]
-        left = [f"- left out: {name}: {why}" for name, why in found["left_out"].items()][:40]
+        reasons: dict[str, list[str]] = {}
+        for name, why in found["left_out"].items():
+            reasons.setdefault(why, []).append(name)
+        left = [f"- left out, {why}: {len(names)} cases: {'; '.join(names)[:300]}" for why, names in reasons.items()]
         return "\n".join([" ".join(lines), "", *wrong, *left])
 
     def _speed(self) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -20,7 +20,7 @@ import numpy as np
 import workbench as wb
 from gpu_check.budget import Budget
 from gpu_check.cases import clustered, typed, uniform
-from gpu_check.machine import HostKernels, Machine
+from gpu_check.machine import HostKernels, Machine, missing_package, told
 from workbench import backend
 from workbench.guarantees import Limit, check
 
@@ -41,6 +41,7 @@ class Row:
     rate: str = ""
     fraction: float | None = None
     note: str = ""
+    failed: bool = False   # neither time nor memory was missing
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, for the report."""
@@ -85,11 +86,21 @@ class Bench:
         """The measurement of one call; its rate counts particles, or `data` bytes if they are given."""
         try:
             seconds = self.machine.seconds(run, MOST_SECONDS)
-        except self.machine.out_of_memory() as error:
-            return Row(part, what, particles, None, note=f"does not fit into memory: {error}"[:120])
+        except Exception as error:   # the other measurements go on
+            return self.without_time(part, what, particles, error)
         if not data:
             return Row(part, what, particles, seconds, f"{particles / seconds / 1e6:.1f} M particles/s")
         return Row(part, what, particles, seconds, f"{data / seconds / 1e9:.2f} GB/s", data / seconds / self.bandwidth)
+
+    def without_time(self, part: str, what: str, particles: int, error: BaseException) -> Row:
+        """The row of what cannot be measured, and why; memory that is left over is given back."""
+        no_room = isinstance(error, self.machine.out_of_memory())
+        if no_room:
+            self.machine.free_bytes()
+            return Row(part, what, particles, None, note=f"does not fit into memory: {error}"[:120])
+        if missing := missing_package(error):
+            return Row(part, what, particles, None, note=f"left out: {missing} is not installed")
+        return Row(part, what, particles, None, note=f"failed: {told(error)}", failed=True)
 
 
 def copies_for(times: float) -> tuple[int, int, int]:
@@ -115,7 +126,10 @@ def measured(bench: Bench, counts: Sequence[int], budget: Budget) -> Iterator[Ro
     ]
     for name, share, rows in parts:
         part = budget.part(share * budget.seconds)
-        yield from _within(part, rows())
+        try:
+            yield from _within(part, rows())
+        except Exception as error:   # its inputs could not be made
+            yield bench.without_time(name, "the rest", 0, error)
         if part.over:
             yield Row(name, "the rest", 0, None, note="left out: no time left")
 
@@ -130,8 +144,10 @@ def _within(budget: Budget, rows: Iterator[Row]) -> Iterator[Row]:
 
 
 def transfers(bench: Bench, count: int) -> Iterator[Row]:
-    """Positions to the card and back."""
+    """Positions to the card and back; and a call without work, below which no time says anything about the work."""
     xp, machine = bench.machine.xp, bench.machine
+    one = xp.zeros((1, 3), np.float32)
+    yield replace(bench.row("transfers", "a call on one particle", 1, partial(wb.Particles, one)), rate="")
     here = np.zeros((min(count, 10**8), 3), np.float32)
     there = xp.zeros(here.shape, np.float32)
     yield bench.row("transfers", "to the card", count, lambda: machine.moved(here), here.nbytes)
@@ -144,7 +160,7 @@ def groups(bench: Bench, counts: Sequence[int]) -> Iterator[Row]:
         try:
             particles = bench.particles(count)
         except bench.machine.out_of_memory() as error:
-            yield Row("groups", "clustered, b = 0.2", count, None, note=f"does not fit into memory: {error}"[:120])
+            yield bench.without_time("groups", "clustered, b = 0.2", count, error)
             continue
         search = partial(wb.friends_of_friends, particles)
         row = bench.row("groups", "clustered, b = 0.2", len(particles), search)

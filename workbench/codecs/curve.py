@@ -118,8 +118,9 @@ class Lattice:
         xp, blocks = backend.namespace(positions), pieces.blocks(block)
         steps, first = xp.empty(positions.shape, xp.uint64), xp.empty((blocks, self.dimensions), xp.int64)
         kernel = backend.kernel("lattice", "cell_steps", positions.dtype, self.dimensions)
+        runs = len(positions) if backend.on_device(positions) else backend.chunks(len(positions), positions)
         given = positions, *self._cells(xp), self._period(xp)
-        kernel(len(positions), pieces.length, block, *given, steps, blocks, first)
+        kernel(runs, len(positions), pieces.length, block, *given, steps, blocks, first)
         return steps, first
 
     def walk(self, steps: Array, first: Array, piece: int, block: int, dtype: Any) -> Array:

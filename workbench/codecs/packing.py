@@ -9,6 +9,7 @@ and pcodec on a sample (`lattice.py`), with the same choice on CPU and GPU.
 
 from __future__ import annotations
 
+import functools
 import struct
 import zlib
 from collections.abc import Sequence
@@ -91,7 +92,7 @@ class PackedIntegers:
 
     def to_bytes(self) -> bytes:
         """Everything as bytes."""
-        return _with_header(self, self.widths.tobytes() + self.packed.tobytes())
+        return _with_header(self, self.widths.data, self.packed.data)
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview, expected: Layout) -> PackedIntegers:
@@ -176,9 +177,10 @@ def _items(numbers: Array, components: int) -> Array:
     return numbers if components == 1 else numbers.reshape(-1, components)
 
 
-def _with_header(numbers: PackedIntegers | PcodecIntegers, body: bytes) -> bytes:
+def _with_header(numbers: PackedIntegers | PcodecIntegers, *body: bytes | memoryview) -> bytes:
     head = _HEADER.pack(numbers.count, numbers.block, numbers.components)
-    return head + _CHECKSUM.pack(zlib.crc32(body, zlib.crc32(head))) + body
+    checksum = functools.reduce(lambda before, part: zlib.crc32(part, before), body, zlib.crc32(head))
+    return b"".join([head, _CHECKSUM.pack(checksum), *body])
 
 
 def _checked_body(data: bytes | memoryview, layout: Layout) -> memoryview:
