@@ -227,8 +227,10 @@ class Surveyed:
         if not np.array_equal(limits, self._counts.limits):
             self._counts = Counts(self.survey, limits)
         found = features_of(self._counts, expert.made)
-        names = [name for name in expert.learned if name != "loss" or self._has_windows]
-        return {name: np.array(expert.figure(name, limits, found)) for name in names}, expert.distance(found)
+        figures = expert.figures(limits, found)
+        if not self._has_windows:
+            figures.pop("loss", None)
+        return figures, expert.distance(found)
 
     @property
     def _has_windows(self) -> bool:

@@ -30,7 +30,7 @@ from workbench.data import Field
 from workbench.guarantees.gaps import filled
 
 PLACES = 4096          # of each sample: entropies below 8 bits are then accurate to about a percent
-FEWEST, SHARE = 1536, 192   # but fewer in small fields, of which one value in so many is looked at
+FEWEST, SHARE = 768, 192   # but fewer in small fields, of which one value in so many is looked at
 WINDOWS = 256
 FEW = 512              # to choose between orders of axes
 LEVELS = 6             # of grid refinement that are told apart,
@@ -43,31 +43,35 @@ SEED = 20_260
 
 @dataclass(eq=False)
 class Errors:
-    """Prediction errors at sampled places, the noise that a bound of 1 adds, and the weights, which add up to one.
+    """Errors of several predictors at sampled places, a row each, the noise that a bound of 1 adds, and weights of places.
 
-    `beside` has three rows: errors at some of the places, those of the values that a codec predicts next to them, and the
-    weights of these pairs. `counted` are the weights of valid values alone, which add up to one, too.
+    `pairs` are errors at some of the places, and those of the values that a codec predicts next to them. `counted` are the
+    weights of valid values alone. Each kind of weights adds up to one.
     """
 
     here: np.ndarray
-    beside: np.ndarray
     noise: np.ndarray
     weight: np.ndarray
     counted: np.ndarray
+    pairs: np.ndarray
+    of_pairs: np.ndarray
 
     @functools.cached_property
-    def sizes(self) -> tuple[float, float, float]:
-        """The median, the 90th and the 99th percentile of their size."""
+    def sizes(self) -> np.ndarray:
+        """The median, the 90th and the 99th percentile of their size, one column for each predictor."""
         size = np.abs(self.here)
-        order = np.argsort(size)
-        places = np.searchsorted(np.cumsum(self.weight[order]), (0.5, 0.9, 0.99))
-        middle, far, farther = size[order[np.minimum(places, len(order) - 1)]]
-        return float(middle), float(far), float(farther)
+        order = np.argsort(size, axis=1)
+        below = np.cumsum(self.weight[order], axis=1) < np.array([[[0.5]], [[0.9]], [[0.99]]])
+        places = np.minimum(np.count_nonzero(below, axis=2), size.shape[1] - 1)
+        rows = np.arange(len(size))
+        found: np.ndarray = size[rows, order[rows, places]]
+        return found
 
     @functools.cached_property
-    def exact(self) -> float:
+    def exact(self) -> np.ndarray:
         """The share of errors that are zero."""
-        return float((self.here == 0) @ self.weight)
+        found: np.ndarray = (self.here == 0) @ self.weight
+        return found
 
 
 @dataclass(frozen=True)
@@ -104,8 +108,8 @@ class Survey:
     """Samples of a field, each taken when it is first needed.
 
     >>> survey = Survey(Field(np.sin(np.arange(4096.0)).reshape(64, 64)))
-    >>> survey.interpolation[0].here.shape
-    (1536,)
+    >>> survey.interpolation.here.shape
+    (2, 768)
     """
 
     def __init__(self, field: Field, valid: np.ndarray | None = None) -> None:
@@ -131,8 +135,8 @@ class Survey:
         return self._at(places if counted is None or not counted.any() else places[counted])
 
     @functools.cached_property
-    def interpolation(self) -> tuple[Errors, Errors]:
-        """Cubic and linear interpolation, refining the axes in the order, forwards or backwards, of smaller errors."""
+    def interpolation(self) -> Errors:
+        """Of cubic and of linear interpolation, the axes refined in the order, forwards or backwards, of smaller errors."""
         axes = tuple(range(len(self.shape)))
         return self._interpolated(axes if len(axes) == 1 or self._prefers(axes) else axes[::-1])
 
@@ -205,32 +209,29 @@ class Survey:
         one, other = (_weights(passes.share, drawn) for passes, drawn in zip(both, counts, strict=True))
         return float(forwards @ one) <= float(backwards @ other)
 
-    def _interpolated(self, axes: tuple[int, ...]) -> tuple[Errors, Errors]:
-        """The errors of cubic and linear interpolation, the axes refined in this order."""
+    def _interpolated(self, axes: tuple[int, ...]) -> Errors:
+        """The errors of cubic and of linear interpolation, the axes refined in this order."""
         passes = _Passes.of(self.shape, axes, LEVELS)
         if not passes.axis.size:
-            nothing = Errors(np.zeros(1), np.array([[0.0], [0.0], [1.0]]), np.zeros(1), np.ones(1), np.ones(1))
-            return nothing, nothing
+            return Errors(np.zeros((2, 1)), np.zeros((2, 1)), np.ones(1), np.ones(1), np.zeros((2, 2, 1)), np.ones(1))
         counts = passes.drawn(self.places)
         places, step, wide = self._targets(passes, counts)
-        here = self._errors(places, step, wide)
         weight = _weights(passes.share, counts)
         valid = self._valid_at(places)
         counted = weight if valid is None or not valid.any() else weight * valid / (weight @ valid)
         pairs = np.where(counts > 0, np.maximum(counts // 4, 1), 0)   # the first samples of each pass
         first = np.repeat(np.cumsum(counts) - counts - np.cumsum(pairs) + pairs, pairs) + np.arange(pairs.sum())
-        some, apart, far = places[first], step[first], wide[first]
-        beside = self._errors(np.where(some + 5 * apart < self.size, some + 2 * apart, some), apart, far)
-        of_pairs = _weights(passes.share, pairs)
+        some, apart = places[first], step[first]
+        beside = np.where(some + 5 * apart < self.size, some + 2 * apart, some)
+        here, there = np.split(
+            self._errors(np.append(places, beside), np.append(step, apart), np.append(wide, wide[first])),
+            [len(places)], axis=1,
+        )
         uniform = self._rng.random((4, self.places), np.float32) * 2 - 1
         near, outer = uniform[0] + uniform[1], uniform[2] + uniform[3]
         halves = np.float32(0.5) * near
-        noises = np.where(wide, np.float32(0.5625) * near - np.float32(0.0625) * outer, halves), halves
-        cubic, linear = (
-            Errors(of, np.stack([of[first], by, of_pairs]), noise, weight, counted)
-            for of, by, noise in zip(here, beside, noises, strict=True)
-        )
-        return cubic, linear
+        noise = np.stack([np.where(wide, np.float32(0.5625) * near - np.float32(0.0625) * outer, halves), halves])
+        return Errors(here, noise, weight, counted, np.stack([here[:, first], there]), _weights(passes.share, pairs))
 
     def _targets(self, passes: _Passes, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Places of each pass, the distance to the values beside them, and whether there are four in a row."""
@@ -241,13 +242,13 @@ class Survey:
         places = self._places(np.repeat(margins, counts, axis=1), int(counts.sum()))
         return places, np.repeat(step, counts), np.repeat(wide, counts)
 
-    def _errors(self, places: np.ndarray, step: np.ndarray, wide: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The errors of cubic and of linear interpolation between places so far apart."""
-        here, sides = self._at(places), self._at(places - step) + self._at(places + step)
-        linear = here - 0.5 * sides
+    def _errors(self, places: np.ndarray, step: np.ndarray, wide: np.ndarray) -> np.ndarray:
+        """The errors of cubic and of linear interpolation between places so far apart, a row each."""
         apart = np.where(wide, 3 * step, 0)
-        outer = self._at(places - apart) + self._at(places + apart)
-        return linear + np.where(wide, 0.0625 * (outer - sides), 0.0), linear
+        here, *others = self._at(places + np.stack([0 * step, -step, step, -apart, apart]))
+        near, outer = others[0] + others[1], others[2] + others[3]
+        linear = here - 0.5 * near
+        return np.stack([linear + np.where(wide, 0.0625 * (outer - near), 0.0), linear])
 
     def _places(self, margins: np.ndarray, count: int, rng: np.random.Generator | None = None) -> np.ndarray:
         """Places at least so far from the ends of each axis, a row of margins, as indices into the flat field."""
@@ -277,18 +278,19 @@ def rounded(sizes: np.ndarray) -> np.ndarray:
 
 
 def entropies(numbers: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """The entropy of each row in bits, with the correction of Miller and Madow for the numbers that a sample misses.
+    """The entropy along the last axis in bits, with the correction of Miller and Madow for numbers that a sample misses.
 
     Weights add up to one; without them, all numbers count alike.
 
-    >>> entropies(np.arange(4.0).repeat(1000)[None]).round(2).tolist()
-    [2.0]
+    >>> entropies(np.arange(4.0).repeat(1000)).round(2).tolist()
+    2.0
     """
-    rows, count = numbers.shape
-    weight = np.full(count, 1 / count, np.float32) if weights is None else weights.astype(np.float32)
-    first = np.arange(rows, dtype=np.int32) * np.int32(KINDS)
-    kind = (numbers.astype(np.int32) & np.int32(KINDS - 1)) + first[:, None]
+    shape, count = numbers.shape[:-1], numbers.shape[-1]
+    weight = np.full(count, 1 / count) if weights is None else weights.astype(np.float64)   # np.bincount converts slowly
+    kind = numbers.astype(np.int64).reshape(-1, count) & (KINDS - 1)
+    rows, single = len(kind), weight.astype(np.float32)
+    kind += np.arange(0, rows * KINDS, KINDS)[:, None]
     share = np.bincount(kind.reshape(-1), np.tile(weight, rows), rows * KINDS).astype(np.float32).take(kind)
-    missed = ((1 / share) @ (weight * weight) - weight @ weight) / (2 * math.log(2))
-    found: np.ndarray = missed - np.log2(share) @ weight
-    return found.astype(np.float64)
+    missed = ((1 / share) @ (single * single) - single @ single) / (2 * math.log(2))
+    found: np.ndarray = missed - np.log2(share) @ single
+    return found.astype(np.float64).reshape(shape)
