@@ -56,6 +56,23 @@ def test_more_error_makes_smaller_archives():
     assert all(a.ratio < b.ratio and a.psnr > b.psnr for a, b in itertools.pairwise(rows))
 
 
+@pytest.mark.parametrize("codec", ["sz3", "zfp", "prequantised"])
+def test_similarity_counts_in_the_range_of_all_values_however_rare_the_largest(codec):
+    values = wb.synthetic.gaussian_field((160, 200), 3, seed=5).values.copy()
+    values[80, 100] = 40 * values.std()   # no sample hits it
+    bounds = [wb.Absolute(limit * float(values.std())) for limit in (0.05, 0.3)]
+    for run, row in zip(wb.sweep(values, codec, bounds, workers=1), wb.predict(values, codec, bounds), strict=True):
+        assert 0.5 < (1 - row.ssim) / (1 - run["ssim"]) < 2
+
+
+def test_axes_that_the_codec_for_fields_leaves_out_are_left_out():
+    layers = [wb.synthetic.gaussian_field((64, 72), 5, seed=seed).values for seed in range(24)]
+    field = wb.Field(np.stack(layers))
+    runs = wb.sweep(field, "interpolation", BOUNDS, workers=1)
+    for run, row in zip(runs, wb.predict(field, "interpolation", BOUNDS), strict=True):
+        assert row.ratio == pytest.approx(run["ratio"], rel=0.15)
+
+
 def test_a_line_has_no_similarity_and_gaps_are_noted():
     values = np.cumsum(np.random.default_rng(0).standard_normal(20_000))
     assert np.isnan(wb.predict(values, "sz3", wb.Absolute(0.1))[0].ssim)

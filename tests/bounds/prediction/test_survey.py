@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.bounds.prediction.features import NAMES, Counts, features_of
-from workbench.bounds.prediction.survey import FEWEST, KINDS, PLACES, Survey, entropies, rounded
-from workbench.bounds.prediction.trees import DEPTH, Trees
+from workbench.bounds.prediction.numbers import KINDS, entropies, rounded
+from workbench.bounds.prediction.residuals import Residuals
+from workbench.bounds.prediction.survey import FEWEST, PLACES, Survey
+from workbench.bounds.prediction.trees import DEPTH, Ensembles, Trees
 
 
 @given(st.lists(st.integers(-50, 50), min_size=200, max_size=400))
@@ -139,6 +141,25 @@ def test_all_trees_at_once_are_the_trees_one_by_one(seed, count):
     assert trees(rows) == pytest.approx(plain)
     again = Trees.from_arrays(trees.to_arrays())
     assert again(rows) == pytest.approx(trees(rows), abs=1e-5)
+
+
+@given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 5), min_size=1, max_size=4))
+def test_ensembles_together_are_ensembles_alone(seed, counts):
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((60, 3))
+    several = [Trees.fitted(rows, rng.standard_normal(60), count) for count in counts]
+    assert Ensembles.of(several)(rows) == pytest.approx(np.array([trees(rows) for trees in several]))
+
+
+def test_residuals_of_known_scale_take_the_entropy_of_their_scale():
+    rng = np.random.default_rng(0)
+    scale = rng.choice([0.5, 15.0], 40_000)
+    here, even = np.stack([scale * rng.standard_normal(len(scale))] * 2), np.full(len(scale), 1 / len(scale))
+    found = Residuals(here, np.stack([scale] * 2), np.zeros(len(scale)), even, 0.9).bits(np.array([0.5]), np.array([12.0]))
+    gaussian = math.log2(15 * math.sqrt(2 * math.pi * math.e))
+    numbers = np.rint(0.5 * rng.standard_normal(40_000))   # of the calm half, in units of twice the limit
+    calm = entropies(numbers)
+    assert found[0] == pytest.approx(0.9 * 0.5 * (gaussian + calm) + 0.1 * 12, abs=0.1)
 
 
 def test_trees_learn_a_product_and_ignore_noise():

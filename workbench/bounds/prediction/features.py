@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workbench.bounds.prediction.survey import Errors, Survey, entropies, rounded
+from workbench.bounds.prediction.numbers import FINE, entropies, in_limits, rounded
+from workbench.bounds.prediction.survey import Errors, Survey
 from workbench.codecs import Codec, Tolerance
 
-FINE = 48.0           # numbers up to this are counted in a sample; finer bounds add bits that are known
-MOST_SIZE = 1e15      # of an error in units of a limit
 LEAST_BITS = 0.002    # of a value
 LEAST_NOISE = 1e-6
 LEAST_LOSS = 1e-12
@@ -124,6 +123,8 @@ def _imitated(
     if codec.id == "sperr":
         bits, errors = np.array([survey.wavelets.coded(float(limit)) for limit in limits]).T
         return bits, errors / squares, nothing
+    if codec.id == "interpolation":
+        return survey.coded_by_scale(limits), chosen.noise, nothing
     return chosen.bits, chosen.noise, nothing
 
 
@@ -131,24 +132,19 @@ def _counted(errors: Errors, limits: np.ndarray) -> _Counted:
     """Bits for each value; a limit far below the errors adds as many bits as it is finer."""
     coarse = np.maximum(limits, errors.sizes[1][:, None] / FINE)
     weight, finer = errors.weight.astype(np.float32), limits / coarse
-    sizes = _in_limits(errors.here, limits)
+    sizes = in_limits(errors.here, limits)
     seen = sizes + errors.noise[:, None]
     numbers = rounded(seen * (0.5 * finer[:, :, None]).astype(np.float32))
     bits = entropies(numbers, weight) - np.log2(finer)
     zeros = (numbers == 0) @ weight * finer
     counted = coarse == limits
-    here, beside = np.abs(_in_limits(errors.pairs, limits)) <= 1
+    here, beside = np.abs(in_limits(errors.pairs, limits)) <= 1
     likely, both = np.stack([here, here & beside]) @ errors.of_pairs.astype(np.float32)
     stay = np.where(counted & (likely > 0), both / np.maximum(likely, 1e-9), 0.0)
     left = seen - 2 * numbers
     noise = np.where(counted, 3 * ((left * left) @ errors.counted.astype(np.float32)), 1.0)
     by_size = np.log2(1 + np.abs(sizes)) @ weight
     return _Counted(bits, zeros, stay, noise, np.maximum(by_size, LEAST_BITS))
-
-
-def _in_limits(errors: np.ndarray, limits: np.ndarray) -> np.ndarray:
-    """Errors in units of each limit, a row for each; far too large ones count as `MOST_SIZE`."""
-    return np.clip(errors[..., None, :] / limits[:, None], -MOST_SIZE, MOST_SIZE).astype(np.float32)
 
 
 def _on_lattice(survey: Survey, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

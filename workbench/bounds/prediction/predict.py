@@ -198,16 +198,14 @@ class Surveyed:
         count = int(np.count_nonzero(valid))
         if not count:
             raise WorkbenchError(f"wb.predict needs values; all of {field!r} are masked or not finite")
-        values = field.values if count == valid.size else field.values[valid]
-        ends = np.array([values.min(), values.max()])
+        self.survey = Survey(field, valid)
         told = OF_METADATA * len(json.dumps(json_value(field.metadata))) if field.metadata else 0.0
         told += 0.0 if count == valid.size else bytes_of_gaps(field, valid)
-        self.whole = Whole(valid.size, count, field.values.dtype, ends, told)
+        self.whole = Whole(valid.size, count, field.values.dtype, self.survey.ends, told)
         if not 0 < self.whole.peak < math.inf:
             raise WorkbenchError(
                 f"wb.predict needs values that differ, by a finite number; all of {field!r} lie within {self.whole.peak:g}"
             )
-        self.survey = Survey(field, valid)
         self._counts = Counts(self.survey, np.empty(0))
 
     def at(self, bounds: Iterable[Bound], expert: Expert) -> Prediction:

@@ -26,17 +26,18 @@ import numpy as np
 from workbench.bounds.prediction.blocks import Blocks, blocks_of
 from workbench.bounds.prediction.patches import Coefficients, coefficients
 from workbench.bounds.prediction.places import even_places
+from workbench.bounds.prediction.residuals import OF_TABLES, Residuals
 from workbench.data import Field
 from workbench.guarantees.gaps import filled
 
 PLACES = 4096          # of each sample: entropies below 8 bits are then accurate to about a percent
 FEWEST, SHARE = 768, 192   # but fewer in small fields, of which one value in so many is looked at
+BENT = 4.0             # times a sixteenth of how far values in a row are from a line: as telling as residuals around
+RESIDUALS = 8192       # with their surroundings, each scale of which needs samples of its own
 WINDOWS = 256
 FEW = 512              # to choose between orders of axes
 LEVELS = 6             # of grid refinement that are told apart,
 FIRST_LEVELS = 2       # and to choose between orders of axes
-MOST_NUMBER = 1 << 20  # a rounded prediction error beyond it counts as this: the codec stores such values otherwise
-KINDS = 1 << 11        # of numbers that are counted apart; numbers that differ by a multiple of it are too rare to matter
 WINDOWS_TOLD = (0.1, 0.5, 0.9)   # quantiles of the variance in windows: calm, usual and stormy ones
 SEED = 20_260
 
@@ -123,6 +124,7 @@ class Survey:
         self._valid = None if whole else found.reshape(self.shape)
         self._steps = [math.prod(self.shape[axis + 1 :]) for axis in range(len(self.shape))]
         self._flat = self._values.reshape(-1)
+        self.ends = np.array([self._flat.min(), self._flat.max()])   # of valid values, which alone are repeated
         self._rng = np.random.default_rng(SEED)
         self.places = min(max(self.size // SHARE, FEWEST), PLACES)
         self._starts: np.ndarray | None = None
@@ -136,9 +138,24 @@ class Survey:
 
     @functools.cached_property
     def interpolation(self) -> Errors:
-        """Of cubic and of linear interpolation, the axes refined in the order, forwards or backwards, of smaller errors."""
+        """Of cubic and of linear interpolation, the axes refined in the preferred order."""
+        return self._interpolated(self._axes)
+
+    def coded_by_scale(self, limits: np.ndarray) -> np.ndarray:
+        """Bits of a value for a codec that foresees the scale of residuals, and may leave out the roughest axis."""
+        residuals, roughest = self._residuals(self._axes)
+        alone = np.log2(1 + 2 * self.deviation / limits)   # bits of a value that is not interpolated
+        found = residuals.bits(limits, alone)
+        if len(self._axes) > 1:
+            residuals, _ = self._residuals(tuple(axis for axis in self._axes if axis != roughest))
+            found = np.minimum(found, residuals.bits(limits, alone))
+        return found + 8 * OF_TABLES / self.size
+
+    @functools.cached_property
+    def _axes(self) -> tuple[int, ...]:
+        """The axes in the order of refinement, forwards or backwards, of smaller errors."""
         axes = tuple(range(len(self.shape)))
-        return self._interpolated(axes if len(axes) == 1 or self._prefers(axes) else axes[::-1])
+        return axes if len(axes) == 1 or self._prefers(axes) else axes[::-1]
 
     @functools.cached_property
     def deviation(self) -> float:
@@ -147,8 +164,8 @@ class Survey:
 
     @functools.cached_property
     def reach(self) -> float:
-        """The range of the values that were sampled."""
-        return float(np.ptp(self.values))
+        """The range of all values."""
+        return float(self.ends[1]) - float(self.ends[0])
 
     @functools.cached_property
     def corners(self) -> np.ndarray:
@@ -233,13 +250,34 @@ class Survey:
         noise = np.stack([np.where(wide, np.float32(0.5625) * near - np.float32(0.0625) * outer, halves), halves])
         return Errors(here, noise, weight, counted, np.stack([here[:, first], there]), _weights(passes.share, pairs))
 
-    def _targets(self, passes: _Passes, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _residuals(self, axes: tuple[int, ...]) -> tuple[Residuals, int]:
+        """Residuals of a grid that is refined along these axes, and the axis along which they are largest."""
+        passes, rng = _Passes.of(self.shape, axes, LEVELS), np.random.default_rng(SEED)
+        if not passes.axis.size:
+            return Residuals(np.zeros((2, 1)), np.zeros((2, 1)), np.zeros(1), np.ones(1), 0.0), axes[0]
+        counts = passes.drawn(RESIDUALS)
+        places, step, wide = self._targets(passes, counts, rng)
+        stride = np.repeat(passes.stride, counts)
+        beside = [-2 * step, 2 * step, *(-2 * stride * of_axis for of_axis in self._steps)]
+        reach = np.where(wide, 3, 1) * step
+        here = self._errors(places, step, wide)
+        others = [self._errors(np.clip(places + to, reach, self.size - 1 - reach), step, wide) for to in beside]
+        around = np.mean(np.abs(others), axis=0) + BENT * np.abs(here[0] - here[1])
+        finest = np.where(passes.stride == 1, passes.axis, -1).repeat(counts)
+        means = [np.abs(here[0, finest == axis]).mean() if (finest == axis).any() else 0.0 for axis in axes]
+        noise = rng.random((2, len(places)), np.float32).sum(axis=0) - 1
+        weight, share = _weights(passes.share, counts), float(passes.share.sum())
+        return Residuals(here, around, noise, weight, share), axes[int(np.argmax(means))]
+
+    def _targets(
+        self, passes: _Passes, counts: np.ndarray, rng: np.random.Generator | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Places of each pass, the distance to the values beside them, and whether there are four in a row."""
         wide = np.array(self.shape)[passes.axis] > 8 * passes.stride
         own = np.arange(len(self.shape))[:, None] == passes.axis
         margins = np.where(own, np.where(wide, 3, 1) * passes.stride, 0)
         step = passes.stride * np.array(self._steps)[passes.axis]
-        places = self._places(np.repeat(margins, counts, axis=1), int(counts.sum()))
+        places = self._places(np.repeat(margins, counts, axis=1), int(counts.sum()), rng)
         return places, np.repeat(step, counts), np.repeat(wide, counts)
 
     def _errors(self, places: np.ndarray, step: np.ndarray, wide: np.ndarray) -> np.ndarray:
@@ -270,27 +308,3 @@ def _weights(shares: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """The weight of each sample: that of its pass, divided among its samples; they add up to one."""
     drawn = counts > 0
     return np.repeat(shares[drawn] / (shares[drawn].sum() * counts[drawn]), counts[drawn])
-
-
-def rounded(sizes: np.ndarray) -> np.ndarray:
-    """The whole numbers that a codec codes."""
-    return np.clip(np.rint(sizes), -MOST_NUMBER, MOST_NUMBER)
-
-
-def entropies(numbers: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """The entropy along the last axis in bits, with the correction of Miller and Madow for numbers that a sample misses.
-
-    Weights add up to one; without them, all numbers count alike.
-
-    >>> entropies(np.arange(4.0).repeat(1000)).round(2).tolist()
-    2.0
-    """
-    shape, count = numbers.shape[:-1], numbers.shape[-1]
-    weight = np.full(count, 1 / count) if weights is None else weights.astype(np.float64)   # np.bincount converts slowly
-    kind = numbers.astype(np.int64).reshape(-1, count) & (KINDS - 1)
-    rows, single = len(kind), weight.astype(np.float32)
-    kind += np.arange(0, rows * KINDS, KINDS)[:, None]
-    share = np.bincount(kind.reshape(-1), np.tile(weight, rows), rows * KINDS).astype(np.float32).take(kind)
-    missed = ((1 / share) @ (single * single) - single @ single) / (2 * math.log(2))
-    found: np.ndarray = missed - np.log2(share) @ single
-    return found.astype(np.float64).reshape(shape)
