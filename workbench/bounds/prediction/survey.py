@@ -18,15 +18,14 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from workbench.bounds.prediction.blocks import Blocks, blocks_of
 from workbench.bounds.prediction.patches import Coefficients, coefficients
-from workbench.bounds.prediction.places import even_places
 from workbench.bounds.prediction.residuals import OF_TABLES, Residuals
+from workbench.bounds.prediction.targets import SEED, Stencils, Targets, both_orders, places_for, steps_of
 from workbench.data import Field
 from workbench.guarantees.gaps import filled
 
@@ -39,7 +38,6 @@ FEW = 512              # to choose between orders of axes
 LEVELS = 6             # of grid refinement that are told apart,
 FIRST_LEVELS = 2       # and to choose between orders of axes
 WINDOWS_TOLD = (0.1, 0.5, 0.9)   # quantiles of the variance in windows: calm, usual and stormy ones
-SEED = 20_260
 
 
 @dataclass(eq=False)
@@ -75,36 +73,6 @@ class Errors:
         return found
 
 
-@dataclass(frozen=True)
-class _Passes:
-    """Passes over the grid, one row each: the axis that is refined, the stride, and the share of the values."""
-
-    axis: np.ndarray
-    stride: np.ndarray
-    share: np.ndarray
-
-    @staticmethod
-    @functools.lru_cache(64)
-    def of(shape: tuple[int, ...], axes: tuple[int, ...], levels: int) -> _Passes:
-        """The passes over a grid whose axes are refined in this order."""
-        found = [
-            (axis, 1 << level, 2.0**turn / 2.0 ** (len(axes) * (level + 1)))
-            for level in range(levels) for turn, axis in enumerate(axes) if shape[axis] > 2 << level
-        ]
-        axis, stride, share = (np.array([each[part] for each in found]) for part in range(3))
-        return _Passes(axis, stride, share)
-
-    def columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Axes, strides and shares."""
-        return self.axis, self.stride, self.share
-
-    def drawn(self, total: int) -> np.ndarray:
-        """How many of so many samples each pass gets: more than its share where the share is small."""
-        roots = np.sqrt(self.share)
-        ends = np.floor(total * np.cumsum(roots) / roots.sum() + 0.5).astype(int)
-        return np.diff(ends, prepend=0)
-
-
 class Survey:
     """Samples of a field, each taken when it is first needed.
 
@@ -122,24 +90,29 @@ class Survey:
         self.valid_share = 1.0 if whole else float(found.mean())
         self._values = (values if whole else filled(values, found)).reshape(self.shape)
         self._valid = None if whole else found.reshape(self.shape)
-        self._steps = [math.prod(self.shape[axis + 1 :]) for axis in range(len(self.shape))]
         self._flat = self._values.reshape(-1)
         self.ends = np.array([self._flat.min(), self._flat.max()])   # of valid values, which alone are repeated
-        self._rng = np.random.default_rng(SEED)
         self.places = min(max(self.size // SHARE, FEWEST), PLACES)
         self._starts: np.ndarray | None = None
 
     @functools.cached_property
     def values(self) -> np.ndarray:
         """Valid values at places spread over the field."""
-        places = self._places(np.zeros((len(self.shape), 1), np.int64), self.places)
+        places = places_for(self.shape, (0,) * len(self.shape), self.places)
         counted = self._valid_at(places)
         return self._at(places if counted is None or not counted.any() else places[counted])
 
     @functools.cached_property
     def interpolation(self) -> Errors:
         """Of cubic and of linear interpolation, the axes refined in the preferred order."""
-        return self._interpolated(self._axes)
+        at = Targets.of(self.shape, self._axes, LEVELS, self.places)
+        if not at.places.size:
+            return Errors(np.zeros((2, 1)), np.zeros((2, 1)), np.ones(1), np.ones(1), np.zeros((2, 2, 1)), np.ones(1))
+        valid = self._valid_at(at.places)
+        counted = at.weight if valid is None or not valid.any() else at.weight * valid / (at.weight @ valid)
+        errors = at.stencils.errors(self._flat)
+        here, beside = errors[:, : len(at.places)], errors[:, len(at.places) :]
+        return Errors(here, at.noise, at.weight, counted, np.stack([here[:, at.chosen], beside]), at.of_chosen)
 
     def coded_by_scale(self, limits: np.ndarray) -> np.ndarray:
         """Bits of a value for a codec that foresees the scale of residuals, and may leave out the roughest axis."""
@@ -155,7 +128,7 @@ class Survey:
     def _axes(self) -> tuple[int, ...]:
         """The axes in the order of refinement, forwards or backwards, of smaller errors."""
         axes = tuple(range(len(self.shape)))
-        return axes if len(axes) == 1 or self._prefers(axes) else axes[::-1]
+        return axes if len(axes) == 1 or self._prefers() else axes[::-1]
 
     @functools.cached_property
     def deviation(self) -> float:
@@ -171,8 +144,8 @@ class Survey:
     def corners(self) -> np.ndarray:
         """The values of unit cells, one row for each corner; the first is the one that is predicted."""
         count = self.places if len(self.shape) < 3 else self.places // 2
-        places = self._places(np.ones((len(self.shape), 1), np.int64), count, np.random.default_rng(SEED))
-        shifts = (np.dot(shift, self._steps) for shift in itertools.product((0, 1), repeat=len(self.shape)))
+        places = places_for(self.shape, (1,) * len(self.shape), count)
+        shifts = (np.dot(shift, steps_of(self.shape)) for shift in itertools.product((0, 1), repeat=len(self.shape)))
         return np.stack([self._at(np.maximum(places - shift, 0)) for shift in shifts])
 
     @functools.cached_property
@@ -180,12 +153,12 @@ class Survey:
         """The variance in windows of up to 7 points along each axis, thinned out; for four axes, of the last three."""
         inside = np.zeros(1, np.int64)
         margin = []
-        for axis, (points, step) in enumerate(zip(self.shape, self._steps, strict=True)):
+        for axis, (points, step) in enumerate(zip(self.shape, steps_of(self.shape), strict=True)):
             side = 1 if len(self.shape) == 4 and axis == 0 else min(7, points)
             shifts = np.arange(0, side, 2) - (side - 1) // 2
             margin.append((side + 1) // 2)
             inside = (inside[:, None] + shifts * step).reshape(-1)
-        corner = self._places(np.array(margin)[:, None], WINDOWS)
+        corner = places_for(self.shape, tuple(margin), WINDOWS)
         return self._at(np.clip(corner[:, None] + inside, 0, self.size - 1)).var(axis=1)
 
     @functools.cached_property
@@ -215,96 +188,32 @@ class Survey:
             self._starts = starts
             self.__dict__.pop("wavelets", None)
 
-    def _prefers(self, axes: tuple[int, ...]) -> bool:
-        """Whether errors on the finest levels are smaller in this order than backwards, on the mean of their logarithms."""
-        both = [_Passes.of(self.shape, order, FIRST_LEVELS) for order in (axes, axes[::-1])]
-        counts = [passes.drawn(FEW) for passes in both]
-        joined = _Passes(*(np.concatenate(parts) for parts in zip(*map(_Passes.columns, both), strict=True)))
-        size = np.abs(self._errors(*self._targets(joined, np.concatenate(counts)))[0])
-        bits = np.log2(size + 1e-6 * size.mean() + 1e-300) if size.size else size
-        forwards, backwards = np.split(bits, [int(counts[0].sum())])
-        one, other = (_weights(passes.share, drawn) for passes, drawn in zip(both, counts, strict=True))
-        return float(forwards @ one) <= float(backwards @ other)
-
-    def _interpolated(self, axes: tuple[int, ...]) -> Errors:
-        """The errors of cubic and of linear interpolation, the axes refined in this order."""
-        passes = _Passes.of(self.shape, axes, LEVELS)
-        if not passes.axis.size:
-            return Errors(np.zeros((2, 1)), np.zeros((2, 1)), np.ones(1), np.ones(1), np.zeros((2, 2, 1)), np.ones(1))
-        counts = passes.drawn(self.places)
-        places, step, wide = self._targets(passes, counts)
-        weight = _weights(passes.share, counts)
-        valid = self._valid_at(places)
-        counted = weight if valid is None or not valid.any() else weight * valid / (weight @ valid)
-        pairs = np.where(counts > 0, np.maximum(counts // 4, 1), 0)   # the first samples of each pass
-        first = np.repeat(np.cumsum(counts) - counts - np.cumsum(pairs) + pairs, pairs) + np.arange(pairs.sum())
-        some, apart = places[first], step[first]
-        beside = np.where(some + 5 * apart < self.size, some + 2 * apart, some)
-        here, there = np.split(
-            self._errors(np.append(places, beside), np.append(step, apart), np.append(wide, wide[first])),
-            [len(places)], axis=1,
-        )
-        uniform = self._rng.random((4, self.places), np.float32) * 2 - 1
-        near, outer = uniform[0] + uniform[1], uniform[2] + uniform[3]
-        halves = np.float32(0.5) * near
-        noise = np.stack([np.where(wide, np.float32(0.5625) * near - np.float32(0.0625) * outer, halves), halves])
-        return Errors(here, noise, weight, counted, np.stack([here[:, first], there]), _weights(passes.share, pairs))
+    def _prefers(self) -> bool:
+        """Whether errors on the finest levels are smaller forwards than backwards, on the mean of their logarithms."""
+        stencils, weight = both_orders(self.shape, FIRST_LEVELS, FEW)
+        if not weight.size:
+            return True
+        size = np.abs(stencils.errors(self._flat)[0])
+        return float(np.log2(size + 1e-6 * size.mean() + 1e-300) @ weight) <= 0
 
     def _residuals(self, axes: tuple[int, ...]) -> tuple[Residuals, int]:
         """Residuals of a grid that is refined along these axes, and the axis along which they are largest."""
-        passes, rng = _Passes.of(self.shape, axes, LEVELS), np.random.default_rng(SEED)
-        if not passes.axis.size:
+        at = Targets.of(self.shape, axes, LEVELS, RESIDUALS)
+        if not at.places.size:
             return Residuals(np.zeros((2, 1)), np.zeros((2, 1)), np.zeros(1), np.ones(1), 0.0), axes[0]
-        counts = passes.drawn(RESIDUALS)
-        places, step, wide = self._targets(passes, counts, rng)
-        stride = np.repeat(passes.stride, counts)
-        beside = [-2 * step, 2 * step, *(-2 * stride * of_axis for of_axis in self._steps)]
-        reach = np.where(wide, 3, 1) * step
-        here = self._errors(places, step, wide)
-        others = [self._errors(np.clip(places + to, reach, self.size - 1 - reach), step, wide) for to in beside]
+        reach = np.where(at.wide, 3, 1) * at.step
+        beside = [-2 * at.step, 2 * at.step, *(-2 * at.stride * of_axis for of_axis in steps_of(self.shape))]
+        here, *others = (
+            Stencils.of(np.clip(at.places + to, reach, self.size - 1 - reach), at.step, at.wide).errors(self._flat)
+            for to in (np.zeros_like(at.step), *beside)
+        )
         around = np.mean(np.abs(others), axis=0) + BENT * np.abs(here[0] - here[1])
-        finest = np.where(passes.stride == 1, passes.axis, -1).repeat(counts)
+        finest = np.where(at.stride == 1, at.axis, -1)
         means = [np.abs(here[0, finest == axis]).mean() if (finest == axis).any() else 0.0 for axis in axes]
-        noise = rng.random((2, len(places)), np.float32).sum(axis=0) - 1
-        weight, share = _weights(passes.share, counts), float(passes.share.sum())
-        return Residuals(here, around, noise, weight, share), axes[int(np.argmax(means))]
-
-    def _targets(
-        self, passes: _Passes, counts: np.ndarray, rng: np.random.Generator | None = None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Places of each pass, the distance to the values beside them, and whether there are four in a row."""
-        wide = np.array(self.shape)[passes.axis] > 8 * passes.stride
-        own = np.arange(len(self.shape))[:, None] == passes.axis
-        margins = np.where(own, np.where(wide, 3, 1) * passes.stride, 0)
-        step = passes.stride * np.array(self._steps)[passes.axis]
-        places = self._places(np.repeat(margins, counts, axis=1), int(counts.sum()), rng)
-        return places, np.repeat(step, counts), np.repeat(wide, counts)
-
-    def _errors(self, places: np.ndarray, step: np.ndarray, wide: np.ndarray) -> np.ndarray:
-        """The errors of cubic and of linear interpolation between places so far apart, a row each."""
-        apart = np.where(wide, 3 * step, 0)
-        here, *others = self._at(places + np.stack([0 * step, -step, step, -apart, apart]))
-        near, outer = others[0] + others[1], others[2] + others[3]
-        linear = here - 0.5 * near
-        return np.stack([linear + np.where(wide, 0.0625 * (outer - near), 0.0), linear])
-
-    def _places(self, margins: np.ndarray, count: int, rng: np.random.Generator | None = None) -> np.ndarray:
-        """Places at least so far from the ends of each axis, a row of margins, as indices into the flat field."""
-        uniform = even_places(len(self.shape), count, rng or self._rng)
-        sizes = np.array(self.shape)[:, None]
-        edges = np.minimum(margins, (sizes - 1) // 2)
-        spans = np.maximum(sizes - 2 * edges, 1)
-        inside: np.ndarray = (uniform * spans).astype(np.int64) + edges
-        return np.array(self._steps) @ inside
+        return Residuals(here, around, at.noise[1], at.weight, at.share), axes[int(np.argmax(means))]
 
     def _at(self, places: np.ndarray) -> np.ndarray:
         return self._flat[places].astype(np.float64)
 
     def _valid_at(self, places: np.ndarray) -> np.ndarray | None:
         return None if self._valid is None else self._valid.reshape(-1)[places]
-
-
-def _weights(shares: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The weight of each sample: that of its pass, divided among its samples; they add up to one."""
-    drawn = counts > 0
-    return np.repeat(shares[drawn] / (shares[drawn].sum() * counts[drawn]), counts[drawn])
