@@ -41,6 +41,13 @@ def test_a_prediction_from_parts_is_about_that_of_the_whole(whole):
             assert np.isnan(one.ssim)
 
 
+def test_bounds_are_converted_to_the_unit_of_the_field(whole):
+    kelvin = ChunkedField(whole.values, metadata={"units": "K"})
+    assert wb.distributed.predict(kelvin, "sz3", wb.Absolute("10 mK"))[0].limit == 0.01
+    with pytest.raises(wb.WorkbenchError, match="measure different things"):
+        wb.distributed.predict(kelvin, "sz3", wb.Absolute("10 pc"))
+
+
 def test_parts_without_values_or_differences_count_as_such(whole):
     values, mask = whole.values.copy(), np.zeros(whole.shape, bool)
     values[:16] = 1.0

@@ -119,11 +119,29 @@ def test_data_unlike_the_training_are_named():
         (np.arange(9.0), "sz3", wb.Absolute(0), "above 0"),
         (np.arange(9.0), "sz3", wb.PointwiseRelative(0.1), "absolute or relative"),
         (np.arange(9.0), "sz3", [], "at least one"),
+        (np.arange(9.0) * 1e-320, "sz3", wb.Relative(0.1), "values that differ, by"),
+        (np.array([-1e308, 1e308]), "sz3", wb.Relative(0.1), "values that differ, by"),
     ],
 )
 def test_bad_input_is_refused(data, codec, bounds, message):
     with pytest.raises(wb.WorkbenchError, match=message):
         wb.predict(data, codec, bounds)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("limit", [1e-300, 1e300])
+def test_absurd_bounds_are_predicted_like_the_last_that_makes_a_difference(codec, limit):
+    field = wb.synthetic.gaussian_field((40, 48), 3, seed=1)
+    row = wb.predict(field, codec, wb.Absolute(limit))[0]
+    true = wb.compress(field, wb.Absolute(limit), codec).ratio
+    assert row.limit == limit
+    assert row.ratio == pytest.approx(true, rel=0.6)
+    assert np.isfinite([row.psnr, row.ssim]).all()
+
+
+def test_an_expert_is_an_expert():
+    with pytest.raises(wb.WorkbenchError, match=r"expert must be one of wb\.bounds\.train"):
+        wb.predict(np.arange(64.0), "sz3", wb.Absolute(1), expert="sz3")
 
 
 def test_the_shipped_experts_are_small_and_know_every_figure():
