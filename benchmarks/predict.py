@@ -24,6 +24,7 @@ from workbench.codecs import Tolerance
 CODECS = ("sz3", "zfp", "sperr", "prequantised", "interpolation")
 DECADES = (-5.0, -1.3)     # of bounds, as shares of the range
 MODERATE = 32              # ratios up to this are one stratum
+SIMILAR = 1e-6             # losses of similarity below this are alike for all purposes
 BOUNDS_OF_ONE_SURVEY = 10
 RATIOS = (5.0, 10.0, 20.0)
 DECIBELS = (45.0, 60.0, 75.0)
@@ -31,14 +32,19 @@ DECIBELS = (45.0, 60.0, 75.0)
 
 @dataclass
 class Score:
-    """Errors of predictions for one codec: of ratios up to `MODERATE` and above, of PSNR; and which intervals held."""
+    """Errors of predictions for one codec: of ratios up to `MODERATE` and above, PSNR, SSIM; and which intervals held.
+
+    `losses` are those of 1 - SSIM, as shares of it, where it is more than `SIMILAR`.
+    """
 
     moderate: list[float] = field(default_factory=list)
     high: list[float] = field(default_factory=list)
     decibels: list[float] = field(default_factory=list)
     similarity: list[float] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
     ratios_covered: list[bool] = field(default_factory=list)
     decibels_covered: list[bool] = field(default_factory=list)
+    similarity_covered: list[bool] = field(default_factory=list)
 
     def __add__(self, other: Score) -> Score:
         return Score(**{name: values + getattr(other, name) for name, values in vars(self).items()})
@@ -114,8 +120,10 @@ def add(score: Score, run: wb.bounds.Run, row: wb.bounds.Predicted) -> None:
     if np.isfinite(decibels):
         score.decibels.append(abs(row.psnr - decibels))
         score.decibels_covered.append(row.psnr_low <= decibels <= row.psnr_high)
-    if "ssim" in run.figures:
-        score.similarity.append(abs(row.ssim - float(run["ssim"])))
+    if "ssim" in run.figures and (loss := 1 - float(run["ssim"])) > SIMILAR:
+        score.similarity.append(abs(1 - row.ssim - loss))
+        score.losses.append(abs((1 - row.ssim) / loss - 1))
+        score.similarity_covered.append(row.ssim_low <= 1 - loss <= row.ssim_high)
 
 
 def show(name: str, score: Score) -> None:
@@ -125,9 +133,13 @@ def show(name: str, score: Score) -> None:
     if score.high:
         line(f"ratio above 32, median error ({len(score.high)})", percent(np.median(score.high)), "20%")
     line("PSNR, median error", f"{np.median(score.decibels):.2f} dB", "0.2 dB")
-    line("SSIM, median error", f"{np.median(score.similarity):.4f}", "none")
+    away = score.similarity
+    errors = f"{np.median(away):.4f} ({np.quantile(away, 0.9):.3f})"
+    line(f"SSIM, median error (90th percentile) ({len(away)})", errors, "none")
+    line("1 - SSIM, median error", percent(np.median(score.losses)), "none")
     line("ratios inside their interval", percent(np.mean(score.ratios_covered)), "87 to 93%")
     line("PSNR inside its interval", percent(np.mean(score.decibels_covered)), "87 to 93%")
+    line("SSIM inside its interval", percent(np.mean(score.similarity_covered)), "87 to 93%")
 
 
 def steps(folder: Path) -> None:

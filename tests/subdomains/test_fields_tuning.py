@@ -1,5 +1,9 @@
 """Predictions and searches on fields in chunks: against those of one process, and against archives of the whole."""
 
+import os
+import subprocess
+import sys
+
 import dask.array as da
 import numpy as np
 import pytest
@@ -7,6 +11,16 @@ import zarr
 
 import workbench as wb
 from workbench.distributed import ChunkedField
+
+MEMORY = 320          # MiB that a process may have
+SEARCH = f"""
+import resource, sys
+resource.setrlimit(resource.RLIMIT_DATA, ({MEMORY << 20}, {MEMORY << 20}))
+import workbench as wb
+row = wb.distributed.predict(sys.argv[1], "sz3", wb.Relative(1e-3))[0]
+found = wb.distributed.find_bound(sys.argv[1], wb.PSNR(60), "prequantised")
+print(row.ratio_low, row.ratio_high, found.nearest["psnr"], found.bound.eb)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +55,13 @@ def test_a_prediction_from_parts_is_about_that_of_the_whole(whole):
             assert np.isnan(one.ssim)
 
 
+def test_bounds_are_converted_to_the_unit_of_the_field(whole):
+    kelvin = ChunkedField(whole.values, metadata={"units": "K"})
+    assert wb.distributed.predict(kelvin, "sz3", wb.Absolute("10 mK"))[0].limit == 0.01
+    with pytest.raises(wb.WorkbenchError, match="measure different things"):
+        wb.distributed.predict(kelvin, "sz3", wb.Absolute("10 pc"))
+
+
 def test_parts_without_values_or_differences_count_as_such(whole):
     values, mask = whole.values.copy(), np.zeros(whole.shape, bool)
     values[:16] = 1.0
@@ -49,6 +70,25 @@ def test_parts_without_values_or_differences_count_as_such(whole):
     found = wb.distributed.find_bound(field, wb.PSNR(55), "sz3")
     assert found.met
     assert 55 <= found.nearest["psnr"] <= 55.1
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the memory of a process as Linux does")
+def test_a_field_larger_than_the_memory_is_predicted_and_searched(tmp_path):
+    chunk, shape = wb.synthetic.gaussian_field((64, 128, 128), 3, seed=5).values, (128, 1024, 1024)
+    stored = zarr.create_array(str(tmp_path / "f.zarr"), shape=shape, chunks=chunk.shape, dtype="float32", compressors=None)
+    assert stored.nbytes > 1.5 * (MEMORY << 20)
+    for a in range(0, shape[0], 64):
+        for b in range(0, shape[1], 128):
+            for c in range(0, shape[2], 128):
+                stored[a : a + 64, b : b + 128, c : c + 128] = chunk * np.float32(1 + (a + b + c) / 2048)
+    command = [sys.executable, "-c", SEARCH, str(tmp_path / "f.zarr")]
+    one_thread = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | one_thread, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    low, high, psnr, _ = map(float, done.stdout.split())
+    assert 1 < low < high
+    assert 60 <= psnr <= 60.1
 
 
 def test_the_codec_is_chosen_by_prediction(whole):

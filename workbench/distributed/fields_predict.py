@@ -70,6 +70,7 @@ class Parts:
         self._surveyed = [Surveyed(part) for part in parts if _varies(part)]
         if not self._surveyed:
             raise WorkbenchError(f"wb.distributed.predict needs values that differ in some part; got none in {field!r}")
+        self._described = Field(np.zeros(1, field.dtype), metadata=field.metadata)   # says what the unit is
         self._flat = len(parts) - len(self._surveyed)
         size = math.prod(field.shape)
         told = OF_METADATA * len(json.dumps(json_value(field.metadata))) if field.metadata else 0.0
@@ -79,9 +80,9 @@ class Parts:
 
     def at(self, bounds: Iterable[Bound], expert: Expert) -> Prediction:
         """The prediction at these bounds, by an expert on a codec."""
-        asked = list(bounds)
+        asked = [bound.for_data(self._described) for bound in bounds]
         limits = self.whole.limits(asked)
-        each = [surveyed.figures(limits, expert) for surveyed in self._surveyed]
+        each = [surveyed.figures(self.whole.within_reason(limits), expert) for surveyed in self._surveyed]
         least = {"bits": LEAST_BITS, "noise": LEAST_NOISE}
         figures = {name: self._mean(np.array([found[name] for found, _ in each]), least[name]) for name in least}
         distance = float(np.median([distance for _, distance in each]))

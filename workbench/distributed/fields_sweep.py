@@ -24,7 +24,7 @@ from workbench.bounds.run import Question
 from workbench.bounds.sweep import questions_of
 from workbench.data import Field
 from workbench.distributed.clients import executor_of
-from workbench.distributed.executors import Progress
+from workbench.distributed.executors import Executor, Progress
 from workbench.distributed.fields import ChunkedField, map_parts
 from workbench.distributed.fields_compress import (
     Chunk,
@@ -64,21 +64,27 @@ def sweep(
     questions, executor = questions_of(codecs, bounds), executor_of(client, progress)
     with scratch_folder(scratch, executor) as folder:
         field = ChunkedField.of(source).reachable(executor, folder, "field")
-        known = surveyed(field, executor)
-        runs: dict[int, Run] = {}
-        plans: dict[tuple[int, ...], dict[int, Plan]] = {}
-        for place, question in enumerate(questions):
-            request = Request(question.bound, question.codec, chunk_values=chunk_values)
-            try:
-                plan = plan_for(field, fitting_codec(field, request), request, known, executor)
-                plans.setdefault(plan.layout.chunk_shape, {})[place] = plan
-            except WorkbenchError as error:
-                runs[place] = question.unanswered(str(error))
-        for shape, several in plans.items():
-            step = functools.partial(_tried, list(several.values()), known.masked or field.mask is not None)
-            trials = map_parts(executor, "try-codecs", step, shape, [field])
-            for place, of_chunks in zip(several, zip(*trials, strict=True), strict=True):
-                runs[place] = _run_of(questions[place], field, several[place], of_chunks, known)
+        return answered(questions, field, surveyed(field, executor), executor, chunk_values)
+
+
+def answered(
+    questions: Sequence[Question], field: ChunkedField, known: Survey, executor: Executor, chunk_values: int | None
+) -> Sweep:
+    """The runs that answer these questions about a field of which the survey is known."""
+    runs: dict[int, Run] = {}
+    plans: dict[tuple[int, ...], dict[int, Plan]] = {}
+    for place, question in enumerate(questions):
+        request = Request(question.bound, question.codec, chunk_values=chunk_values)
+        try:
+            plan = plan_for(field, fitting_codec(field, request), request, known, executor)
+            plans.setdefault(plan.layout.chunk_shape, {})[place] = plan
+        except WorkbenchError as error:
+            runs[place] = question.unanswered(str(error))
+    for shape, several in plans.items():
+        step = functools.partial(_tried, list(several.values()), known.masked or field.mask is not None)
+        trials = map_parts(executor, "try-codecs", step, shape, [field])
+        for place, of_chunks in zip(several, zip(*trials, strict=True), strict=True):
+            runs[place] = _run_of(questions[place], field, several[place], of_chunks, known)
     return Sweep(tuple(runs[place] for place in range(len(questions))))
 
 

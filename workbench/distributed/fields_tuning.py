@@ -21,6 +21,7 @@ from workbench.arguments import whole_number
 from workbench.bounds import PSNR, All, Expert, Ratio, Run, Sweep, Target
 from workbench.bounds.prediction.expert import shipped
 from workbench.bounds.prediction.predict import expert_for
+from workbench.bounds.sweep import questions_of
 from workbench.bounds.tuning.choice import Candidate, merit, predicted
 from workbench.bounds.tuning.find import KINDS, MOST_RUNS, Limits
 from workbench.bounds.tuning.guides import expected_room
@@ -33,7 +34,7 @@ from workbench.distributed.executors import Progress
 from workbench.distributed.fields import ChunkedField
 from workbench.distributed.fields_compress import surveyed
 from workbench.distributed.fields_predict import Parts, require_floats
-from workbench.distributed.fields_sweep import sweep
+from workbench.distributed.fields_sweep import answered
 from workbench.distributed.sources import scratch_folder
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
@@ -94,10 +95,8 @@ def find_bound(
         limits = Limits.between(spread, field.dtype, KINDS[kind], field)
         candidate = _candidate(Parts(field, known, executor), codec, expert, wanted, limits)
 
-        more: dict[str, Any] = {"client": client, "chunk_values": chunk_values, "scratch": scratch, "progress": progress}
-
         def measured(bound: Bound) -> Run:
-            (run,) = sweep(field, candidate.codec, bound, **more)
+            (run,) = answered(questions_of([candidate.codec], bound), field, known, executor, chunk_values)
             if run.error is not None:
                 raise WorkbenchError(run.error)
             return run
@@ -106,6 +105,7 @@ def find_bound(
         found = _best(runs, wanted, candidate.codec)
         if out is None or found.bound is None:
             return found
+        more: dict[str, Any] = {"client": client, "chunk_values": chunk_values, "scratch": scratch, "progress": progress}
         return replace(found, archive=compress(field, found.bound, found.codec, out=out, **more))
 
 

@@ -225,11 +225,10 @@ def _share(eb: float, spread: int) -> float:
 def _ends(values: Array, valid: Array | None) -> tuple[float, float] | tuple[int, int]:
     """The smallest and largest of the finite, valid values, as `int` for integers; zeros when there is none."""
     xp = backend.namespace(values) if valid is None else backend.namespace(values, valid)
-    if valid is not None or not xp.isfinite(values).all():
-        finite = xp.isfinite(values)
-        values = values[finite if valid is None else finite & valid]
-    if values.size == 0:
-        return 0.0, 0.0
-    if values.dtype.kind != "f":
-        return int(values.min()), int(values.max())
-    return float(values.min()), float(values.max())
+    if valid is None and values.size:
+        low, high = values.min().item(), values.max().item()
+        if math.isfinite(low) and math.isfinite(high):   # NaN would spread
+            return low, high
+    finite = xp.isfinite(values)
+    values = values[finite if valid is None else finite & valid]
+    return (values.min().item(), values.max().item()) if values.size else (0.0, 0.0)

@@ -56,6 +56,23 @@ def test_more_error_makes_smaller_archives():
     assert all(a.ratio < b.ratio and a.psnr > b.psnr for a, b in itertools.pairwise(rows))
 
 
+@pytest.mark.parametrize("codec", ["sz3", "zfp", "prequantised"])
+def test_similarity_counts_in_the_range_of_all_values_however_rare_the_largest(codec):
+    values = wb.synthetic.gaussian_field((160, 200), 3, seed=5).values.copy()
+    values[80, 100] = 40 * values.std()   # no sample hits it
+    bounds = [wb.Absolute(limit * float(values.std())) for limit in (0.05, 0.3)]
+    for run, row in zip(wb.sweep(values, codec, bounds, workers=1), wb.predict(values, codec, bounds), strict=True):
+        assert 0.5 < (1 - row.ssim) / (1 - run["ssim"]) < 2
+
+
+def test_axes_that_the_codec_for_fields_leaves_out_are_left_out():
+    layers = [wb.synthetic.gaussian_field((64, 72), 5, seed=seed).values for seed in range(24)]
+    field = wb.Field(np.stack(layers))
+    runs = wb.sweep(field, "interpolation", BOUNDS, workers=1)
+    for run, row in zip(runs, wb.predict(field, "interpolation", BOUNDS), strict=True):
+        assert row.ratio == pytest.approx(run["ratio"], rel=0.15)
+
+
 def test_a_line_has_no_similarity_and_gaps_are_noted():
     values = np.cumsum(np.random.default_rng(0).standard_normal(20_000))
     assert np.isnan(wb.predict(values, "sz3", wb.Absolute(0.1))[0].ssim)
@@ -102,11 +119,29 @@ def test_data_unlike_the_training_are_named():
         (np.arange(9.0), "sz3", wb.Absolute(0), "above 0"),
         (np.arange(9.0), "sz3", wb.PointwiseRelative(0.1), "absolute or relative"),
         (np.arange(9.0), "sz3", [], "at least one"),
+        (np.arange(9.0) * 1e-320, "sz3", wb.Relative(0.1), "values that differ, by"),
+        (np.array([-1e308, 1e308]), "sz3", wb.Relative(0.1), "values that differ, by"),
     ],
 )
 def test_bad_input_is_refused(data, codec, bounds, message):
     with pytest.raises(wb.WorkbenchError, match=message):
         wb.predict(data, codec, bounds)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("limit", [1e-300, 1e300])
+def test_absurd_bounds_are_predicted_like_the_last_that_makes_a_difference(codec, limit):
+    field = wb.synthetic.gaussian_field((40, 48), 3, seed=1)
+    row = wb.predict(field, codec, wb.Absolute(limit))[0]
+    true = wb.compress(field, wb.Absolute(limit), codec).ratio
+    assert row.limit == limit
+    assert row.ratio == pytest.approx(true, rel=0.6)
+    assert np.isfinite([row.psnr, row.ssim]).all()
+
+
+def test_an_expert_is_an_expert():
+    with pytest.raises(wb.WorkbenchError, match=r"expert must be one of wb\.bounds\.train"):
+        wb.predict(np.arange(64.0), "sz3", wb.Absolute(1), expert="sz3")
 
 
 def test_the_shipped_experts_are_small_and_know_every_figure():

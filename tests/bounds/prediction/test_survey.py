@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.bounds.prediction.features import NAMES, Counts, features_of
-from workbench.bounds.prediction.survey import FEWEST, KINDS, PLACES, Survey, entropies, rounded
-from workbench.bounds.prediction.trees import DEPTH, Trees
+from workbench.bounds.prediction.numbers import KINDS, entropies, rounded
+from workbench.bounds.prediction.residuals import Residuals
+from workbench.bounds.prediction.survey import FEWEST, PLACES, Survey
+from workbench.bounds.prediction.trees import DEPTH, Ensembles, Trees
 
 
 @given(st.lists(st.integers(-50, 50), min_size=200, max_size=400))
@@ -33,11 +35,11 @@ def test_weights_count_like_repetitions():
 
 
 def test_coarse_levels_get_more_samples_than_their_share_and_less_weight():
-    cubic, _ = Survey(wb.synthetic.gaussian_field((64, 64, 64), seed=1)).interpolation
-    assert cubic.weight.sum() == pytest.approx(1)
-    assert cubic.beside[2].sum() == pytest.approx(1)
-    fine = cubic.weight == cubic.weight.max()
-    assert cubic.weight[fine].sum() > fine.mean()
+    errors = Survey(wb.synthetic.gaussian_field((64, 64, 64), seed=1)).interpolation
+    assert errors.weight.sum() == pytest.approx(1)
+    assert errors.of_pairs.sum() == pytest.approx(1)
+    fine = errors.weight == errors.weight.max()
+    assert errors.weight[fine].sum() > fine.mean()
 
 
 def test_rows_have_entropies_of_their_own_and_far_numbers_are_told_apart():
@@ -71,9 +73,8 @@ def test_cubics_are_interpolated_without_error(axes, seed):
     grid = np.meshgrid(*[np.linspace(-1, 1, n) for n in shape], indexing="ij")
     values = sum(rng.normal() * axis**power for axis in grid for power in range(4))
     survey = Survey(wb.Field(values))
-    cubic, linear = survey.interpolation
-    assert np.quantile(np.abs(cubic.here), 0.85) < 1e-9
-    assert linear.here.shape == cubic.here.shape == (survey.places,)
+    assert np.quantile(np.abs(survey.interpolation.here[0]), 0.85) < 1e-9
+    assert survey.interpolation.here.shape == (2, survey.places)
 
 
 def test_white_noise_has_the_entropy_of_its_distribution():
@@ -119,10 +120,10 @@ def test_masked_and_infinite_values_are_not_sampled():
     values[30, 30] = np.nan
     survey = Survey(wb.Field(values, mask=mask))
     assert np.abs(survey.values).max() < 10
-    for errors in survey.interpolation:
-        assert np.abs(errors.here).max() < 20
-        assert errors.counted.sum() == pytest.approx(1)
-        assert (errors.counted == 0).mean() > 0.2
+    errors = survey.interpolation
+    assert np.abs(errors.here).max() < 20
+    assert errors.counted.sum() == pytest.approx(1)
+    assert (errors.counted == 0).mean() > 0.2
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12))
@@ -140,6 +141,25 @@ def test_all_trees_at_once_are_the_trees_one_by_one(seed, count):
     assert trees(rows) == pytest.approx(plain)
     again = Trees.from_arrays(trees.to_arrays())
     assert again(rows) == pytest.approx(trees(rows), abs=1e-5)
+
+
+@given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 5), min_size=1, max_size=4))
+def test_ensembles_together_are_ensembles_alone(seed, counts):
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((60, 3))
+    several = [Trees.fitted(rows, rng.standard_normal(60), count) for count in counts]
+    assert Ensembles.of(several)(rows) == pytest.approx(np.array([trees(rows) for trees in several]))
+
+
+def test_residuals_of_known_scale_take_the_entropy_of_their_scale():
+    rng = np.random.default_rng(0)
+    scale = rng.choice([0.5, 15.0], 40_000)
+    here, even = np.stack([scale * rng.standard_normal(len(scale))] * 2), np.full(len(scale), 1 / len(scale))
+    found = Residuals(here, np.stack([scale] * 2), np.zeros(len(scale)), even, 0.9).bits(np.array([0.5]), np.array([12.0]))
+    gaussian = math.log2(15 * math.sqrt(2 * math.pi * math.e))
+    numbers = np.rint(0.5 * rng.standard_normal(40_000))   # of the calm half, in units of twice the limit
+    calm = entropies(numbers)
+    assert found[0] == pytest.approx(0.9 * 0.5 * (gaussian + calm) + 0.1 * 12, abs=0.1)
 
 
 def test_trees_learn_a_product_and_ignore_noise():

@@ -19,7 +19,7 @@ from workbench.bounds.prediction.places import even_places
 
 SIDE = 4
 BLOCKS = 12_288          # values in all blocks, at most,
-SHARE, FEWEST = 32, 6144   # and one of so many in a small field, but at least these
+SHARE, FEWEST = 48, 3072   # and one of so many in a small field, but at least these
 EXPONENT_BITS = {32: 8, 64: 11}   # by the bits of a number
 EMPTY = -(1 << 12)       # the exponent of a block of zeros: below all others
 GUARD = 2                # bits that the transform may need

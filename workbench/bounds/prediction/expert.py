@@ -25,7 +25,7 @@ import numpy as np
 
 from workbench import codecs
 from workbench.bounds.prediction.features import Features
-from workbench.bounds.prediction.trees import Trees
+from workbench.bounds.prediction.trees import Ensembles, Trees
 from workbench.codecs import Codec
 from workbench.errors import WorkbenchError
 
@@ -43,12 +43,6 @@ class Learned:
     middle: Trees
     width: Trees
     reach: float
-
-    def __call__(self, rows: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The figure, and the ends of its interval."""
-        value = np.log(base) + self.middle(rows)
-        half = np.maximum(self.reach * np.exp(self.width(rows)), LEAST_HALF)
-        return np.exp(value), np.exp(value - half), np.exp(value + half)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,19 +65,31 @@ class Expert:
     starts: np.ndarray | None = None
     shape: tuple[int, ...] | None = None
 
-    def figure(self, name: str, limits: np.ndarray, found: Features) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """A figure with the ends of its interval, for each limit."""
-        values = self.learned[name](found.vectors, getattr(found, name))
-        if name not in self.shifts:
-            return values
-        factor = np.exp(np.interp(np.log(limits), *self.shifts[name]))
-        return values[0] * factor, values[1] * factor, values[2] * factor
+    def figures(self, limits: np.ndarray, found: Features) -> dict[str, np.ndarray]:
+        """Each figure at each limit in three rows: what is expected, and the ends of its interval."""
+        base = np.stack([getattr(found, name) for name in self.learned])
+        sums = self._trees(found.vectors)
+        middle, half = np.log(base) + sums[::2], np.maximum(self._reaches * np.exp(sums[1::2]), LEAST_HALF)
+        for number, name in enumerate(self.learned):
+            if name in self.shifts:
+                middle[number] += np.interp(np.log(limits), *self.shifts[name])
+        return dict(zip(self.learned, np.exp(np.stack([middle, middle - half, middle + half], axis=1)), strict=True))
 
     def distance(self, found: Features) -> float:
         """How far these features are from the training, in units of the farthest that is usual there."""
         rows = (found.vectors - self.centre) / self.scale
         squares = ((rows * rows).sum(axis=1)[:, None] - 2 * rows @ self.known.T + self._sizes).min(axis=1)
         return float(np.median(np.sqrt(np.maximum(squares, 0)))) / self.farthest
+
+    @functools.cached_property
+    def _trees(self) -> Ensembles:
+        """Of each figure what is expected, then the size of mistakes."""
+        return Ensembles.of([part for learned in self.learned.values() for part in (learned.middle, learned.width)])
+
+    @functools.cached_property
+    def _reaches(self) -> np.ndarray:
+        """The widths in half an interval, one row for each figure."""
+        return np.array([[learned.reach] for learned in self.learned.values()])
 
     @functools.cached_property
     def _sizes(self) -> np.ndarray:

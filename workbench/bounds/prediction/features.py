@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workbench.bounds.prediction.survey import Errors, Survey, entropies, rounded
+from workbench.bounds.prediction.numbers import FINE, entropies, in_limits, rounded
+from workbench.bounds.prediction.survey import Errors, Survey
 from workbench.codecs import Codec, Tolerance
 
-FINE = 48.0           # numbers up to this are counted in a sample; finer bounds add bits that are known
-MOST_SIZE = 1e15      # of an error in units of a limit
 LEAST_BITS = 0.002    # of a value
 LEAST_NOISE = 1e-6
 LEAST_LOSS = 1e-12
@@ -26,6 +25,10 @@ NAMES = (
     "limit over error", "limit over deviation", "limit over range", "noise", "log size", "axes", "shortest axis", "exact",
     "valid", "of this codec", "bits by size", "calm windows", "usual windows", "stormy windows",
 )
+
+
+LOGARITHMS = [0, 1, 5, 6, 7, 8, 9, 10, 17, 18, 19, 20]   # which of these are logarithms to base 2 of figures,
+OTHERS = [2, 3, 4, 11, 12, 13, 14, 15, 16]                # and which are figures as they are
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,37 +51,39 @@ class Counts:
         self.survey, self.limits = survey, limits
 
     @functools.cached_property
-    def interpolated(self) -> tuple[_Counted, _Counted]:
-        """Of cubic and of linear interpolation."""
-        cubic, linear = (_counted(errors, self.limits) for errors in self.survey.interpolation)
-        return cubic, linear
+    def interpolated(self) -> _Counted:
+        """Of cubic and of linear interpolation, in this order along the first axis."""
+        return _counted(self.survey.interpolation, self.limits)
 
 
 def features_of(counts: Counts, codec: Codec) -> Features:
     """The features for the limits, with the imitation that fits the codec."""
     survey, limits = counts.survey, counts.limits
-    cubic, linear = counts.interpolated
-    better = cubic.bits <= linear.bits
-    chosen = _Counted(*(np.where(better, *both) for both in zip(cubic, linear, strict=True)))
+    cubic, linear = counts.interpolated.bits
+    better, which = (cubic > linear).astype(int), np.arange(len(limits))
+    chosen = _Counted(*(both[better, which] for both in counts.interpolated))
     bits, noise, extra = _imitated(survey, limits, codec, chosen)
     bits = bits + 8 * header(codec) / survey.size
-    sizes = [np.where(better, *both) for both in zip(*(errors.sizes for errors in survey.interpolation), strict=True)]
-    exact = np.where(better, *(errors.exact for errors in survey.interpolation))
     tiny = 1e-30 + 1e-12 * limits
-    middle, far, farther = (size + tiny for size in sizes)
-    floor = np.maximum(chosen.bits, LEAST_BITS)
-    same = np.ones(len(limits))
-    columns = [
-        np.log2(np.maximum(bits, LEAST_BITS)), np.log2(floor), cubic.bits - linear.bits, chosen.zeros, chosen.stay,
-        np.log2(far / middle), np.log2(farther / far), np.log2(limits / middle),
-        np.log2(limits / (survey.deviation + tiny)), np.log2(limits / (survey.reach + tiny)),
-        np.log2(np.maximum(noise, LEAST_NOISE)), same * math.log2(survey.size), same * len(survey.shape),
-        same * math.log2(min(survey.shape)), exact, same * survey.valid_share, extra, np.log2(chosen.by_size / floor),
-        *np.log2((survey.storminess[:, None] + tiny) / limits),
-    ]
+    middle, far, farther = survey.interpolation.sizes[:, better] + tiny
+    bits, floor = np.maximum(bits, LEAST_BITS), np.maximum(chosen.bits, LEAST_BITS)
     noise = np.maximum(noise, LEAST_NOISE)
-    vectors = np.clip(np.stack(columns, axis=1), -60, 60)
-    return Features(vectors, np.maximum(bits, LEAST_BITS), noise, _losses(survey, noise * limits * limits / 3))
+    vectors = np.empty((len(NAMES), len(limits)))
+    ratios = (
+        (bits, 1.0), (floor, 1.0), (far, middle), (farther, far), (limits, middle), (limits, survey.deviation + tiny),
+        (limits, survey.reach + tiny), (noise, 1.0), (chosen.by_size, floor),
+        *((size + tiny, limits) for size in survey.storminess),
+    )
+    for place, (above, below) in zip(LOGARITHMS, ratios, strict=True):
+        np.divide(above, below, out=vectors[place])
+    vectors[LOGARITHMS] = np.log2(vectors[LOGARITHMS])
+    others = (
+        cubic - linear, chosen.zeros, chosen.stay, math.log2(survey.size), len(survey.shape), math.log2(min(survey.shape)),
+        survey.interpolation.exact[better], survey.valid_share, extra,
+    )
+    for place, figure in zip(OTHERS, others, strict=True):
+        vectors[place] = figure
+    return Features(np.clip(vectors, -60, 60).T, bits, noise, _losses(survey, noise * limits * limits / 3))
 
 
 @functools.cache
@@ -96,7 +101,7 @@ def _losses(survey: Survey, squares: np.ndarray) -> np.ndarray:
 
 
 class _Counted(NamedTuple):
-    """What rounded prediction errors take, for each limit."""
+    """What rounded prediction errors take, for each predictor and limit."""
 
     bits: np.ndarray      # of a value
     zeros: np.ndarray     # their share
@@ -118,32 +123,28 @@ def _imitated(
     if codec.id == "sperr":
         bits, errors = np.array([survey.wavelets.coded(float(limit)) for limit in limits]).T
         return bits, errors / squares, nothing
+    if codec.id == "interpolation":
+        return survey.coded_by_scale(limits), chosen.noise, nothing
     return chosen.bits, chosen.noise, nothing
 
 
 def _counted(errors: Errors, limits: np.ndarray) -> _Counted:
     """Bits for each value; a limit far below the errors adds as many bits as it is finer."""
-    coarse = np.maximum(limits, errors.sizes[1] / FINE)
-    weight, finer = errors.weight.astype(np.float32), (limits / coarse)[:, None]
-    sizes = _in_limits(errors.here, limits)
-    seen = sizes + errors.noise
-    numbers = rounded(seen * (0.5 * finer).astype(np.float32))
-    bits = entropies(numbers, weight) - np.log2(finer[:, 0])
-    zeros = (numbers == 0).astype(np.float32) @ weight * finer[:, 0]
+    coarse = np.maximum(limits, errors.sizes[1][:, None] / FINE)
+    weight, finer = errors.weight.astype(np.float32), limits / coarse
+    sizes = in_limits(errors.here, limits)
+    seen = sizes + errors.noise[:, None]
+    numbers = rounded(seen * (0.5 * finer[:, :, None]).astype(np.float32))
+    bits = entropies(numbers, weight) - np.log2(finer)
+    zeros = (numbers == 0) @ weight * finer
     counted = coarse == limits
-    here, beside = (np.abs(_in_limits(part, limits)) <= 1 for part in errors.beside[:2])
-    of_pairs = errors.beside[2].astype(np.float32)
-    likely, both = (there.astype(np.float32) @ of_pairs for there in (here, here & beside))
+    here, beside = np.abs(in_limits(errors.pairs, limits)) <= 1
+    likely, both = np.stack([here, here & beside]) @ errors.of_pairs.astype(np.float32)
     stay = np.where(counted & (likely > 0), both / np.maximum(likely, 1e-9), 0.0)
     left = seen - 2 * numbers
     noise = np.where(counted, 3 * ((left * left) @ errors.counted.astype(np.float32)), 1.0)
     by_size = np.log2(1 + np.abs(sizes)) @ weight
     return _Counted(bits, zeros, stay, noise, np.maximum(by_size, LEAST_BITS))
-
-
-def _in_limits(errors: np.ndarray, limits: np.ndarray) -> np.ndarray:
-    """Errors in units of each limit, a row for each; far too large ones count as `MOST_SIZE`."""
-    return np.clip(errors / limits[:, None], -MOST_SIZE, MOST_SIZE).astype(np.float32)
 
 
 def _on_lattice(survey: Survey, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -158,6 +159,6 @@ def _on_lattice(survey: Survey, limits: np.ndarray) -> tuple[np.ndarray, np.ndar
         options.append(np.tensordot(signs, numbers, 1))
     if axes > 2:
         options.append(numbers[0] - numbers[1] - numbers[2] + numbers[3])
-    bits = np.min([entropies(rounded(option.astype(np.float32))) for option in options], axis=0) + np.log2(coarse / limits)
+    bits = entropies(rounded(np.stack(options, dtype=np.float32))).min(axis=0) + np.log2(coarse / limits)
     left = corners[0] - 2 * limits[:, None] * np.rint(corners[0] * (0.5 / limits)[:, None])
     return bits, (left * left).mean(axis=1) / (limits * limits / 3)

@@ -19,8 +19,8 @@ def even_places(axes: int, count: int, rng: np.random.Generator) -> np.ndarray:
     >>> bool(np.abs(np.histogram(found[0], 10, (0, 1))[0] - 10).max() <= 1)
     True
     """
-    found: np.ndarray = (rng.random((axes, 1)) + _steps(axes)[:, None] * np.arange(count)) % 1.0
-    return found
+    found: np.ndarray = rng.random((axes, 1)) + _steps(axes)[:, None] * np.arange(count)
+    return found - np.floor(found)
 
 
 @functools.cache

@@ -31,6 +31,8 @@ Figures = Mapping[str, np.ndarray]   # by name, three rows each: what is expecte
 OVERHEAD = 2690          # bytes of an archive besides its chunks and what it says of the field,
 OF_METADATA = 1.57       # for each byte of which it takes so many,
 OF_CHUNK = 70            # and bytes that each chunk takes besides those of the codec
+RANGES = 1e-140, 1e140   # of values, whose squares are numbers
+BEYOND = 1e3             # times the range: larger bounds make no difference
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,8 @@ def predict(data: Any, codec: str | Codec, bounds: Bound | Iterable[Bound], *, e
 
 def expert_for(codec: Codec, given: Expert | None = None) -> Expert:
     """The expert given, or the one that comes with the package; refused if it knows another codec."""
+    if given is not None and not isinstance(given, Expert):
+        raise WorkbenchError(f"expert must be one of wb.bounds.train, or wb.bounds.Expert.load(path); got {given!r:.60}")
     if given is None:
         given = shipped().get(codec.id)
     if given is None or given.made != codec:
@@ -177,12 +181,20 @@ class Whole:
             found.append(limit.value)
         return np.array(found)
 
+    def within_reason(self, limits: np.ndarray) -> np.ndarray:
+        """The limits, none below the resolution of the values, nor far beyond their range: these make no difference."""
+        finest = max(float(np.abs(self.ends).max()) * float(np.finfo(self.dtype).eps) / 16, self.peak * 1e-18)
+        found: np.ndarray = np.clip(limits, finest, BEYOND * self.peak)
+        return found
+
     def rows(self, asked: Sequence[Bound], limits: np.ndarray, figures: Figures, codec: Codec) -> tuple[Predicted, ...]:
         """What is predicted at each bound, given bits, noise and the loss of similarity."""
         chunks = -(-self.size // codec.chunk_values)
-        nbytes = OVERHEAD + self.told + chunks * OF_CHUNK + figures["bits"] * self.size / 8
+        bits = np.minimum(figures["bits"], 8 * self.dtype.itemsize)   # values that take more are stored as they are
+        nbytes = OVERHEAD + self.told + chunks * OF_CHUNK + bits * self.size / 8
         ratio = self.count * self.dtype.itemsize / nbytes
-        psnr = 20 * math.log10(self.peak) - 10 * np.log10(figures["noise"] * limits**2 / 3)
+        seen = self.within_reason(limits)
+        psnr = 20 * np.log10(self.peak / seen) - 10 * np.log10(figures["noise"] / 3)
         ssim = np.clip(1 - figures["loss"], -1, 1) if "loss" in figures else np.full(ratio.shape, math.nan)
         columns = [(middle, np.minimum(*ends), np.maximum(*ends)) for middle, *ends in (ratio, psnr, ssim)]
         each = [part.tolist() for column in columns for part in column]
@@ -198,23 +210,23 @@ class Surveyed:
         count = int(np.count_nonzero(valid))
         if not count:
             raise WorkbenchError(f"wb.predict needs values; all of {field!r} are masked or not finite")
-        values = field.values if count == valid.size else field.values[valid]
-        ends = np.array([values.min(), values.max()])
+        self.survey = Survey(field, valid)
         told = OF_METADATA * len(json.dumps(json_value(field.metadata))) if field.metadata else 0.0
         told += 0.0 if count == valid.size else bytes_of_gaps(field, valid)
-        self.whole = Whole(valid.size, count, field.values.dtype, ends, told)
-        if not 0 < self.whole.peak < math.inf:
+        self.whole = Whole(valid.size, count, field.values.dtype, self.survey.ends, told)
+        low, high = RANGES
+        if not low < self.whole.peak < high:
             raise WorkbenchError(
-                f"wb.predict needs values that differ, by a finite number; all of {field!r} lie within {self.whole.peak:g}"
+                f"wb.predict needs values that differ, by {low:g} to {high:g}; all of {field!r} lie within "
+                f"{self.whole.peak:g}"
             )
-        self.survey = Survey(field, valid)
         self._counts = Counts(self.survey, np.empty(0))
 
     def at(self, bounds: Iterable[Bound], expert: Expert) -> Prediction:
         """The prediction at these bounds, by an expert on a codec."""
         asked = [bound.for_data(self.field) for bound in bounds]
         limits = self.whole.limits(asked)
-        figures, distance = self.figures(limits, expert)
+        figures, distance = self.figures(self.whole.within_reason(limits), expert)
         notes = [unlike(distance)] if distance > 1 else []
         codec = expert.made
         if self.whole.count < self.whole.size and self.field.mask is None and not codec.finite:
@@ -227,8 +239,10 @@ class Surveyed:
         if not np.array_equal(limits, self._counts.limits):
             self._counts = Counts(self.survey, limits)
         found = features_of(self._counts, expert.made)
-        names = [name for name in expert.learned if name != "loss" or self._has_windows]
-        return {name: np.array(expert.figure(name, limits, found)) for name in names}, expert.distance(found)
+        figures = expert.figures(limits, found)
+        if not self._has_windows:
+            figures.pop("loss", None)
+        return figures, expert.distance(found)
 
     @property
     def _has_windows(self) -> bool:

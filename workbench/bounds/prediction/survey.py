@@ -18,94 +18,67 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from workbench.bounds.prediction.blocks import Blocks, blocks_of
 from workbench.bounds.prediction.patches import Coefficients, coefficients
-from workbench.bounds.prediction.places import even_places
+from workbench.bounds.prediction.residuals import OF_TABLES, Residuals
+from workbench.bounds.prediction.targets import SEED, Stencils, Targets, both_orders, places_for, steps_of
 from workbench.data import Field
 from workbench.guarantees.gaps import filled
 
 PLACES = 4096          # of each sample: entropies below 8 bits are then accurate to about a percent
-FEWEST, SHARE = 1536, 192   # but fewer in small fields, of which one value in so many is looked at
+FEWEST, SHARE = 768, 192   # but fewer in small fields, of which one value in so many is looked at
+BENT = 4.0             # times a sixteenth of how far values in a row are from a line: as telling as residuals around
+RESIDUALS = 8192       # with their surroundings, each scale of which needs samples of its own
 WINDOWS = 256
 FEW = 512              # to choose between orders of axes
 LEVELS = 6             # of grid refinement that are told apart,
 FIRST_LEVELS = 2       # and to choose between orders of axes
-MOST_NUMBER = 1 << 20  # a rounded prediction error beyond it counts as this: the codec stores such values otherwise
-KINDS = 1 << 11        # of numbers that are counted apart; numbers that differ by a multiple of it are too rare to matter
 WINDOWS_TOLD = (0.1, 0.5, 0.9)   # quantiles of the variance in windows: calm, usual and stormy ones
-SEED = 20_260
 
 
 @dataclass(eq=False)
 class Errors:
-    """Prediction errors at sampled places, the noise that a bound of 1 adds, and the weights, which add up to one.
+    """Errors of several predictors at sampled places, a row each, the noise that a bound of 1 adds, and weights of places.
 
-    `beside` has three rows: errors at some of the places, those of the values that a codec predicts next to them, and the
-    weights of these pairs. `counted` are the weights of valid values alone, which add up to one, too.
+    `pairs` are errors at some of the places, and those of the values that a codec predicts next to them. `counted` are the
+    weights of valid values alone. Each kind of weights adds up to one.
     """
 
     here: np.ndarray
-    beside: np.ndarray
     noise: np.ndarray
     weight: np.ndarray
     counted: np.ndarray
+    pairs: np.ndarray
+    of_pairs: np.ndarray
 
     @functools.cached_property
-    def sizes(self) -> tuple[float, float, float]:
-        """The median, the 90th and the 99th percentile of their size."""
+    def sizes(self) -> np.ndarray:
+        """The median, the 90th and the 99th percentile of their size, one column for each predictor."""
         size = np.abs(self.here)
-        order = np.argsort(size)
-        places = np.searchsorted(np.cumsum(self.weight[order]), (0.5, 0.9, 0.99))
-        middle, far, farther = size[order[np.minimum(places, len(order) - 1)]]
-        return float(middle), float(far), float(farther)
+        order = np.argsort(size, axis=1)
+        below = np.cumsum(self.weight[order], axis=1) < np.array([[[0.5]], [[0.9]], [[0.99]]])
+        places = np.minimum(np.count_nonzero(below, axis=2), size.shape[1] - 1)
+        rows = np.arange(len(size))
+        found: np.ndarray = size[rows, order[rows, places]]
+        return found
 
     @functools.cached_property
-    def exact(self) -> float:
+    def exact(self) -> np.ndarray:
         """The share of errors that are zero."""
-        return float((self.here == 0) @ self.weight)
-
-
-@dataclass(frozen=True)
-class _Passes:
-    """Passes over the grid, one row each: the axis that is refined, the stride, and the share of the values."""
-
-    axis: np.ndarray
-    stride: np.ndarray
-    share: np.ndarray
-
-    @staticmethod
-    @functools.lru_cache(64)
-    def of(shape: tuple[int, ...], axes: tuple[int, ...], levels: int) -> _Passes:
-        """The passes over a grid whose axes are refined in this order."""
-        found = [
-            (axis, 1 << level, 2.0**turn / 2.0 ** (len(axes) * (level + 1)))
-            for level in range(levels) for turn, axis in enumerate(axes) if shape[axis] > 2 << level
-        ]
-        axis, stride, share = (np.array([each[part] for each in found]) for part in range(3))
-        return _Passes(axis, stride, share)
-
-    def columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Axes, strides and shares."""
-        return self.axis, self.stride, self.share
-
-    def drawn(self, total: int) -> np.ndarray:
-        """How many of so many samples each pass gets: more than its share where the share is small."""
-        roots = np.sqrt(self.share)
-        ends = np.floor(total * np.cumsum(roots) / roots.sum() + 0.5).astype(int)
-        return np.diff(ends, prepend=0)
+        found: np.ndarray = (self.here == 0) @ self.weight
+        return found
 
 
 class Survey:
     """Samples of a field, each taken when it is first needed.
 
     >>> survey = Survey(Field(np.sin(np.arange(4096.0)).reshape(64, 64)))
-    >>> survey.interpolation[0].here.shape
-    (1536,)
+    >>> survey.interpolation.here.shape
+    (2, 768)
     """
 
     def __init__(self, field: Field, valid: np.ndarray | None = None) -> None:
@@ -117,24 +90,45 @@ class Survey:
         self.valid_share = 1.0 if whole else float(found.mean())
         self._values = (values if whole else filled(values, found)).reshape(self.shape)
         self._valid = None if whole else found.reshape(self.shape)
-        self._steps = [math.prod(self.shape[axis + 1 :]) for axis in range(len(self.shape))]
         self._flat = self._values.reshape(-1)
-        self._rng = np.random.default_rng(SEED)
+        self.ends = np.array([self._flat.min(), self._flat.max()])   # of valid values, which alone are repeated
         self.places = min(max(self.size // SHARE, FEWEST), PLACES)
         self._starts: np.ndarray | None = None
 
     @functools.cached_property
     def values(self) -> np.ndarray:
         """Valid values at places spread over the field."""
-        places = self._places(np.zeros((len(self.shape), 1), np.int64), self.places)
+        places = places_for(self.shape, (0,) * len(self.shape), self.places)
         counted = self._valid_at(places)
         return self._at(places if counted is None or not counted.any() else places[counted])
 
     @functools.cached_property
-    def interpolation(self) -> tuple[Errors, Errors]:
-        """Cubic and linear interpolation, refining the axes in the order, forwards or backwards, of smaller errors."""
+    def interpolation(self) -> Errors:
+        """Of cubic and of linear interpolation, the axes refined in the preferred order."""
+        at = Targets.of(self.shape, self._axes, LEVELS, self.places)
+        if not at.places.size:
+            return Errors(np.zeros((2, 1)), np.zeros((2, 1)), np.ones(1), np.ones(1), np.zeros((2, 2, 1)), np.ones(1))
+        valid = self._valid_at(at.places)
+        counted = at.weight if valid is None or not valid.any() else at.weight * valid / (at.weight @ valid)
+        errors = at.stencils.errors(self._flat)
+        here, beside = errors[:, : len(at.places)], errors[:, len(at.places) :]
+        return Errors(here, at.noise, at.weight, counted, np.stack([here[:, at.chosen], beside]), at.of_chosen)
+
+    def coded_by_scale(self, limits: np.ndarray) -> np.ndarray:
+        """Bits of a value for a codec that foresees the scale of residuals, and may leave out the roughest axis."""
+        residuals, roughest = self._residuals(self._axes)
+        alone = np.log2(1 + 2 * self.deviation / limits)   # bits of a value that is not interpolated
+        found = residuals.bits(limits, alone)
+        if len(self._axes) > 1:
+            residuals, _ = self._residuals(tuple(axis for axis in self._axes if axis != roughest))
+            found = np.minimum(found, residuals.bits(limits, alone))
+        return found + 8 * OF_TABLES / self.size
+
+    @functools.cached_property
+    def _axes(self) -> tuple[int, ...]:
+        """The axes in the order of refinement, forwards or backwards, of smaller errors."""
         axes = tuple(range(len(self.shape)))
-        return self._interpolated(axes if len(axes) == 1 or self._prefers(axes) else axes[::-1])
+        return axes if len(axes) == 1 or self._prefers() else axes[::-1]
 
     @functools.cached_property
     def deviation(self) -> float:
@@ -143,15 +137,15 @@ class Survey:
 
     @functools.cached_property
     def reach(self) -> float:
-        """The range of the values that were sampled."""
-        return float(np.ptp(self.values))
+        """The range of all values."""
+        return float(self.ends[1]) - float(self.ends[0])
 
     @functools.cached_property
     def corners(self) -> np.ndarray:
         """The values of unit cells, one row for each corner; the first is the one that is predicted."""
         count = self.places if len(self.shape) < 3 else self.places // 2
-        places = self._places(np.ones((len(self.shape), 1), np.int64), count, np.random.default_rng(SEED))
-        shifts = (np.dot(shift, self._steps) for shift in itertools.product((0, 1), repeat=len(self.shape)))
+        places = places_for(self.shape, (1,) * len(self.shape), count)
+        shifts = (np.dot(shift, steps_of(self.shape)) for shift in itertools.product((0, 1), repeat=len(self.shape)))
         return np.stack([self._at(np.maximum(places - shift, 0)) for shift in shifts])
 
     @functools.cached_property
@@ -159,12 +153,12 @@ class Survey:
         """The variance in windows of up to 7 points along each axis, thinned out; for four axes, of the last three."""
         inside = np.zeros(1, np.int64)
         margin = []
-        for axis, (points, step) in enumerate(zip(self.shape, self._steps, strict=True)):
+        for axis, (points, step) in enumerate(zip(self.shape, steps_of(self.shape), strict=True)):
             side = 1 if len(self.shape) == 4 and axis == 0 else min(7, points)
             shifts = np.arange(0, side, 2) - (side - 1) // 2
             margin.append((side + 1) // 2)
             inside = (inside[:, None] + shifts * step).reshape(-1)
-        corner = self._places(np.array(margin)[:, None], WINDOWS)
+        corner = places_for(self.shape, tuple(margin), WINDOWS)
         return self._at(np.clip(corner[:, None] + inside, 0, self.size - 1)).var(axis=1)
 
     @functools.cached_property
@@ -194,101 +188,32 @@ class Survey:
             self._starts = starts
             self.__dict__.pop("wavelets", None)
 
-    def _prefers(self, axes: tuple[int, ...]) -> bool:
-        """Whether errors on the finest levels are smaller in this order than backwards, on the mean of their logarithms."""
-        both = [_Passes.of(self.shape, order, FIRST_LEVELS) for order in (axes, axes[::-1])]
-        counts = [passes.drawn(FEW) for passes in both]
-        joined = _Passes(*(np.concatenate(parts) for parts in zip(*map(_Passes.columns, both), strict=True)))
-        size = np.abs(self._errors(*self._targets(joined, np.concatenate(counts)))[0])
-        bits = np.log2(size + 1e-6 * size.mean() + 1e-300) if size.size else size
-        forwards, backwards = np.split(bits, [int(counts[0].sum())])
-        one, other = (_weights(passes.share, drawn) for passes, drawn in zip(both, counts, strict=True))
-        return float(forwards @ one) <= float(backwards @ other)
+    def _prefers(self) -> bool:
+        """Whether errors on the finest levels are smaller forwards than backwards, on the mean of their logarithms."""
+        stencils, weight = both_orders(self.shape, FIRST_LEVELS, FEW)
+        if not weight.size:
+            return True
+        size = np.abs(stencils.errors(self._flat)[0])
+        return float(np.log2(size + 1e-6 * size.mean() + 1e-300) @ weight) <= 0
 
-    def _interpolated(self, axes: tuple[int, ...]) -> tuple[Errors, Errors]:
-        """The errors of cubic and linear interpolation, the axes refined in this order."""
-        passes = _Passes.of(self.shape, axes, LEVELS)
-        if not passes.axis.size:
-            nothing = Errors(np.zeros(1), np.array([[0.0], [0.0], [1.0]]), np.zeros(1), np.ones(1), np.ones(1))
-            return nothing, nothing
-        counts = passes.drawn(self.places)
-        places, step, wide = self._targets(passes, counts)
-        here = self._errors(places, step, wide)
-        weight = _weights(passes.share, counts)
-        valid = self._valid_at(places)
-        counted = weight if valid is None or not valid.any() else weight * valid / (weight @ valid)
-        pairs = np.where(counts > 0, np.maximum(counts // 4, 1), 0)   # the first samples of each pass
-        first = np.repeat(np.cumsum(counts) - counts - np.cumsum(pairs) + pairs, pairs) + np.arange(pairs.sum())
-        some, apart, far = places[first], step[first], wide[first]
-        beside = self._errors(np.where(some + 5 * apart < self.size, some + 2 * apart, some), apart, far)
-        of_pairs = _weights(passes.share, pairs)
-        uniform = self._rng.random((4, self.places), np.float32) * 2 - 1
-        near, outer = uniform[0] + uniform[1], uniform[2] + uniform[3]
-        halves = np.float32(0.5) * near
-        noises = np.where(wide, np.float32(0.5625) * near - np.float32(0.0625) * outer, halves), halves
-        cubic, linear = (
-            Errors(of, np.stack([of[first], by, of_pairs]), noise, weight, counted)
-            for of, by, noise in zip(here, beside, noises, strict=True)
+    def _residuals(self, axes: tuple[int, ...]) -> tuple[Residuals, int]:
+        """Residuals of a grid that is refined along these axes, and the axis along which they are largest."""
+        at = Targets.of(self.shape, axes, LEVELS, RESIDUALS)
+        if not at.places.size:
+            return Residuals(np.zeros((2, 1)), np.zeros((2, 1)), np.zeros(1), np.ones(1), 0.0), axes[0]
+        reach = np.where(at.wide, 3, 1) * at.step
+        beside = [-2 * at.step, 2 * at.step, *(-2 * at.stride * of_axis for of_axis in steps_of(self.shape))]
+        here, *others = (
+            Stencils.of(np.clip(at.places + to, reach, self.size - 1 - reach), at.step, at.wide).errors(self._flat)
+            for to in (np.zeros_like(at.step), *beside)
         )
-        return cubic, linear
-
-    def _targets(self, passes: _Passes, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Places of each pass, the distance to the values beside them, and whether there are four in a row."""
-        wide = np.array(self.shape)[passes.axis] > 8 * passes.stride
-        own = np.arange(len(self.shape))[:, None] == passes.axis
-        margins = np.where(own, np.where(wide, 3, 1) * passes.stride, 0)
-        step = passes.stride * np.array(self._steps)[passes.axis]
-        places = self._places(np.repeat(margins, counts, axis=1), int(counts.sum()))
-        return places, np.repeat(step, counts), np.repeat(wide, counts)
-
-    def _errors(self, places: np.ndarray, step: np.ndarray, wide: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The errors of cubic and of linear interpolation between places so far apart."""
-        here, sides = self._at(places), self._at(places - step) + self._at(places + step)
-        linear = here - 0.5 * sides
-        apart = np.where(wide, 3 * step, 0)
-        outer = self._at(places - apart) + self._at(places + apart)
-        return linear + np.where(wide, 0.0625 * (outer - sides), 0.0), linear
-
-    def _places(self, margins: np.ndarray, count: int, rng: np.random.Generator | None = None) -> np.ndarray:
-        """Places at least so far from the ends of each axis, a row of margins, as indices into the flat field."""
-        uniform = even_places(len(self.shape), count, rng or self._rng)
-        sizes = np.array(self.shape)[:, None]
-        edges = np.minimum(margins, (sizes - 1) // 2)
-        spans = np.maximum(sizes - 2 * edges, 1)
-        inside: np.ndarray = (uniform * spans).astype(np.int64) + edges
-        return np.array(self._steps) @ inside
+        around = np.mean(np.abs(others), axis=0) + BENT * np.abs(here[0] - here[1])
+        finest = np.where(at.stride == 1, at.axis, -1)
+        means = [np.abs(here[0, finest == axis]).mean() if (finest == axis).any() else 0.0 for axis in axes]
+        return Residuals(here, around, at.noise[1], at.weight, at.share), axes[int(np.argmax(means))]
 
     def _at(self, places: np.ndarray) -> np.ndarray:
         return self._flat[places].astype(np.float64)
 
     def _valid_at(self, places: np.ndarray) -> np.ndarray | None:
         return None if self._valid is None else self._valid.reshape(-1)[places]
-
-
-def _weights(shares: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The weight of each sample: that of its pass, divided among its samples; they add up to one."""
-    drawn = counts > 0
-    return np.repeat(shares[drawn] / (shares[drawn].sum() * counts[drawn]), counts[drawn])
-
-
-def rounded(sizes: np.ndarray) -> np.ndarray:
-    """The whole numbers that a codec codes."""
-    return np.clip(np.rint(sizes), -MOST_NUMBER, MOST_NUMBER)
-
-
-def entropies(numbers: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """The entropy of each row in bits, with the correction of Miller and Madow for the numbers that a sample misses.
-
-    Weights add up to one; without them, all numbers count alike.
-
-    >>> entropies(np.arange(4.0).repeat(1000)[None]).round(2).tolist()
-    [2.0]
-    """
-    rows, count = numbers.shape
-    weight = np.full(count, 1 / count, np.float32) if weights is None else weights.astype(np.float32)
-    first = np.arange(rows, dtype=np.int32) * np.int32(KINDS)
-    kind = (numbers.astype(np.int32) & np.int32(KINDS - 1)) + first[:, None]
-    share = np.bincount(kind.reshape(-1), np.tile(weight, rows), rows * KINDS).astype(np.float32).take(kind)
-    missed = ((1 / share) @ (weight * weight) - weight @ weight) / (2 * math.log(2))
-    found: np.ndarray = missed - np.log2(share) @ weight
-    return found.astype(np.float64)

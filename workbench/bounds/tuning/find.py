@@ -28,8 +28,8 @@ from workbench.bounds.tuning.attempt import Attempt, Original
 from workbench.bounds.tuning.choice import Candidate, chosen_candidate
 from workbench.bounds.tuning.found import Found
 from workbench.bounds.tuning.guides import expected_room
-from workbench.bounds.tuning.search import Terms, Tried, next_place
-from workbench.bounds.tuning.targets import PSNR, All, Target, require_target
+from workbench.bounds.tuning.search import Terms, Tried, best_of, next_place
+from workbench.bounds.tuning.targets import PSNR, All, Quality, Target, require_target
 from workbench.clusters import KeepClusters
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
@@ -42,6 +42,7 @@ KINDS: dict[str, type[Bound]] = {"absolute": Absolute, "relative": Relative, "po
 DIGITS = 5            # of a bound that is tried
 MOST_RUNS = 12
 COARSE = 16.0
+LARGER = 4            # larger bounds that are tried for a figure of one's own, if no smaller one meets its limit
 LEAST_STEP = 1e-4     # by which a bound of velocities is tightened, as a share
 
 
@@ -300,14 +301,32 @@ def _bracketed(search: _Search) -> list[str]:
         return sign * run.bound.eb > sign * other.bound.eb
 
     tried: list[Tried] = []
-    while not search.exhausted and (place := next_place(tried, guide, terms)) is not None:
+
+    def attempt(place: float) -> None:
         limit = math.exp(sign * place)
         run = search.attempt(limits.bound(limit) if grain is None else limits.exact_bound(_power_of_two(limit)), better)
         tried.append(Tried(place, target.leading_room(run.figures)))
+
+    def narrow() -> None:
+        while not search.exhausted and (place := next_place(tried, guide, terms)) is not None:
+            attempt(place)
+
+    narrow()
+    if best_of(tried) is None and any(isinstance(each, Quality) for each in target.leading):
+        for place in _larger_places(tried, terms):   # a figure of one's own may be better at larger bounds
+            if best_of(tried) is None and not search.exhausted:
+                attempt(place)
+        narrow()
     hopeless = target.searched_upwards or any(point.room >= 0 for point in tried) or search.exhausted
     if not hopeless:   # not even the smallest bound: only exact values are left
         search.attempt(limits.kind(0.0), better)
     return _notes(search, terms, tried)
+
+
+def _larger_places(tried: list[Tried], terms: Terms) -> list[float]:
+    """A few places between the largest that was tried and the largest that makes sense."""
+    largest = max(point.place for point in tried)
+    return np.linspace(largest, terms.high, LARGER + 1)[1:].tolist() if largest < terms.high else []
 
 
 def _power_of_two(limit: float) -> float:
@@ -330,6 +349,8 @@ def _notes(search: _Search, terms: Terms, tried: list[Tried]) -> list[str]:
     if terms.grain is not None:
         return [f"{search.candidate.codec.id} rounds bounds down to powers of two: there is none closer to the target"]
     if max(point.place for point in tried if point.room >= 0) >= terms.high:
+        if any(point.room < 0 for point in tried):
+            return ["the largest bound that makes sense for these data meets the target, and smaller ones do not"]
         return ["the target is met by any bound that makes sense for these data"]
     if search.exhausted:
         return [f"stopped after {len(search.runs)} compressions; more may come closer to the target"]

@@ -10,7 +10,7 @@ from workbench.archive import Archive
 from workbench.bounds.as_code import bound_code, codec_code
 from workbench.bounds.result import Sweep
 from workbench.bounds.run import Run
-from workbench.bounds.tuning.targets import All
+from workbench.bounds.tuning.targets import All, Quality
 from workbench.codecs import Codec
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
@@ -90,7 +90,9 @@ class Found:
         codec = codec_code(self.codec).strip('"')
         runs = f"{len(self.runs)} compression{'' if len(self.runs) == 1 else 's'}"
         if not self.met:
-            return f"no bound of {codec} meets {self.target}; the nearest is {self.nearest.bound!r} with {values} ({runs})"
+            tried = " that was tried" if any(isinstance(each, Quality) for each in self.target.measurable) else ""
+            none = f"no bound of {codec}{tried} meets {self.target}"
+            return f"{none}; the nearest is {self.nearest.bound!r} with {values} ({runs})"
         beside = "" if self.velocities is None else f", and {self.velocities!r} for velocities,"
         return f"{self.bound!r} with {codec}{beside} meets {self.target}: {values} ({runs})"
 

@@ -309,6 +309,8 @@ class Quality(Target):
         name = self.name or getattr(self.function, "__name__", "quality")
         object.__setattr__(self, "name", "quality" if name == "<lambda>" else name)
         object.__setattr__(self, "figure", self.name)
+        if isinstance(self._limit, str):
+            raise WorkbenchError(f"the limit of {self.name} must be a number; got {self._limit!r}")
         _ = number(f"the limit of {self.name}", self._limit, -1e300, 1e300)
 
     @property
@@ -327,15 +329,19 @@ class Quality(Target):
             assert isinstance(original, Particles)
             original = original.select(attempt.order)
         try:
-            found = self.function(original, decoded)
+            found: Any = self.function(original, decoded)
         except Exception as error:
             raise WorkbenchError(
                 f"{self.name} must return a number for any decoded data; it raised {type(error).__name__}: {error}"
             ) from error
+        if isinstance(found, np.ndarray) and found.ndim:
+            raise WorkbenchError(f"{self.name} must return a number; got an array of shape {found.shape}")
         try:
-            value = float(found)
+            value = math.nan if isinstance(found, str) or found is np.ma.masked else float(found)
         except (TypeError, ValueError):
-            raise WorkbenchError(f"{self.name} must return a number; got {found!r}") from None
+            value = math.nan
+        if math.isnan(value) and not isinstance(found, float | np.floating):
+            raise WorkbenchError(f"{self.name} must return a number; got {found!r:.60}")
         if math.isnan(value):
             raise WorkbenchError(f"{self.name} must return a number for any decoded data; got nan")
         return value
