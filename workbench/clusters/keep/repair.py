@@ -184,11 +184,10 @@ class Repair:
                 if not len(movers := proposers[accepted[proposers].view(bool)]):
                     return
                 problem.kernel("repair", "carry_out")(len(movers), *bundles, mover=movers, proposed=proposed)
+                awake = xp.zeros(len(self), np.uint8)
+                problem.kernel("repair", "wake")(len(movers), self.around.given, mover=movers, awake=awake)
             self._show(number)
-            awake, wake = xp.empty(len(waiting), np.uint8), problem.kernel("repair", "wake")
-            with threads_for(len(waiting)):
-                wake(len(waiting), self.around.given, waiting=waiting, accepted=accepted, awake=awake)
-            active = waiting[awake.view(bool) & ~self.gave_up[waiting]]
+            active = waiting[awake[waiting].view(bool) & ~self.gave_up[waiting]]
             score[movers] = accepted[movers] = 0
 
     def _show(self, number: int) -> None:
