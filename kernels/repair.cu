@@ -451,19 +451,19 @@ KERNEL(accept)(i64 n, const i32* proposer SIZE(n), const i32* candidate SIZE(>= 
     }
 }
 
-// Which of the waiting candidates to evaluate again: those that moved, or have a neighbour that moved.
-KERNEL(wake)(i64 n, const i32* waiting SIZE(n), const i64* list_start SIZE(accepted),
-             const i64* list_end SIZE(accepted), const i32* list SIZE(>= accepted),
-             const i64* need_start SIZE(accepted + 1), const i32* need_partner SIZE(LAST(need_start)),
-             const i32* slot SIZE(>= accepted), const u8* accepted SIZE(>= n), u8* awake SIZE(n))
+// Marks the candidates to evaluate again: those that moved, and all that they have in their lists or in a need.
+// Race: all threads that write to the same place write the same value.
+KERNEL(wake)(i64 n, const i32* mover SIZE(n), const i64* list_start SIZE(awake), const i64* list_end SIZE(awake),
+             const i32* list SIZE(>= awake), const i64* need_start SIZE(awake + 1),
+             const i32* need_partner SIZE(LAST(need_start)), const i32* slot SIZE(>= awake), u8* awake SIZE(>= n))
 {
-    FOR_EACH(w, n) {
-        const i32 c = waiting[w];
-        bool seen = accepted[c];
-        for (i64 need = need_start[c]; !seen && need < need_start[c + 1]; ++need)
-            seen = slot[need_partner[need]] >= 0 && accepted[slot[need_partner[need]]];
-        for (i64 e = list_start[c]; !seen && e < list_end[c]; ++e) seen = slot[list[e]] >= 0 && accepted[slot[list[e]]];
-        awake[w] = seen;
+    FOR_EACH(m, n) {
+        const i32 c = mover[m];
+        awake[c] = 1;
+        for (i64 need = need_start[c]; need < need_start[c + 1]; ++need)
+            if (slot[need_partner[need]] >= 0) awake[slot[need_partner[need]]] = 1;
+        for (i64 e = list_start[c]; e < list_end[c]; ++e)
+            if (slot[list[e]] >= 0) awake[slot[list[e]]] = 1;
     }
 }
 

@@ -140,19 +140,22 @@ class Pairs:
         return {"found": self.found, "listed": self.listed, "pair": self.pair}
 
     def all(self, place: Callable[..., None], given: dict[str, Any]) -> Array:
-        """All pairs (M, 2); `place` writes those of each block where there was too little room."""
+        """All pairs (M, 2); `place` writes those of each block of a chunk that had too little room."""
         xp, chunks, blocks = backend.namespace(self.found), len(self.listed), len(self.found)
         chunk = xp.arange(chunks + 1)
-        begin = ROOM * (blocks // chunks * chunk + blocks % chunks * chunk // chunks) + SPARE * chunk
-        if bool((self.listed > begin[1:] - begin[:-1]).any()):
-            return self._placed(place, given)
-        ends = xp.cumsum(self.listed)
-        return self.pair[xp.repeat(begin[:-1] - ends + self.listed, self.listed) + xp.arange(int(ends[-1]))]
-
-    def _placed(self, place: Callable[..., None], given: dict[str, Any]) -> Array:
-        xp = backend.namespace(self.found)
-        hit = xp.flatnonzero(self.found)
-        ends = xp.cumsum(self.found[hit])
-        pairs = xp.empty((int(ends[-1]), 2), xp.int32)
-        place(len(hit), given, hit=hit, start=ends - self.found[hit], pair=pairs)
+        first_block = blocks // chunks * chunk + blocks % chunks * chunk // chunks
+        begin = ROOM * first_block + SPARE * chunk
+        short = self.listed > begin[1:] - begin[:-1]
+        if not bool(short.any()):
+            return self._listed(begin[:-1], self.listed)
+        pairs = xp.empty((int(self.listed.sum()), 2), xp.int32)
+        pairs[xp.flatnonzero(xp.repeat(~short, self.listed))] = self._listed(begin[:-1], xp.where(short, 0, self.listed))
+        hit = xp.flatnonzero(xp.repeat(short, first_block[1:] - first_block[:-1]) & (self.found > 0))
+        place(len(hit), given, hit=hit, start=(xp.cumsum(self.found) - self.found)[hit], pair=pairs)
         return pairs
+
+    def _listed(self, begin: Array, count: Array) -> Array:
+        """So many pairs of each chunk, whose room begins here."""
+        xp = backend.namespace(count)
+        ends = xp.cumsum(count)
+        return self.pair[xp.repeat(begin - ends + count, count) + xp.arange(int(ends[-1]))]

@@ -5,7 +5,6 @@ import pytest
 
 import workbench as wb
 from workbench.clusters.keep import attempts
-from workbench.clusters.keep.repair import Repair
 from workbench.clusters.keep.state import State
 from workbench.errors import GuaranteeBroken
 
@@ -54,13 +53,6 @@ def test_a_growing_vicinity_gets_its_original_coordinates_as_the_last_resort(mon
     assert len(pinned) < len(PARTICLES)
     monkeypatch.setattr(attempts, "RESORT_AFTER", -10)   # a thousand steps, from neighbour to neighbour
     assert len(pinned) < len(corrected().pinned) < len(PARTICLES)
-
-
-def test_groups_are_kept_where_no_particle_reports_that_its_move_broke_something(monkeypatch):
-    """Such reports only tell where to look first: the last check is of all particles, and repairs what they have missed."""
-    expected = corrected()
-    monkeypatch.setattr(Repair, "disturbed", lambda self: self.around.candidates[:0])
-    assert 0 < corrected().edited <= 1.5 * expected.edited
 
 
 def test_there_is_an_error_rather_than_other_groups(monkeypatch):

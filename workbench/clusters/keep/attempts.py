@@ -1,11 +1,10 @@
 """Repeated repair until decoded particles have the groups of the original ones.
 
 The first attempt satisfies nearly all constraints. Particles that no move can repair get their original coordinates; this
-may disturb neighbours, and so may moves of one round together. So after each attempt the suspects are examined: particles
-that got their original coordinates, and those that see a conflict or a lost link after they have moved. Their groups and
-all particles near them are compared again, as this takes a small part of the time that all particles take. In the end,
-`proof.py` shows for every constraint that it is satisfied, or names suspects, which are examined in the same way. Where
-suspects are many, all particles are sorted and searched again.
+may disturb neighbours, and so may moves of one round together. So after it, `proof.py` shows for every constraint that it
+is satisfied, or names suspects. Their groups and all particles near them are compared again, as this takes a small part of
+the time that all particles take. Later attempts move few particles; after them, the groups of these are compared again, and
+all particles near them. Where those are many, the proof is repeated; where suspects are many, all are searched again.
 
 What is done about a violated constraint depends on its two particles alone, on how often they were ends of violated
 constraints before. So a violation in one place changes no move in another. The loop terminates: the original satisfies all
@@ -60,17 +59,6 @@ class TooExpensive(Exception):
     """A repair would spend more than its allowance."""
 
 
-@dataclass(frozen=True, eq=False)
-class Moved:
-    """The particles (rising indices) that an attempt has moved or pinned, and those whose change may violate a constraint.
-
-    Suspects are few: a move is made only if it violates no constraint, as far as its particle sees.
-    """
-
-    index: Array
-    suspects: Array
-
-
 @dataclass(eq=False)
 class Attempts:
     """The repair of one set of particles, and its figures."""
@@ -86,7 +74,7 @@ class Attempts:
     descent: list[Step] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._disturbed = self._ends = self.state.problem.xp.empty(0, np.int32)
+        self._ends, self._farthest = self.state.problem.xp.empty(0, np.int32), 0.0
         self._exempt = self.state.problem.xp.zeros(len(self.state.problem), np.uint8)
         self._first = FirstLook(Needs.none(self.state), None)
 
@@ -95,15 +83,11 @@ class Attempts:
         state, needs = self.state, self._look()
         self.needs, self._ends, self._first = len(needs), needs.ends(state), FirstLook(needs, None)
         self.opened = sum(int(flags.sum()) for flags in groups_with_needs(state, needs))
-        earlier = 0.0
         while len(needs):
             with threads_for(len(needs)):
                 moved = self._attempt(needs)
-            earlier = max(earlier, farthest(state, moved.index))
-            with threads_for(len(moved.suspects)):
-                needs, everywhere = self._look_around(moved.suspects, earlier)
-            if not (everywhere or len(needs)):
-                needs = self._unproven(earlier)
+                self._farthest = max(self._farthest, farthest(state, moved))
+            needs = self._look_after(moved)
         self.violations = len(needs)
         self._require_kept()
 
@@ -138,24 +122,29 @@ class Attempts:
         problem = self.state.problem
         return self._look(Again(problem, self._ends) if problem.promise.min_members == 1 else None)
 
-    def _unproven(self, earlier: float) -> Needs:
+    def _look_after(self, moved: Array) -> Needs:
+        """The violated constraints after an attempt that has moved these particles; before it, all of them were known."""
+        if self.count > 1:   # the first one moves many
+            with threads_for(len(moved)):
+                if (region := region_around(self.state, moved, self._farthest)) is not None:
+                    return self._look(region, "comparing the groups concerned")
+        return self._unproven()
+
+    def _unproven(self) -> Needs:
         """The violated constraints of all particles: a search of those about which there is no proof."""
         if self.state.problem.promise.min_members > 1:
             return self._look_again()
         self._tell("comparing all that has moved")
         suspects = self._first.suspects(self.state, self._exempt)
-        return self._look_again() if suspects is None else self._look_around(suspects, earlier)[0]
-
-    def _look_around(self, suspects: Array, earlier: float) -> tuple[Needs, bool]:
-        """The violated constraints near these particles, and whether all particles were looked at, as is best for many."""
+        if suspects is None:
+            return self._look_again()
         if not len(suspects):
-            return Needs.none(self.state), False
-        if (region := region_around(self.state, suspects, earlier)) is None:
-            return self._look_again(), True
-        return self._look(region, "comparing the groups concerned"), False
+            return Needs.none(self.state)
+        region = region_around(self.state, suspects, self._farthest)
+        return self._look_again() if region is None else self._look(region, "comparing the groups concerned")
 
-    def _attempt(self, needs: Needs) -> Moved:
-        """Move the ends of these constraints, or give them their original coordinates."""
+    def _attempt(self, needs: Needs) -> Array:
+        """Move the ends of these constraints, or give them their original coordinates; returns those (rising indices)."""
         state, xp, ends = self.state, self.state.problem.xp, needs.ends(self.state)
         before = state.rank[ends]
         if self.count == MOST_ATTEMPTS:
@@ -163,16 +152,13 @@ class Attempts:
         self.count += 1
         self._tell(f"{len(needs):,} pairs to repair")
         hops = 2 ** (self.count - RESORT_AFTER - 1) if self.count > RESORT_AFTER else 0
-        self._disturbed = ends[:0]
         forced = self._vicinity(ends, hops) if hops else self._escalated(needs)
         state.pin(forced)
         self._require_affordable()
-        moved, suspects = xp.zeros(len(state.problem), bool), xp.zeros(len(state.problem), bool)
+        moved = xp.zeros(len(state.problem), bool)
         moved[ends] = state.rank[ends] != before
         moved[forced] = True
-        suspects[self._disturbed] = True
-        suspects[forced] = True
-        return Moved(*(xp.flatnonzero(flags).astype(np.int32) for flags in (moved, suspects)))
+        return xp.flatnonzero(moved).astype(np.int32)
 
     def _require_affordable(self) -> None:
         if self.allowance == UNLIMITED:
@@ -235,7 +221,6 @@ class Attempts:
         if solver != "auto":   # "auto" has tried plain moves first
             repair.relax()
         self.evaluated += repair.evaluated
-        self._disturbed = repair.disturbed()
         return xp.concatenate([crowded, repair.missed().ends(state)])
 
     def _repair(self, needs: Needs) -> Repair:

@@ -20,7 +20,6 @@ from workbench.backend import Array
 from workbench.clusters.keep.edits import COSTS
 from workbench.clusters.keep.moves import alphabet
 from workbench.clusters.keep.needs import Needs
-from workbench.clusters.keep.proof import disturbed
 from workbench.clusters.keep.state import State
 from workbench.clusters.keep.surroundings import Surroundings
 
@@ -156,16 +155,6 @@ class Repair:
         """The violated constraints."""
         return self.needs.chosen(self.state.problem.xp.flatnonzero(self.needs.missed(self.state)))
 
-    def disturbed(self) -> Array:
-        """The moved candidates (indices of particles) that may be in a violated constraint now; nearly always all that are.
-
-        A proof for all follows; this says where to look first.
-        """
-        around, used = self.around, self.state.problem.xp.zeros(len(self.state.problem), np.uint8)
-        rows = _chosen(self.state.rank[around.candidates])
-        moved = around.candidates[rows]
-        return moved[disturbed(self.state, moved, around.start[rows], around.end[rows], around.neighbours, used)]
-
     def _in_rounds(self, proposing: str, given: dict[str, Any], pending: Array, waiting: Array) -> None:
         """Repeat rounds of proposals and accepted moves until no proposal is accepted.
 
@@ -195,11 +184,10 @@ class Repair:
                 if not len(movers := proposers[accepted[proposers].view(bool)]):
                     return
                 problem.kernel("repair", "carry_out")(len(movers), *bundles, mover=movers, proposed=proposed)
+                awake = xp.zeros(len(self), np.uint8)
+                problem.kernel("repair", "wake")(len(movers), self.around.given, mover=movers, awake=awake)
             self._show(number)
-            awake, wake = xp.empty(len(waiting), np.uint8), problem.kernel("repair", "wake")
-            with threads_for(len(waiting)):
-                wake(len(waiting), self.around.given, waiting=waiting, accepted=accepted, awake=awake)
-            active = waiting[awake.view(bool) & ~self.gave_up[waiting]]
+            active = waiting[awake[waiting].view(bool) & ~self.gave_up[waiting]]
             score[movers] = accepted[movers] = 0
 
     def _show(self, number: int) -> None:

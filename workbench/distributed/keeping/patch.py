@@ -120,7 +120,7 @@ class PatchRepair(Attempts):
         earlier = farthest(self.state, np.flatnonzero(self.state.rank))
         while len(needs) and self.count < MOST_ATTEMPTS:
             exact = self.state.rank == PINNED
-            moved = self._attempt(needs).index
+            moved = self._attempt(needs)
             if not ((self.state.rank == PINNED) & ~exact).any():
                 break   # moves alone violate no constraint
             if self._patch.promise.min_members > 1:
