@@ -159,7 +159,6 @@ class Machine:
             return {"card": "none: the stand-in for CuPy, no GPU code is run", **told}
         runtime, device = self.xp.cuda.runtime, self.xp.cuda.Device()
         properties = runtime.getDeviceProperties(device.id)
-        nvrtc = importlib.import_module("cupy.cuda.nvrtc")
         return {
             "card": properties["name"].decode(),
             "cards": f"the first of {runtime.getDeviceCount()} that are visible; CUDA_VISIBLE_DEVICES chooses",
@@ -168,7 +167,7 @@ class Machine:
             "compute capability": self._capability(),
             "driver": _version(runtime.driverGetVersion()),
             "CUDA runtime": _version(runtime.runtimeGetVersion()),
-            "NVRTC": ".".join(map(str, nvrtc.getVersion())),
+            "NVRTC": ".".join(map(str, self.xp.cuda.nvrtc.getVersion())),
             "cupy": str(self.xp.__version__),
             **told,
         }

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -114,9 +114,7 @@ cuda = SimpleNamespace(
     ),
     Device=lambda: SimpleNamespace(id=0, mem_info=(FREE, 2 * FREE), compute_capability="70"),
     memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError), set_allocator=lambda _: None,
+    nvrtc=SimpleNamespace(getVersion=lambda: (12, 9)),
 )
-nvrtc = ModuleType("cupy.cuda.nvrtc")
-vars(nvrtc).update(getVersion=lambda: (12, 9))
-sys.modules["cupy.cuda"], sys.modules["cupy.cuda.nvrtc"] = cuda, nvrtc   # type: ignore[assignment]
 declared = backend.constant
 backend.constant = lambda file, name: declared(file, name.replace("_ON_GPU", "_ON_CPU"))   # type: ignore[assignment]
