@@ -197,6 +197,7 @@ def on_a_card(fault: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(("fault", "sentence"), [
     ("old driver", "finds no usable NVIDIA GPU or driver on this machine: cudaErrorInsufficientDriver: CUDA driver"),
     pytest.param("no card", "finds no usable NVIDIA GPU or driver on this machine: 0 cards", marks=pytest.mark.long),
+    pytest.param("old CuPy", "the GPU needs CuPy 14 or newer; got 13.6.0", marks=pytest.mark.long),
     pytest.param("broken installation", "CuPy is installed, but cannot be imported: Failed", marks=pytest.mark.long),
     ("unknown architecture", "run on this GPU (compute capability 7.0): RuntimeError: nvrtc: error: invalid value for"),
 ])

@@ -23,7 +23,7 @@ from workbench import backend
 WRONG = os.environ.get("FAKE_CARD", "")
 FREE = 2**24   # bytes of the card's memory
 globals().update(vars(fake_cupy.module()))   # below is only what CuPy has beyond it
-__name__, __version__ = "cupy", "14.2.0"
+__name__, __version__ = "cupy", "13.6.0" if WRONG == "old CuPy" else "14.2.0"
 
 
 class CUDARuntimeError(RuntimeError):
