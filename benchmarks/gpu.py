@@ -67,7 +67,11 @@ def main() -> int:
         return bare_cases(there)
     signal.signal(signal.SIGTERM, signal.default_int_handler)   # a time limit from outside is treated as Ctrl-C
     faulthandler.enable()   # a crash tells in which case
-    return run(there, options)
+    try:
+        return run(there, options)
+    except KeyboardInterrupt:
+        print("interrupted before anything was compared", file=sys.stderr)
+        return 130
 
 
 def parsed() -> argparse.Namespace:

@@ -197,6 +197,7 @@ def on_a_card(fault: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(("fault", "sentence"), [
     ("old driver", "finds no usable NVIDIA GPU or driver on this machine: cudaErrorInsufficientDriver: CUDA driver"),
     pytest.param("no card", "finds no usable NVIDIA GPU or driver on this machine: 0 cards", marks=pytest.mark.long),
+    pytest.param("old CuPy", "the GPU needs CuPy 14 or newer; got 13.6.0", marks=pytest.mark.long),
     pytest.param("broken installation", "CuPy is installed, but cannot be imported: Failed", marks=pytest.mark.long),
     ("unknown architecture", "run on this GPU (compute capability 7.0): RuntimeError: nvrtc: error: invalid value for"),
 ])
@@ -363,8 +364,8 @@ def with_cuda(fake: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         Event=lambda: event, get_current_stream=lambda: stream, get_elapsed_time=lambda *_: 2.0, runtime=runtime,
         Device=lambda: SimpleNamespace(id=0, mem_info=(2**22, 80 * 2**30), compute_capability="90"),
         memory=SimpleNamespace(OutOfMemoryError=MemoryError), set_allocator=lambda _: None,
+        nvrtc=SimpleNamespace(getVersion=lambda: (13, 0)),
     )
     pool = SimpleNamespace(free_all_blocks=lambda: None, total_bytes=lambda: 0)
     vars(fake).update(cuda=cuda, get_default_memory_pool=lambda: pool, __version__="14.2.0")
-    monkeypatch.setitem(sys.modules, "cupy.cuda.nvrtc", SimpleNamespace(getVersion=lambda: (13, 0)))
     return fake

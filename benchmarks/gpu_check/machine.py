@@ -31,6 +31,7 @@ from workbench.errors import WorkbenchError
 
 LEAST_RUNS, MOST_RUNS = 3, 9
 COPIED = 2**30   # bytes; well above the largest cache of a card
+LEAST_CUPY = 14
 MOST_TOLD = 200  # letters of an error message
 CACHE = "CUPY_CACHE_DIR"   # the variable that tells CuPy where to keep compiled kernels
 
@@ -46,6 +47,8 @@ class Machine:
     def card(cls) -> Machine:
         """The first GPU that is visible on this computer, on which one kernel has run; an error says what is missing."""
         there = cls(backend.gpu(), real=True)
+        if int(there.xp.__version__.split(".")[0]) < LEAST_CUPY:   # before, `repeat` takes no array of numbers of repeats
+            raise WorkbenchError(f"the GPU needs CuPy {LEAST_CUPY} or newer; got {there.xp.__version__}")
         if not writable(Path(os.environ.get(CACHE, "~/.cupy/kernel_cache")).expanduser()):
             os.environ[CACHE] = tempfile.mkdtemp(prefix="gpu-check-")
         there.require_a_kernel()
@@ -159,7 +162,6 @@ class Machine:
             return {"card": "none: the stand-in for CuPy, no GPU code is run", **told}
         runtime, device = self.xp.cuda.runtime, self.xp.cuda.Device()
         properties = runtime.getDeviceProperties(device.id)
-        nvrtc = importlib.import_module("cupy.cuda.nvrtc")
         return {
             "card": properties["name"].decode(),
             "cards": f"the first of {runtime.getDeviceCount()} that are visible; CUDA_VISIBLE_DEVICES chooses",
@@ -168,7 +170,7 @@ class Machine:
             "compute capability": self._capability(),
             "driver": _version(runtime.driverGetVersion()),
             "CUDA runtime": _version(runtime.runtimeGetVersion()),
-            "NVRTC": ".".join(map(str, nvrtc.getVersion())),
+            "NVRTC": ".".join(map(str, self.xp.cuda.nvrtc.getVersion())),
             "cupy": str(self.xp.__version__),
             **told,
         }

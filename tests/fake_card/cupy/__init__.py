@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from workbench import backend
 WRONG = os.environ.get("FAKE_CARD", "")
 FREE = 2**24   # bytes of the card's memory
 globals().update(vars(fake_cupy.module()))   # below is only what CuPy has beyond it
-__name__, __version__ = "cupy", "14.2.0"
+__name__, __version__ = "cupy", "13.6.0" if WRONG == "old CuPy" else "14.2.0"
 
 
 class CUDARuntimeError(RuntimeError):
@@ -114,9 +114,7 @@ cuda = SimpleNamespace(
     ),
     Device=lambda: SimpleNamespace(id=0, mem_info=(FREE, 2 * FREE), compute_capability="70"),
     memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError), set_allocator=lambda _: None,
+    nvrtc=SimpleNamespace(getVersion=lambda: (12, 9)),
 )
-nvrtc = ModuleType("cupy.cuda.nvrtc")
-vars(nvrtc).update(getVersion=lambda: (12, 9))
-sys.modules["cupy.cuda"], sys.modules["cupy.cuda.nvrtc"] = cuda, nvrtc   # type: ignore[assignment]
 declared = backend.constant
 backend.constant = lambda file, name: declared(file, name.replace("_ON_GPU", "_ON_CPU"))   # type: ignore[assignment]
