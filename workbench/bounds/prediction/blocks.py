@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.bounds.prediction.places import even_places
+from workbench.bounds.prediction.places import SEED, SHAPES, even_places
 
 SIDE = 4
 BLOCKS = 12_288          # values in all blocks, at most,
@@ -86,20 +86,27 @@ def _order(axes: int) -> np.ndarray:
     return np.array(sorted(range(len(places)), key=lambda n: (sum(places[n]), sum(i * i for i in places[n]))))
 
 
-def blocks_of(values: np.ndarray, valid: np.ndarray | None, rng: np.random.Generator) -> Blocks:
+def blocks_of(values: np.ndarray, valid: np.ndarray | None) -> Blocks:
     """Blocks spread over the grid; those at its ends are filled up as ZFP does.
 
     >>> noise = np.random.default_rng(0).standard_normal((64, 64))
-    >>> bits, squares, _ = blocks_of(noise, None, np.random.default_rng(1)).coded(np.array([0.01]))
+    >>> bits, squares, _ = blocks_of(noise, None).coded(np.array([0.01]))
     >>> round(bits[0]), bool(squares[0] < 0.01**2)
     (13, True)
     """
-    shape = values.shape
+    inside, there = _blocks_for(values.shape)
+    known = there if valid is None else there & valid.reshape(-1)[inside]
+    return transformed(values.reshape(-1)[inside], known, values.ndim)
+
+
+@functools.lru_cache(SHAPES)
+def _blocks_for(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """The places of the values of blocks in a flat field, one column each, and which of them are in the field."""
     grid = [-(-points // SIDE) for points in shape]
-    most = max(min(values.size // SHARE, BLOCKS), FEWEST) // SIDE ** len(shape)
+    most = max(min(math.prod(shape) // SHARE, BLOCKS), FEWEST) // SIDE ** len(shape)
     count = min(max(most, 1), math.prod(grid))
     inside, there = np.zeros((1, count), np.int64), np.ones((1, count), bool)
-    uniform = even_places(len(shape), count, rng)
+    uniform = even_places(len(shape), count, np.random.default_rng(SEED))
     for axis, points in enumerate(shape):
         corner = SIDE * (uniform[axis] * grid[axis]).astype(np.int64)
         held, turn = np.minimum(points - corner, SIDE), np.arange(SIDE)[:, None]
@@ -107,9 +114,7 @@ def blocks_of(values: np.ndarray, valid: np.ndarray | None, rng: np.random.Gener
         place = corner + np.where(present, turn, np.where(turn == SIDE - 1, 0, held - 1))
         inside = (inside[:, None] + place * math.prod(shape[axis + 1 :])).reshape(-1, count)
         there = (there[:, None] & present).reshape(-1, count)
-    if valid is not None:
-        there &= valid.reshape(-1)[inside]
-    return transformed(values.reshape(-1)[inside], there, len(shape))
+    return inside, there
 
 
 def transformed(found: np.ndarray, known: np.ndarray, axes: int) -> Blocks:

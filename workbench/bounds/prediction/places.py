@@ -11,6 +11,9 @@ import functools
 
 import numpy as np
 
+SEED = 20_260
+SHAPES = 4    # of fields, of which the places are remembered
+
 
 def even_places(axes: int, count: int, rng: np.random.Generator) -> np.ndarray:
     """Places in the unit cube, one row for each axis.

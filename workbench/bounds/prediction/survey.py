@@ -2,12 +2,9 @@
 
 Codecs for fields predict each value from others and code the prediction error, rounded by the bound. Which values they
 predict from is imitated at a few thousand places. An interpolating codec refines a grid by a factor of two along one
-axis after the other; each place is drawn with the stride and the axis in the shares in which they occur, so that one
-histogram is that of the whole field. What the codec predicts from are decoded values, so their errors are imitated by
-uniform noise within the bound: without it, entropies at large bounds are far too small.
-
-Coarse levels of the grid hold few values, but at large bounds nearly all that is left to code. So they get more samples
-than their share, and every sample has the weight of the values for which it stands.
+axis after the other; samples have strides and axes in the shares in which they occur (`targets.py`), so that one histogram
+is that of the whole field. What the codec predicts from are decoded values, so their errors are imitated by uniform noise
+within the bound: without it, entropies at large bounds are far too small.
 
 Other codecs are imitated by transforms of whole patches (`patches.py`) and blocks (`blocks.py`). Samples are taken once for
 each field, whatever its size, and serve all bounds and codecs; all bounds are then evaluated in one pass over them. Where
@@ -17,15 +14,23 @@ values are masked or not finite, samples see what codecs see, the last valid val
 from __future__ import annotations
 
 import functools
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
 from workbench.bounds.prediction.blocks import Blocks, blocks_of
 from workbench.bounds.prediction.patches import Coefficients, coefficients
+from workbench.bounds.prediction.places import SEED
 from workbench.bounds.prediction.residuals import OF_TABLES, Residuals
-from workbench.bounds.prediction.targets import SEED, Stencils, Targets, both_orders, places_for, steps_of
+from workbench.bounds.prediction.targets import (
+    Stencils,
+    Targets,
+    both_orders,
+    cells_for,
+    places_for,
+    steps_of,
+    windows_for,
+)
 from workbench.data import Field
 from workbench.guarantees.gaps import filled
 
@@ -144,22 +149,13 @@ class Survey:
     def corners(self) -> np.ndarray:
         """The values of unit cells, one row for each corner; the first is the one that is predicted."""
         count = self.places if len(self.shape) < 3 else self.places // 2
-        places = places_for(self.shape, (1,) * len(self.shape), count)
-        shifts = (np.dot(shift, steps_of(self.shape)) for shift in itertools.product((0, 1), repeat=len(self.shape)))
-        return np.stack([self._at(np.maximum(places - shift, 0)) for shift in shifts])
+        return self._at(cells_for(self.shape, count))
 
     @functools.cached_property
     def variances(self) -> np.ndarray:
         """The variance in windows of up to 7 points along each axis, thinned out; for four axes, of the last three."""
-        inside = np.zeros(1, np.int64)
-        margin = []
-        for axis, (points, step) in enumerate(zip(self.shape, steps_of(self.shape), strict=True)):
-            side = 1 if len(self.shape) == 4 and axis == 0 else min(7, points)
-            shifts = np.arange(0, side, 2) - (side - 1) // 2
-            margin.append((side + 1) // 2)
-            inside = (inside[:, None] + shifts * step).reshape(-1)
-        corner = places_for(self.shape, tuple(margin), WINDOWS)
-        return self._at(np.clip(corner[:, None] + inside, 0, self.size - 1)).var(axis=1)
+        found: np.ndarray = self._at(windows_for(self.shape, WINDOWS)).var(axis=1)
+        return found
 
     @functools.cached_property
     def storminess(self) -> np.ndarray:
@@ -175,7 +171,7 @@ class Survey:
     @functools.cached_property
     def blocks(self) -> Blocks:
         """Blocks of 4 points along each axis, as ZFP transforms them."""
-        return blocks_of(self._values, self._valid, np.random.default_rng(SEED))
+        return blocks_of(self._values, self._valid)
 
     @functools.cached_property
     def wavelets(self) -> Coefficients:

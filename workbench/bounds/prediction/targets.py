@@ -1,21 +1,21 @@
 """Where a survey looks: at places that follow from the shape of a field alone, found once for all fields of a shape.
 
-An interpolating codec refines a grid by a factor of two along one axis after the other. Each refinement is a pass. Passes
-with few values get more samples than their share, and every sample has the weight of the values for which it stands.
+An interpolating codec refines a grid by a factor of two along one axis after the other. Each refinement is a pass. Coarse
+passes hold few values, but at large bounds nearly all that is left to code. So they get more samples than their share, and
+every sample has the weight of the values for which it stands.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.bounds.prediction.places import even_places
+from workbench.bounds.prediction.places import SEED, SHAPES, even_places
 
-SHAPES = 4        # of which the places are remembered
-SEED = 20_260
 CUBIC = np.float32(0.5625), np.float32(-0.0625)   # weights of near and of outer values
 
 
@@ -149,6 +149,27 @@ def places_in(shape: tuple[int, ...], margins: np.ndarray, count: int, rng: np.r
 def places_for(shape: tuple[int, ...], margins: tuple[int, ...], count: int) -> np.ndarray:
     """The same with one margin for each axis."""
     return places_in(shape, np.array(margins)[:, None], count, np.random.default_rng(SEED))
+
+
+@functools.lru_cache(SHAPES)
+def cells_for(shape: tuple[int, ...], count: int) -> np.ndarray:
+    """The corners of unit cells, a row each; the first one has the others before it along each axis."""
+    places = places_for(shape, (1,) * len(shape), count)
+    shifts = [np.dot(shift, steps_of(shape)) for shift in itertools.product((0, 1), repeat=len(shape))]
+    return np.maximum(places - np.array(shifts)[:, None], 0)
+
+
+@functools.lru_cache(SHAPES)
+def windows_for(shape: tuple[int, ...], count: int) -> np.ndarray:
+    """Windows of up to 7 points along each axis, thinned out, a row each; for four axes, along the last three."""
+    inside, margin = np.zeros(1, np.int64), []
+    for axis, (points, step) in enumerate(zip(shape, steps_of(shape), strict=True)):
+        side = 1 if len(shape) == 4 and axis == 0 else min(7, points)
+        shifts = np.arange(0, side, 2) - (side - 1) // 2
+        margin.append((side + 1) // 2)
+        inside = (inside[:, None] + shifts * step).reshape(-1)
+    corner = places_for(shape, tuple(margin), count)
+    return np.clip(corner[:, None] + inside, 0, math.prod(shape) - 1)
 
 
 def _drawn(share: np.ndarray, total: int) -> np.ndarray:

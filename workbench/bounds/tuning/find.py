@@ -68,7 +68,8 @@ def find_bound(
 
     Every bound that is tried makes a whole archive, which is decoded and measured; the answer is one of these. If no bound
     meets the target, the result says so (`met` is False) and names what came nearest. A larger bound beyond a gap that the
-    search has stepped over may meet the target, too.
+    search has stepped over may meet the target, too; for a `wb.Quality` that no smaller bound meets, a few larger ones are
+    tried.
 
     `codec="auto"` chooses among codecs by prediction, which also guides the search; `expert` is another predictor than that
     of the package, such as one that knows an earlier time step (`wb.bounds.calibrated`). `kind` is that of the bound:
