@@ -451,33 +451,30 @@ KERNEL(accept)(i64 n, const i32* proposer SIZE(n), const i32* candidate SIZE(>= 
     }
 }
 
-// Marks the candidates to evaluate again: those that moved, and all that they have in their lists or in a need.
-// Race: all threads that write to the same place write the same value.
-KERNEL(wake)(i64 n, const i32* mover SIZE(n), const i64* list_start SIZE(awake), const i64* list_end SIZE(awake),
-             const i32* list SIZE(>= awake), const i64* need_start SIZE(awake + 1),
-             const i32* need_partner SIZE(LAST(need_start)), const i32* slot SIZE(>= awake), u8* awake SIZE(>= n))
+// Carries out the accepted proposals, and marks the candidates to evaluate again: those that move, and all that they have in
+// their lists or in a need. Race: all threads that write to the same place write the same value.
+KERNEL(carry_out)(i64 n, const i32* proposer SIZE(n), const u8* accepted SIZE(candidate), const i32* candidate SIZE(>= n),
+                  const i64* list_start SIZE(candidate), const i64* list_end SIZE(candidate),
+                  const i32* list SIZE(>= candidate), const i64* need_start SIZE(candidate + 1),
+                  const i32* need_partner SIZE(LAST(need_start)), const i32* slot SIZE(rank),
+                  const i32* proposed SIZE(candidate), const u8* forward SIZE(rank), const i32* moves SIZE(33 ** D * D),
+                  const real* decoded SIZE(rank * D), const double* periods SIZE(D), double step,
+                  real* current SIZE(rank * D), i32* rank SIZE(>= n), i64* score SIZE(candidate), u8* awake SIZE(candidate))
 {
-    FOR_EACH(m, n) {
-        const i32 c = mover[m];
+    FOR_EACH(p, n) {
+        const i32 c = proposer[p];
+        if (!accepted[c]) continue;
+        const i64 v = candidate[c];
+        i32 move[DIMENSIONS];
+        rank[v] = proposed[c];
+        score[c] = 0;
+        turn(moves + (i64)proposed[c] * DIMENSIONS, forward[v], move);
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis)
+            current[v * DIMENSIONS + axis] = moved(decoded[v * DIMENSIONS + axis], move[axis], step, periods[axis]);
         awake[c] = 1;
         for (i64 need = need_start[c]; need < need_start[c + 1]; ++need)
             if (slot[need_partner[need]] >= 0) awake[slot[need_partner[need]]] = 1;
         for (i64 e = list_start[c]; e < list_end[c]; ++e)
             if (slot[list[e]] >= 0) awake[slot[list[e]]] = 1;
-    }
-}
-
-KERNEL(carry_out)(i64 n, const i32* mover SIZE(n), const i32* candidate SIZE(>= n), const i32* proposed SIZE(candidate),
-                  const u8* forward SIZE(rank), const i32* moves SIZE(33 ** D * D), const real* decoded SIZE(rank * D),
-                  const double* periods SIZE(D), double step, real* current SIZE(rank * D), i32* rank SIZE(>= n))
-{
-    FOR_EACH(m, n) {
-        const i32 c = mover[m];
-        const i64 v = candidate[c];
-        i32 move[DIMENSIONS];
-        rank[v] = proposed[c];
-        turn(moves + (i64)proposed[c] * DIMENSIONS, forward[v], move);
-        for (i32 axis = 0; axis < DIMENSIONS; ++axis)
-            current[v * DIMENSIONS + axis] = moved(decoded[v * DIMENSIONS + axis], move[axis], step, periods[axis]);
     }
 }

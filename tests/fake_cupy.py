@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from workbench import backend, host_library
-from workbench.declarations import Parameter, declared_kernels
+from workbench.declarations import Expected, Parameter, declared_kernels, expected_sizes
 
 FUNCTIONS = """
     abs all any append arange argmax argmin argsort array_equal bincount broadcast_to ceil clip concatenate cumsum diff
@@ -250,7 +250,9 @@ class RawModule:
     def get_function(self, symbol: str) -> "Function":
         name = symbol.removesuffix("_" + self.defined["VARIANT"])
         assert name != symbol, f"{symbol} is not of the variant that was compiled: {self.defined['VARIANT']}"
-        return Function(symbol, [kind(p, self.defined["REAL"]) for p in declared_kernels(self.code)[name]])
+        declared = declared_kernels(self.code)[name]
+        sizes = expected_sizes(declared, int(self.defined["DIMENSIONS"]))
+        return Function(symbol, [kind(p, self.defined["REAL"]) for p in declared], declared, sizes)
 
 
 def kind(parameter: Parameter, real: str) -> tuple[np.dtype, bool]:
@@ -267,8 +269,10 @@ class Function:
 
     launches: list[str] = []   # noqa: RUF012 - one list for all, which tests look at
 
-    def __init__(self, symbol: str, kinds: list[tuple[np.dtype, bool]]) -> None:
-        self.symbol, self.kinds = symbol, kinds
+    def __init__(
+        self, symbol: str, kinds: list[tuple[np.dtype, bool]], declared: tuple[Parameter, ...], sizes: Expected
+    ) -> None:
+        self.symbol, self.kinds, self.declared, self.sizes = symbol, kinds, declared, sizes
         self.run = getattr(ctypes.CDLL(str(host_library.LIBRARY)), symbol)
 
     def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], args: tuple[Any, ...]) -> None:
@@ -278,6 +282,10 @@ class Function:
         assert block[0] % 32 == 0
         assert len(grid) == len(block) == 1
         assert len(args) == len(self.kinds)
+        for parameter, value, size in zip(self.declared, args, self.sizes(*map(held, args)), strict=True):
+            if size is not None:   # the launcher does not check sizes that depend on a number on the card
+                large_enough = value.size >= size if parameter.at_least else value.size == size
+                assert large_enough, f"{self.symbol}: {parameter.name} has {value.size} elements, SIZE({parameter.size})"
         self.launches.append(self.symbol)
         counted["launches"] += 1
         self.run(*(self.checked(value, *kind) for value, kind in zip(args, self.kinds, strict=True)))

@@ -88,13 +88,22 @@ def test_a_wrong_array_is_refused(name, value, message):
         ("key", np.zeros(4, np.uint64), r"key must have 3 elements, SIZE\(n\); got 4"),
         ("key", np.zeros((3, 2), np.uint64), r"key must have 3 elements, SIZE\(n\); got 6"),
         ("first", np.zeros(0, np.int64), r"first must have 1 elements, SIZE\(chunks\); got 0"),
-        ("first", np.array([5]), r"start must have at least 5 elements, SIZE\(>= LAST\(first\)\); got 2"),
     ],
 )
 def test_an_array_of_the_wrong_size_is_refused(name, value, message, on_each_machine):
     arguments = good_arguments() | {name: value}
     with pytest.raises(TypeError, match=message):
         runs_kernel()(1, *on_each_machine(arguments))
+
+
+def test_a_size_that_depends_on_a_number_is_checked_where_this_makes_nobody_wait(stand_in):
+    """On a GPU, reading the number would make the host wait; the stand-in checks what a GPU would punish."""
+    arguments = good_arguments() | {"first": np.array([5])}
+    with pytest.raises(TypeError, match=r"start must have at least 5 elements, SIZE\(>= LAST\(first\)\); got 2"):
+        runs_kernel()(1, *arguments.values())
+    on_gpu = [stand_in.asarray(value) if isinstance(value, np.ndarray) else value for value in arguments.values()]
+    with pytest.raises(AssertionError, match=r"start has 2 elements, SIZE\(>= LAST\(first\)\)"):
+        runs_kernel()(1, *on_gpu)
 
 
 def test_an_unaligned_array_is_refused(on_each_machine):

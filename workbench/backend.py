@@ -79,6 +79,18 @@ def to_host(array: Array) -> np.ndarray:
     return array.get() if on_device(array) else np.asarray(array)
 
 
+def numbers(*values: Array) -> list[int]:
+    """Several whole numbers or truths, each an array without dimensions: from a GPU in one copy, so the host waits once.
+
+    >>> numbers(np.arange(3).sum(), np.ones(2, bool).any())
+    [3, 1]
+    """
+    if not on_device(values[0]):
+        return [int(value) for value in values]
+    xp = namespace(*values)
+    return [int(value) for value in xp.stack([value.astype(np.int64) for value in values]).get()]
+
+
 def read_only(array: Array) -> Array:
     """A read-only view, for data that were checked and must not change; CuPy has no such flag.
 
@@ -123,7 +135,7 @@ class Kernel:
         for number, expected in self._arrays:
             self._check(self.parameters[number], given[number], expected)
         xp = namespace(*(given[number] for number, _ in self._arrays))
-        self._check_sizes(given)
+        self._check_sizes(given, self._sizes if xp is np else self._sizes_on_device)
         if items == 0:
             return
         if xp is np:
@@ -192,6 +204,11 @@ class Kernel:
         """The declared sizes, as a function of all arguments."""
         return expected_sizes(self.parameters, self.dimensions)
 
+    @functools.cached_property
+    def _sizes_on_device(self) -> Expected:
+        """The same without those for which the host would wait for a GPU: None."""
+        return expected_sizes(self.parameters, self.dimensions, reading=False)
+
     def _check(self, parameter: Parameter, value: Array, expected: np.dtype) -> None:
         got = value.dtype if isinstance(value, np.ndarray) or on_device(value) else type(value).__name__
         if not isinstance(got, np.dtype) or got != expected:
@@ -204,10 +221,12 @@ class Kernel:
         if parameter.writable and not getattr(flags, "writeable", True):
             raise TypeError(f"{self.name}: {parameter.name} is written to; got a read-only array")
 
-    def _check_sizes(self, given: tuple[Any, ...]) -> None:
-        sizes = self._sizes(*given)
+    def _check_sizes(self, given: tuple[Any, ...], expected_of: Expected) -> None:
+        sizes = expected_of(*given)
         for number, _ in self._arrays:
             size, expected, parameter = given[number].size, sizes[number], self.parameters[number]
+            if expected is None:
+                continue
             if size != expected and not (parameter.at_least and size > expected):
                 elements = f"{'at least ' if parameter.at_least else ''}{expected} elements"
                 raise TypeError(f"{self.name}: {parameter.name} must have {elements}, SIZE({parameter.size}); got {size}")

@@ -14,6 +14,9 @@ integers, `+ - * **`, `a if b else c`, and these names:
     key         an array parameter: how many elements it has
     LAST(first) the last element of an array, 0 when it is empty: for arrays that say where each block begins, and the end
     CEIL(a, b)  a / b, rounded up
+
+The last element of an array on a GPU is not read, because the host would have to wait for all launches before. A size that
+depends on it is not checked there; the same launches are checked on a CPU.
 """
 
 from __future__ import annotations
@@ -86,14 +89,15 @@ def parameter(declaration: str) -> Parameter:
 
 
 @functools.cache
-def expected_sizes(parameters: tuple[Parameter, ...], dimensions: int) -> Expected:
-    """The function of a kernel's arguments that evaluates all declared sizes.
+def expected_sizes(parameters: tuple[Parameter, ...], dimensions: int, reading: bool = True) -> Expected:
+    """The function of a kernel's arguments that evaluates all declared sizes; if not `reading`, None for those with LAST.
 
     >>> n_and_positions = parameter("i64 n"), parameter("const real* position SIZE(n * D)")
     >>> expected_sizes(n_and_positions, 3)(5, None)
     (None, 15)
     """
     names, sizes = _sizes(parameters, dimensions)
+    sizes = [size if reading or "LAST" not in size else "None" for size in sizes]
     return _function(names, f"({', '.join(sizes)},)")
 
 
@@ -159,7 +163,7 @@ def _python(node: ast.expr, known: dict[str, str]) -> str:
 
 
 def _last(array: Any) -> int:
-    """The last element; from a GPU this copies one number."""
+    """The last element."""
     return int(array.reshape(-1)[-1]) if array.size else 0
 
 

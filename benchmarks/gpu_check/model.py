@@ -55,6 +55,7 @@ def calls(cupy: Any, along: int) -> dict[str, Call]:
         "Particles": lambda: wb.Particles(positions, made.box),
         "friends_of_friends": lambda: wb.friends_of_friends(particles),
         "check": lambda: check(positions, decoded, Limit("absolute", bound), particles.box),
+        "keep clusters": lambda: wb.clusters.correct(particles, decoded, wb.Absolute(bound)),
         **found,
     }
 

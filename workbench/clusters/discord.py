@@ -93,9 +93,10 @@ def closest_discords(
     pairs = Pairs.room_for(cells)
     kernel("count_discords")(len(pairs.listed), given, pairs.given, crowded=some, crowd=marked)
     found, crowded = pairs.all(kernel("place_discords"), given), Crowded.none(xp)
-    if bool(marked.any()):
+    with_crowds, closest_alone = backend.numbers(marked.any(), some.any())
+    if with_crowds:
         crowded = _in_crowds(cells, marked, (cell_label, sorted_label), length, positions)
-    return Discords(xp.concatenate([found, crowded.pairs]), not (bool(some.any()) or len(crowded.pairs)), crowded)
+    return Discords(xp.concatenate([found, crowded.pairs]), not (closest_alone or len(crowded.pairs)), crowded)
 
 
 def _in_crowds(
@@ -146,16 +147,16 @@ class Pairs:
         first_block = blocks // chunks * chunk + blocks % chunks * chunk // chunks
         begin = ROOM * first_block + SPARE * chunk
         short = self.listed > begin[1:] - begin[:-1]
-        if not bool(short.any()):
-            return self._listed(begin[:-1], self.listed)
-        pairs = xp.empty((int(self.listed.sum()), 2), xp.int32)
-        pairs[xp.flatnonzero(xp.repeat(~short, self.listed))] = self._listed(begin[:-1], xp.where(short, 0, self.listed))
+        some_are_short, total = backend.numbers(short.any(), self.listed.sum())
+        if not some_are_short:
+            return self._listed(begin[:-1], self.listed, total)
+        pairs, whole = xp.empty((total, 2), xp.int32), xp.where(short, 0, self.listed)
+        pairs[xp.flatnonzero(xp.repeat(~short, self.listed))] = self._listed(begin[:-1], whole, int(whole.sum()))
         hit = xp.flatnonzero(xp.repeat(short, first_block[1:] - first_block[:-1]) & (self.found > 0))
         place(len(hit), given, hit=hit, start=(xp.cumsum(self.found) - self.found)[hit], pair=pairs)
         return pairs
 
-    def _listed(self, begin: Array, count: Array) -> Array:
+    def _listed(self, begin: Array, count: Array, total: int) -> Array:
         """So many pairs of each chunk, whose room begins here."""
         xp = backend.namespace(count)
-        ends = xp.cumsum(count)
-        return self.pair[xp.repeat(begin - ends + count, count) + xp.arange(int(ends[-1]))]
+        return self.pair[xp.repeat(begin - xp.cumsum(count) + count, count) + xp.arange(total)]

@@ -1,5 +1,7 @@
 """Links that another grouping tears apart, against the definition."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ import oracles
 import workbench as wb
 from clusters.keep.scenarios import originals
 from workbench import backend
-from workbench.clusters.discord import UNLABELLED, discords, torn_labels
+from workbench.clusters.discord import UNLABELLED, Pairs, discords, torn_labels
 from workbench.clusters.sorted_cells import SortedCells
 
 
@@ -58,6 +60,33 @@ def test_far_strays_leave_a_sparse_grid() -> None:
     found = found_among(particles, label, 0.1)
     assert set(found) == by_definition(particles, label, 0.1)
     assert (300, 301) in found
+
+
+def test_chunks_with_too_little_room_are_walked_again_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the particles are in a crowd with many more pairs than blocks, the others have few."""
+    random = np.random.default_rng(4)
+    sparse, crowd = random.random((600, 3)) * [0.5, 1, 1], [0.8, 0.5, 0.5] + random.normal(size=(600, 3)) * 0.03
+    particles, label = wb.Particles(np.concatenate([sparse, crowd]), 1.0), np.arange(1200, dtype=np.int32)
+    walked: list[float] = []
+    all_pairs = Pairs.all
+
+    def counting(self: Pairs, place: Callable[..., None], given: dict[str, object]) -> np.ndarray:
+        def placed(items: int, *bundles: object, **named: object) -> None:
+            walked.append(items / int((self.found > 0).sum()))
+            place(items, *bundles, **named)
+        return all_pairs(self, placed, given)
+
+    monkeypatch.setattr(Pairs, "all", counting)
+    found = []
+    for chunks in (1, 2, 7, 40):
+        monkeypatch.setattr(backend, "chunks", lambda count, array, most=chunks: max(1, min(most, count)))
+        found.append(found_among(particles, label, 0.03))
+    assert len(found[0]) == len(set(found[0]))
+    assert set(found[0]) == by_definition(particles, label, 0.03)
+    assert found == found[:1] * 4
+    assert walked[0] == 1
+    assert all(0 < share < 1 for share in walked[1:])
+    assert len(walked) == 4
 
 
 @pytest.mark.parametrize("threads", [2, 3, 7])

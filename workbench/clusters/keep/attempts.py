@@ -29,7 +29,7 @@ from workbench.clusters.keep.region import farthest, groups_of, region_around
 from workbench.clusters.keep.repair import Repair, Step, threads_for
 from workbench.clusters.keep.state import PINNED, State
 from workbench.clusters.keep.surroundings import Surroundings, listed_around
-from workbench.clusters.keep.view import Again, View
+from workbench.clusters.keep.view import Again, Region, View
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.errors import GuaranteeBroken
 
@@ -74,19 +74,17 @@ class Attempts:
     descent: list[Step] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._ends, self._farthest = self.state.problem.xp.empty(0, np.int32), 0.0
         self._exempt = self.state.problem.xp.zeros(len(self.state.problem), np.uint8)
         self._first = FirstLook(Needs.none(self.state), None)
 
     def until_kept(self) -> None:
         """Repair until a check of all particles, as they will be decoded, finds no violated constraint."""
         state, needs = self.state, self._look()
-        self.needs, self._ends, self._first = len(needs), needs.ends(state), FirstLook(needs, None)
-        self.opened = sum(int(flags.sum()) for flags in groups_with_needs(state, needs))
+        self.needs, self._first = len(needs), FirstLook(needs, None)
+        self.opened = int(sum(flags.sum() for flags in groups_with_needs(state, needs)))
         while len(needs):
             with threads_for(len(needs)):
                 moved = self._attempt(needs)
-                self._farthest = max(self._farthest, farthest(state, moved))
             needs = self._look_after(moved)
         self.violations = len(needs)
         self._require_kept()
@@ -120,13 +118,13 @@ class Attempts:
     def _look_again(self) -> Needs:
         """The violated constraints of all particles, as far as these may differ from what the first look has found."""
         problem = self.state.problem
-        return self._look(Again(problem, self._ends) if problem.promise.min_members == 1 else None)
+        return self._look(Again(problem, self._first.needs.ends(self.state)) if problem.promise.min_members == 1 else None)
 
     def _look_after(self, moved: Array) -> Needs:
         """The violated constraints after an attempt that has moved these particles; before it, all of them were known."""
         if self.count > 1:   # the first one moves many
             with threads_for(len(moved)):
-                if (region := region_around(self.state, moved, self._farthest)) is not None:
+                if (region := self._region_around(moved)) is not None:
                     return self._look(region, "comparing the groups concerned")
         return self._unproven()
 
@@ -140,8 +138,12 @@ class Attempts:
             return self._look_again()
         if not len(suspects):
             return Needs.none(self.state)
-        region = region_around(self.state, suspects, self._farthest)
+        region = self._region_around(suspects)
         return self._look_again() if region is None else self._look(region, "comparing the groups concerned")
+
+    def _region_around(self, index: Array) -> Region | None:
+        xp, rank = self.state.problem.xp, self.state.rank
+        return region_around(self.state, index, farthest(self.state, xp.flatnonzero(rank != 0)))
 
     def _attempt(self, needs: Needs) -> Array:
         """Move the ends of these constraints, or give them their original coordinates; returns those (rising indices)."""
@@ -152,7 +154,7 @@ class Attempts:
         self.count += 1
         self._tell(f"{len(needs):,} pairs to repair")
         hops = 2 ** (self.count - RESORT_AFTER - 1) if self.count > RESORT_AFTER else 0
-        forced = self._vicinity(ends, hops) if hops else self._escalated(needs)
+        forced = self._vicinity(ends, hops) if hops else self._escalated(needs, ends)
         state.pin(forced)
         self._require_affordable()
         moved = xp.zeros(len(state.problem), bool)
@@ -167,11 +169,13 @@ class Attempts:
         if exact > self.allowance.exact or self.evaluated > self.allowance.evaluated:
             raise TooExpensive
 
-    def _escalated(self, needs: Needs) -> Array:
-        """Treat each constraint by the number of attempts that its ends have behind them."""
+    def _escalated(self, needs: Needs, ends: Array) -> Array:
+        """Treat each constraint by the number of attempts that its ends have behind them; returns who is to be pinned."""
         state, xp = self.state, self.state.problem.xp
-        level = state.tries[needs.pairs].max(axis=1)
-        state.tries[needs.ends(state)] += 1
+        level = xp.maximum(*(state.tries[needs.pairs[:, end]] for end in (0, 1)))
+        state.tries[ends] += 1
+        if int(level.max()) < PIN_AFTER:
+            return self._moved(needs)
         forced = xp.zeros(len(state.problem), bool)
         forced[needs.pairs[level >= PIN_AFTER].ravel()] = True
         if len(worst := xp.flatnonzero(level >= SPREAD_AFTER)):
@@ -194,7 +198,7 @@ class Attempts:
 
     def _around(self, needs: Needs) -> Surroundings:
         """The ends of these constraints and their neighbours; the interaction radius is larger after the first attempt."""
-        xp, ends = self.state.problem.xp, needs.ends(self.state)
+        xp, ends = self.state.problem.xp, needs.pairs.ravel()
         radius = xp.zeros(len(self.state.problem))
         radius[ends] = xp.where(self.state.tries[ends] > 1, RADII[1], RADII[0])
         return Surroundings.of(self.state, needs, radius)
@@ -216,12 +220,13 @@ class Attempts:
             repair.move(parts)
             if self.allowance != UNLIMITED and self.evaluated + repair.evaluated > self.allowance.evaluated:
                 raise TooExpensive
-        if solver == "auto" and len(missed := repair.missed()):
-            self._descend_together(missed, repair.around)
         if solver != "auto":   # "auto" has tried plain moves first
             repair.relax()
+        if len(missed := repair.missed()) and solver == "auto":
+            self._descend_together(missed, repair.around)
+            missed = repair.missed()
         self.evaluated += repair.evaluated
-        return xp.concatenate([crowded, repair.missed().ends(state)])
+        return xp.concatenate([crowded, missed.ends(state)])
 
     def _repair(self, needs: Needs) -> Repair:
         return Repair(self.state, needs, self._around(needs), getattr(self.progress, "watch", None))

@@ -83,8 +83,10 @@ def keep_clusters(
     state = State(problem)
     attempts = Attempts(state, progress, allowance)
     attempts.until_kept()
-    _require_bound(state)
-    moved, pinned = (backend.to_host(problem.xp.flatnonzero(which)) for which in (state.rank > 0, state.rank == PINNED))
+    largest_error = _require_bound(state)
+    edited = problem.xp.flatnonzero(state.rank != 0).astype(np.int32)
+    index, rank = backend.to_host(edited), backend.to_host(state.rank[edited])
+    pinned = rank == PINNED
     return Correction(
         positions=backend.read_only(state.current),
         promise=promise,
@@ -92,9 +94,10 @@ def keep_clusters(
         margin=problem.margin,
         step=problem.step,
         box=original.box,
-        index=moved.astype(np.int32),
-        rank=backend.to_host(state.rank[problem.xp.asarray(moved)]).astype(np.uint16),
-        pinned=pinned.astype(np.int32),
+        largest_error=largest_error,
+        index=index[~pinned],
+        rank=rank[~pinned].astype(np.uint16),
+        pinned=index[pinned],
         opened=attempts.opened,
         needs=attempts.needs,
         attempts=attempts.count,
@@ -108,8 +111,10 @@ def keep_clusters(
     )
 
 
-def _require_bound(state: State) -> None:
+def _require_bound(state: State) -> float:
+    """The largest error of the current positions, which must keep within the bound."""
     problem = state.problem
     found = check(problem.original.positions, state.current, problem.limit, problem.original.box)
     if not found.holds:
         raise GuaranteeBroken(f"{len(found.broken):,} coordinates left their bound while keeping clusters: please report")
+    return found.largest_error

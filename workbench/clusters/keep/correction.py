@@ -33,6 +33,7 @@ class Correction:
     margin: float
     step: float
     box: tuple[float, ...] | None
+    largest_error: float
     index: np.ndarray
     rank: np.ndarray
     pinned: np.ndarray

@@ -61,6 +61,8 @@ class Needs:
 
     def ends(self, state: State) -> Array:
         """The particles in these constraints (rising indices, int32)."""
+        if not len(self):
+            return self.kind
         flags = state.problem.xp.zeros(len(state.problem), bool)
         flags[self.pairs.ravel()] = True
         return state.problem.xp.flatnonzero(flags).astype(np.int32)
@@ -95,11 +97,11 @@ def find_needs(state: State, view: View | None = None, *, exempt: bool = True) -
 
 def groups_with_needs(state: State, needs: Needs) -> list[Array]:
     """For each linking length, and each label, whether the original group of this label has constraints."""
-    found = []
+    xp, found, count = state.problem.xp, [], len(state.problem)
     for number, wanted in enumerate(state.problem.wanted):
-        flags = state.problem.xp.zeros(len(state.problem), bool)
-        flags[wanted.labels[needs.pairs[needs.kind >> 1 == number].ravel()]] = True
-        found.append(flags)
+        flags = xp.zeros(count + 1, bool)   # the last one stands for constraints at other linking lengths
+        flags[xp.where((needs.kind >> 1 == number)[:, None], wanted.labels[needs.pairs], count)] = True
+        found.append(flags[:-1])
     return found
 
 

@@ -17,7 +17,7 @@ from workbench.backend import Array
 from workbench.clusters.friends import link
 from workbench.clusters.groups import Groups
 from workbench.clusters.keep.edits import Surmise
-from workbench.clusters.keep.moves import PARTS
+from workbench.clusters.keep.moves import PARTS, alphabet
 from workbench.clusters.keep.promise import KeepClusters
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
@@ -145,12 +145,14 @@ class Problem:
 
     @functools.cached_property
     def given(self) -> dict[str, Any]:
-        """The bundle of kernel arguments that hold the problem: positions, the bound, groups, and squared linking lengths.
+        """The bundle of kernel arguments that hold the problem: moves, positions, bound, groups, squared linking lengths.
 
         `near_squared` and `far_squared` are a margin below and above `length_squared`: kernels/margin.cuh has the rule.
         """
-        numbers = range(len(self.lengths))
+        numbers, moves = range(len(self.lengths)), alphabet(self.original.dimensions)
         return {
+            "all_moves": len(moves.moves), "moves": self.xp.asarray(moves.moves), "along": self.xp.asarray(moves.along),
+            "ranks": self.xp.asarray(moves.ranks), "rank_cost": self.xp.asarray(moves.costs),
             "original": self.original.positions, "decoded": self.decoded, "bound": self.limit.value,
             "relative": int(self.limit.relative), "step": self.step, "group": self.group, "lengths": len(self.lengths),
             "particles": len(self), "periods": self.periods, "forward": self.surmise.forward,

@@ -8,6 +8,7 @@ for links it could make or break. The result is deterministic: it depends on nei
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -97,22 +98,22 @@ class Repair:
         the result of descent (`to_target`); `partly` also allows moves that only reduce the violation.
         """
         problem = self.state.problem
-        xp, moves, waiting = problem.xp, alphabet(problem.original.dimensions), _chosen(self.pending)
-        if not len(waiting):
-            return
         given = {
-            "all_moves": len(moves.moves), "along": xp.asarray(moves.along), "ranks": xp.asarray(moves.ranks),
-            "rank_cost": xp.asarray(moves.costs), "target": self.target,
-            "cost": xp.asarray(COSTS)[problem.surmise.context[self.around.candidates]],
-            "last_rank": moves.last(parts) if parts else -1, "refining": refine, "with_target": to_target,
-            "partial": partly, "pending": self.pending,
+            "target": self.target, "cost": self._cost, "refining": refine, "with_target": to_target, "partial": partly,
+            "last_rank": alphabet(problem.original.dimensions).last(parts) if parts else -1, "pending": self.pending,
         }
-        self._in_rounds("propose", given, self.pending, waiting)
+        self._in_rounds("propose", given, self.pending)
+
+    @functools.cached_property
+    def _cost(self) -> Array:
+        """What it costs to store that a candidate moves."""
+        problem = self.state.problem
+        return problem.xp.asarray(COSTS)[problem.surmise.context[self.around.candidates]]
 
     def relax(self) -> None:
         """Replace moves by simpler ones, or undo them, where the constraints stay satisfied."""
-        xp, last = self.state.problem.xp, alphabet(self.state.problem.original.dimensions).last(2)
-        self._in_rounds("relax", {"last_rank": last}, xp.ones(len(self), np.uint8), xp.arange(len(self), dtype=np.int32))
+        last = alphabet(self.state.problem.original.dimensions).last(2)
+        self._in_rounds("relax", {"last_rank": last}, self.state.problem.xp.ones(len(self), np.uint8))
 
     def descend(self, report: Callable[[Step], object] | None = None) -> None:
         """Find joint target positions of the candidates by projected gradient descent; candidates do not move yet.
@@ -155,17 +156,17 @@ class Repair:
         """The violated constraints."""
         return self.needs.chosen(self.state.problem.xp.flatnonzero(self.needs.missed(self.state)))
 
-    def _in_rounds(self, proposing: str, given: dict[str, Any], pending: Array, waiting: Array) -> None:
+    def _in_rounds(self, proposing: str, given: dict[str, Any], pending: Array) -> None:
         """Repeat rounds of proposals and accepted moves until no proposal is accepted.
 
         After the first round, only pending candidates with a neighbour that moved are evaluated again.
         """
-        state, problem, xp = self.state, self.state.problem, self.state.problem.xp
-        moves = xp.asarray(alphabet(problem.original.dimensions).moves)
-        proposed, score = xp.zeros(len(self), np.int32), xp.zeros(len(self), np.int64)
-        accepted, active = xp.zeros(len(self), np.uint8), waiting[~self.gave_up[waiting]]
-        bundles = self.around.given, problem.given, {**given, "current": state.current, "rank": state.rank, "moves": moves}
+        state, problem, xp, count = self.state, self.state.problem, self.state.problem.xp, len(self)
+        proposed, score = xp.zeros(count, np.int32), xp.zeros(count, np.int64)
+        accepted, awake = xp.zeros(count, np.uint8), xp.ones(count, np.uint8)
+        bundles = self.around.given, problem.given, {**given, "current": state.current, "rank": state.rank}
         for number in range(1, MOST_ROUNDS + 1):
+            active = _chosen((pending & awake).view(bool) & ~self.gave_up)
             if not len(active):
                 return
             spent = xp.empty(len(active), np.int64)
@@ -175,20 +176,18 @@ class Repair:
                 )
             self.spent = self.spent + spent.sum()
             self.gave_up[active] |= spent >= MOST_EVALUATED
-            waiting = waiting[pending[waiting].view(bool)]   # those that propose anything are among them
-            proposers = waiting[score[waiting] > 0]
+            proposers = _chosen(score)   # also those of earlier rounds, which no move has concerned since
+            awake = xp.zeros(count, np.uint8)
             with threads_for(len(proposers)):
                 problem.kernel("repair", "accept")(
                     len(proposers), self.around.given, proposer=proposers, score=score, accepted=accepted
                 )
-                if not len(movers := proposers[accepted[proposers].view(bool)]):
-                    return
-                problem.kernel("repair", "carry_out")(len(movers), *bundles, mover=movers, proposed=proposed)
-                awake = xp.zeros(len(self), np.uint8)
-                problem.kernel("repair", "wake")(len(movers), self.around.given, mover=movers, awake=awake)
-            self._show(number)
-            active = waiting[awake[waiting].view(bool) & ~self.gave_up[waiting]]
-            score[movers] = accepted[movers] = 0
+                problem.kernel("repair", "carry_out")(
+                    len(proposers), *bundles, proposer=proposers, accepted=accepted, proposed=proposed, score=score,
+                    awake=awake,
+                )
+            if self.watch is not None and bool(awake.any()):
+                self._show(number)
 
     def _show(self, number: int) -> None:
         """Report the violations after this many rounds to `watch`."""

@@ -156,8 +156,8 @@ class PatchRepair(Attempts):
         free: np.ndarray = ~fixed[component[around.slot[needs.pairs[:, 0]]]]
         return free
 
-    def _escalated(self, needs: Needs) -> Array:
-        forced = super()._escalated(needs)
+    def _escalated(self, needs: Needs, ends: Array) -> Array:
+        forced = super()._escalated(needs, ends)
         return forced[self.movable[forced]]
 
 
