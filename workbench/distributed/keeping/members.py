@@ -22,6 +22,8 @@ from workbench.distributed.joint import Joined, JointLabels, Named
 from workbench.distributed.keeping.terms import Terms
 from workbench.distributed.scratch_files import load, save
 
+Rows = slice | np.ndarray   # of a subdomain
+EVERY = slice(None)
 STATE = ("current", "rank", "tries")   # what repairs change
 
 
@@ -45,6 +47,14 @@ class Members:
     def mapped(self, name: str) -> np.ndarray:
         """An array of which a part is wanted."""
         return load(self.file(name))
+
+    def take(self, name: str, rows: Rows) -> np.ndarray:
+        """Some rows of an array."""
+        return self[name] if isinstance(rows, slice) else np.asarray(self.mapped(name)[rows])
+
+    def labelled(self, kind: str, number: int, everything: bool) -> Rows:
+        """The rows that have labels of one kind, at one linking length."""
+        return EVERY if everything else self[f"{kind}-rows{number}"]
 
     def __len__(self) -> int:
         return len(self.mapped("index"))
@@ -154,16 +164,24 @@ class Cast:
                 label = friends_of_friends(Particles(positions, self.terms.box), length, unit="length").labels
             self.name(part, kind, number, label)
 
-    def name(self, part: int, kind: str, number: int, label: np.ndarray) -> None:
-        """Write the labels of a subdomain: the first row there of the group of each particle."""
-        members = self.of(part)
-        members.save(**{f"{kind}{number}": label.astype(np.int32)})
-        self.labels(kind, number).write(part, members["index"], label, members["owned"], members["owner"])
+    def name(self, part: int, kind: str, number: int, label: np.ndarray, rows: Rows = EVERY) -> np.ndarray:
+        """Write the labels of these rows of a subdomain: the place, among them, of the first one of each particle's group.
 
-    def named(self, part: int, kind: str, number: int, joint: Joined) -> Named:
-        """The labels of a subdomain, with the names that all subdomains agree on."""
+        It returns how many ghosts among them each other subdomain owns.
+        """
         members = self.of(part)
-        return joint.named(members[f"{kind}{number}"], members["index"])
+        owned, owner = members["owned"], members["owner"]
+        if isinstance(rows, np.ndarray):
+            owner = owner[(np.cumsum(~owned) - 1)[rows[~owned[rows]]]]
+            members.save(**{f"{kind}-rows{number}": rows})   # for `labelled`
+        members.save(**{f"{kind}{number}": label.astype(np.int32)})
+        self.labels(kind, number).write(part, members.take("index", rows), label, owned[rows], owner)
+        return np.bincount(owner, minlength=len(self.parts))
+
+    def named(self, part: int, kind: str, number: int, joint: Joined, rows: Rows = EVERY) -> Named:
+        """The labels of these rows of a subdomain, with the names that all subdomains agree on."""
+        members = self.of(part)
+        return joint.named(members[f"{kind}{number}"], members.take("index", rows))
 
 
 def _unloaded(subdomain: Subdomain, terms: Terms) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
