@@ -118,7 +118,8 @@ def _split(
     """The parts of groups among these rows, and the conflicts, both by their places there."""
     terms, length = cast.terms, cast.terms.lengths[number]
     cells = SortedCells.of(Particles(members.take("current", rows), terms.box), length - terms.margin)
-    spared = Exempt(members.take("original", rows), length) if exempt else None
+    original = np.asarray(members.mapped("original")) if isinstance(rows, slice) else members.take("original", rows)
+    spared = Exempt(original, length) if exempt else None   # few of all particles are exempt: only these are read
     return parts_of(cells, group, length - terms.margin, length + terms.margin, spared, loose)
 
 
@@ -198,9 +199,7 @@ def _lost(cast: Cast, parts: list[Joined], torn: list[np.ndarray], scope: Scope 
             for name in ("owned", "index", *(f"{name}{number}" for name in ("label", "head", "shared", "group")))
         )
         split = cast.named(part, "part", number, joint, whole)
-        connected = members[f"label{number}"]
-        connected[whole] = split.label
-        members.save(**{f"joined{number}": connected})
+        _save_joined(members, number, split.label, whole)
         asked = asked != UNASKED
         local = head if isinstance(whole, slice) else np.searchsorted(whole, head)
         rows = np.flatnonzero(asked & (_is_torn(local, split.head) & ~known))
@@ -215,8 +214,18 @@ def _lost(cast: Cast, parts: list[Joined], torn: list[np.ndarray], scope: Scope 
         decided += len(pairs) - len(offered)
         result.pairs.append(index[offered])
         result.ends.append(split.label[offered])
-        result.squared.append(squared_distances(members["current"], _back(offered, whole), cast.terms.box))
+        current = np.asarray(members.mapped("current"))
+        result.squared.append(squared_distances(current, _back(offered, whole), cast.terms.box))
     return Lost(decided, result.pairs, result.ends, result.squared)
+
+
+def _save_joined(members: Members, number: int, label: np.ndarray, whole: Rows) -> None:
+    """Write what the part of each particle is called; a group of which nobody looked at the members is one part."""
+    if isinstance(whole, np.ndarray):
+        every = members[f"label{number}"]
+        every[whole] = label
+        label = every
+    members.save(**{f"joined{number}": label})
 
 
 def _is_torn(group: np.ndarray, part: np.ndarray) -> np.ndarray:

@@ -10,9 +10,8 @@ After particles got their original coordinates, only those around suspects are c
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -35,9 +34,16 @@ from workbench.distributed.keeping.terms import Terms
 
 MOST_ATTEMPTS = 24   # in one patch, before all are compared again
 MOST_LISTED = 2048   # particles around the end of a constraint that may move for it
-FEW_LABELS = 16      # for each particle: up to so many possible labels, a table is faster than sorting
+FEW_LABELS = 4       # for each particle: up to so many possible labels, there is a table of them
 COLUMNS = ("index", "original", "decoded", "current", "rank", "tries", "context", "forward")
 OF_LENGTH = ("label", "group", "joined")   # columns for each linking length
+
+
+class Columns(Protocol):
+    """Arrays by name, with an entry for each particle."""
+
+    def __getitem__(self, name: str, /) -> np.ndarray:
+        """One of the arrays."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +51,15 @@ class Excerpt(Problem):
     """Some particles of all subdomains, by rising index; `columns` has their arrays by name."""
 
     terms: Terms = field(kw_only=True)
-    columns: Mapping[str, np.ndarray] = field(kw_only=True)
+    columns: Columns = field(kw_only=True)
+    named_by: str = field(default="label", kw_only=True)   # the columns whose numbers are the same in a group
 
     @classmethod
-    def of(cls, terms: Terms, columns: Mapping[str, np.ndarray]) -> Self:
+    def of(cls, terms: Terms, columns: Columns, named_by: str = "label") -> Self:
         """The problem of these particles."""
         original = Particles(np.ascontiguousarray(columns["original"]), terms.box)
-        decoded = np.ascontiguousarray(columns["decoded"])
-        return cls(original, decoded, terms.limit, terms.promise, len(decoded), terms=terms, columns=columns)
+        given = original, np.ascontiguousarray(columns["decoded"]), terms.limit, terms.promise, len(original)
+        return cls(*given, terms=terms, columns=columns, named_by=named_by)
 
     @property
     def lengths(self) -> tuple[float, ...]:
@@ -64,7 +71,7 @@ class Excerpt(Problem):
         """The distance that deciding pairs keep from a linking length."""
         return self.terms.margin
 
-    @property
+    @functools.cached_property
     def surmise(self) -> Surmise:
         """The side information, from the chunks of the file."""
         return Surmise(self.columns["context"], self.columns["forward"], (self.bound, self.lengths, self.original.box))
@@ -89,14 +96,26 @@ class Patch(Excerpt):
     def wanted(self) -> list[Groups]:
         """The pieces of the original groups that are here."""
         numbers = range(len(self.lengths))
-        return [Groups(_smallest(self.columns[f"label{number}"]), self.lengths[number]) for number in numbers]
+        return [Groups(self._first(number).astype(np.int64), self.lengths[number]) for number in numbers]
 
     @functools.cached_property
     def group(self) -> Array:
         """For each linking length the label of every particle's group (int32); UNASKED in groups that are too small."""
-        asked = [self.columns[f"group{number}"] != UNASKED for number in range(len(self.lengths))]
-        rows = [np.where(counts, groups.labels, UNASKED) for counts, groups in zip(asked, self.wanted, strict=True)]
-        return np.ascontiguousarray(np.stack(rows).astype(np.int32))
+        label = np.stack([self._first(number) for number in range(len(self.lengths))])
+        for number, row in enumerate(label):
+            row[self.columns[f"group{number}"] == UNASKED] = UNASKED
+        return label
+
+    def _first(self, number: int) -> np.ndarray:
+        """For each particle the first one of its group (int32)."""
+        label = self.columns[f"{self.named_by}{number}"]
+        most = int(label.max(initial=0))
+        if most >= FEW_LABELS * len(label):
+            return Groups.from_labels(label, self.lengths[number]).labels.astype(np.int32)
+        first = np.empty(most + 1, np.int32)
+        first[label[::-1]] = np.arange(len(label) - 1, -1, -1, dtype=np.int32)
+        found: np.ndarray = first[label]
+        return found
 
     def joined(self, number: int) -> Array:
         """Pairs of particles whose parts, at one linking length, were connected elsewhere when the repair began."""
@@ -215,17 +234,6 @@ class PatchRepair(Attempts):
     def _escalated(self, needs: Needs) -> Array:
         forced = super()._escalated(needs)
         return forced[self.movable[forced]]
-
-
-def _smallest(label: np.ndarray) -> np.ndarray:
-    """For each particle the first one with the same label."""
-    most = int(label.max(initial=0))
-    if most < FEW_LABELS * len(label):
-        first = np.empty(most + 1, np.int64)
-        first[label[::-1]] = np.arange(len(label) - 1, -1, -1)
-        found: np.ndarray = first[label]
-        return found
-    return np.asarray(Groups.from_labels(label, 1.0).labels)
 
 
 def around(patch: Patch, ends: np.ndarray) -> np.ndarray:

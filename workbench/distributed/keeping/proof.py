@@ -22,8 +22,8 @@ from workbench.clusters.keep.state import PINNED
 from workbench.clusters.keep.surroundings import MOST_LISTED, Surroundings
 from workbench.data.periodic import squared_lengths
 from workbench.distributed.executors import Executor
-from workbench.distributed.keeping.members import Cast, Members
-from workbench.distributed.keeping.patch import COLUMNS, Excerpt
+from workbench.distributed.keeping.members import Cast, Chosen, Members
+from workbench.distributed.keeping.patch import Excerpt
 from workbench.distributed.keeping.terms import Terms
 from workbench.distributed.keeping.vicinity import near
 from workbench.distributed.scratch_files import save, save_together
@@ -132,9 +132,7 @@ def _suspects(cast: Cast, part: int) -> Doubted:
     rows, place = _concerned(members, terms, first, owned, rank)
     suspects, used = np.empty(0, np.int32), np.zeros(len(rows), np.uint8)
     if len(rows):
-        names = [*COLUMNS, *(f"group{number}" for number in range(len(terms.lengths)))]
-        excerpt = Excerpt.of(terms, {name: members.mapped(name)[rows] for name in names})
-        state = excerpt.state()
+        state = Excerpt.of(terms, Chosen(members, rows)).state()
         needs = Needs(place[first["pairs"]].reshape(-1, 2), first["kind"])
         found = FirstLook(needs, _listed(first, place, len(rows))).suspects(state, used)
         if found is None:

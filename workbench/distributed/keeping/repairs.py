@@ -25,9 +25,10 @@ from workbench.data import Particles
 from workbench.distributed.decomposition import WithGhosts
 from workbench.distributed.executors import Executor
 from workbench.distributed.keeping.look import Pairs, constraints
-from workbench.distributed.keeping.members import STATE, Cast
+from workbench.distributed.keeping.members import STATE, Cast, Chosen, Members
 from workbench.distributed.keeping.patch import Patch, PatchRepair, columns_of
 from workbench.distributed.keeping.proof import remember
+from workbench.distributed.keeping.terms import Terms
 from workbench.distributed.keeping.vicinity import near
 from workbench.distributed.scratch_files import save_together
 
@@ -112,20 +113,25 @@ def _inside(cast: Cast, links: list[Pairs], allowance: Allowance, part: int) -> 
     pairs, kind = constraints(cast, links, part)
     if not len(pairs):
         return _untouched(cast, part)
-    index, owned, original = members["index"], members["owned"], members["original"]
-    ends = np.unique(pairs)
-    rows = near(original, original[ends], np.zeros(len(ends), np.int64), terms.context, terms.box)[0]
-    patch = Patch.of(terms, {name: members.mapped(name)[rows] for name in columns_of(terms)})
+    rows = _around(members, np.unique(pairs), terms)
+    patch = Patch.of(terms, Chosen(members, rows), named_by="head")
     here = np.searchsorted(rows, pairs).astype(np.int32)
     repair, treated, dear = _settled(patch, Needs(here, kind), members.mapped("deep")[rows], allowance)
     if not cast.round:
         remember(members, rows, repair.listed, pairs, kind)
     save_together(_changed(cast, part), repair.changes())
+    index, owned = members.mapped("index"), members["owned"]
     mine = ~treated & owned[pairs[:, 0]]
     save_together(_left_over(cast, part), {"pairs": index[pairs[mine]], "kind": kind[mine]})
     rest = np.unique(pairs[mine])
     opened, alone = _opened(cast, part, pairs[owned[pairs[:, 0]]], kind[owned[pairs[:, 0]]])
-    return Left(_repaired(repair, dear), index[rest], original[rest], opened, alone)
+    return Left(_repaired(repair, dear), index[rest], members.take("original", rest), opened, alone)
+
+
+def _around(members: Members, ends: np.ndarray, terms: Terms) -> np.ndarray:
+    """The particles (rows) that a repair of constraints with these ends needs."""
+    original = members["original"]
+    return near(original, original[ends], np.zeros(len(ends), np.int64), terms.context, terms.box)[0]
 
 
 def _untouched(cast: Cast, part: int) -> Left:
@@ -182,11 +188,11 @@ def _lend(cast: Cast, names: Path, part: int) -> list[int]:
 
 def _across(cast: Cast, allowance: Allowance, lenders: list[list[int]], batch: int) -> Repaired:
     """Repair the clusters of one batch."""
-    pieces = [dict(np.load(_lent(cast, part, batch))) for part in lenders[batch]]
-    columns = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-    given, kind = columns.pop("pairs"), columns.pop("kind")
-    order = np.argsort(columns["index"])
-    patch = Patch.of(cast.terms, {name: column[order] for name, column in columns.items()})
+    pieces = [np.load(_lent(cast, part, batch)) for part in lenders[batch]]
+    given, kind, index = (np.concatenate([piece[name] for piece in pieces]) for name in ("pairs", "kind", "index"))
+    order = np.argsort(index)
+    names = columns_of(cast.terms)
+    patch = Patch.of(cast.terms, {name: np.concatenate([piece[name] for piece in pieces])[order] for name in names})
     pairs = np.searchsorted(patch.columns["index"], given)
     sort = np.lexsort((kind, pairs[:, 1], pairs[:, 0]))
     needs = Needs(pairs[sort].astype(np.int32), kind[sort])

@@ -138,7 +138,7 @@ def _require_kept(cast: Cast, starts: np.ndarray, executor: Executor) -> None:
 
 
 def _find_again(cast: Cast, part: int) -> None:
-    cast.find(part, "now", cast.of(part)["current"])
+    cast.find(part, "now", "current")
 
 
 def _close_calls(cast: Cast, starts: np.ndarray, executor: Executor) -> int:
