@@ -151,9 +151,12 @@ def _parts(cast: Cast, loose: list[Joined], exempt: bool, scope: Scope | None, p
 
 def _in_scope(cast: Cast, members: Members, number: int, scope: Scope) -> tuple[np.ndarray, np.ndarray]:
     """The particles of a subdomain to look at: all members of some groups with others near suspects; and these members."""
-    suspects, label, original = scope.suspects(members), members[f"label{number}"], members["original"]
-    whole = np.flatnonzero(np.isin(label, np.union1d(label[suspects], scope.shared[number])))
-    width = cast.terms.far + 2 * cast.terms.shift
+    suspects = scope.suspects(members)
+    touched = np.union1d(members.take(f"label{number}", suspects), scope.shared[number])
+    whole = np.flatnonzero(np.isin(members[f"label{number}"], touched)) if len(touched) else np.empty(0, np.int64)
+    if not len(suspects):
+        return whole, whole
+    original, width = members["original"], cast.terms.far + 2 * cast.terms.shift
     around = near(original, original[suspects], np.zeros(len(suspects), np.int64), width, cast.terms.box)[0]
     return np.union1d(whole, around), whole
 
