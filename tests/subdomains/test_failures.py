@@ -23,8 +23,8 @@ BEGUN = threading.Event()
 PHASES = ("sample-particles", "send-particles", "find-groups", "compare-labels", "measure-groups")
 KEEPING = (
     "encode-chunks", "send-particles", "find-groups", "compare-original", "name-groups", "find-parts", "compare-part",
-    "find-lost-links", "repair-inside", "lend-particles", "repair-across", "apply-moves", "hand-back-moves",
-    "finish-chunks", "write-chunks",
+    "find-lost-links", "repair-inside", "lend-particles", "repair-across", "apply-moves", "find-suspects",
+    "hand-back-moves", "finish-chunks", "write-chunks",
 )
 COMPARING = ("compare-chunks", "compare-neighbours", "write-parts", "transform-planes", "add-waves")
 

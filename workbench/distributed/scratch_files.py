@@ -7,7 +7,7 @@ two workers that write the same file (one was given up for dead, and lives) do n
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -47,6 +47,19 @@ def save(path: Path, array: np.ndarray) -> None:
     """
     with complete(path) as file:
         np.save(file, array)
+
+
+def save_together(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write several arrays to one file.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_together(Path(folder) / "a.npz", {"labels": np.arange(3)})
+    ...     np.load(Path(folder) / "a.npz")["labels"].tolist()
+    [0, 1, 2]
+    """
+    with complete(path) as file:
+        np.savez(file, **arrays)   # type: ignore[arg-type]
 
 
 def save_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype, blocks: Iterable[np.ndarray]) -> None:

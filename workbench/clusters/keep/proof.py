@@ -61,7 +61,7 @@ class FirstLook:
         _mark_conflicts(state, xp.flatnonzero(moved), suspect, used)
         if around is not None:
             lists = around.start, around.end, around.neighbours
-            suspect[around.candidates] |= _disturbed(state, around.candidates, *lists, used)
+            suspect[around.candidates] |= disturbed(state, around.candidates, *lists, used)
         unseen = xp.flatnonzero(short & ~suspect[index])
         _look_farther(state, index[unseen], needed[unseen], slack[unseen] >= 0, suspect, used)
         return xp.flatnonzero(suspect).astype(np.int32)
@@ -94,10 +94,10 @@ def _look_farther(state: State, index: Array, needed: Array, listed: Array, susp
         return
     chosen, reach = index[within], reach[within]
     lists = neighbours_of(problem, chosen, reach, xp.where(listed[within], 0.0, reach), MOST_LISTED)
-    suspect[chosen] |= _disturbed(state, chosen, *lists, used) | (lists[1] - lists[0] >= MOST_LISTED)
+    suspect[chosen] |= disturbed(state, chosen, *lists, used) | (lists[1] - lists[0] >= MOST_LISTED)
 
 
-def _disturbed(state: State, checked: Array, start: Array, end: Array, neighbours: Array, used: Array) -> Array:
+def disturbed(state: State, checked: Array, start: Array, end: Array, neighbours: Array, used: Array) -> Array:
     """Which of these particles may be in a violated constraint with a neighbour in their list (bool).
 
     That is, which conflict, or have lost a link as decoded that no common friend replaces.

@@ -6,6 +6,8 @@ several subdomains know has one minimum spanning forest: each subdomain offers t
 and the forest of these is found in one place. What a subdomain leaves out cannot be in it.
 
 Each pair is counted by the subdomain that owns its smaller index. No pair left means that the groups are kept.
+
+The first look is at all particles. After repairs, `proof.py` gives a scope: only its particles and groups are looked at.
 """
 
 from __future__ import annotations
@@ -24,10 +26,13 @@ from workbench.clusters.keep.state import PINNED
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
 from workbench.distributed.executors import Executor
-from workbench.distributed.joint import Joined
-from workbench.distributed.keeping.members import Cast, Members
+from workbench.distributed.joint import Joined, starts_of
+from workbench.distributed.keeping.members import EVERY, Cast, Members, Rows
 from workbench.distributed.keeping.original import joined
+from workbench.distributed.keeping.proof import LOOK, Scope, exempt_file
+from workbench.distributed.keeping.vicinity import near
 from workbench.distributed.merging import distinct
+from workbench.distributed.scratch_files import save
 
 Pairs = np.ndarray   # (M, 2) indices in the archive, int64
 
@@ -36,7 +41,8 @@ Pairs = np.ndarray   # (M, 2) indices in the archive, int64
 class Seen:
     """Of one subdomain: its share of the parts of groups that others know, and counts."""
 
-    torn: list[np.ndarray]   # at each linking length the pairs of a group and a part of it
+    torn: list[np.ndarray]   # at each linking length the pairs of a group and a part of it,
+    ghosts: list[np.ndarray]   # and how many ghosts in the groups that were looked at each other subdomain owns
     conflicts: int
     exempted: bool
     exact: int
@@ -62,17 +68,18 @@ class Violated:
     links: list[Pairs]     # the must-link constraints of groups that several subdomains know
 
 
-def look(cast: Cast, starts: np.ndarray, executor: Executor, exempt: bool = True) -> Violated:
-    """Find all violated constraints; those of each subdomain are in its files."""
+def look(cast: Cast, starts: np.ndarray, executor: Executor, exempt: bool = True, scope: Scope | None = None) -> Violated:
+    """Find all violated constraints, all of which are in the scope; those of each subdomain are in its files."""
     if cast.terms.promise.min_members > 1:
         executor.map("find-loose-parts", functools.partial(_loose, cast, exempt), cast.parts)
-        loose = joined(cast, "loose", starts, executor)
+        loose = joined(cast, "loose", [starts] * len(cast.terms.lengths), executor)
     else:
         loose = []
-    seen = executor.map("find-parts", functools.partial(_parts, cast, loose, exempt), cast.parts)
-    parts = joined(cast, "part", starts, executor)
+    seen = executor.map("find-parts", functools.partial(_parts, cast, loose, exempt, scope), cast.parts)
+    ghosts = [starts_of(of_length) for of_length in zip(*[one.ghosts for one in seen], strict=True)]
+    parts = joined(cast, "part", ghosts, executor, scope is None)
     torn = [_torn(joint, [one.torn[number] for one in seen]) for number, joint in enumerate(parts)]
-    lost = executor.map("find-lost-links", functools.partial(_lost, cast, parts, torn), cast.parts)
+    lost = executor.map("find-lost-links", functools.partial(_lost, cast, parts, torn, scope), cast.parts)
     links = [_forest(number, lost) for number in range(len(parts))]
     count = sum(one.conflicts for one in seen) + sum(one.decided for one in lost) + sum(map(len, links))
     return Violated(count, any(one.exempted for one in seen), sum(one.exact for one in seen), links)
@@ -105,37 +112,76 @@ def _loose(cast: Cast, exempt: bool, part: int) -> None:
         cast.name(part, "loose", number, label)
 
 
-def _split(cast: Cast, members: Members, number: int, group: np.ndarray, exempt: bool, loose: bool = False) -> Parts:
+def _split(
+    cast: Cast, members: Members, number: int, group: np.ndarray, exempt: bool, loose: bool = False, rows: Rows = EVERY
+) -> Parts:
+    """The parts of groups among these rows, and the conflicts, both by their places there."""
     terms, length = cast.terms, cast.terms.lengths[number]
-    cells = SortedCells.of(Particles(members["current"], terms.box), length - terms.margin)
-    spared = Exempt(members["original"], length) if exempt else None
+    cells = SortedCells.of(Particles(members.take("current", rows), terms.box), length - terms.margin)
+    original = np.asarray(members.mapped("original")) if isinstance(rows, slice) else members.take("original", rows)
+    spared = Exempt(original, length) if exempt else None   # few of all particles are exempt: only these are read
     return parts_of(cells, group, length - terms.margin, length + terms.margin, spared, loose)
 
 
-def _parts(cast: Cast, loose: list[Joined], exempt: bool, part: int) -> Seen:
+def _parts(cast: Cast, loose: list[Joined], exempt: bool, scope: Scope | None, part: int) -> Seen:
     """The parts of groups and the conflicts of one subdomain."""
-    members, terms, torn, conflicts, exempted = cast.of(part), cast.terms, [], 0, False
-    owned, index = members["owned"], members["index"]
-    for number in range(len(terms.lengths)):
-        asked = members[f"group{number}"]
-        group, label, near = asked, np.empty(0, np.int32), np.empty((0, 2), np.int32)
+    members, torn, ghosts, conflicts = cast.of(part), [], [], 0
+    owned, used = members["owned"], np.zeros(len(members), bool)
+    for number in range(len(cast.terms.lengths)):
+        rows, whole = (EVERY, EVERY) if scope is None else _in_scope(cast, members, number, scope)
+        group = members[f"group{number}"]
         if loose:
-            grown = cast.named(part, "loose", number, loose[number]).sizes(owned) >= terms.promise.min_members
-            group = np.where((asked == UNASKED) & grown, members[f"head{number}"], asked)
-        if len(members):
-            found = _split(cast, members, number, group, exempt)
-            label, near, exempted = found.part, found.unlike, exempted or found.exempted
-        ends = np.divmod(distinct(near[:, 0] * np.int64(2**32) + near[:, 1]), 2**32)
-        near = np.stack(ends, axis=1).astype(np.int32)
-        members.save(**{f"near{number}": near})
-        conflicts += int(owned[near[:, 0]].sum())
-        cast.name(part, "part", number, label)
-        known = owned & members[f"shared{number}"] & (asked != UNASKED)
-        is_head = np.zeros(len(members), bool)
-        is_head[label[known]] = True
-        heads = np.flatnonzero(is_head)   # all particles of a part are in one group
-        torn.append(np.column_stack([members.mapped(f"label{number}")[heads], index[heads]]))
-    return Seen(torn, conflicts, exempted, int((members["rank"][owned] == PINNED).sum()))
+            grown = cast.named(part, "loose", number, loose[number]).sizes(owned) >= cast.terms.promise.min_members
+            group = np.where((group == UNASKED) & grown, members[f"head{number}"], group)
+        label, pairs = np.empty(0, np.int32), np.empty((0, 2), np.int32)
+        if len(members.take("owned", rows)):
+            found = _split(cast, members, number, np.ascontiguousarray(group[rows]), exempt, rows=rows)
+            pairs = _back(found.unlike, rows)
+            used[_back(np.flatnonzero(found.exempt), rows)] = True
+            label = _named(found.part, rows, whole)
+        pairs = np.stack(np.divmod(distinct(pairs[:, 0] * np.int64(2**32) + pairs[:, 1]), 2**32), axis=1).astype(np.int32)
+        members.save(**{f"near{number}": pairs})
+        conflicts += int(owned[pairs[:, 0]].sum())
+        torn.append(_pieces(members, number, label, whole))
+        ghosts.append(cast.name(part, "part", number, label, whole))
+    save(exempt_file(members, LOOK, cast.round), np.flatnonzero(used))
+    exact = int((members["rank"][owned] == PINNED).sum()) if scope is None else 0
+    return Seen(torn, ghosts, conflicts, bool(used.any()), exact)
+
+
+def _in_scope(cast: Cast, members: Members, number: int, scope: Scope) -> tuple[np.ndarray, np.ndarray]:
+    """The particles of a subdomain to look at: all members of some groups with others near suspects; and these members."""
+    suspects = scope.suspects(members)
+    touched = np.union1d(members.take(f"label{number}", suspects), scope.shared[number])
+    whole = np.flatnonzero(np.isin(members[f"label{number}"], touched)) if len(touched) else np.empty(0, np.int64)
+    if not len(suspects):
+        return whole, whole
+    original, width = members["original"], cast.terms.far + 2 * cast.terms.shift
+    around = near(original, original[suspects], np.zeros(len(suspects), np.int64), width, cast.terms.box)[0]
+    return np.union1d(whole, around), whole
+
+
+def _back(places: np.ndarray, rows: Rows) -> np.ndarray:
+    """The rows of particles of which the places among the chosen rows are given."""
+    return places if isinstance(rows, slice) else rows[places]
+
+
+def _named(part: np.ndarray, rows: Rows, whole: Rows) -> np.ndarray:
+    """The parts of the members of whole groups, by places among these; `part` is by places among all rows."""
+    if isinstance(rows, slice) or isinstance(whole, slice):
+        return part
+    found: np.ndarray = np.searchsorted(whole, rows[part[np.searchsorted(rows, whole)]]).astype(np.int32)
+    return found
+
+
+def _pieces(members: Members, number: int, label: np.ndarray, whole: Rows) -> np.ndarray:
+    """Pairs of a group that others know, too, and a part of it; `label` names the parts of the members of whole groups."""
+    owned, known, group = (members.take(name, whole) for name in ("owned", f"shared{number}", f"group{number}"))
+    known &= owned & (group != UNASKED)
+    is_head = np.zeros(len(label), bool)
+    is_head[label[known]] = True
+    heads = _back(np.flatnonzero(is_head), whole)   # all particles of a part are in one group
+    return np.column_stack([members.mapped(f"label{number}")[heads], members.mapped("index")[heads]])
 
 
 def _torn(joint: Joined, pairs: Sequence[np.ndarray]) -> np.ndarray:
@@ -146,26 +192,43 @@ def _torn(joint: Joined, pairs: Sequence[np.ndarray]) -> np.ndarray:
     return label[parts > 1]
 
 
-def _lost(cast: Cast, parts: list[Joined], torn: list[np.ndarray], part: int) -> Lost:
+def _lost(cast: Cast, parts: list[Joined], torn: list[np.ndarray], scope: Scope | None, part: int) -> Lost:
     """The minimum spanning forest of the torn groups of one subdomain, from the lost links that it knows."""
-    members, terms = cast.of(part), cast.terms
-    owned, index, result, decided = members["owned"], members["index"], Lost(0, [], [], []), 0
+    members, result, decided = cast.of(part), Lost(0, [], [], []), 0
     for number, joint in enumerate(parts):
-        split = cast.named(part, "part", number, joint)
-        members.save(**{f"joined{number}": split.label})
-        known, asked = members[f"shared{number}"], members[f"group{number}"] != UNASKED
-        rows = np.flatnonzero(asked & (_is_torn(members[f"head{number}"], split.head) & ~known))
+        whole = members.labelled("part", number, scope is None)
+        owned, index, label, head, known, asked = (
+            members.take(name, whole)
+            for name in ("owned", "index", *(f"{name}{number}" for name in ("label", "head", "shared", "group")))
+        )
+        split = cast.named(part, "part", number, joint, whole)
+        _save_joined(members, number, split.label, whole)
+        asked = asked != UNASKED
+        local = head if isinstance(whole, slice) else np.searchsorted(whole, head)
+        rows = np.flatnonzero(asked & (_is_torn(local, split.head) & ~known))
         others = np.flatnonzero(asked & known) if len(torn[number]) else rows[:0]
-        others = others[np.isin(members[f"label{number}"][others], torn[number])]
-        pairs = _spanning(terms.box, terms.lengths[number], members, np.sort(np.concatenate([rows, others])), split.head)
+        others = others[np.isin(label[others], torn[number])]
+        chosen = np.sort(np.concatenate([rows, others]))
+        pairs = _spanning(cast, number, members, _back(chosen, whole), split.head[chosen])
+        pairs = chosen[pairs]
         pairs = pairs[owned[pairs[:, 0]]]
         offered = pairs[known[pairs[:, 0]]]
-        members.save(**{f"links{number}": pairs[~known[pairs[:, 0]]]})
+        members.save(**{f"links{number}": _back(pairs[~known[pairs[:, 0]]], whole)})
         decided += len(pairs) - len(offered)
         result.pairs.append(index[offered])
         result.ends.append(split.label[offered])
-        result.squared.append(squared_distances(members["current"], offered, terms.box))
+        current = np.asarray(members.mapped("current"))
+        result.squared.append(squared_distances(current, _back(offered, whole), cast.terms.box))
     return Lost(decided, result.pairs, result.ends, result.squared)
+
+
+def _save_joined(members: Members, number: int, label: np.ndarray, whole: Rows) -> None:
+    """Write what the part of each particle is called; a group of which nobody looked at the members is one part."""
+    if isinstance(whole, np.ndarray):
+        every = members[f"label{number}"]
+        every[whole] = label
+        label = every
+    members.save(**{f"joined{number}": label})
 
 
 def _is_torn(group: np.ndarray, part: np.ndarray) -> np.ndarray:
@@ -178,16 +241,14 @@ def _is_torn(group: np.ndarray, part: np.ndarray) -> np.ndarray:
     return found
 
 
-def _spanning(
-    box: tuple[float, ...] | None, length: float, members: Members, rows: np.ndarray, split: np.ndarray
-) -> np.ndarray:
-    """The forest among these rows, as pairs of rows."""
+def _spanning(cast: Cast, number: int, members: Members, rows: np.ndarray, split: np.ndarray) -> np.ndarray:
+    """The forest among these rows, of which the parts are given, as pairs of places among them."""
     if not len(rows):
         return np.empty((0, 2), np.int64)
-    torn = np.unique(split[rows], return_inverse=True)[1].ravel().astype(np.int32)
-    cells = SortedCells.of(Particles(members["original"][rows], box), length)
+    torn = np.unique(split, return_inverse=True)[1].ravel().astype(np.int32)
+    cells = SortedCells.of(Particles(members["original"][rows], cast.terms.box), cast.terms.lengths[number])
     current = np.ascontiguousarray(members["current"][rows])
-    return rows[spanning_links(cells, torn, length, current, box)]
+    return spanning_links(cells, torn, cast.terms.lengths[number], current, cast.terms.box)
 
 
 def _forest(number: int, lost: Sequence[Lost]) -> Pairs:

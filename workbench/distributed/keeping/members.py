@@ -13,15 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from workbench.clusters import friends_of_friends
+from workbench.clusters.friends import link
 from workbench.clusters.keep.edits import Surmise
+from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
 from workbench.distributed.encoded import Encoded
-from workbench.distributed.exchange import Exchange, Subdomain
+from workbench.distributed.exchange import Exchange
 from workbench.distributed.joint import Joined, JointLabels, Named
 from workbench.distributed.keeping.terms import Terms
 from workbench.distributed.scratch_files import load, save
 
+Rows = slice | np.ndarray   # of a subdomain
+EVERY = slice(None)
 STATE = ("current", "rank", "tries")   # what repairs change
 
 
@@ -46,6 +49,14 @@ class Members:
         """An array of which a part is wanted."""
         return load(self.file(name))
 
+    def take(self, name: str, rows: Rows) -> np.ndarray:
+        """Some rows of an array."""
+        return self[name] if isinstance(rows, slice) else np.asarray(self.mapped(name)[rows])
+
+    def labelled(self, kind: str, number: int, everything: bool) -> Rows:
+        """The rows that have labels of one kind, at one linking length."""
+        return EVERY if everything else self[f"{kind}-rows{number}"]
+
     def __len__(self) -> int:
         return len(self.mapped("index"))
 
@@ -55,6 +66,17 @@ class Members:
             return self.file("decoded")
         moment = f"-{self.round}" if name in STATE else ""
         return self.folder / f"{name}{moment}-{self.part}.npy"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Some rows (rising) of all arrays of a subdomain, each read when it is asked for, and not held."""
+
+    members: Members
+    rows: np.ndarray
+
+    def __getitem__(self, name: str, /) -> np.ndarray:
+        return self.members.take(name, self.rows)
 
 
 @dataclass(frozen=True)
@@ -133,42 +155,50 @@ class Cast:
     def enter(self, part: int) -> np.ndarray:
         """Receive the particles and find the groups of the original; returns how many ghosts each other subdomain owns."""
         decomposition = self.exchange.division.decomposition   # type: ignore[attr-defined]
-        subdomain, terms, members = self.exchange.receive(part), self.terms, self.of(part)
-        owner = decomposition.owners(subdomain.positions[~subdomain.owned])
-        own, deep = np.flatnonzero(subdomain.owned), subdomain.owned.copy()
-        deep[own[decomposition.ghosts(subdomain.positions[own], terms.depth)[0]]] = False
-        nothing = np.zeros(len(subdomain), np.int32)
-        decoded, context, forward = _unloaded(subdomain, terms)
-        members.save(
-            index=subdomain.index, owned=subdomain.owned, owner=owner, deep=deep, original=subdomain.positions,
-            decoded=decoded, context=context, forward=forward, rank=nothing, tries=nothing,
-        )
-        self.find(part, "original", subdomain.positions)
+        terms, members, positions = self.terms, self.of(part), self.exchange.positions(part)
+        index, owned = self.exchange.members(part)
+        owner = decomposition.owners(positions[~owned])
+        own, deep = np.flatnonzero(owned), owned.copy()
+        deep[own[decomposition.ghosts(positions[own], terms.depth)[0]]] = False
+        nothing = np.zeros(len(index), np.int32)
+        members.save(index=index, owned=owned, owner=owner, deep=deep, original=positions, rank=nothing, tries=nothing)
+        del positions, index, owned, own, deep, nothing   # one array after the other: memory is that of the search
+        members.save(**_unloaded(self.exchange.cargo_of(part), terms))
+        self.find(part, "original", "original")
         return np.bincount(owner, minlength=len(self.parts))
 
-    def find(self, part: int, kind: str, positions: np.ndarray) -> None:
-        """Find the groups of these positions of a subdomain, at each linking length."""
+    def find(self, part: int, kind: str, name: str) -> None:
+        """Find the groups of the positions of this name in a subdomain, at each linking length."""
+        members = self.of(part)
         for number, length in enumerate(self.terms.lengths):
             label = np.empty(0, np.int64)
-            if len(positions):
-                label = friends_of_friends(Particles(positions, self.terms.box), length, unit="length").labels
+            if len(members):
+                label = link(SortedCells.of(Particles(members[name], self.terms.box), length)).labels
             self.name(part, kind, number, label)
 
-    def name(self, part: int, kind: str, number: int, label: np.ndarray) -> None:
-        """Write the labels of a subdomain: the first row there of the group of each particle."""
+    def name(self, part: int, kind: str, number: int, label: np.ndarray, rows: Rows = EVERY) -> np.ndarray:
+        """Write the labels of these rows of a subdomain: the place, among them, of the first one of each particle's group.
+
+        It returns how many ghosts among them each other subdomain owns.
+        """
         members = self.of(part)
+        owned, owner = members["owned"], members["owner"]
+        if isinstance(rows, np.ndarray):
+            owner = owner[(np.cumsum(~owned) - 1)[rows[~owned[rows]]]]
+            members.save(**{f"{kind}-rows{number}": rows})   # for `labelled`
         members.save(**{f"{kind}{number}": label.astype(np.int32)})
-        self.labels(kind, number).write(part, members["index"], label, members["owned"], members["owner"])
+        self.labels(kind, number).write(part, members.take("index", rows), label, owned[rows], owner)
+        return np.bincount(owner, minlength=len(self.parts))
 
-    def named(self, part: int, kind: str, number: int, joint: Joined) -> Named:
-        """The labels of a subdomain, with the names that all subdomains agree on."""
+    def named(self, part: int, kind: str, number: int, joint: Joined, rows: Rows = EVERY) -> Named:
+        """The labels of these rows of a subdomain, with the names that all subdomains agree on."""
         members = self.of(part)
-        return joint.named(members[f"{kind}{number}"], members["index"])
+        return joint.named(members[f"{kind}{number}"], members.take("index", rows))
 
 
-def _unloaded(subdomain: Subdomain, terms: Terms) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _unloaded(cargo: np.ndarray, terms: Terms) -> dict[str, np.ndarray]:
     """The decoded positions and the side information, from the cargo."""
-    width = subdomain.cargo.shape[1] - 2
-    decoded = np.ascontiguousarray(subdomain.cargo[:, :width]).view(terms.dtype).reshape(-1, terms.dimensions)
-    context, forward = (np.ascontiguousarray(subdomain.cargo[:, width + column]) for column in (0, 1))
-    return decoded, context, forward
+    width = cargo.shape[1] - 2
+    decoded = np.ascontiguousarray(cargo[:, :width]).view(terms.dtype).reshape(-1, terms.dimensions)
+    context, forward = (np.ascontiguousarray(cargo[:, width + column]) for column in (0, 1))
+    return {"decoded": decoded, "context": context, "forward": forward}

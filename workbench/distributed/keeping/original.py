@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,10 +27,15 @@ def enter(cast: Cast, executor: Executor) -> np.ndarray:
     return starts_of(executor.map("find-groups", cast.enter, cast.parts))
 
 
-def joined(cast: Cast, kind: str, starts: np.ndarray, executor: Executor) -> list[Joined]:
-    """Make the labels of one kind the same for all subdomains, at each linking length; parts of groups are not counted."""
-    counted = kind != "part"
-    compared = executor.map(f"compare-{kind}", functools.partial(_compare, cast, kind, starts, counted), cast.parts)
+def joined(
+    cast: Cast, kind: str, starts: Sequence[np.ndarray], executor: Executor, everything: bool = True
+) -> list[Joined]:
+    """Make the labels of one kind the same for all subdomains, at each linking length; parts of groups are not counted.
+
+    `starts` says for each linking length where the ghosts of each owner begin; unless `everything` is labelled, among those
+    that are.
+    """
+    compared = executor.map(f"compare-{kind}", functools.partial(_compare, cast, kind, starts, everything), cast.parts)
     return [Joined.of(of_length) for of_length in zip(*compared, strict=True)]
 
 
@@ -44,10 +50,13 @@ def name_groups(cast: Cast, groups: list[Joined], executor: Executor) -> list[Si
     return sizes
 
 
-def _compare(cast: Cast, kind: str, starts: np.ndarray, counted: bool, part: int) -> list[Compared]:
-    members = cast.of(part)
-    index, numbers = members["index"][members["owned"]], range(len(cast.terms.lengths))
-    return [cast.labels(kind, number).compare(starts, part, index, counted) for number in numbers]
+def _compare(cast: Cast, kind: str, starts: Sequence[np.ndarray], everything: bool, part: int) -> list[Compared]:
+    members, compared = cast.of(part), []
+    for number, of_length in enumerate(starts):
+        rows = members.labelled(kind, number, everything)
+        index = members.take("index", rows)[members.take("owned", rows)]
+        compared.append(cast.labels(kind, number).compare(of_length, part, index, counted=kind != "part"))
+    return compared
 
 
 def _name(cast: Cast, groups: list[Joined], part: int) -> list[Sizes]:

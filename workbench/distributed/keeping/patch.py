@@ -3,50 +3,65 @@
 The moves are those of `clusters/keep`. A patch differs in two points from a whole set of particles. Only some of its
 particles may move: the others belong to somebody else, so constraints that reach them are left alone, with all candidates
 that interact with them. And groups extend beyond it: parts that are connected outside count as connected.
+
+After particles got their original coordinates, only those around suspects are compared again, as in `attempts.py`.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 
 from workbench.backend import Array
 from workbench.clusters.alike import Exempt, parts_of
+from workbench.clusters.broken import linked_labels
 from workbench.clusters.groups import Groups
 from workbench.clusters.keep.attempts import Allowance, Attempts
 from workbench.clusters.keep.edits import Surmise
 from workbench.clusters.keep.needs import Needs
 from workbench.clusters.keep.problem import UNASKED, Problem
+from workbench.clusters.keep.proof import disturbed
 from workbench.clusters.keep.region import farthest, region_around
+from workbench.clusters.keep.repair import Repair
 from workbench.clusters.keep.state import PINNED, State
-from workbench.clusters.keep.surroundings import neighbours_of
+from workbench.clusters.keep.surroundings import Surroundings, neighbours_of
+from workbench.clusters.keep.view import Region, View
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
+from workbench.distributed.keeping.members import STATE
 from workbench.distributed.keeping.terms import Terms
 
 MOST_ATTEMPTS = 24   # in one patch, before all are compared again
 MOST_LISTED = 2048   # particles around the end of a constraint that may move for it
+FEW_LABELS = 4       # for each particle: up to so many possible labels, there is a table of them
 COLUMNS = ("index", "original", "decoded", "current", "rank", "tries", "context", "forward")
 OF_LENGTH = ("label", "group", "joined")   # columns for each linking length
 
 
+class Columns(Protocol):
+    """Arrays by name, with an entry for each particle."""
+
+    def __getitem__(self, name: str, /) -> np.ndarray:
+        """One of the arrays."""
+
+
 @dataclass(frozen=True, eq=False)
-class Patch(Problem):
+class Excerpt(Problem):
     """Some particles of all subdomains, by rising index; `columns` has their arrays by name."""
 
     terms: Terms = field(kw_only=True)
-    columns: Mapping[str, np.ndarray] = field(kw_only=True)
+    columns: Columns = field(kw_only=True)
+    named_by: str = field(default="label", kw_only=True)   # the columns whose numbers are the same in a group
 
     @classmethod
-    def of(cls, terms: Terms, columns: Mapping[str, np.ndarray]) -> Self:
+    def of(cls, terms: Terms, columns: Columns, named_by: str = "label") -> Self:
         """The problem of these particles."""
         original = Particles(np.ascontiguousarray(columns["original"]), terms.box)
-        decoded = np.ascontiguousarray(columns["decoded"])
-        return cls(original, decoded, terms.limit, terms.promise, len(decoded), terms=terms, columns=columns)
+        given = original, np.ascontiguousarray(columns["decoded"]), terms.limit, terms.promise, len(original)
+        return cls(*given, terms=terms, columns=columns, named_by=named_by)
 
     @property
     def lengths(self) -> tuple[float, ...]:
@@ -58,55 +73,98 @@ class Patch(Problem):
         """The distance that deciding pairs keep from a linking length."""
         return self.terms.margin
 
-    @property
+    @functools.cached_property
     def surmise(self) -> Surmise:
         """The side information, from the chunks of the file."""
         return Surmise(self.columns["context"], self.columns["forward"], (self.bound, self.lengths, self.original.box))
 
     @functools.cached_property
+    def group(self) -> Array:
+        """For each linking length the label of every particle's group (int32); UNASKED in groups that are too small."""
+        return np.stack([self.columns[f"group{number}"] for number in range(len(self.lengths))])
+
+    def state(self) -> State:
+        """The particles as they are now."""
+        state = State(self)
+        for name in STATE:
+            getattr(state, name)[...] = self.columns[name]
+        return state
+
+
+class Patch(Excerpt):
+    """Particles of which some are to be repaired: the labels of their groups are among their own numbers."""
+
+    @functools.cached_property
     def wanted(self) -> list[Groups]:
         """The pieces of the original groups that are here."""
         numbers = range(len(self.lengths))
-        return [Groups.from_labels(self.columns[f"label{number}"], self.lengths[number]) for number in numbers]
+        return [Groups(self._first(number).astype(np.int64), self.lengths[number]) for number in numbers]
 
     @functools.cached_property
     def group(self) -> Array:
         """For each linking length the label of every particle's group (int32); UNASKED in groups that are too small."""
-        asked = [self.columns[f"group{number}"] != UNASKED for number in range(len(self.lengths))]
-        rows = [np.where(counts, groups.labels, UNASKED) for counts, groups in zip(asked, self.wanted, strict=True)]
-        return np.ascontiguousarray(np.stack(rows).astype(np.int32))
+        label = np.stack([self._first(number) for number in range(len(self.lengths))])
+        for number, row in enumerate(label):
+            row[self.columns[f"group{number}"] == UNASKED] = UNASKED
+        return label
+
+    def _first(self, number: int) -> np.ndarray:
+        """For each particle the first one of its group (int32)."""
+        label = self.columns[f"{self.named_by}{number}"]
+        most = int(label.max(initial=0))
+        if most >= FEW_LABELS * len(label):
+            return Groups.from_labels(label, self.lengths[number]).labels.astype(np.int32)
+        first = np.empty(most + 1, np.int32)
+        first[label[::-1]] = np.arange(len(label) - 1, -1, -1, dtype=np.int32)
+        found: np.ndarray = first[label]
+        return found
 
     def joined(self, number: int) -> Array:
         """Pairs of particles whose parts, at one linking length, were connected elsewhere when the repair began."""
+        if number not in self._joined:
+            self._joined[number] = self.joined_among(number, np.arange(len(self)))
         return self._joined[number]
 
     @functools.cached_property
-    def _joined(self) -> list[np.ndarray]:
-        return [self._joined_at(number) for number in range(len(self.lengths))]
+    def _joined(self) -> dict[int, np.ndarray]:
+        return {}
 
-    def _joined_at(self, number: int) -> np.ndarray:
-        """For each part of a group that is in several pieces here, links between one particle of each piece."""
-        current = Particles(np.array(self.columns["current"]), self.original.box)
-        spared = Exempt(self.original.positions, self.lengths[number])
+    def joined_among(self, number: int, rows: np.ndarray) -> np.ndarray:
+        """The same among the particles of whole groups, numbered among these: links between one particle of each piece."""
+        if not len(rows):
+            return np.empty((0, 2), np.int32)
+        current = Particles(np.ascontiguousarray(self.columns["current"][rows]), self.original.box)
+        spared = Exempt(np.ascontiguousarray(self.original.positions[rows]), self.lengths[number])
+        group = np.ascontiguousarray(self.group[number][rows])
         cells = SortedCells.of(current, self.near(number))
-        piece = parts_of(cells, self.group[number], self.near(number), self.far(number), spared).part
-        heads = np.flatnonzero((piece == np.arange(len(self))) & (self.group[number] != UNASKED))
-        joined = self.columns[f"joined{number}"][heads]
+        piece = parts_of(cells, group, self.near(number), self.far(number), spared).part
+        heads = np.flatnonzero((piece == np.arange(len(rows))) & (group != UNASKED))
+        joined = self.columns[f"joined{number}"][rows[heads]]
         order = np.argsort(joined, kind="stable")
         same = np.flatnonzero(joined[order][1:] == joined[order][:-1])
         return np.column_stack([heads[order[same]], heads[order[same + 1]]]).astype(np.int32)
+
+
+class Vicinity(Region):
+    """A part of a patch, of which nothing else is compared."""
+
+    def joined(self, number: int, part: Array) -> Array:
+        """The parts of groups, with those made one that are connected elsewhere."""
+        assert isinstance(self.problem, Patch)
+        rows = np.flatnonzero(self.whole[number])
+        pairs = self.problem.joined_among(number, self.index[rows])
+        return linked_labels(part, rows[pairs]) if len(pairs) else part
 
 
 class PatchRepair(Attempts):
     """The repair of the constraints of a patch that only concern particles which may move."""
 
     def __init__(self, patch: Patch, allowance: Allowance) -> None:
-        state = State(patch)
-        state.current[...] = patch.columns["current"]
-        state.rank[...] = patch.columns["rank"]
-        state.tries[...] = patch.columns["tries"]
-        super().__init__(state, None, allowance)
+        super().__init__(patch.state(), None, allowance)
         self.movable = np.zeros(len(patch), bool)
+        self.listed: Surroundings | None = None   # of all ends, if none of them had been one before
+        self._repeated = False
+        self._latest: Repair | None = None   # of the last attempt
 
     def settle(self, needs: Needs, free: np.ndarray) -> np.ndarray:
         """Repair until no constraint near the disturbed particles is left; returns which of these were treated.
@@ -115,21 +173,25 @@ class PatchRepair(Attempts):
         """
         ends = needs.ends(self.state)
         self.movable[ends] = free[ends]
+        if len(needs) and not self.state.tries[ends].any():   # so the repair will want the same lists
+            self.listed = super()._around(needs)
         treated = self._treatable(needs)
-        needs = needs.chosen(np.flatnonzero(treated))
+        left, needs = (needs.chosen(np.flatnonzero(which)) for which in (~treated, treated))
         earlier = farthest(self.state, np.flatnonzero(self.state.rank))
         while len(needs) and self.count < MOST_ATTEMPTS:
             exact = self.state.rank == PINNED
-            moved = self._attempt(needs)
-            if not ((self.state.rank == PINNED) & ~exact).any():
+            self._latest = None
+            moved, self._repeated = self._attempt(needs), True
+            pinned = np.flatnonzero((self.state.rank == PINNED) & ~exact)
+            if not len(pinned):
                 break   # moves alone violate no constraint
             if self._patch.promise.min_members > 1:
                 break   # small groups may have merged outside
-            needs = self._look(region_around(self.state, moved, earlier))
+            earlier = max(earlier, farthest(self.state, moved))
+            needs = self._with_left(self._look(self._vicinity_of(self._suspects(pinned), earlier)), left)
             if self.count == 1 and len(needs):
                 self.movable = free & around(self._patch, ends)
             needs = needs.chosen(np.flatnonzero(self._treatable(needs)))
-            earlier = max(earlier, farthest(self.state, moved))
         return treated
 
     def changes(self) -> dict[str, np.ndarray]:
@@ -139,6 +201,40 @@ class PatchRepair(Attempts):
         rows = np.flatnonzero(differs | (state.current != before["current"]).any(axis=1))
         index = before["index"][rows]
         return {"index": index, "current": state.current[rows], "rank": state.rank[rows], "tries": state.tries[rows]}
+
+    def _suspects(self, pinned: np.ndarray) -> np.ndarray:
+        """Those that got their original coordinates, and those that see a violated constraint after they have moved."""
+        suspect = np.zeros(len(self._patch), bool)
+        suspect[pinned] = True
+        if self._latest is not None:
+            around, used = self._latest.around, np.zeros(len(self._patch), np.uint8)
+            rows = np.flatnonzero(self.state.rank[around.candidates])
+            moved = around.candidates[rows]
+            lists = around.start[rows], around.end[rows], around.neighbours
+            suspect[moved] |= disturbed(self.state, moved, *lists, used)
+        return np.flatnonzero(suspect).astype(np.int32)
+
+    def _repair(self, needs: Needs) -> Repair:
+        self._latest = super()._repair(needs)
+        return self._latest
+
+    def _vicinity_of(self, suspects: np.ndarray, earlier: float) -> View | None:
+        """What is to be compared again; None for everything."""
+        found = region_around(self.state, suspects, earlier)
+        return None if found is None else Vicinity(found.problem, found.index, found.whole)
+
+    def _with_left(self, needs: Needs, left: Needs) -> Needs:
+        """These constraints, and those of `left` that are still violated: nothing that interacts with them is treated."""
+        still = np.flatnonzero(left.missed(self.state))
+        pairs, kind = np.concatenate([needs.pairs, left.pairs[still]]), np.concatenate([needs.kind, left.kind[still]])
+        code = (pairs[:, 0].astype(np.int64) * len(self._patch) + pairs[:, 1]) * len(self._patch.lengths) * 2 + kind
+        once = np.unique(code, return_index=True)[1]
+        return Needs(pairs[once], kind[once])
+
+    def _around(self, needs: Needs) -> Surroundings:
+        if self.listed is not None and not self._repeated:
+            return self.listed.among(needs)
+        return super()._around(needs)
 
     @property
     def _patch(self) -> Patch:

@@ -15,7 +15,6 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,12 +22,15 @@ from workbench.clusters import friends_of_friends
 from workbench.clusters.keep.attempts import Allowance, TooExpensive
 from workbench.clusters.keep.needs import Needs
 from workbench.data import Particles
+from workbench.distributed.decomposition import WithGhosts
 from workbench.distributed.executors import Executor
 from workbench.distributed.keeping.look import Pairs, constraints
-from workbench.distributed.keeping.members import STATE, Cast
+from workbench.distributed.keeping.members import STATE, Cast, Chosen, Members
 from workbench.distributed.keeping.patch import Patch, PatchRepair, columns_of
+from workbench.distributed.keeping.proof import remember
+from workbench.distributed.keeping.terms import Terms
 from workbench.distributed.keeping.vicinity import near
-from workbench.distributed.scratch_files import complete
+from workbench.distributed.scratch_files import save_together
 
 ENDS = 2**14   # the ends of constraints that one worker repairs at a time; a cluster is not divided
 
@@ -77,53 +79,84 @@ class Ends:
 
 def repair(
     cast: Cast, links: list[Pairs], allowance: Allowance, executor: Executor
-) -> tuple[list[Repaired], list[Left]]:
-    """Repair all violated constraints once; every subdomain then knows what has moved, as `cast.next`."""
+) -> tuple[list[Repaired], list[Left], list[bool]]:
+    """Repair all violated constraints once; every subdomain then knows what has moved, as `cast.next`.
+
+    It also returns in which subdomains anything has changed.
+    """
     left = executor.map("repair-inside", functools.partial(_inside, cast, links, allowance), cast.parts)
     repaired = [one.repaired for one in left]
     ends = None if any(one.dear for one in repaired) else Ends.of(left, cast.terms.apart, cast.terms.box)
     lent: list[list[int]] = [[] for _ in cast.parts]
     if ends is not None:
         names = cast.folder / f"ends-{cast.round}.npz"
-        _save(names, {"index": ends.index, "places": ends.places, "batch": ends.batch})
-        lent = executor.map("lend-particles", functools.partial(_lend, cast, names), cast.parts)
+        save_together(names, {"index": ends.index, "places": ends.places, "batch": ends.batch})
+        lenders = _lenders(cast, ends.places)
+        given = executor.map("lend-particles", functools.partial(_lend, cast, names), lenders)
+        for part, of_part in zip(lenders, given, strict=True):
+            lent[part] = of_part
         batches = range(int(ends.batch.max()) + 1)
-        lenders = [[part for part in cast.parts if batch in lent[part]] for batch in batches]
-        repaired += executor.map("repair-across", functools.partial(_across, cast, allowance, lenders), batches)
-    executor.map("apply-moves", functools.partial(_apply, cast, lent), cast.parts)
-    return repaired, left
+        of_batch = [[part for part in cast.parts if batch in lent[part]] for batch in batches]
+        repaired += executor.map("repair-across", functools.partial(_across, cast, allowance, of_batch), batches)
+    return repaired, left, executor.map("apply-moves", functools.partial(_apply, cast, lent), cast.parts)
+
+
+def _lenders(cast: Cast, places: np.ndarray) -> list[int]:
+    """The subdomains with particles near these places: those that own them, or would get ghosts of them."""
+    destinations = WithGhosts(cast.exchange.division.decomposition, cast.terms.context).destinations(places)   # type: ignore[attr-defined]
+    return np.union1d(destinations.owner, destinations.parts).tolist()
 
 
 def _inside(cast: Cast, links: list[Pairs], allowance: Allowance, part: int) -> Left:
     """Repair what lies inside a subdomain."""
     members, terms = cast.of(part), cast.terms
     pairs, kind = constraints(cast, links, part)
-    index, owned, original = members["index"], members["owned"], members["original"]
-    ends = np.unique(pairs)
-    rows = near(original, original[ends], np.zeros(len(ends), np.int64), terms.context, terms.box)[0]
-    work, treated = Repaired(), np.zeros(len(pairs), bool)
-    changes = {name: members.mapped(name)[:0] for name in ("index", *STATE)}
-    if len(pairs):
-        patch = Patch.of(terms, {name: members.mapped(name)[rows] for name in columns_of(terms)})
-        here = np.searchsorted(rows, pairs).astype(np.int32)
-        work, treated, changes = _settled(patch, Needs(here, kind), members.mapped("deep")[rows], allowance)
-    _save(_changed(cast, part), changes)
+    if not len(pairs):
+        return _untouched(cast, part)
+    rows = _around(members, np.unique(pairs), terms)
+    patch = Patch.of(terms, Chosen(members, rows), named_by="head")
+    here = np.searchsorted(rows, pairs).astype(np.int32)
+    repair, treated, dear = _settled(patch, Needs(here, kind), members.mapped("deep")[rows], allowance)
+    if not cast.round:
+        remember(members, rows, repair.listed, pairs, kind)
+    save_together(_changed(cast, part), repair.changes())
+    index, owned = members.mapped("index"), members["owned"]
     mine = ~treated & owned[pairs[:, 0]]
-    _save(_left_over(cast, part), {"pairs": index[pairs[mine]], "kind": kind[mine]})
+    save_together(_left_over(cast, part), {"pairs": index[pairs[mine]], "kind": kind[mine]})
     rest = np.unique(pairs[mine])
     opened, alone = _opened(cast, part, pairs[owned[pairs[:, 0]]], kind[owned[pairs[:, 0]]])
-    return Left(work, index[rest], original[rest], opened, alone)
+    return Left(_repaired(repair, dear), index[rest], members.take("original", rest), opened, alone)
+
+
+def _around(members: Members, ends: np.ndarray, terms: Terms) -> np.ndarray:
+    """The particles (rows) that a repair of constraints with these ends needs."""
+    original = members["original"]
+    return near(original, original[ends], np.zeros(len(ends), np.int64), terms.context, terms.box)[0]
+
+
+def _untouched(cast: Cast, part: int) -> Left:
+    """What a subdomain without constraints writes."""
+    members, nothing = cast.of(part), np.empty(0, np.int64)
+    if not cast.round:
+        remember(members, nothing, None, nothing.reshape(0, 2), nothing.astype(np.int32))
+    save_together(_changed(cast, part), {name: members.mapped(name)[:0] for name in ("index", *STATE)})
+    save_together(_left_over(cast, part), {"pairs": nothing.reshape(0, 2), "kind": nothing.astype(np.int32)})
+    return Left(Repaired(), nothing, members["original"][:0], [nothing] * len(cast.terms.lengths), 0)
 
 
 def _settled(
     patch: Patch, needs: Needs, free: np.ndarray, allowance: Allowance
-) -> tuple[Repaired, np.ndarray, dict[str, np.ndarray]]:
-    work = PatchRepair(patch, allowance)
+) -> tuple[PatchRepair, np.ndarray, bool]:
+    """The repair, the constraints that it has treated, and whether it exceeded the allowance."""
+    repair = PatchRepair(patch, allowance)
     try:
-        treated, dear = work.settle(needs, free), False
+        return repair, repair.settle(needs, free), False
     except TooExpensive:
-        treated, dear = np.ones(len(needs), bool), True
-    return Repaired(work.evaluated, work.count, len(work.descent), dear), treated, work.changes()
+        return repair, np.ones(len(needs), bool), True
+
+
+def _repaired(repair: PatchRepair, dear: bool) -> Repaired:
+    return Repaired(repair.evaluated, repair.count, len(repair.descent), dear)
 
 
 def _opened(cast: Cast, part: int, pairs: np.ndarray, kind: np.ndarray) -> tuple[list[np.ndarray], int]:
@@ -149,52 +182,47 @@ def _lend(cast: Cast, names: Path, part: int) -> list[int]:
         chosen, mine = own[rows[batch == one]], of_pair == one
         lent = {name: members.mapped(name)[chosen] for name in columns_of(terms)}
         _update(lent, changes)
-        _save(_lent(cast, part, one), {"pairs": left["pairs"][mine], "kind": left["kind"][mine], **lent})
+        save_together(_lent(cast, part, one), {"pairs": left["pairs"][mine], "kind": left["kind"][mine], **lent})
     return batches
 
 
 def _across(cast: Cast, allowance: Allowance, lenders: list[list[int]], batch: int) -> Repaired:
     """Repair the clusters of one batch."""
-    pieces = [dict(np.load(_lent(cast, part, batch))) for part in lenders[batch]]
-    columns = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-    given, kind = columns.pop("pairs"), columns.pop("kind")
-    order = np.argsort(columns["index"])
-    patch = Patch.of(cast.terms, {name: column[order] for name, column in columns.items()})
+    pieces = [np.load(_lent(cast, part, batch)) for part in lenders[batch]]
+    given, kind, index = (np.concatenate([piece[name] for piece in pieces]) for name in ("pairs", "kind", "index"))
+    order = np.argsort(index)
+    names = columns_of(cast.terms)
+    patch = Patch.of(cast.terms, {name: np.concatenate([piece[name] for piece in pieces])[order] for name in names})
     pairs = np.searchsorted(patch.columns["index"], given)
     sort = np.lexsort((kind, pairs[:, 1], pairs[:, 0]))
     needs = Needs(pairs[sort].astype(np.int32), kind[sort])
-    work, _, changes = _settled(patch, needs, np.ones(len(patch), bool), allowance)
-    _save(_moved(cast, batch), changes)
-    return work
+    repair, _, dear = _settled(patch, needs, np.ones(len(patch), bool), allowance)
+    save_together(_moved(cast, batch), repair.changes())
+    return _repaired(repair, dear)
 
 
-def _apply(cast: Cast, lent: list[list[int]], part: int) -> None:
-    """Write the state of a subdomain after all moves of its particles, its own and those of others."""
+def _apply(cast: Cast, lent: list[list[int]], part: int) -> bool:
+    """Write the state of a subdomain after all moves of its particles, its own and others; returns whether any moved."""
     members = cast.of(part)
     state = {name: members[name] for name in ("index", *STATE)}
     owners = np.unique(members["owner"]).tolist()
-    for one in [part, *owners]:
-        _update(state, np.load(_changed(cast, one)))
-    for batch in sorted({batch for one in [part, *owners] for batch in lent[one]}):
-        _update(state, np.load(_moved(cast, batch)))
+    batches = sorted({batch for one in [part, *owners] for batch in lent[one]})
+    files = [_changed(cast, one) for one in [part, *owners]] + [_moved(cast, batch) for batch in batches]
+    changed = [_update(state, np.load(file)) for file in files]
     cast.next.of(part).save(**{name: state[name] for name in STATE})
+    return any(changed)
 
 
-def _update(state: Mapping[str, np.ndarray], changes: Mapping[str, np.ndarray]) -> None:
-    """Take over the changes of particles that are here."""
+def _update(state: Mapping[str, np.ndarray], changes: Mapping[str, np.ndarray]) -> bool:
+    """Take over the changes of particles that are here; returns whether there are any."""
     index, given = state["index"], changes["index"]
     if not len(given) or not len(index):
-        return
+        return False
     place = np.minimum(np.searchsorted(index, given), len(index) - 1)
     here = index[place] == given
     for name in STATE:
         state[name][place[here]] = changes[name][here]
-
-
-def _save(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Write arrays; a worker that dies leaves no file that looks complete."""
-    with complete(path) as file:
-        np.savez(file, **arrays)
+    return bool(here.any())
 
 
 def _changed(cast: Cast, part: int) -> Path:

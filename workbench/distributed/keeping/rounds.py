@@ -1,7 +1,13 @@
-"""Keeping clusters of particles that are spread over many processes, until a look at all of them finds nothing wrong."""
+"""Keeping clusters of particles that are spread over many processes, until nothing is wrong.
+
+A look at all particles comes first. After each round of repairs, a proof names suspects (`proof.py`), and only these, their
+groups and all near them are looked at again. Small groups that do not count may merge unseen by the proof, and where
+suspects are many it is of no use: then all particles are looked at again.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +24,7 @@ from workbench.distributed.joint import Joined
 from workbench.distributed.keeping.look import Violated, look
 from workbench.distributed.keeping.members import Cast, Decoded
 from workbench.distributed.keeping.original import Sizes, enter, joined, name_groups, same_groups
+from workbench.distributed.keeping.proof import Doubted, Scope, find_exempt, prove, scope_of
 from workbench.distributed.keeping.repairs import Left, Repaired, repair
 from workbench.distributed.keeping.terms import Terms
 from workbench.errors import GuaranteeBroken
@@ -48,30 +55,53 @@ def settle(
     cast = Cast(Exchange(encoded, division, folder, Decoded(encoded, terms, folder)), terms)
     cast.exchange.sent(executor.map("send-particles", cast.exchange.send, range(len(encoded.sizes))))
     starts = enter(cast, executor)
-    groups = joined(cast, "original", starts, executor)
+    groups = joined(cast, "original", [starts] * len(terms.lengths), executor)
     sizes = name_groups(cast, groups, executor)
     found = look(cast, starts, executor)
-    needs, opened, works = found.count, 0, []   # type: int, int, list[list[Repaired]]
+    needs, opened, works, exempted = found.count, 0, [], found.exempted   # type: int, int, list[list[Repaired]], bool
+    proofs: list[Doubted | None] = [None for _ in cast.parts]
     while found.count:
         if cast.round == MOST_ROUNDS:
             raise GuaranteeBroken(f"{found.count:,} pairs of particles could not be repaired: please report this")
         if cast.round >= EXACT_AFTER:
             executor.map("restore-particles", functools.partial(_restore, cast), cast.parts)
         else:
-            repaired, left = repair(cast, found.links, allowance, executor)
+            repaired, left, changed = repair(cast, found.links, allowance, executor)
             works.append(repaired)
+            proofs = [None if new else proof for new, proof in zip(changed, proofs, strict=True)]
             opened = opened or _opened(left)
             _require_affordable(allowance, works, 0)
         before, cast = cast, cast.next
         before.forget_state()
-        found = look(cast, starts, executor)
+        if before.round >= EXACT_AFTER:
+            found = look(cast, starts, executor)
+        else:
+            found, proofs = _look_again(cast, starts, executor, proofs)
+        exempted = exempted or found.exempted
         _require_affordable(allowance, works, found.exact)
     _require_kept(cast, starts, executor)
     return Settled(
         cast, sizes, opened, needs, sum(max(one.attempts for one in work) for work in works),
         sum(max(one.descent for one in work) for work in works), found.exact,
-        _close_calls(cast, starts, found, executor),
+        _close_calls(cast, starts, executor) if exempted else 0,
     )
+
+
+def _look_again(
+    cast: Cast, starts: np.ndarray, executor: Executor, earlier: list[Doubted | None]
+) -> tuple[Violated, list[Doubted | None]]:
+    """Find all violated constraints after a round of repairs, and the proofs; `earlier` are those that still hold."""
+    if cast.terms.promise.min_members > 1:
+        return look(cast, starts, executor), earlier
+    proofs = prove(cast, executor, earlier)
+    known = [proof if proof.known else None for proof in proofs]
+    if (scope := scope_of(cast, proofs)) is None:
+        return look(cast, starts, executor), known
+    exact, used = sum(one.exact for one in proofs), any(one.exempted for one in proofs)
+    if not any(one.count for one in proofs):
+        return Violated(0, used, exact, []), known
+    found = look(cast, starts, executor, scope=scope)
+    return dataclasses.replace(found, exempted=found.exempted or used, exact=exact), known
 
 
 def _require_affordable(allowance: Allowance, works: list[list[Repaired]], exact: int) -> None:
@@ -102,15 +132,16 @@ def _require_kept(cast: Cast, starts: np.ndarray, executor: Executor) -> None:
     if cast.terms.promise.min_members == 1:
         return
     executor.map("find-groups-again", functools.partial(_find_again, cast), cast.parts)
-    now: list[Joined] = joined(cast, "now", starts, executor)
+    now: list[Joined] = joined(cast, "now", [starts] * len(cast.terms.lengths), executor)
     if differ := sum(executor.map("compare-groups", functools.partial(same_groups, cast, now), cast.parts)):
         raise GuaranteeBroken(f"the groups of {differ:,} particles differ, though no pair is wrong: please report this")
 
 
 def _find_again(cast: Cast, part: int) -> None:
-    cast.find(part, "now", cast.of(part)["current"])
+    cast.find(part, "now", "current")
 
 
-def _close_calls(cast: Cast, starts: np.ndarray, found: Violated, executor: Executor) -> int:
+def _close_calls(cast: Cast, starts: np.ndarray, executor: Executor) -> int:
     """The deciding pairs that remain within the margin of a linking length because they are so in the original."""
-    return look(cast, starts, executor, exempt=False).count if found.exempted else 0
+    scope: Scope | None = find_exempt(cast, executor) if cast.terms.promise.min_members == 1 else None
+    return look(cast, starts, executor, exempt=False, scope=scope).count
