@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.data.extent import extent
 from workbench.errors import WorkbenchError
 
 MOST_BOXES = 1e6
@@ -44,17 +45,24 @@ def require_placed(
     Traceback (most recent call last):
     workbench.errors.WorkbenchError: positions reach from 0.2 to 7 on axis 0, outside the box of length 1: give the ...
     """
-    _require_scale(positions, box)
+    if not positions.size or positions.ndim != 2 or positions.shape[1] != len(box):
+        return {}   # Particles refuses them
+    low, high = _ends(positions)
+    _require_scale(max(-low.min(), high.max()), positions.dtype, box)
     lengths = np.asarray(box, np.float64)
     start, told = np.zeros_like(lengths), {}
-    if images is Images.CENTRE and len(positions) and positions.min() < 0:
+    if images is Images.CENTRE and low.min() < 0:
         start, told = -lengths / 2, {"origin": CENTRED}
-    outside, farthest, axis = _outside(positions, start, lengths)
+    if (low >= start).all() and (high < start + lengths).all():
+        return told
+    outside = int(((positions < start) | (positions >= start + lengths)).any(axis=1).sum())
     if not outside:
         return told
+    beyond = np.maximum(start - low, high - (start + lengths))
+    axis = int(np.argmax(beyond))
+    farthest = max(float(beyond[axis]), 0.0)
     if not (wrap or images is Images.ANY) and farthest > _rounding(len(positions) if count is None else count, lengths):
-        low, high = (float(end) for end in (positions[:, axis].min(), positions[:, axis].max()))
-        reach = f"positions reach from {low:.6g} to {high:.6g} on axis {axis}"
+        reach = f"positions reach from {low[axis]:.6g} to {high[axis]:.6g} on axis {axis}"
         raise WorkbenchError(f"{reach}, outside the box of length {lengths[axis]:.6g}: {WAYS_OUT}")
     return {**told, "wrapped": f"{outside:,} positions, at most {farthest:.3g} outside the box"}
 
@@ -65,31 +73,24 @@ def require_box_to_wrap(wrap: bool) -> None:
         raise WorkbenchError("wrap=True needs a periodic box, and there is none: give one by box=...")
 
 
-def _outside(positions: np.ndarray, start: np.ndarray, lengths: np.ndarray) -> tuple[int, float, int]:
-    """The number of positions outside, the largest distance from the box, and its axis."""
-    if not positions.size or positions.ndim != 2 or positions.shape[1] != len(lengths):
-        return 0, 0.0, 0   # Particles refuses non-finite values
-    with np.errstate(invalid="ignore"):   # signalling NaN, which the constructor refuses
-        low, high = (end.astype(np.float64) for end in (positions.min(axis=0), positions.max(axis=0)))
-    if (low >= start).all() and (high < start + lengths).all():
-        return 0, 0.0, 0
-    count = int(((positions < start) | (positions >= start + lengths)).any(axis=1).sum())
-    beyond = np.maximum(start - low, high - (start + lengths))
-    axis = int(np.argmax(beyond))
-    return count, max(float(beyond[axis]), 0.0), axis
+def _ends(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest and largest coordinate along each axis; not finite if some coordinate is not, which is refused later."""
+    if positions.dtype in (np.float32, np.float64) and positions.shape[1] in (2, 3) and positions.flags.c_contiguous:
+        return extent(positions)   # a tenth of the time
+    with np.errstate(invalid="ignore"):   # signalling NaN
+        return positions.min(axis=0).astype(np.float64), positions.max(axis=0).astype(np.float64)
 
 
 def _rounding(count: int, lengths: np.ndarray) -> float:
     return float(ROUNDING * np.prod(lengths) ** (1 / len(lengths)) / count ** (1 / len(lengths)))
 
 
-def _require_scale(positions: np.ndarray, box: Sequence[float]) -> None:
+def _require_scale(farthest: float, dtype: np.dtype, box: Sequence[float]) -> None:
     """A million boxes away, no digits are left for the place inside: box and positions cannot match."""
-    if not positions.size or positions.dtype.kind != "f":
+    if dtype.kind != "f":
         return
-    farthest = float(max(-positions.min(), positions.max()))
     shortest, longest = float(np.min(box)), float(np.max(box))
     if shortest > 0 and MOST_BOXES * shortest < farthest < np.inf:
         raise WorkbenchError(f"positions reach {farthest:g} and the box is only {shortest:g} long: {RIGHT_BOX}")
-    if float(np.finfo(positions.dtype).max) < longest < np.inf:
-        raise WorkbenchError(f"the box is {longest:g} long, more than {positions.dtype} can hold: {RIGHT_BOX}")
+    if float(np.finfo(dtype).max) < longest < np.inf:
+        raise WorkbenchError(f"the box is {longest:g} long, more than {dtype} can hold: {RIGHT_BOX}")
