@@ -25,7 +25,7 @@ from workbench.archive import chunk as chunks
 from workbench.archive import particles as of_particles
 from workbench.archive.clusters_in_words import clusters_in_words
 from workbench.archive.frame import pack, unpack
-from workbench.clusters.keep.attempts import UNLIMITED
+from workbench.clusters.keep.attempts import UNLIMITED, Attempts
 from workbench.clusters.keep.partition import fingerprint
 from workbench.data.readers import open_file
 from workbench.errors import GuaranteeBroken, WorkbenchError
@@ -734,14 +734,22 @@ def test_progress_tells_of_positions_of_clusters_and_of_what_rides_along():
 
 
 def test_a_correction_beyond_the_bound_makes_no_archive(monkeypatch):
-    original = samples.particles(60)
+    def astray(self):
+        self.state.current += np.float32(0.5)
+
+    monkeypatch.setattr(Attempts, "until_kept", astray)
+    with pytest.raises(GuaranteeBroken, match="180 coordinates left their bound while keeping clusters: please report"):
+        wb.compress(samples.particles(60), wb.Absolute(1e-5), keep=wb.KeepClusters(0.2))
+
+
+def test_positions_that_the_stored_correction_does_not_give_make_no_archive(monkeypatch):
     real = clusters.keep_clusters
 
     def astray(*given):
         correction = real(*given)
-        assert not correction.edited
+        assert correction.edited
         return dataclasses.replace(correction, positions=correction.positions + np.float32(0.5))
 
     monkeypatch.setattr(clusters, "keep_clusters", astray)
-    with pytest.raises(GuaranteeBroken, match="values break the bound after the correction"):
-        wb.compress(original, wb.Absolute(1e-5), keep=wb.KeepClusters(0.2))
+    with pytest.raises(GuaranteeBroken, match="does not decode to the same bits: please report"):
+        wb.compress(wb.synthetic.cosmic_web(n=16), wb.Absolute(0.1), keep=wb.KeepClusters(0.2))
