@@ -42,3 +42,14 @@ def test_chunks_decode_alone(scenario: Scenario, solver: str, chunk: int) -> Non
     correction = keep_clusters(scenario.original, scenario.decoded, scenario.limit, promise, chunk=chunk)
     require_kept(scenario, correction)
     require_stored(scenario, correction, chunk)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("seed", [1, 2, 9, 49, 52, 56, 61, 80])
+def test_particles_that_move_across_empty_space_are_compared_where_they_arrive(solver: str, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    places = random.random((60, 3))
+    places = np.concatenate([places, places[:30] + random.normal(scale=0.01, size=(30, 3))])
+    original, bound = wb.Particles(places), wb.Absolute(0.09)
+    scenario = Scenario(original, decoded_with(original, random.uniform(-1, 1, places.shape), bound), bound, (0.03,))
+    require_kept(scenario, scenario.correct(solver))

@@ -27,13 +27,16 @@ def region_around(state: State, moved: Array, earlier: float) -> Region | None:
     """The groups of these particles, which have moved, and all particles that can be near them now.
 
     `earlier` is how far all particles that have moved are, at most, from their decoded positions. None if everything
-    is to be checked: because it is hardly more, or because small groups without constraints could merge undetected.
+    is to be checked: because it is hardly more, because particles have moved farther than cells reach, or because small
+    groups without constraints could merge undetected.
     """
     problem, xp = state.problem, state.problem.xp
     if problem.promise.min_members > 1 or are_many(problem, len(moved)):
         return None
     cells, far = problem.decoded_cells[-1], problem.far(len(problem.lengths) - 1)
     reach = (far + earlier + farthest(state, moved)) * (1 + 1e-6)   # distances are rounded
+    if reach > cells.grid.widest_reach:
+        return None
     marked = _cells_around(cells, problem.kernel("surroundings", "mark_around"), problem.decoded_places[moved], reach)
     touched = xp.zeros_like(problem.group, xp.uint8)
     for row, group in zip(touched, problem.group, strict=True):
@@ -67,18 +70,13 @@ def groups_of(problem: Problem, index: Array) -> Region | None:
 
 
 def _cells_around(cells: SortedCells, mark: backend.Kernel, place: Array, reach: float) -> Array:
-    """Which cells may hold particles at most this far from those at these places; in several steps where that is far."""
-    xp, widest = backend.namespace(place), cells.grid.widest_reach
-    marked = xp.zeros(len(cells), xp.uint8)
-    place = xp.sort(place)
-    while reach > 0:
-        step = xp.asarray(cells.grid.reach_around(min(reach, widest)))
-        mark(
-            backend.chunks(len(place), place), cells.blocks_bundle, n=len(place), place=place, cells=len(cells), reach=step,
-            marked=marked,
-        )
-        reach -= widest
-        place = cells.first[xp.flatnonzero(marked.view(bool))] if reach > 0 else place
+    """Which cells may hold particles at most this far from those at these places."""
+    xp = backend.namespace(place)
+    marked, place = xp.zeros(len(cells), xp.uint8), xp.sort(place)
+    mark(
+        backend.chunks(len(place), place), cells.blocks_bundle, n=len(place), place=place, cells=len(cells),
+        reach=xp.asarray(cells.grid.reach_around(reach)), marked=marked,
+    )
     return marked
 
 
