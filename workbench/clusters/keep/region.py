@@ -19,7 +19,7 @@ from workbench.clusters.keep.view import Region
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data.periodic import squared_lengths
 
-MOST_BLOCKS = 2**27   # of space
+MOST_BLOCKS = 16      # of space, for each particle: in a few bytes each
 FEW = 100            # particles for which a region is worthwhile in any case
 WORTHWHILE = 0.025   # where a larger share of all particles has moved, comparing everything takes less time than a region
 
@@ -91,7 +91,7 @@ def _blocks_around(problem: Problem, cells: SortedCells, moved: Array, width: fl
     low = np.zeros(problem.original.dimensions) if box else backend.to_host(decoded.min(axis=0)).astype(np.float64)
     extent = np.array(box) if box else backend.to_host(decoded.max(axis=0)) - low
     count = np.maximum(np.floor(extent / width), 1)
-    if count.prod() > MOST_BLOCKS:
+    if count.prod() > MOST_BLOCKS * len(problem):
         return None
     along, side = [int(number) for number in count], [float(number) for number in np.maximum(extent / count, width)]
     first = cells.order[cells.first[:-1]]
