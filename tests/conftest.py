@@ -62,6 +62,10 @@ def why_no_gpu() -> str | None:
     return None
 
 
+def pytest_configure() -> None:
+    why_no_gpu()   # remembered before a stand-in takes the place of CuPy
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("gpu") and (reason := why_no_gpu()):
         pytest.skip(reason)

@@ -1,5 +1,6 @@
 """What exit statuses mean: 1 is damage, 2 wrong input, 70 a bug, 143 an end by SIGTERM; `--json` says each in JSON."""
 
+import argparse
 import os
 import random
 import signal
@@ -17,6 +18,7 @@ from cli.test_as_a_program import COMMAND, PROGRAM, program
 from workbench.cli import main
 from workbench.cli.damaged import was_archive
 from workbench.cli.ending import Ended, ended_by_signals
+from workbench.cli.failure import failed
 
 OPENED = ("verify", "info", "decompress")
 
@@ -177,6 +179,45 @@ def test_a_handler_that_is_there_is_kept() -> None:
     finally:
         signal.signal(signal.SIGTERM, before)
         signal.signal(signal.SIGHUP, hangup)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_a_finaliser_swallows_is_sent_again(number: int) -> None:
+    class Finalised:
+        def __del__(self) -> None:
+            signal.raise_signal(number)
+
+    def work() -> None:
+        with ended_by_signals():
+            Finalised()
+            time.sleep(30)
+
+    before = sys.unraisablehook
+    with pytest.raises(KeyboardInterrupt) as ended:
+        work()
+    assert getattr(ended.value, "number", signal.SIGINT) == number
+    assert sys.unraisablehook is before
+
+
+def test_ctrl_c_while_a_class_is_defined_is_no_bug(capsys: pytest.CaptureFixture) -> None:
+    class Named:
+        def __set_name__(self, owner: type, name: str) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises((RuntimeError, KeyboardInterrupt)) as ended:   # a RuntimeError before Python 3.12
+        type("Owner", (), {"named": Named()})
+    assert failed(ended.value, argparse.Namespace()) == 130
+    assert capsys.readouterr().err == "workbench: interrupted\n"
+
+
+def test_other_errors_of_finalisers_are_reported_as_before(capsys: pytest.CaptureFixture) -> None:
+    class Finalised:
+        def __del__(self) -> None:
+            raise ValueError("a finaliser failed")
+
+    with ended_by_signals():
+        Finalised()
+    assert "ValueError: a finaliser failed" in capsys.readouterr().err
 
 
 def test_a_full_disk_behind_standard_output_is_one_sentence(field: Path) -> None:

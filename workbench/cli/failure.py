@@ -38,6 +38,7 @@ class Parser(argparse.ArgumentParser):
 
 def failed(error: BaseException, options: argparse.Namespace, described: Mapping[str, Any] | None = None) -> int:
     """Report why a command failed and return its exit status. `described` are further entries of the JSON object."""
+    error = interruption_behind(error) or error
     status, reason = status_of(error), reason_for(error)
     if "parser" in options:
         reason = in_options(reason, options_of(options.parser))
@@ -49,6 +50,14 @@ def failed(error: BaseException, options: argparse.Namespace, described: Mapping
     if getattr(options, "json", False):
         print(json.dumps({**(described or {}), "error": reason, "status": status}, allow_nan=False), flush=True)
     return status
+
+
+def interruption_behind(error: BaseException) -> KeyboardInterrupt | None:
+    """The Ctrl-C that caused this error: Python wraps whatever happens in `__set_name__` in a RuntimeError."""
+    cause = error.__cause__
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__cause__
+    return cause
 
 
 def status_of(error: BaseException) -> int:
