@@ -169,42 +169,33 @@ module.try_bound = slow""")
 
 
 @pytest.mark.long
-def test_particles_are_seen_by_their_density(panel: NotebookPage) -> None:
-    notebook = panel
-    notebook.run_cell("panel.close()")
-    notebook.delete_cells_after(1)
-    notebook.run_cell("panel = wb.lab.bounds(wb.synthetic.cosmic_web(n=32))\npanel")
-    notebook.drawn(ERROR)
-    idle(notebook, LAST)
-    before, bits = notebook.picture(DECODED), fact(notebook, "bits per particle")
-    notebook.page.locator(".wb-control-order select").select_option("free")
-    eventually(lambda: fact(notebook, "bits per particle") != bits)
-    assert float(fact(notebook, "bits per particle")) < float(bits)
-    notebook.page.locator(".wb-control-axis select").select_option("along x")
-    eventually(lambda: notebook.picture(DECODED) != before)
+def test_particles_are_seen_by_their_density(page: Opened) -> None:
+    with opened_panel(page, "wb.lab.bounds(wb.synthetic.cosmic_web(n=32))", LAST) as notebook:
+        before, bits = notebook.picture(DECODED), fact(notebook, "bits per particle")
+        notebook.page.locator(".wb-control-order select").select_option("free")
+        eventually(lambda: fact(notebook, "bits per particle") != bits)
+        assert float(fact(notebook, "bits per particle")) < float(bits)
+        notebook.page.locator(".wb-control-axis select").select_option("along x")
+        eventually(lambda: notebook.picture(DECODED) != before)
 
 
 @pytest.mark.long
-def test_a_model_is_left_out_and_chosen_again(panel: NotebookPage) -> None:
-    panel.run_cell("panel.close()")
-    panel.delete_cells_after(1)
-    panel.run_cell("trained = wb.codecs.train(field, bounds=1e-3, seconds=3)")
-    panel.run_cell("panel = wb.lab.bounds(field, model=trained)\npanel")
-    panel.drawn(ERROR)
-    idle(panel, LAST)
-    chosen = panel.page.locator(".wb-control-model select")
-    expect(chosen.locator("option:checked")).to_have_text("trained")
-    without = fact(panel, "without the model")
-    assert panel.python("f\"{panel.result['plain'][0]['bits_per_value']:.3g}\"") == repr(without)
-    assert "model=trained)" in copied_code(panel)
-    chosen.select_option("none")
-    idle(panel, LAST)
-    expect(panel.page.locator(".wb-figures")).not_to_contain_text("without the model")
-    assert fact(panel, "bits per value") == without
-    assert panel.python("panel.state.model is None") == "True"
-    chosen.select_option("trained")
-    idle(panel, LAST)
-    expect(panel.page.locator(".wb-figures")).to_contain_text("without the model")
+def test_a_model_is_left_out_and_chosen_again(page: Opened) -> None:
+    page[0].run_cell("trained = wb.codecs.train(field, bounds=1e-3, seconds=3)")
+    with opened_panel(page, "wb.lab.bounds(field, model=trained)", LAST) as panel:
+        chosen = panel.page.locator(".wb-control-model select")
+        expect(chosen.locator("option:checked")).to_have_text("trained")
+        without = fact(panel, "without the model")
+        assert panel.python("f\"{panel.result['plain'][0]['bits_per_value']:.3g}\"") == repr(without)
+        assert "model=trained)" in copied_code(panel)
+        chosen.select_option("none")
+        idle(panel, LAST)
+        expect(panel.page.locator(".wb-figures")).not_to_contain_text("without the model")
+        assert fact(panel, "bits per value") == without
+        assert panel.python("panel.state.model is None") == "True"
+        chosen.select_option("trained")
+        idle(panel, LAST)
+        expect(panel.page.locator(".wb-figures")).to_contain_text("without the model")
 
 
 @pytest.mark.long
