@@ -60,8 +60,10 @@ class _Bars:
             return None
         values = to_host(inputs[0]).astype(np.float64).ravel()
         radius = np.broadcast_to(np.minimum(enclosures[0].radius, enclosures[0].norm), inputs[0].shape).ravel()
-        radius = radius * (1 + 1e-9)
-        first, last = self._bars(np.nextafter(values - radius, -np.inf)), self._bars(np.nextafter(values + radius, np.inf))
+        free = np.isinf(radius)   # nothing is known, even of infinities and NaN
+        radius = radius * (1 + 1e-9) + (2 * np.spacing(abs(values)) if inputs[0].dtype.kind in "iu" else 0.0)
+        lowest, highest = np.where(free, -np.inf, values - radius), np.where(free, np.inf, values + radius)
+        first, last = self._bars(np.nextafter(lowest, -np.inf)), self._bars(np.nextafter(highest, np.inf))
         bars = len(self.edges) + 1
         low = np.bincount(first[first == last], minlength=bars)
         steps = np.bincount(first, minlength=bars + 1) - np.bincount(last + 1, minlength=bars + 1)[: bars + 1]

@@ -16,6 +16,7 @@ from workbench.data import Field
 from workbench.errors import WorkbenchError
 from workbench.metrics.spectrum import layers, limits_of, three_axes
 from workbench.propagation.enclosures import WIDER, Ball, Range, Squares, rounding
+from workbench.propagation.errors_of_sites import norm as norm_of
 from workbench.propagation.pipeline import Pipeline
 from workbench.propagation.protection.findings import Findings
 from workbench.propagation.protection.transforms import checked_rfftn
@@ -104,7 +105,7 @@ class _Mesh:
         spread = 1 + (float(abs(density).mean()) + shift) / least   # rounding of a mean of both signs
         slack = 4 * rounding(2 * math.log2(self.size) + 32, np.float64) * (1 + largest * spread)
         radius = (enclosures[0].radius + size * shift) / least + slack
-        norm = (enclosures[0].norm + shift * np.linalg.norm(size)) / least + np.linalg.norm(slack)
+        norm = (enclosures[0].norm + shift * norm_of(size)) / least + norm_of(slack)
         return Ball(WIDER * radius, WIDER * float(norm))
 
     def waves(self, contrast: Array) -> Array:
@@ -122,7 +123,7 @@ class _Mesh:
         if not isinstance(enclosures[0], Ball):
             return None
         ball, root = enclosures[0], math.sqrt(self.size)
-        sizes = 2 * float(np.linalg.norm(to_host(inputs[0]))) + ball.norm
+        sizes = 2 * norm_of(to_host(inputs[0])) + ball.norm
         norm = root * (ball.norm + rounding(16 * (math.log2(self.size) + 1), np.float64) * sizes)
         return Ball(WIDER * norm, WIDER * norm)
 
@@ -139,7 +140,7 @@ class _Mesh:
         root, waves, ball = math.sqrt(self.scale), abs(to_host(inputs[0])), enclosures[0]
         slack = rounding(16, np.float64)
         radius = ball.radius + slack * (2 * waves + ball.radius)
-        norm = ball.norm + slack * (2 * float(np.linalg.norm(waves)) + ball.norm)
+        norm = ball.norm + slack * (2 * norm_of(waves) + ball.norm)
         return Squares(WIDER * root * radius, WIDER * root * norm)
 
     def power_update(
@@ -163,7 +164,7 @@ class _Mesh:
         if isinstance(ball, Squares):
             # The root of the mean power is a root mean square of amplitudes: the triangle inequality holds for it.
             full = np.broadcast_to(ball.radius, inputs[0].shape).ravel()
-            energy = np.minimum(np.bincount(shell, count * full**2, len(modes) + 2)[1:-1], 2 * ball.norm**2)
+            energy = np.minimum(np.bincount(shell, count * full**2, len(modes) + 2)[1:-1], 2 * np.square(ball.norm))
             shift, root = np.sqrt(energy / modes), np.sqrt(found)
             low, high = np.maximum(root - shift, 0) ** 2, (root + shift) ** 2
         else:
