@@ -37,9 +37,10 @@ def kmeans(points: Particles | Array, clusters: int = 8, rounds: int = 5, seed: 
     >>> np.bincount(kmeans(points, clusters=2)(points)).tolist()
     [50, 50]
     """
-    values = to_host(array_of(points)).astype(np.float64)
-    if values.ndim != 2:
-        raise WorkbenchError(f"k-means needs points of shape (N, D); got {values.shape}")
+    given = to_host(array_of(points))
+    if given.ndim != 2 or given.dtype.kind not in "fiu":
+        raise WorkbenchError(f"k-means needs points of shape (N, D), as numbers; got {given.dtype} of shape {given.shape}")
+    values = given.astype(np.float64)
     if not (abs(values) < LARGEST).all():
         raise WorkbenchError(f"k-means needs finite points below {LARGEST:g}; got others, or NaN: leave those points out")
     clusters = whole_number("clusters", clusters, 1, len(values))

@@ -29,7 +29,8 @@ def histogram(field: Field | Array, bins: int = 64, span: tuple[float, float] | 
     [2, 2]
     """
     values = to_host(Field.of(field).values)
-    low, high = (float(np.nanmin(values)), float(np.nanmax(values))) if span is None else map(float, span)
+    known = values[~np.isnan(values)]
+    low, high = map(float, ((known.min(), known.max()) if known.size else (np.nan, np.nan)) if span is None else span)
     if not (np.isfinite([low, high]).all() and low < high):
         raise WorkbenchError(f"a histogram needs a span of two different finite numbers; got {low} and {high}: give span")
     bars = _Bars(np.linspace(low, high, whole_number("bins", bins, least=1) + 1))

@@ -14,6 +14,7 @@ from workbench import backend
 from workbench.backend import Array, to_host
 from workbench.data import Field
 from workbench.errors import WorkbenchError
+from workbench.propagation.containers import array_of
 from workbench.propagation.enclosures import WIDER, Ball, rounding, unless_overflowing
 from workbench.propagation.errors_of_sites import norm as norm_of
 from workbench.propagation.pipeline import Pipeline
@@ -54,9 +55,10 @@ def vorticity(velocity: Array, spacing: float = 1.0, share: float = 0.01) -> Pip
     >>> vorticity(velocity).run(velocity)["vorticity"].shape
     (3, 8, 8, 8)
     """
-    dimensions = velocity.ndim - 1
-    if dimensions not in (2, 3) or velocity.shape[0] != dimensions:
-        raise WorkbenchError(f"velocity must have the shape (3, n, n, n) or (2, n, n); got {tuple(velocity.shape)}")
+    shape = tuple(array_of(velocity).shape)
+    dimensions = len(shape) - 1
+    if dimensions not in (2, 3) or shape[0] != dimensions:
+        raise WorkbenchError(f"velocity must have the shape (3, n, n, n) or (2, n, n); got {shape}")
     steps = (float(spacing),) * dimensions
     planes = [(1, 2), (2, 0), (0, 1)] if dimensions == 3 else [(0, 1)]
     curl = tuple((*_central(b, a, steps), *_scaled(_central(a, b, steps), -1)) for a, b in planes)
