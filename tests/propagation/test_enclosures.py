@@ -278,3 +278,11 @@ def test_derivatives_of_integers_are_not_rounded_to_whole_numbers():
     assert derivatives(ramp).run(ramp)["gradient"][0, 1:8].tolist() == [-1.0] * 7
     pair = np.array([0, 1, 0, 0, 0, 0], np.int8)
     assert derivatives(pair).run(pair)["gradient"][0].tolist() == [0.5, 0.0, -0.5, 0.0, 0.0, 0.0]
+
+
+def test_intervals_of_a_spectrum_hold_where_the_mean_is_subnormal_and_where_squares_overflow():
+    density = np.random.default_rng(0).uniform(1, 2, 30)
+    for values, fault in ((density * 1e-317, BitFlip("input", bit=3, index=0)), (density, Noise("contrast", 1e160))):
+        with np.errstate(all="ignore"):
+            found = trace(power_spectrum(values), values, fault, floor=dict.fromkeys(power_spectrum(values).sites, 0.0))
+        assert all(each.holds for each in found.stages)

@@ -15,7 +15,7 @@ from workbench.backend import Array, to_host
 from workbench.data import Field
 from workbench.errors import WorkbenchError
 from workbench.metrics.spectrum import layers, limits_of, three_axes
-from workbench.propagation.enclosures import WIDER, Ball, Range, Squares, rounding
+from workbench.propagation.enclosures import WIDER, Ball, Range, Squares, rounding, unless_overflowing
 from workbench.propagation.errors_of_sites import norm as norm_of
 from workbench.propagation.pipeline import Pipeline
 from workbench.propagation.protection.findings import Findings
@@ -98,7 +98,7 @@ class _Mesh:
             return None
         density = to_host(inputs[0]).astype(np.float64)
         mean, shift = abs(density.mean()), min(np.mean(enclosures[0].radius), enclosures[0].norm / math.sqrt(self.size))
-        if not shift < mean:
+        if not mean - shift > float(np.finfo(np.float64).tiny):   # a mean of either sign, or with fewer digits
             return Ball(math.inf)
         size, least = abs(density) / mean, mean - shift
         largest = (size * mean + enclosures[0].radius) / least
@@ -138,10 +138,10 @@ class _Mesh:
         if not isinstance(enclosures[0], Ball):
             return None
         root, waves, ball = math.sqrt(self.scale), abs(to_host(inputs[0])), enclosures[0]
-        slack = rounding(16, np.float64)
-        radius = ball.radius + slack * (2 * waves + ball.radius)
+        slack, largest = rounding(16, np.float64), np.square(waves + ball.radius)
+        radius = unless_overflowing(ball.radius + slack * (2 * waves + ball.radius), largest, np.float64)
         norm = ball.norm + slack * (2 * norm_of(waves) + ball.norm)
-        return Squares(WIDER * root * radius, WIDER * root * norm)
+        return Squares(WIDER * root * radius, WIDER * root * norm if np.isfinite(radius).all() else math.inf)
 
     def power_update(
         self, inputs: Sequence[Any], before: Sequence[Any], outputs: Sequence[Any], where: Sequence[Where]
