@@ -304,3 +304,22 @@ def test_metadata_that_no_archive_can_hold_is_refused_before_any_work(depth):
     for metadata, said in ((nested, "nested at most 64 deep"), (large, "metadata must fit into 8,388,608 bytes")):
         with pytest.raises(WorkbenchError, match=said):
             wb.compress(wb.Field([1.0], metadata=metadata), wb.Absolute(1), progress=lambda *_: pytest.fail("too late"))
+
+
+@pytest.mark.parametrize("values", [np.full(9, np.nan), np.ma.masked_all(9, np.float32)])
+def test_an_archive_without_a_valid_value_can_be_shown(values):
+    archive = wb.compress(values, wb.Absolute(0.1))
+    assert "no valid value" in repr(archive)
+    assert "no valid value" in archive._repr_html_()
+
+
+@pytest.mark.parametrize("codec", ["auto", "interpolation", "prequantised", "sz3", "pcodec"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_up_to_the_largest_float_are_compressed_without_a_warning(codec, dtype):
+    if codec not in ("auto", *wb.codecs.available()):
+        pytest.skip(f"{codec} is not installed")
+    values = np.sin(np.arange(5000.0)).astype(dtype) * np.finfo(dtype).max
+    values[::7] = np.finfo(dtype).min
+    values[3::7] = np.finfo(dtype).max
+    archive = wb.compress(values, wb.Absolute(float(np.finfo(dtype).max) / 1000), codec)
+    assert_within(values, archive.decompress().values, wb.Absolute(float(np.finfo(dtype).max) / 1000))

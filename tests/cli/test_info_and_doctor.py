@@ -3,6 +3,7 @@
 import importlib.metadata
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import workbench as wb
@@ -108,3 +109,10 @@ def test_doctor_knows_whether_zarr_can_open_archives(run: Run, monkeypatch: pyte
             lambda pretended=pretended, **chosen: pretended if chosen == {"group": "zarr.codecs"} else points(**chosen),
         )
         assert run("doctor", "--json").json["zarr_codec"].startswith(expected)
+
+
+def test_the_mean_of_values_whose_sum_overflows_is_shown(run: Run, tmp_path: Path) -> None:
+    np.save(tmp_path / "large.npy", np.array([1.7e308, 1.7e308, 1.6e308, -1.6e308]))
+    printed = run("info", tmp_path / "large.npy", "--json")
+    assert (printed.status, printed.err) == (0, "")
+    assert printed.json["mean"] == pytest.approx(0.85e308)

@@ -282,3 +282,12 @@ def test_masked_points_are_refused():
     points = np.ma.masked_less(np.random.default_rng(0).random((10, 2)), 0.3)
     with pytest.raises(WorkbenchError, match=r"points must have no masked entries; got .* leave those points out"):
         wb.clusters.kmeans(points, 2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_first_centres_are_points_also_where_no_squared_distance_can_be_weighed(seed: int) -> None:
+    """A point after the last one was drawn, where all squared distances were below 2^-1000."""
+    points = np.random.default_rng(seed).normal(size=(53, 2)) * 1e-160
+    found = wb.clusters.kmeans(points, 10, seed=seed)
+    assert (abs(found.centres) <= abs(points).max()).all()
+    assert found.inertia < 1e-300

@@ -172,3 +172,15 @@ def test_flips_are_rows_of_one_length() -> None:
     strike = ProductFlips([0], centre=[0], bit=[0])
     with pytest.raises(WorkbenchError, match="one ProductFlips per iteration; got 2"):
         wb.clusters.kmeans(clumps(300, 3, 4, np.float32), 4, faults=lambda _: [strike, strike])
+
+
+@pytest.mark.parametrize(("dtype", "largest"), [(np.float32, 1e-15), (np.float64, 1e-145)])
+def test_points_whose_checksums_underflow_are_refused_and_larger_ones_raise_no_alarm(dtype: type, largest: float) -> None:
+    points = clumps(200, 3, 4, dtype)
+    points *= dtype(largest) / abs(points).max()
+    integrity = wb.clusters.kmeans(points * dtype(1.01), 4, protect=True).integrity
+    assert integrity is not None
+    assert integrity.detected == 0
+    assert wb.clusters.kmeans(np.zeros((9, 2), dtype), 1, protect=True).inertia == 0
+    with pytest.raises(WorkbenchError, match=r"must reach at least .* scale them"):
+        wb.clusters.kmeans(points * dtype(0.5), 4, protect=True)

@@ -171,3 +171,16 @@ def test_it_says_what_it_is() -> None:
     assert repr(wb.Particles(np.zeros((1000, 2), "f4"), box=(1, 2.5), ids=np.arange(1000))) == (
         "Particles(1,000 in 2-D, float32, box 1 x 2.5, ids)"
     )
+
+
+@pytest.mark.parametrize(("position", "box", "dtype"), [(-1e38, 1e39, np.float32), (1e300, 1e-10, np.float64)])
+def test_a_position_whose_image_no_number_can_hold_is_refused_when_wrapped(
+    position: float, box: float, dtype: type
+) -> None:
+    """It became the corner of the box."""
+    with pytest.raises(wb.WorkbenchError, match=r"must have an image in the box .* check the units"):
+        wb.Particles.wrapped(np.array([[position, 0, 0]], dtype), box)
+
+
+def test_the_spacing_of_particles_far_apart_is_infinite_without_a_warning() -> None:
+    assert wb.Particles(np.array([[0.0, 0, 0], [1e300, 1e300, 1e300]])).spacing == np.inf

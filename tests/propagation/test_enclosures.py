@@ -12,9 +12,11 @@ import workbench as wb
 from workbench.propagation import (
     BitFlip,
     Bounded,
+    Dropped,
     Noise,
     Pipeline,
     Stage,
+    StuckAt,
     derivatives,
     halos,
     histogram,
@@ -188,3 +190,99 @@ def test_intervals_are_sharp_where_the_worst_case_happens():
 def test_refinement_is_that_of_partitions():
     assert refines(np.array([0, 0, 2, 2]), np.array([7, 7, 7, 7]))
     assert not refines(np.array([0, 0, 2, 2]), np.array([0, 1, 2, 2]))
+
+
+TYPES = ["float32", "float64", "int8", "uint8", "int64", "uint64", "complex64"]
+
+
+def unusual_values(random):
+    """Values of any type and scale, some of them not finite."""
+    dtype = np.dtype(str(random.choice(TYPES)))
+    shape = [(30,), (6, 8), (5, 6, 4), (12, 3)][random.integers(4)]
+    if dtype.kind in "iu":
+        span = np.iinfo(dtype)
+        return random.integers(span.min, span.max, shape, dtype, endpoint=True)
+    values = random.normal(size=shape) * 10.0 ** random.choice([0, 3, -30, 30, -170, 170]) + random.choice([0, 1000])
+    with np.errstate(over="ignore"):
+        values = (values + 1j * random.normal(size=shape) if dtype.kind == "c" else values).astype(dtype)
+    if dtype.kind == "f" and random.random() < 0.3:
+        values.ravel()[random.integers(values.size)] = random.choice([np.nan, np.inf])
+    return values
+
+
+def pipelines_for(values, random):
+    """What can be computed from these values."""
+    matrix = random.normal(size=(4, values.shape[0])).astype(random.choice(["float32", "float64"]))
+    made = [lambda: Pipeline([linear_operator("projected", matrix)])] if values.ndim < 3 else []
+    if values.dtype.kind == "c":
+        return made
+    made.append(lambda: derivatives(wb.Field(values, spacing=0.3)))
+    made.append(lambda: power_spectrum(values))
+    if np.isfinite(values.astype(np.float64)).all() and values.min() < values.max():
+        made.append(lambda: histogram(values, bins=5))
+        made += [lambda: principal_components(values)] if values.ndim == 2 else []
+    else:
+        made.append(lambda: histogram(values, bins=5, span=(-1.0, 1.0)))
+    return made
+
+
+def faults_for(values, random):
+    """Faults and errors of every kind that this type can have."""
+    faults = [BitFlip("input"), BitFlip("input", bit=0), StuckAt("input", bit=0, to=1), Dropped("input", block=5)]
+    if values.dtype.kind != "c":
+        faults.append(Bounded("input", wb.Relative(10.0 ** random.uniform(-6, 0)), "prequantised"))
+    if values.dtype.kind == "f":
+        faults.append(Bounded("input", wb.PointwiseRelative(0.01), "prequantised"))
+        faults.append(Dropped("input", block=5, fill=float("nan")))
+    if values.dtype.kind in "fc" and np.isfinite(values).any():
+        faults += [BitFlip("input", bit="exponent"), Noise("input", 0.1, unit="range")]
+    return faults
+
+
+def require_guaranteed(seed):
+    """The number of guaranteed intervals of one fault, all of which must hold, overflow or not."""
+    random = np.random.default_rng([seed, 7])
+    values = unusual_values(random)
+    pipelines, faults = pipelines_for(values, random), faults_for(values, random)
+    if not pipelines:
+        return 0
+    pipeline, fault = pipelines[random.integers(len(pipelines))](), faults[random.integers(len(faults))]
+    with np.errstate(all="ignore"):
+        found = trace(pipeline, values, fault, seed=seed, floor=dict.fromkeys(pipeline.sites, 0.0))
+    for each in found.stages:
+        assert each.holds is not False, (seed, fault, values.dtype, each)
+        assert each.guaranteed is None or not np.isnan(each.guaranteed), (seed, fault, values.dtype, each)
+    return sum(each.holds is not None for each in found.stages)
+
+
+def test_guaranteed_intervals_hold_for_every_type_and_fault_also_where_numbers_overflow():
+    assert sum(map(require_guaranteed, range(300))) > 400
+
+
+@pytest.mark.long
+def test_guaranteed_intervals_hold_for_every_type_and_fault_in_ten_thousand_cases():
+    assert sum(map(require_guaranteed, range(1000, 11_000))) > 10_000
+
+
+def test_the_size_of_a_fault_in_integers_is_exact():
+    """Differences of integers wrap around in their own type, and in float64 those beyond 2^53 are rounded."""
+    change = BitFlip("input").radius
+    assert change(np.array([200], np.uint8), np.array([0], np.uint8)) == 200
+    assert change(np.array([-128], np.int8), np.array([127], np.int8)) == 255
+    assert change(np.array([2**60 + 1]), np.array([2**60])) == 1
+    assert change(np.array([-(2**63)]), np.array([2**63 - 1])) == 2.0**64
+
+
+def test_derivatives_of_integers_are_not_rounded_to_whole_numbers():
+    ramp = np.abs(np.arange(-8, 8))
+    assert derivatives(ramp).run(ramp)["gradient"][0, 1:8].tolist() == [-1.0] * 7
+    pair = np.array([0, 1, 0, 0, 0, 0], np.int8)
+    assert derivatives(pair).run(pair)["gradient"][0].tolist() == [0.5, 0.0, -0.5, 0.0, 0.0, 0.0]
+
+
+def test_intervals_of_a_spectrum_hold_where_the_mean_is_subnormal_and_where_squares_overflow():
+    density = np.random.default_rng(0).uniform(1, 2, 30)
+    for values, fault in ((density * 1e-317, BitFlip("input", bit=3, index=0)), (density, Noise("contrast", 1e160))):
+        with np.errstate(all="ignore"):
+            found = trace(power_spectrum(values), values, fault, floor=dict.fromkeys(power_spectrum(values).sites, 0.0))
+        assert all(each.holds for each in found.stages)

@@ -186,6 +186,13 @@ def test_histograms_and_components_are_those_of_numpy():
     np.testing.assert_allclose(found["covariance"] @ found["axes"][0], found["variances"][0] * found["axes"][0])
 
 
+def test_kmeans_of_integers_has_centres_between_them():
+    points = np.array([[0, 0], [1, 1], [100, 100], [101, 101]], np.int8)
+    run = kmeans(points, clusters=2, rounds=2).run(points)
+    assert sorted(run["centres 2"][:, 0].tolist()) == [0.5, 100.5]
+    assert run["labels"][0] == run["labels"][1] != run["labels"][2] == run["labels"][3]
+
+
 def test_kmeans_finds_separate_clusters_and_outlives_a_fault():
     random = np.random.default_rng(0)
     centres = np.array([[0, 0], [10, 0], [0, 10], [10, 10]])
@@ -218,6 +225,12 @@ def test_errors_grow_in_a_chaotic_equation_as_its_exponent_says():
     lambda: vorticity(np.ones((3, 4, 4))),
     lambda: histogram(np.ones(3)),
     lambda: kmeans(np.ones(3)),
+    lambda: kmeans(np.full((3, 2), "word"), clusters=1),
+    lambda: kmeans(np.ones((3, 2), complex), clusters=1),
+    lambda: vorticity(None),
+    lambda: histogram(np.full(3, np.nan)),
+    lambda: kmeans(np.array([[0.0, np.nan], [1.0, 2.0]]), clusters=1),
+    lambda: kmeans(np.array([[0.0, 1e200], [1.0, 2.0]]), clusters=1),
     lambda: kmeans(np.ones((3, 2)), clusters=4),
     lambda: principal_components(np.ones((1, 2))),
     lambda: kuramoto_sivashinsky(points=4),

@@ -399,7 +399,8 @@ class Archive:
         name = inner.codec.id if isinstance(inner, Columns) else inner.id
         shape = " x ".join(map(str, layout.shape))
         what = f"{len(self):,} particles" if self.kind == "particles" else f"field of {shape}"
-        change = f"{self.ratio:.3g}x smaller" if self.ratio >= 1 else f"{1 / self.ratio:.3g}x larger"
+        ratio = self.ratio
+        change = f"{ratio:.3g}x smaller" if ratio >= 1 else f"{1 / ratio:.3g}x larger" if ratio else "no valid value"
         return f"Archive({what}, {layout.dtype}, {name}, {self.nbytes:,} bytes, {change})"
 
     def _repr_html_(self) -> str:

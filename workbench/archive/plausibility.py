@@ -175,8 +175,10 @@ def _is_far_below(values: Array, mask: Array | None, bound: Bound) -> bool:
     sample = backend.to_host(parts[0]) if parts else np.empty(0)
     if sample.size < _SAMPLE // 4:
         return False
-    lower, upper = np.quantile(sample, [0.25, 0.75])
-    return bool(4 * bound.limit(np.array([sample.min(), sample.max()])).value < upper - lower)
+    with np.errstate(over="ignore"):
+        lower, upper = np.quantile(sample.astype(np.float64), [0.25, 0.75])
+        spread = upper - lower
+    return bool(4 * bound.limit(np.array([sample.min(), sample.max()])).value < spread)
 
 
 def _on_positions(particles: Outlined, bound: Bound) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from typing import Any
 
 import numpy as np
@@ -103,11 +104,17 @@ def describe_field(field: Field) -> dict[str, Any]:
         "spacing": list(field.spacing),
         "minimum": values.min().item() if values.size else None,
         "maximum": values.max().item() if values.size else None,
-        "mean": float(values.mean(dtype=np.float64)) if values.size else None,
+        "mean": _mean(values) if values.size else None,
         "invalid_or_masked": int(valid.size - valid.sum()),
         "left_out": left_out(field),
         **_metadata(field.metadata),
     }
+
+
+def _mean(values: np.ndarray) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(values.mean(dtype=np.float64))
+    return mean if math.isfinite(mean) else float((values / values.size).sum(dtype=np.float64))   # the sum overflows
 
 
 def _metadata(metadata: Any) -> dict[str, Any]:

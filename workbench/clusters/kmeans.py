@@ -26,6 +26,7 @@ from workbench.data.taking import unmasked
 from workbench.errors import WorkbenchError
 
 _MOST = {np.dtype(np.float32): 1e18, np.dtype(np.float64): 1e150}   # squares of sizes must stay far from overflow
+_LEAST = {np.dtype(np.float32): 1e-15, np.dtype(np.float64): 1e-145}
 
 Faults = Callable[[int], Iterable[Fault]]
 
@@ -93,6 +94,8 @@ def kmeans(
     Integrity(checks=4, detected=0, corrected=0, recomputed=0, decided=0)
     """
     points = _checked_points(points)
+    if protect:
+        _require_squares(points)
     k = whole_number("k", k, least=1, most=min(len(points), 2**24))
     seed = whole_number("seed", seed, least=0, most=2**63 - 1)
     most = whole_number("max_iterations", max_iterations, least=1)
@@ -198,4 +201,14 @@ def _require_size(name: str, array: Array) -> None:
     if largest * math.sqrt(array.shape[1]) > most:
         raise WorkbenchError(
             f"{name} must be at most {most:g} / √D in size, or squares overflow; got {largest:g}: scale them"
+        )
+
+
+def _require_squares(points: Array) -> None:
+    """Refuse points whose checksums underflow: each would look like a fault."""
+    largest, least = max(abs(float(points.min())), abs(float(points.max()))), _LEAST[points.dtype]
+    if 0 < largest < least:
+        raise WorkbenchError(
+            f"points must reach at least {least:g} in size with protect=True, or their checksums underflow; got "
+            f"{largest:g}: scale them"
         )

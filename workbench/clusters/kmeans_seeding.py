@@ -49,7 +49,9 @@ def _drawn(distance: Array, largest: float, draw: np.random.Generator) -> int:
     total = xp.empty(chunks, xp.int64)
     backend.kernel("kmeans_centres", "weigh")(chunks, n=count, distance=distance, scale=scale, total=total)
     running = xp.cumsum(total)
-    target = int(draw.integers(max(int(running[-1]), 1)))
+    if not int(running[-1]):   # distances so small that no weight is a whole number
+        return int(draw.integers(count))
+    target = int(draw.integers(int(running[-1])))
     chunk = int(xp.searchsorted(running, xp.asarray([target]), side="right")[0])
     begin, end = (count * c // chunks for c in (chunk, chunk + 1))
     before = int(running[chunk - 1]) if chunk else 0

@@ -335,7 +335,7 @@ def _spread_out(targets: int, most: int) -> np.ndarray:
 
 
 def _mean(values: np.ndarray) -> float:
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):   # sums of numbers near the largest
         mean = float(values.mean(dtype=np.float64))
     return float(values.dtype.type(mean)) if math.isfinite(mean) else 0.0
 

@@ -28,4 +28,6 @@ def before_rounding(tolerance: float, largest: float, dtype: np.dtype) -> float:
     (0.5, True)
     """
     few_operations = 4 * float(np.finfo(np.float64).eps) * largest
-    return max(tolerance / 2, tolerance - float(np.spacing(dtype.type(largest))) / 2 - few_operations)
+    with np.errstate(over="ignore"):   # the largest number has no next one
+        spacing = float(np.spacing(dtype.type(largest)))
+    return max(tolerance / 2, tolerance - spacing / 2 - few_operations)

@@ -13,7 +13,7 @@ from workbench import backend
 from workbench.backend import Array
 from workbench.data.summary_html import size, summary
 from workbench.data.taking import masked_parts, taken
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 DTYPES = ("float32", "float64", *INTEGERS)
@@ -143,6 +143,8 @@ def _values(given: Any) -> Array:
 
 
 def _array(given: Any) -> np.ndarray:
+    if hasattr(given, "decompress"):
+        raise WorkbenchError(f"values must be an array of numbers; got {briefly(given)}: give archive.decompress()")
     try:
         return np.asarray(given)
     except (ValueError, TypeError) as error:

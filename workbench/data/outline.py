@@ -6,6 +6,7 @@ and for particles in files on many machines.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ class Outlined:
     @property
     def volume(self) -> float:
         """The volume (area) of the box or, in an open space, of the smallest box around the positions."""
-        return float(np.prod(self.lengths))
+        return math.prod(self.lengths)
 
     @property
     def spacing(self) -> float:

@@ -98,8 +98,13 @@ class Particles(Outlined):
             raise WorkbenchError("wrapping needs a periodic box; got box=None")
         xp = backend.namespace(values)
         length = xp.asarray(periods, xp.float64)
-        with np.errstate(invalid="ignore"):   # the constructor refuses non-finite values
+        with np.errstate(invalid="ignore", over="ignore"):   # the constructor refuses non-finite values
             inside = (values - xp.floor(values / length) * length).astype(values.dtype)
+        if bool(xp.isinf(inside).any()):
+            raise WorkbenchError(
+                f"positions must have an image in the box that {values.dtype} can hold; got a box of {periods} and "
+                f"positions of {float(values.min()):.6g} to {float(values.max()):.6g}: check the units"
+            )
         inside[(inside >= length) | (inside < 0)] = 0   # what rounding left on or beyond a face: both faces are one
         return cls(backend.read_only(inside), box, velocities, ids, metadata, masses)
 

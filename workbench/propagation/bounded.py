@@ -15,10 +15,12 @@ from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
+from workbench.propagation.errors_of_sites import norm
 from workbench.propagation.number_format import component, components
 from workbench.propagation.perturbation import Changed, Perturbation, require_draws
 
 MOST_AXES = 4
+LARGEST = 1e307   # of which the distance to its negative is a number
 Distribution = Literal["uniform", "normal"]
 Unit = Literal["rms", "range", "value"]
 
@@ -88,11 +90,14 @@ class Bounded(Compressed):
         return Changed(restored, None, (note,))
 
     def radius(self, values: Array, changed: Array) -> Any:
-        """What the bound allows each value."""
+        """What the bound allows each value. Numbers that are not finite stay; a complex one may have a finite part."""
         values = backend.to_host(values)
         limit = self.bound.limit(components(np.ascontiguousarray(values)))
-        most = limit.value * (np.sqrt(2.0) if values.dtype.kind == "c" else 1.0)
-        return most * abs(values.astype(np.promote_types(values.dtype, np.float64))) if limit.relative else most
+        whole = values.dtype.kind != "c"
+        most = limit.value * (1.0 if whole else np.sqrt(2.0))
+        sizes = abs(values.astype(np.promote_types(values.dtype, np.float64)))
+        allowed = most * sizes if limit.relative else np.full(values.shape, most)
+        return np.where(np.isfinite(sizes), allowed, 0.0 if whole else np.inf)
 
     def to_dict(self) -> dict[str, Any]:
         """The perturbation, ready for JSON."""
@@ -133,6 +138,8 @@ class Noise(Perturbation):
         self.check(values)
         xp = backend.namespace(values)
         generator, size = require_draws(self, draws), self._size(values)
+        if not size < LARGEST:
+            raise WorkbenchError(f"noise must be smaller than {LARGEST:g}; got an amplitude of {size:g} at {self.site!r}")
         copy = values.copy()
         numbers = components(copy)
         uniform = self.distribution == "uniform"
@@ -148,13 +155,14 @@ class Noise(Perturbation):
         finite = numbers[np.isfinite(numbers)]
         if not finite.size:
             raise WorkbenchError(f"noise in units of the {self.unit} needs finite values at {self.site!r}; got none")
-        scale = np.sqrt(np.mean(finite**2)) if self.unit == "rms" else finite.max() - finite.min()
-        return self.amplitude * float(scale)
+        with np.errstate(over="ignore"):
+            return self.amplitude * float(norm(finite) / np.sqrt(finite.size) if self.unit == "rms" else np.ptp(finite))
 
 
 def _largest(restored: Array, values: Array, box: Any) -> float:
     """The largest change of a value; in a box, by the shorter way round."""
-    change = abs(np.asarray(restored, restored.dtype) - values) if not box else _nearest(restored - values, box)
+    with np.errstate(all="ignore"):   # infinities stay, and their difference is NaN
+        change = abs(np.asarray(restored, restored.dtype) - values) if not box else _nearest(restored - values, box)
     finite = change[np.isfinite(change)]
     return float(finite.max()) if finite.size else 0.0
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from workbench.backend import Array, to_host
+from workbench.propagation.errors_of_sites import norm as norm_of
 
 WIDER = 1 + 1e-9   # more than the rounding of the bounds themselves
 
@@ -31,6 +32,8 @@ class Enclosure(Protocol):
 class Ball:
     """No value is further than `radius` (a number, or one for each) from the original; the whole is within `norm` of it.
 
+    NaN, which bounds computed from values that are not finite are, limits nothing.
+
     >>> Ball(0.5).holds(np.zeros(3), np.array([0.5, -0.5, 0.0])), Ball(0.5, norm=0.6).holds(np.zeros(2), np.full(2, 0.5))
     (True, False)
     """
@@ -38,23 +41,23 @@ class Ball:
     radius: Any
     norm: float = math.inf
 
+    def __post_init__(self) -> None:
+        _forget_nan(self)
+
     @classmethod
     def around(cls, values: Array, radius: Any) -> Ball:
         """All arrays with changes up to the radius."""
         full = np.broadcast_to(np.asarray(to_host(radius), np.float64), values.shape)
-        return cls(radius, WIDER * float(np.sqrt(np.sum(full**2))))
+        return cls(radius, WIDER * norm_of(full))
 
     def holds(self, original: Array, changed: Array) -> bool:
         """Whether every change is small enough."""
         change = change_of(original, changed)
-        return bool(np.all(change <= self.radius)) and float(np.sqrt(np.sum(change**2))) <= self.norm * WIDER
+        return bool(np.all(change <= self.radius)) and norm_of(change) <= self.norm * WIDER
 
     def most(self, original: Array) -> Any:
         """The radius, or the norm where it is smaller."""
         return np.minimum(self.radius, self.norm)
-
-
-UNCHANGED = Ball(0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +71,9 @@ class Squares:
     radius: Any
     norm: float
 
+    def __post_init__(self) -> None:
+        _forget_nan(self)
+
     def holds(self, original: Array, changed: Array) -> bool:
         """Whether the change of every amplitude is small enough."""
         one, other = (np.sqrt(to_host(values).astype(np.float64)) for values in (original, changed))
@@ -76,12 +82,12 @@ class Squares:
     def most(self, original: Array) -> Any:
         """The largest change of a square."""
         radius = np.minimum(self.radius, self.norm)
-        return WIDER * radius * (2 * np.sqrt(to_host(original)) + radius)
+        return _or_any(WIDER * radius * (2 * np.sqrt(to_host(original)) + radius))
 
 
 @dataclass(frozen=True, eq=False)
 class Range:
-    """Every value lies between `low` and `high`.
+    """Every value lies between `low` and `high`; an end that is NaN limits nothing.
 
     >>> Range(np.array([1, 0]), np.array([2, 0])).holds(np.array([1, 0]), np.array([2, 0]))
     True
@@ -91,14 +97,15 @@ class Range:
     high: np.ndarray
 
     def holds(self, original: Array, changed: Array) -> bool:
-        """Whether every value is between its ends."""
+        """Whether every value is between its ends; where it has none, it may also be NaN."""
         values = to_host(changed)
-        return bool(np.all((values >= self.low) & (values <= self.high)))
+        free = ~((self.low > -np.inf) | (self.high < np.inf))
+        return bool(np.all(free | ~((values < self.low) | (values > self.high) | np.isnan(values))))
 
     def most(self, original: Array) -> Any:
         """The distance to the further end."""
         values = to_host(original).astype(np.float64)
-        return np.maximum(self.high - values, values - self.low)
+        return _or_any(np.maximum(self.high - values, values - self.low))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +129,27 @@ class Partitions:
         return None
 
 
+def unless_overflowing(radius: Any, largest: Any, dtype: Any) -> np.ndarray:
+    """The radius, infinite where numbers up to `largest`, on the way to a value, may exceed the range of their type.
+
+    >>> unless_overflowing([0.5, 0.5], [1.0, 3e38], np.float32).tolist()
+    [0.5, inf]
+    """
+    return np.where(np.asarray(largest) < float(np.finfo(dtype).max) / 2, radius, np.inf)
+
+
+def _or_any(sizes: Any) -> Any:
+    return np.where(np.isnan(sizes), np.inf, sizes)
+
+
+def _forget_nan(ball: Ball | Squares) -> None:
+    """Replace bounds that are NaN by infinity."""
+    if np.isnan(ball.radius).any():
+        object.__setattr__(ball, "radius", _or_any(ball.radius))
+    if math.isnan(ball.norm):
+        object.__setattr__(ball, "norm", math.inf)
+
+
 def refines(fine: np.ndarray, coarse: np.ndarray) -> bool:
     """Whether all members of a group of `fine` are in one group of `coarse`.
 
@@ -139,6 +167,9 @@ def change_of(original: Array, changed: Array) -> np.ndarray:
     [0.5, inf, 0.0]
     """
     one, other = to_host(original), to_host(changed)
+    if one.dtype.kind in "iu" and other.dtype == one.dtype:   # also beyond 2^53
+        low, high = np.minimum(one, other), np.maximum(one, other)
+        return (high.astype(np.uint64) - low.astype(np.uint64)).astype(np.float64)
     wide = np.complex128 if one.dtype.kind == "c" else np.float64
     with np.errstate(all="ignore"):
         change: np.ndarray = abs(other.astype(wide) - one.astype(wide))
@@ -150,3 +181,6 @@ def rounding(operations: float, dtype: Any) -> float:
     """The relative error of so many rounded operations in a row (Higham's gamma)."""
     unit = float(np.finfo(dtype).eps) / 2
     return operations * unit / (1 - operations * unit) if operations * unit < 1 else math.inf
+
+
+UNCHANGED = Ball(0.0, 0.0)

@@ -78,7 +78,7 @@ def norm(values: np.ndarray) -> float:
     if largest == 0 or not math.isfinite(largest):
         return largest
     if 1e-140 < largest < 1e140:
-        return math.sqrt(inner(values, values))
+        return math.sqrt(inner(values.ravel(), values.ravel()))
     return largest * float(np.sqrt(np.sum(abs(values / largest) ** 2)))
 
 

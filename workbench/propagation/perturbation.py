@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from workbench.backend import Array, to_host
+from workbench.backend import Array
 from workbench.errors import WorkbenchError
+from workbench.propagation.enclosures import change_of
 from workbench.propagation.stage import Where
 
 
@@ -52,10 +53,7 @@ class Perturbation(ABC):
 
     def radius(self, values: Array, changed: Array) -> Any:
         """What no value can change by more than: a number, or one for each value. Here, the change itself."""
-        one, other = to_host(values), to_host(changed)
-        with np.errstate(all="ignore"):
-            size = abs(other - one if other.dtype.kind != "b" else other ^ one)
-        return np.where(np.isfinite(size), size, np.inf)
+        return change_of(values, changed)
 
     def to_dict(self) -> dict[str, Any]:
         """The perturbation, ready for JSON."""

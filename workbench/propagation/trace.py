@@ -281,7 +281,7 @@ def _against(
         finite = np.isfinite(measured) & np.isfinite(size)
         one, measured, size = one[finite], measured[finite], size[finite]
         lengths = norm(one), norm(measured)
-        cosine = inner(one, measured) / math.prod(lengths) if all(lengths) else None
+        cosine = inner(one / lengths[0], measured / lengths[1]) if all(lengths) else None
         missed = ratio(norm(measured - one), lengths[1])
     return ratio(lengths[0], norm(size)), cosine, missed
 

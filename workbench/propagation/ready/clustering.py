@@ -24,6 +24,8 @@ from workbench.propagation.protection.matrices import checked_matmul
 from workbench.propagation.stage import Stage
 from workbench.propagation.tolerance import shares_equal
 
+LARGEST = 1e150   # squares of larger numbers overflow
+
 
 def kmeans(points: Particles | Array, clusters: int = 8, rounds: int = 5, seed: int = 0, share: float = 0.001) -> Pipeline:
     """Lloyd's algorithm from fixed first centres: sites `products 1`, `labels 1`, `centres 1`, ..., `labels` at the end.
@@ -35,9 +37,12 @@ def kmeans(points: Particles | Array, clusters: int = 8, rounds: int = 5, seed: 
     >>> np.bincount(kmeans(points, clusters=2)(points)).tolist()
     [50, 50]
     """
-    values = to_host(array_of(points)).astype(np.float64)
-    if values.ndim != 2:
-        raise WorkbenchError(f"k-means needs points of shape (N, D); got {values.shape}")
+    given = to_host(array_of(points))
+    if given.ndim != 2 or given.dtype.kind not in "fiu":
+        raise WorkbenchError(f"k-means needs points of shape (N, D), as numbers; got {given.dtype} of shape {given.shape}")
+    values = given.astype(np.float64)
+    if not (abs(values) < LARGEST).all():
+        raise WorkbenchError(f"k-means needs finite points below {LARGEST:g}; got others, or NaN: leave those points out")
     clusters = whole_number("clusters", clusters, 1, len(values))
     lloyd = _Lloyd(_spread(values, clusters, np.random.default_rng(whole_number("seed", seed, 0))))
     stages: list[Stage] = []
@@ -69,7 +74,7 @@ class _Lloyd:
 
     def products_verified(self, inputs: Sequence[Any], output: Array) -> tuple[Array, Findings]:
         points = inputs[0]
-        if output.dtype not in (np.float32, np.float64):
+        if output.dtype not in (np.float32, np.float64) or points.dtype != output.dtype:
             return output, Findings(unchecked=output.size)
         return checked_matmul(points, self._known(*inputs).T, output)
 
@@ -79,7 +84,7 @@ class _Lloyd:
 
     def _known(self, like: Array, centres: Array | None = None) -> Array:
         """The centres; before the first round, the first ones."""
-        return backend.namespace(like).asarray(self.first, like.dtype) if centres is None else centres
+        return backend.namespace(like).asarray(self.first, _floats(like)) if centres is None else centres
 
     def centres(self, points: Array, labels: Array, before: Array | None = None) -> Array:
         """The mean of the points with each label; a cluster without points keeps its centre."""
@@ -89,7 +94,12 @@ class _Lloyd:
             raise ValueError(f"labels must be less than {count}; got {int(labels.min())} to {int(labels.max())}")
         members = xp.bincount(labels, minlength=count)
         sums = xp.stack([xp.bincount(labels, column, count) for column in points.T.astype(np.float64)], axis=1)
-        return xp.where(members[:, None] > 0, sums / xp.maximum(members, 1)[:, None], known).astype(points.dtype)
+        return xp.where(members[:, None] > 0, sums / xp.maximum(members, 1)[:, None], known).astype(_floats(points))
+
+
+def _floats(points: Array) -> np.dtype:
+    """The type of the centres of points: theirs, or float64 for integers."""
+    return points.dtype if points.dtype.kind == "f" else np.dtype(np.float64)
 
 
 def _spread(points: np.ndarray, clusters: int, random: np.random.Generator) -> np.ndarray:

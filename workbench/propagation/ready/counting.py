@@ -29,7 +29,8 @@ def histogram(field: Field | Array, bins: int = 64, span: tuple[float, float] | 
     [2, 2]
     """
     values = to_host(Field.of(field).values)
-    low, high = (float(np.nanmin(values)), float(np.nanmax(values))) if span is None else map(float, span)
+    known = values[~np.isnan(values)]
+    low, high = map(float, ((known.min(), known.max()) if known.size else (np.nan, np.nan)) if span is None else span)
     if not (np.isfinite([low, high]).all() and low < high):
         raise WorkbenchError(f"a histogram needs a span of two different finite numbers; got {low} and {high}: give span")
     bars = _Bars(np.linspace(low, high, whole_number("bins", bins, least=1) + 1))
@@ -60,8 +61,10 @@ class _Bars:
             return None
         values = to_host(inputs[0]).astype(np.float64).ravel()
         radius = np.broadcast_to(np.minimum(enclosures[0].radius, enclosures[0].norm), inputs[0].shape).ravel()
-        radius = radius * (1 + 1e-9)
-        first, last = self._bars(np.nextafter(values - radius, -np.inf)), self._bars(np.nextafter(values + radius, np.inf))
+        free = np.isinf(radius)   # nothing is known, even of infinities and NaN
+        radius = radius * (1 + 1e-9) + (2 * np.spacing(abs(values)) if inputs[0].dtype.kind in "iu" else 0.0)
+        lowest, highest = np.where(free, -np.inf, values - radius), np.where(free, np.inf, values + radius)
+        first, last = self._bars(np.nextafter(lowest, -np.inf)), self._bars(np.nextafter(highest, np.inf))
         bars = len(self.edges) + 1
         low = np.bincount(first[first == last], minlength=bars)
         steps = np.bincount(first, minlength=bars + 1) - np.bincount(last + 1, minlength=bars + 1)[: bars + 1]

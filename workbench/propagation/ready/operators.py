@@ -11,7 +11,8 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array, to_host
 from workbench.errors import WorkbenchError
-from workbench.propagation.enclosures import WIDER, Ball, rounding
+from workbench.propagation.enclosures import WIDER, Ball, rounding, unless_overflowing
+from workbench.propagation.errors_of_sites import norm as norm_of
 from workbench.propagation.protection.findings import Findings
 from workbench.propagation.protection.matrices import checked_matmul
 from workbench.propagation.stage import Stage
@@ -57,12 +58,16 @@ class _Operator:
             return None
         sizes = abs(to_host(self.matrix)).astype(np.float64)
         radius = np.broadcast_to(np.minimum(ball.radius, ball.norm), values.shape)
-        gamma = 2 * rounding(4 * values.shape[0] + 8, np.result_type(values, to_host(self.matrix)))
-        slack = gamma * (sizes @ (2 * abs(values).astype(np.float64) + radius))
-        tiny = values.shape[0] * float(np.finfo(np.result_type(values, np.float32)).tiny)   # products that underflow
-        most = WIDER * (sizes @ radius + slack + tiny)
-        norm = float(np.linalg.norm(sizes)) * ball.norm + float(np.linalg.norm(slack + tiny))
-        return Ball(most, min(WIDER * norm, float(np.linalg.norm(most))))
+        dtype = np.result_type(values, to_host(self.matrix))
+        wide = abs(values.astype(np.promote_types(values.dtype, np.float64)))
+        largest = sizes @ (wide + radius)
+        slack = 4 * rounding(4 * values.shape[0] + 8, dtype) * largest
+        tiny = 4 * values.shape[0] * float(np.finfo(dtype).tiny)   # products that underflow
+        most = unless_overflowing(WIDER * (sizes @ radius + slack + tiny), largest, dtype)
+        if not np.isfinite(most).all():
+            return Ball(most)
+        norm = norm_of(sizes) * ball.norm + norm_of(slack + tiny)
+        return Ball(most, min(WIDER * norm, norm_of(most)))
 
 
 def _columns(values: Array) -> Array:

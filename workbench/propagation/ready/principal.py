@@ -14,6 +14,7 @@ from workbench.data import Particles
 from workbench.errors import WorkbenchError
 from workbench.propagation.containers import array_of
 from workbench.propagation.enclosures import WIDER, Ball, rounding
+from workbench.propagation.errors_of_sites import norm as norm_of
 from workbench.propagation.pipeline import Pipeline
 from workbench.propagation.protection.findings import Findings
 from workbench.propagation.protection.matrices import checked_matmul
@@ -50,7 +51,7 @@ def _centred_enclosure(inputs: Sequence[Any], enclosures: Sequence[Any], outputs
         return None
     slack = 4 * rounding(len(samples) + 4, np.float64) * (abs(samples).max(axis=0) + np.max(ball.radius))
     radius = np.broadcast_to(ball.radius, samples.shape)
-    norm = ball.norm + math.sqrt(len(samples)) * float(np.linalg.norm(slack))   # centring is a projection
+    norm = ball.norm + math.sqrt(len(samples)) * norm_of(slack)   # centring is a projection
     return Ball(WIDER * (radius + radius.mean(axis=0) + slack), WIDER * norm)
 
 
@@ -72,8 +73,9 @@ def _covariance_enclosure(inputs: Sequence[Any], enclosures: Sequence[Any], outp
     ball, centred = enclosures[0], to_host(inputs[0])
     if not isinstance(ball, Ball):
         return None
-    size = float(np.linalg.norm(centred))
-    slack = rounding(2 * len(centred) + 8, np.float64) * (2 * size + ball.norm) ** 2
+    size = norm_of(centred)
+    tiny = centred.size * float(np.finfo(np.float64).tiny)   # products that underflow
+    slack = rounding(2 * len(centred) + 8, np.float64) * np.square(2 * size + ball.norm) + tiny
     norm = WIDER * (ball.norm * (2 * size + ball.norm) + slack) / (len(centred) - 1)
     return Ball(norm, norm)
 
@@ -95,6 +97,6 @@ def _variances_enclosure(inputs: Sequence[Any], enclosures: Sequence[Any], outpu
     ball, covariance = enclosures[0], to_host(inputs[0])
     if not isinstance(ball, Ball):
         return [None, None]
-    norm = min(ball.norm, float(np.linalg.norm(np.broadcast_to(ball.radius, covariance.shape))))
-    slack = rounding(64 * len(covariance) ** 2, np.float64) * (2 * float(np.linalg.norm(covariance)) + norm)
+    norm = min(ball.norm, norm_of(np.broadcast_to(ball.radius, covariance.shape)))
+    slack = rounding(64 * len(covariance) ** 2, np.float64) * (2 * norm_of(covariance) + norm)
     return [Ball(WIDER * (norm + slack), WIDER * (norm + slack)), None]

@@ -15,7 +15,8 @@ from workbench.backend import Array, to_host
 from workbench.data import Field
 from workbench.errors import WorkbenchError
 from workbench.metrics.spectrum import layers, limits_of, three_axes
-from workbench.propagation.enclosures import WIDER, Ball, Range, Squares, rounding
+from workbench.propagation.enclosures import WIDER, Ball, Range, Squares, rounding, unless_overflowing
+from workbench.propagation.errors_of_sites import norm as norm_of
 from workbench.propagation.pipeline import Pipeline
 from workbench.propagation.protection.findings import Findings
 from workbench.propagation.protection.transforms import checked_rfftn
@@ -97,14 +98,14 @@ class _Mesh:
             return None
         density = to_host(inputs[0]).astype(np.float64)
         mean, shift = abs(density.mean()), min(np.mean(enclosures[0].radius), enclosures[0].norm / math.sqrt(self.size))
-        if not shift < mean:
+        if not mean - shift > float(np.finfo(np.float64).tiny):   # a mean of either sign, or with fewer digits
             return Ball(math.inf)
         size, least = abs(density) / mean, mean - shift
         largest = (size * mean + enclosures[0].radius) / least
         spread = 1 + (float(abs(density).mean()) + shift) / least   # rounding of a mean of both signs
         slack = 4 * rounding(2 * math.log2(self.size) + 32, np.float64) * (1 + largest * spread)
         radius = (enclosures[0].radius + size * shift) / least + slack
-        norm = (enclosures[0].norm + shift * np.linalg.norm(size)) / least + np.linalg.norm(slack)
+        norm = (enclosures[0].norm + shift * norm_of(size)) / least + norm_of(slack)
         return Ball(WIDER * radius, WIDER * float(norm))
 
     def waves(self, contrast: Array) -> Array:
@@ -122,7 +123,7 @@ class _Mesh:
         if not isinstance(enclosures[0], Ball):
             return None
         ball, root = enclosures[0], math.sqrt(self.size)
-        sizes = 2 * float(np.linalg.norm(to_host(inputs[0]))) + ball.norm
+        sizes = 2 * norm_of(to_host(inputs[0])) + ball.norm
         norm = root * (ball.norm + rounding(16 * (math.log2(self.size) + 1), np.float64) * sizes)
         return Ball(WIDER * norm, WIDER * norm)
 
@@ -137,10 +138,10 @@ class _Mesh:
         if not isinstance(enclosures[0], Ball):
             return None
         root, waves, ball = math.sqrt(self.scale), abs(to_host(inputs[0])), enclosures[0]
-        slack = rounding(16, np.float64)
-        radius = ball.radius + slack * (2 * waves + ball.radius)
-        norm = ball.norm + slack * (2 * float(np.linalg.norm(waves)) + ball.norm)
-        return Squares(WIDER * root * radius, WIDER * root * norm)
+        slack, largest = rounding(16, np.float64), np.square(waves + ball.radius)
+        radius = unless_overflowing(ball.radius + slack * (2 * waves + ball.radius), largest, np.float64)
+        norm = ball.norm + slack * (2 * norm_of(waves) + ball.norm)
+        return Squares(WIDER * root * radius, WIDER * root * norm if np.isfinite(radius).all() else math.inf)
 
     def power_update(
         self, inputs: Sequence[Any], before: Sequence[Any], outputs: Sequence[Any], where: Sequence[Where]
@@ -163,7 +164,7 @@ class _Mesh:
         if isinstance(ball, Squares):
             # The root of the mean power is a root mean square of amplitudes: the triangle inequality holds for it.
             full = np.broadcast_to(ball.radius, inputs[0].shape).ravel()
-            energy = np.minimum(np.bincount(shell, count * full**2, len(modes) + 2)[1:-1], 2 * ball.norm**2)
+            energy = np.minimum(np.bincount(shell, count * full**2, len(modes) + 2)[1:-1], 2 * np.square(ball.norm))
             shift, root = np.sqrt(energy / modes), np.sqrt(found)
             low, high = np.maximum(root - shift, 0) ** 2, (root + shift) ** 2
         else:

@@ -14,7 +14,9 @@ from workbench import backend
 from workbench.backend import Array, to_host
 from workbench.data import Field
 from workbench.errors import WorkbenchError
-from workbench.propagation.enclosures import WIDER, Ball, rounding
+from workbench.propagation.containers import array_of
+from workbench.propagation.enclosures import WIDER, Ball, rounding, unless_overflowing
+from workbench.propagation.errors_of_sites import norm as norm_of
 from workbench.propagation.pipeline import Pipeline
 from workbench.propagation.protection.convolutions import checked_convolve
 from workbench.propagation.protection.findings import Findings
@@ -53,9 +55,10 @@ def vorticity(velocity: Array, spacing: float = 1.0, share: float = 0.01) -> Pip
     >>> vorticity(velocity).run(velocity)["vorticity"].shape
     (3, 8, 8, 8)
     """
-    dimensions = velocity.ndim - 1
-    if dimensions not in (2, 3) or velocity.shape[0] != dimensions:
-        raise WorkbenchError(f"velocity must have the shape (3, n, n, n) or (2, n, n); got {tuple(velocity.shape)}")
+    shape = tuple(array_of(velocity).shape)
+    dimensions = len(shape) - 1
+    if dimensions not in (2, 3) or shape[0] != dimensions:
+        raise WorkbenchError(f"velocity must have the shape (3, n, n, n) or (2, n, n); got {shape}")
     steps = (float(spacing),) * dimensions
     planes = [(1, 2), (2, 0), (0, 1)] if dimensions == 3 else [(0, 1)]
     curl = tuple((*_central(b, a, steps), *_scaled(_central(a, b, steps), -1)) for a, b in planes)
@@ -97,7 +100,7 @@ class Stencil:
         total = None
         for component, offset, factor in terms:
             source = values[component] if self.several else values
-            part = values.dtype.type(factor) * xp.roll(source, [-step for step in offset], axes)
+            part = _floats(values).type(factor) * xp.roll(source, [-step for step in offset], axes)
             total = part if total is None else total + part
         return total
 
@@ -125,12 +128,15 @@ class Stencil:
         ball, values = enclosures[0], to_host(inputs[0])
         if not isinstance(ball, Ball):
             return None
-        gamma = rounding(2 * max(map(len, self.components)) + 4, values.dtype)
+        dtype, terms = _floats(values), max(map(len, self.components))
         radius = np.broadcast_to(np.asarray(ball.radius, np.float64), values.shape)
-        slack = gamma * self.sizes.apply(2 * abs(values).astype(np.float64) + radius)
-        most = self.sizes.apply(radius) + slack
+        largest = self.sizes.apply(abs(values.astype(np.float64)) + radius)
+        tiny = terms * float(np.finfo(dtype).tiny)   # products that underflow
+        slack = 2 * rounding(2 * terms + 4, dtype) * largest + tiny
+        most = unless_overflowing(WIDER * (self.sizes.apply(radius) + slack), largest, dtype)
         gain = math.sqrt(sum(sum(abs(factor) for _, _, factor in terms) ** 2 for terms in self.components))
-        return Ball(WIDER * most, WIDER * (gain * ball.norm + float(np.linalg.norm(slack))))
+        norm = WIDER * (gain * ball.norm + norm_of(slack))
+        return Ball(most, norm if np.isfinite(most).all() else math.inf)
 
     def update(self, inputs: Sequence[Any], before: Sequence[Any], outputs: Sequence[Any], where: Sequence[Where]) -> Any:
         """Compute only the points within reach of what changed, with the same operations in the same order."""
@@ -149,7 +155,7 @@ class Stencil:
             total = None
             for component, offset, factor in terms:
                 source = values[component] if self.several else values
-                part = values.dtype.type(factor) * source[self._moved(at, offset, shape, 1)]
+                part = _floats(values).type(factor) * source[self._moved(at, offset, shape, 1)]
                 total = part if total is None else total + part
             (result[number] if self.stacked else result)[at] = total
             touched.append(target + number * math.prod(shape))
@@ -158,6 +164,11 @@ class Stencil:
     @staticmethod
     def _moved(place: Sequence[Array], offset: Sequence[int], shape: Sequence[int], sign: int) -> tuple[Array, ...]:
         return tuple((along + sign * step) % n for along, step, n in zip(place, offset, shape, strict=True))
+
+
+def _floats(values: Array) -> np.dtype:
+    """The type of the factors and results: that of the values, or float64 for integers."""
+    return values.dtype if values.dtype.kind == "f" else np.dtype(np.float64)
 
 
 def _central(component: int, axis: int, steps: Sequence[float]) -> tuple[Term, ...]:
@@ -187,11 +198,13 @@ def _length_enclosure(inputs: Sequence[Any], enclosures: Sequence[Any], outputs:
     ball, values = enclosures[0], to_host(inputs[0])
     if not isinstance(ball, Ball):
         return None
-    radius = np.sqrt(np.sum(np.broadcast_to(ball.radius, values.shape) ** 2, axis=0))
+    full = np.broadcast_to(ball.radius, values.shape)
+    radius, largest = np.sqrt(np.sum(full**2, axis=0)), np.sum((abs(values.astype(np.float64)) + full) ** 2, axis=0)
     slack = rounding(16, values.dtype) * (2 * to_host(outputs[0]).astype(np.float64) + radius)
     tiny = math.sqrt(float(np.finfo(values.dtype).tiny))   # squares below this are lost
-    norm = ball.norm + float(np.linalg.norm(slack + tiny))
-    return Ball(WIDER * (radius + slack + tiny), WIDER * norm)
+    norm = ball.norm + norm_of(slack + tiny)
+    most = unless_overflowing(WIDER * (radius + slack + tiny), largest, values.dtype)
+    return Ball(most, WIDER * norm if np.isfinite(most).all() else math.inf)
 
 
 def _mean_square(values: Array) -> Array:
@@ -206,7 +219,9 @@ def _mean_square_enclosure(inputs: Sequence[Any], enclosures: Sequence[Any], out
     ball, values = enclosures[0], to_host(inputs[0])
     if not isinstance(ball, Ball):
         return None
-    norm = min(ball.norm, float(np.linalg.norm(np.broadcast_to(ball.radius, values.shape))))
-    size = float(np.linalg.norm(values.astype(np.float64)))
-    slack = rounding(values.size + 8, values.dtype) * (size + norm) ** 2
-    return Ball(WIDER * (norm * (2 * size + norm) / 2 + slack) / values.size)
+    norm = min(ball.norm, norm_of(np.broadcast_to(ball.radius, values.shape)))
+    size = norm_of(values.astype(np.float64))
+    largest = np.square(size + norm)
+    slack = rounding(values.size + 8, values.dtype) * largest + values.size * float(np.finfo(values.dtype).tiny)
+    radius = WIDER * (norm * (2 * size + norm) / 2 + slack) / values.size
+    return Ball(unless_overflowing(radius, largest, values.dtype))
