@@ -17,7 +17,7 @@ from workbench.backend import Array
 from workbench.clusters.crowds import Crowded, closest_pairs
 from workbench.clusters.groups import Groups
 from workbench.clusters.sorted_cells import SortedCells
-from workbench.ordering import gather_rows
+from workbench.ordering import gather_rows, repeated
 
 UNLABELLED = backend.constant("discord.cu", "UNLABELLED")          # excluded particles
 ROOM, SPARE = (backend.constant("unlike.cuh", name) for name in ("ROOM", "SPARE"))   # for pairs of each block, each chunk
@@ -151,12 +151,12 @@ class Pairs:
         if not some_are_short:
             return self._listed(begin[:-1], self.listed, total)
         pairs, whole = xp.empty((total, 2), xp.int32), xp.where(short, 0, self.listed)
-        pairs[xp.flatnonzero(xp.repeat(~short, self.listed))] = self._listed(begin[:-1], whole, int(whole.sum()))
-        hit = xp.flatnonzero(xp.repeat(short, first_block[1:] - first_block[:-1]) & (self.found > 0))
+        pairs[xp.flatnonzero(repeated(~short, self.listed, total))] = self._listed(begin[:-1], whole, int(whole.sum()))
+        hit = xp.flatnonzero(repeated(short, first_block[1:] - first_block[:-1], blocks) & (self.found > 0))
         place(len(hit), given, hit=hit, start=(xp.cumsum(self.found) - self.found)[hit], pair=pairs)
         return pairs
 
     def _listed(self, begin: Array, count: Array, total: int) -> Array:
         """So many pairs of each chunk, whose room begins here."""
         xp = backend.namespace(count)
-        return self.pair[xp.repeat(begin - xp.cumsum(count) + count, count) + xp.arange(total)]
+        return self.pair[repeated(begin - xp.cumsum(count) + count, count, total) + xp.arange(total)]
