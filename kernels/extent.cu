@@ -3,9 +3,10 @@
 #include "pieces.cuh"
 
 // Of each of `parts` runs of each piece (`pieces.cuh`). A coordinate that is not finite makes both ends of its axis NaN, so it
-// need not be searched for again. An empty run has the extent of the first particle of its piece.
-KERNEL(extent)(i64 chunks, i64 parts, i64 n, i64 piece, const real* position SIZE(n * D), real* lower SIZE(chunks * D),
-               real* upper SIZE(chunks * D))
+// need not be searched for again. An empty run has the extent of the first particle of its piece. The ends are written in
+// double precision, since CuPy's own kernels take subnormal numbers in single precision for zero.
+KERNEL(extent)(i64 chunks, i64 parts, i64 n, i64 piece, const real* position SIZE(n * D), double* lower SIZE(chunks * D),
+               double* upper SIZE(chunks * D))
 {
     FOR_EACH(c, chunks) {
         const Span run = run_at(c, n, piece, parts);

@@ -316,7 +316,7 @@ DEVICE void consider(const Vicinity& near, const Reachable& reachable, i64 c, i3
 // For each active candidate with violated needs (`pending`), the move that satisfies most of them, and the simplest of
 // these. The moves tried are those up to `last_rank`; with `target` (a displacement for each candidate), those near it;
 // with `partial`, also moves that only reduce the violation. `score` is 0 if there is none. `cost` is the storage cost of
-// the fact that the candidate moved, and `rank_cost` of the move, both in 1/64 of a bit.
+// the fact that the candidate moved, and `rank_cost` of the move, both in 1/64 of a bit. `active` may end with -1, for nobody.
 KERNEL(propose)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n),
                 const i64* list_start SIZE(candidate), const i64* list_end SIZE(candidate),
                 const i32* list SIZE(>= candidate), const i64* need_start SIZE(candidate + 1),
@@ -331,17 +331,17 @@ KERNEL(propose)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n
                 i64 with_target, const double* target SIZE(candidate * D), i64 partial, const i32* cost SIZE(candidate),
                 const i32* rank_cost SIZE(all_moves), const i32* rank SIZE(particles), i64 most,
                 i32* proposed SIZE(candidate), i64* score SIZE(candidate), u8* pending SIZE(candidate),
-                i64* spent SIZE(n))
+                i64* spent SIZE(candidate), u8* gave_up SIZE(candidate))
 {
     const Space space = space_of(periods, 0);
     FOR_EACH(a, n) {
+        if (active[a] < 0) continue;
         const Vicinity near = {list_start, list_end, list, need_start, need_partner, need_kind, group, lengths, particles,
                                near_squared, length_squared, far_squared, original, current, space, most, 0, 0};
         const i64 c = active[a];
         const i32 v = candidate[c];
         score[c] = 0;
         pending[c] = 0;
-        spent[a] = 0;
         const i32 all = (i32)(need_start[c + 1] - need_start[c]);
         const real* from = current + (i64)v * DIMENSIONS;
         Choice best = {rank[v], near.needs_met(c, v, from), partial ? near.missing(c, v, from) : 0};
@@ -379,7 +379,8 @@ KERNEL(propose)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n
                 ++near.spent;
                 if (found != PINNED) consider(near, reachable, c, v, move, found, partial, best);
             }
-        spent[a] = near.spent;
+        spent[c] += near.spent;
+        gave_up[c] |= near.spent >= most;
         if (best.rank == rank[v]) continue;
         proposed[c] = best.rank;
         score[c] = ((i64)(best.met - met_before) << 20) + (1 << 19) - (rank[v] ? 0 : cost[c]) - rank_cost[best.rank];
@@ -397,16 +398,16 @@ KERNEL(relax)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n),
               const real* decoded SIZE(particles * D), const real* current SIZE(particles * D), double bound, i64 relative,
               double step, const u8* forward SIZE(particles), const i32* moves SIZE(33 ** D * D), i64 last_rank,
               const i32* rank SIZE(particles), i64 most, i32* proposed SIZE(candidate), i64* score SIZE(candidate),
-              i64* spent SIZE(n))
+              i64* spent SIZE(candidate), u8* gave_up SIZE(candidate))
 {
     const Space space = space_of(periods, 0);
     FOR_EACH(a, n) {
+        if (active[a] < 0) continue;
         const Vicinity near = {list_start, list_end, list, need_start, need_partner, need_kind, group, lengths, particles,
                                near_squared, length_squared, far_squared, original, current, space, most, 0, 0};
         const i64 c = active[a];
         const i32 v = candidate[c];
         score[c] = 0;
-        spent[a] = 0;
         if (rank[v] <= 0) continue;
         const Reachable reachable = {
             original + (i64)v * DIMENSIONS, decoded + (i64)v * DIMENSIONS, space, bound, step, relative};
@@ -421,7 +422,8 @@ KERNEL(relax)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n),
             score[c] = rank[v] - r + (r ? 0 : 1 << 20);
             break;
         }
-        spent[a] = near.spent;
+        spent[c] += near.spent;
+        gave_up[c] |= near.spent >= most;
     }
 }
 
@@ -434,16 +436,16 @@ DEVICE bool beats(i64 c, i32 other, const i32* candidate, const i64* score)
 // index. `slot` is each particle's number among the candidates, or -1. Needs are symmetric, so both ends of a need never
 // move in one round. Lists are symmetric unless own-group neighbours are cut, or a neighbour's interaction radius is
 // larger. One end of a pair may therefore miss the other, and both may move. Such a round can break a link, but every
-// broken pair is found by the proof in the end. The result is deterministic in any case.
-KERNEL(accept)(i64 n, const i32* proposer SIZE(n), const i32* candidate SIZE(>= n),
+// broken pair is found by the proof in the end. The result is deterministic in any case. A round in which no candidate was
+// evaluated (not `going`) accepts nothing.
+KERNEL(accept)(i64 n, const i32* candidate SIZE(n),
                const i64* list_start SIZE(candidate), const i64* list_end SIZE(candidate),
                const i32* list SIZE(>= candidate), const i64* need_start SIZE(candidate + 1),
                const i32* need_partner SIZE(LAST(need_start)), const i32* slot SIZE(>= candidate),
-               const i64* score SIZE(candidate), u8* accepted SIZE(candidate))
+               const i64* score SIZE(candidate), const u8* going SIZE(1), u8* accepted SIZE(candidate))
 {
-    FOR_EACH(p, n) {
-        const i32 c = proposer[p];
-        bool best = score[c] > 0;
+    FOR_EACH(c, n) {
+        bool best = going[0] && score[c] > 0;
         for (i64 need = need_start[c]; best && need < need_start[c + 1]; ++need)
             best = beats(c, slot[need_partner[need]], candidate, score);
         for (i64 e = list_start[c]; best && e < list_end[c]; ++e) best = beats(c, slot[list[e]], candidate, score);
@@ -453,7 +455,7 @@ KERNEL(accept)(i64 n, const i32* proposer SIZE(n), const i32* candidate SIZE(>= 
 
 // Carries out the accepted proposals, and marks the candidates to evaluate again: those that move, and all that they have in
 // their lists or in a need. Race: all threads that write to the same place write the same value.
-KERNEL(carry_out)(i64 n, const i32* proposer SIZE(n), const u8* accepted SIZE(candidate), const i32* candidate SIZE(>= n),
+KERNEL(carry_out)(i64 n, const u8* accepted SIZE(n), const i32* candidate SIZE(n),
                   const i64* list_start SIZE(candidate), const i64* list_end SIZE(candidate),
                   const i32* list SIZE(>= candidate), const i64* need_start SIZE(candidate + 1),
                   const i32* need_partner SIZE(LAST(need_start)), const i32* slot SIZE(rank),
@@ -461,8 +463,7 @@ KERNEL(carry_out)(i64 n, const i32* proposer SIZE(n), const u8* accepted SIZE(ca
                   const real* decoded SIZE(rank * D), const double* periods SIZE(D), double step,
                   real* current SIZE(rank * D), i32* rank SIZE(>= n), i64* score SIZE(candidate), u8* awake SIZE(candidate))
 {
-    FOR_EACH(p, n) {
-        const i32 c = proposer[p];
+    FOR_EACH(c, n) {
         if (!accepted[c]) continue;
         const i64 v = candidate[c];
         i32 move[DIMENSIONS];

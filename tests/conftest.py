@@ -13,6 +13,7 @@ from hypothesis import settings
 
 import fake_cupy
 from workbench import backend
+from workbench.device_code import CACHE
 from workbench.errors import WorkbenchError
 
 # No deadline: a slow machine is not a wrong result. Fewer examples than usual, as there are many tests. CI tries the same
@@ -36,9 +37,10 @@ def shared_data() -> Path:
 
 
 @pytest.fixture
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     """The stand-in for CuPy in its place, with nothing compiled or counted yet."""
     fake = fake_cupy.module()
+    monkeypatch.setenv(CACHE, str(tmp_path_factory.mktemp("kernel_cache")))
     monkeypatch.setitem(sys.modules, "cupy", fake)
     fake_cupy.copied_to_host.clear()
     fake_cupy.counted.clear()

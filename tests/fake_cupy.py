@@ -1,13 +1,17 @@
 """A stand-in for CuPy, so that the device path runs, and is held to CuPy's rules, where there is no GPU.
 
 Its arrays hide host memory behind the manners of a GPU array: they never turn into NumPy arrays unless asked by
-`.get()`, never mix with NumPy arrays, and reductions give arrays without dimensions instead of scalars. Its `RawModule`
-takes the device source and options, checks every launch as strictly as a GPU would punish it, and then runs the CPU's
-build of the same kernel. It knows only functions that CuPy has; a missing one is added to FUNCTIONS after a look there.
+`.get()`, never mix with NumPy arrays, and reductions give arrays without dimensions instead of scalars. Its compiler
+takes the device source and options; what `RawModule` makes of it checks every launch as strictly as a GPU would punish it,
+and then runs the CPU's build of the same kernel. It knows only functions that CuPy has; a missing one is added to FUNCTIONS
+after a look there, and so are their options. What CuPy 13, 14.0 and 14.2 do not all do is refused; what a GPU leaves open
+(new memory, the last bit of a power, the order of a sum, values written to one place) is not what a CPU happens to do.
 """
 
+import ast
 import ctypes
 from collections import Counter
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -19,8 +23,8 @@ from workbench.declarations import Expected, Parameter, declared_kernels, expect
 FUNCTIONS = """
     abs all any append arange argmax argmin argsort array_equal bincount broadcast_to ceil clip concatenate cumsum diff
     empty empty_like equal exp flatnonzero floor full full_like isfinite isnan log log2 max maximum mean median min
-    minimum nextafter nonzero ones ones_like prod ravel ravel_multi_index repeat rint roll round searchsorted size sort sqrt
-    stack std sum take unique unravel_index var where zeros zeros_like
+    minimum nextafter nonzero ones ones_like prod ravel ravel_multi_index repeat rint roll round searchsorted size sort
+    sqrt square stack std sum take unique unravel_index var where zeros zeros_like
 """.split()
 
 METHODS = """
@@ -30,8 +34,27 @@ METHODS = """
 
 TYPES = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 dtype".split()
 
+# The keywords that CuPy's functions and methods take; other functions take none, universal ones OF_UFUNCS.
+KEYWORDS = {
+    name: set(keywords.split())
+    for names, keywords in {
+        "all any max min": "axis out keepdims", "mean prod sum": "axis dtype out keepdims",
+        "std var": "axis dtype out ddof keepdims", "argmax argmin": "axis dtype out keepdims", "cumsum": "axis dtype out",
+        "median": "axis out keepdims", "sort argsort": "axis kind", "take": "axis out", "repeat append squeeze": "axis",
+        "astype": "order casting copy", "copy ravel reshape unravel_index": "order",
+        "view arange ascontiguousarray": "dtype", "searchsorted": "side sorter", "round": "decimals out",
+        "diff": "n axis prepend append", "clip": "out", "unique": "return_index return_inverse return_counts axis",
+        "concatenate stack": "axis out dtype casting", "roll": "axis", "bincount": "weights minlength",
+        "array_equal": "equal_nan", "ravel_multi_index": "mode order", "empty full ones zeros": "dtype order",
+        "empty_like full_like ones_like zeros_like": "dtype order shape",
+    }.items()
+    for name in names.split()
+}
+OF_UFUNCS = {"out", "dtype", "casting"}
+INEXACT = {"power", "exp", "log", "log2"}   # in floating point: off by up to a unit in the last place on a GPU
+
 VIEWS = set("empty empty_like reshape ravel view transpose squeeze broadcast_to size".split())   # no work on a GPU
-SYNCHRONISING = set("flatnonzero nonzero unique array_equal".split())   # the host waits for their result, or for its size
+SYNCHRONISING = {"flatnonzero": 1, "nonzero": 1, "unique": 1, "bincount": 2}   # how often the host waits for their result
 
 copied_to_host: list[int] = []   # how many values each `.get()` took
 counted: Counter[str] = Counter()   # what a GPU would do, by the names that `docs/gpu.md` gives it
@@ -52,7 +75,20 @@ def count(name: str) -> None:
     if name not in VIEWS:
         counted["array operations"] += 1
     if name in SYNCHRONISING:
-        counted["synchronisations"] += 1
+        counted["synchronisations"] += SYNCHRONISING[name]
+
+
+def require_known(name: str, options: dict[str, Any], known: set[str]) -> None:
+    """CuPy lacks some of NumPy's keywords: `initial` and `where`, for example."""
+    if unknown := set(options) - known:
+        raise TypeError(f"{name}() got an unexpected keyword argument '{min(unknown)}'")
+
+
+def as_on_a_gpu(name: str, result: Any) -> Any:
+    """A result whose last bit may differ there."""
+    if name in INEXACT and result.dtype.kind == "f":
+        return np.nextafter(result, result.dtype.type(np.inf))
+    return result
 
 
 def count_copy_to_host(size: int, nbytes: int) -> None:
@@ -103,10 +139,13 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):   # noqa: N801 - CuPy's name
         raise TypeError("Implicit conversion to a NumPy array is not allowed. Use `.get()` to make one explicitly.")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
+        require_known(ufunc.__name__, options, OF_UFUNCS)
+        if method != "__call__" or any(isinstance(value, list | tuple) for value in inputs):
+            raise TypeError(f"CuPy's {ufunc.__name__} takes arrays and scalars, and has no {method} with others")
         if out is not None:
             options["out"] = held(out)
         count(ufunc.__name__)
-        result = wrapped(getattr(ufunc, method)(*map(held, inputs), **options))
+        result = wrapped(as_on_a_gpu(ufunc.__name__, ufunc(*map(held, inputs), **options)))
         move(ufunc.__name__, *inputs, result)
         return out[0] if out is not None else result
 
@@ -129,8 +168,11 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):   # noqa: N801 - CuPy's name
 
     def __setitem__(self, key: Any, value: Any) -> None:
         counted["array operations"] += 1
+        counted["synchronisations"] += has_mask(key)
         moved["setting"] += 2 * self._held[held(key)].nbytes
         self._held[held(key)] = held(value)
+        now, given = self._held[held(key)], np.asarray(held(value)).astype(self.dtype)
+        assert ((now == given) | (given != given)).all(), "several values for one place: a GPU keeps any of them"
 
     def __bool__(self) -> bool:
         count_scalar(self)
@@ -163,7 +205,12 @@ def count_indexing(key: Any) -> None:
     for part in key if isinstance(key, tuple) else (key,):
         if isinstance(part, ndarray):
             counted["array operations"] += 1
-            counted["synchronisations"] += part.dtype == bool
+    counted["synchronisations"] += has_mask(key)
+
+
+def has_mask(key: Any) -> bool:
+    """Whether the host waits for the number of values that a mask chooses, to read or to write them."""
+    return any(isinstance(part, ndarray) and part.dtype == bool for part in (key if isinstance(key, tuple) else (key,)))
 
 
 def held(value: Any) -> Any:
@@ -184,14 +231,30 @@ def wrapped(value: Any) -> Any:
 
 
 def function(called: Any) -> Any:
+    name, of = called.__name__, getattr(called, "__self__", None)   # the array of a method
+    known = OF_UFUNCS if isinstance(called, np.ufunc) else KEYWORDS.get(name, set())
+
     def counting(*args: Any, **options: Any) -> Any:
-        count(called.__name__)
-        result = wrapped(called(*map(held, args), **{k: held(v) for k, v in options.items()}))
-        of = getattr(called, "__self__", None)   # the array of a method
+        require_known(name, options, known)
+        require_possible(name, of, args)
+        count(name)
+        result = wrapped(as_on_a_gpu(name, called(*map(held, args), **{k: held(v) for k, v in options.items()})))
         move(called.__name__, *args, result, ndarray(of) if isinstance(of, np.ndarray) else None)
         return result
 
     return counting
+
+
+def require_possible(name: str, of: Any, args: tuple[Any, ...]) -> None:
+    """What CuPy, or one of its versions, refuses or does otherwise than NumPy."""
+    if name == "repeat" and isinstance(args[-1], ndarray):
+        raise ValueError("'repeats' must be a number before CuPy 14.1; later the host waits for the sum")
+    if name == "bincount" and not args[0].size:
+        raise ValueError("zero-size array to reduction operation cupy_max which has no identity")
+    if name == "sort" and isinstance(of, np.ndarray) and not of.flags.c_contiguous:
+        raise NotImplementedError("Sorting non-contiguous array is not supported.")
+    if name == "searchsorted" and len({array.dtype.kind for array in (of, *args) if hasattr(array, "dtype")}) > 1:
+        raise TypeError("the kernel of searchsorted compares as C does: give both arrays one type")
 
 
 def method(name: str) -> Any:
@@ -205,6 +268,7 @@ for _name in METHODS:
 def backwards(name: str) -> Any:
     """`sum` or `mean`; along an axis, floating-point numbers are added in another order than NumPy has."""
     def added(values: Any, axis: Any = None, **options: Any) -> Any:
+        require_known(name, options, KEYWORDS[name])
         count(name)
         array = held(values)
         array = np.flip(array, axis) if axis is not None and array.dtype.kind == "f" else array
@@ -231,21 +295,61 @@ def ascontiguousarray(values: Any, dtype: Any = None) -> ndarray:
     return ndarray(np.ascontiguousarray(asarray(values)._held, dtype))
 
 
+def array(values: Any, dtype: Any = None) -> ndarray:
+    """A copy."""
+    return asarray(values, dtype).copy() if isinstance(values, ndarray) else asarray(values, dtype)
+
+
 def zeros(shape: Any, dtype: Any = float) -> ndarray:
     return ndarray(np.zeros(shape, dtype))
 
 
-class RawModule:
-    """Source and options of one variant, as NVRTC would get them."""
+def unwritten(made: np.ndarray) -> ndarray:
+    """New memory has what was there before: here a number that hurts."""
+    made.reshape(-1).view(np.uint8).fill(0xA5)
+    return ndarray(made)
 
-    def __init__(self, *, code: str, options: tuple[str, ...]) -> None:
+
+class NVRTCError(Exception):
+    """The compiler's."""
+
+
+class Program:
+    """A source text, and what the compiler makes of it: here the text again, with its options."""
+
+    def __init__(self, code: str, name: str, headers: tuple[str, ...], included: tuple[str, ...]) -> None:
+        assert type(code) is type(name) is str
+        assert headers == included == ()
+        assert '#include "' not in code, "NVRTC finds no files"
+        self.code = code
+
+    def compile(self, options: tuple[str, ...]) -> None:
         assert type(options) is tuple
         assert all(type(option) is str for option in options)
         assert options[: len(backend.DEVICE_FLAGS)] == backend.DEVICE_FLAGS
-        assert '#include "' not in code, "NVRTC finds no files"
+        assert options[-1] == f"-arch=sm_{CAPABILITY}"
+        self.made = repr((self.code, options)).encode()
+
+
+CAPABILITY = "70"
+
+
+def compiler() -> SimpleNamespace:
+    """CuPy's interface to NVRTC; the version is none that there is."""
+    return SimpleNamespace(
+        createProgram=Program, compileProgram=Program.compile, getCUBIN=lambda program: program.made,
+        getProgramLog=lambda _: "", destroyProgram=lambda _: None, getSupportedArchs=lambda: (70, 90),
+        getVersion=lambda: (0, 0), NVRTCError=NVRTCError,
+    )
+
+
+class RawModule:
+    """The code of one variant, from a file: CuPy would add `-ftz=true` to the options of a text, see device_code.py."""
+
+    def __init__(self, *, path: str) -> None:
+        self.code, options = ast.literal_eval(Path(path).read_text())
         self.defined = dict(option.removeprefix("-D").split("=") for option in options if option.startswith("-D"))
         assert set(self.defined) == {"REAL", "DIMENSIONS", "VARIANT"}
-        self.code = code
 
     def get_function(self, symbol: str) -> "Function":
         name = symbol.removesuffix("_" + self.defined["VARIANT"])
@@ -307,7 +411,10 @@ def module() -> ModuleType:
     vars(fake).update({name: getattr(np, name) for name in [*TYPES, "inf", "nan", "newaxis", "pi"]})
     vars(fake).update(sum=backwards("sum"), mean=backwards("mean"))
     vars(fake).update(
-        ndarray=ndarray, RawModule=RawModule, asarray=asarray, array=asarray, ascontiguousarray=ascontiguousarray,
+        ndarray=ndarray, RawModule=RawModule, asarray=asarray, array=array, ascontiguousarray=ascontiguousarray,
         asnumpy=lambda array: array.get(), is_available=lambda: True,
+        empty=lambda shape, dtype=float: unwritten(np.empty(shape, dtype)),
+        empty_like=lambda like, dtype=None: unwritten(np.empty_like(held(like), dtype)),
+        cuda=SimpleNamespace(nvrtc=compiler(), Device=lambda: SimpleNamespace(id=0, compute_capability=CAPABILITY)),
     )
     return fake

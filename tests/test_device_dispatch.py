@@ -3,15 +3,17 @@
 What it cannot show, that a GPU computes the same bits, is shown by test_gpu.py where there is one.
 """
 
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 
 import fake_cupy
 import workbench as wb
+from conftest import forget_compiled
 from workbench import backend
 from workbench.clusters import sorted_cells
+from workbench.device_code import CACHE, code_on_disk
 from workbench.ordering import run_starts, sort_by_key
 
 
@@ -43,10 +45,46 @@ def test_the_stand_in_answers_with_its_own_type(cupy):
     assert float(array.max()) == 4.0
 
 
+def test_the_stand_in_has_no_options_that_cupy_lacks(cupy):
+    array, count = cupy.asarray([3.0, 1.0]), cupy.asarray([2, 0])
+    for call in (
+        lambda: array.max(initial=0.0), lambda: array.sum(where=array > 1), lambda: np.add(array, 1, where=array > 1),
+        lambda: cupy.cumsum(array, initial=0), lambda: np.maximum.reduce(array), lambda: array < (1.0, 2.0),
+        lambda: cupy.searchsorted(array, count),
+    ):
+        with pytest.raises(TypeError):
+            call()
+    with pytest.raises(ValueError, match="must be a number before"):
+        cupy.repeat(array, count)
+    with pytest.raises(ValueError, match="zero-size"):
+        cupy.bincount(count[:0], minlength=3)
+    with pytest.raises(NotImplementedError, match="non-contiguous"):
+        cupy.zeros(6)[::2].sort()
+
+
+def test_the_stand_in_leaves_open_what_a_gpu_leaves_open(cupy):
+    assert cupy.empty(2, np.uint8).get().tolist() == [0xA5, 0xA5]
+    assert float((cupy.asarray([3.0]) ** 2)[0]) > 9.0
+    array = cupy.zeros(3)
+    array[cupy.asarray([1, 1])] = 5.0
+    with pytest.raises(AssertionError, match="several values for one place"):
+        array[cupy.asarray([1, 1])] = cupy.asarray([5.0, 6.0])
+
+
+def test_the_stand_in_waits_where_cupy_waits(cupy):
+    array, mask = cupy.zeros(3), cupy.asarray([True, False, True])
+    for waits, call in [
+        (1, lambda: array.__setitem__(mask, 1.0)), (0, lambda: array.__setitem__(cupy.asarray([1]), 1.0)),
+        (1, lambda: array[mask]), (2, lambda: cupy.bincount(cupy.asarray([1]))), (1, lambda: cupy.flatnonzero(array)),
+        (0, lambda: cupy.array_equal(array, array)),
+    ]:
+        fake_cupy.counted.clear()
+        call()
+        assert fake_cupy.counted["synchronisations"] == waits
+
+
 def launch(cupy: ModuleType, args: tuple[object, ...], grid: object = (1,), block: object = (256,)) -> None:
-    options = (*backend.DEVICE_FLAGS, "-DREAL=float", "-DDIMENSIONS=3", "-DVARIANT=f32_3d")
-    module = cupy.RawModule(code=backend.device_source("ordering"), options=options)
-    module.get_function("count_runs_f32_3d")(grid, block, args)
+    backend._device_module("ordering", "f32", 3).get_function("count_runs_f32_3d")(grid, block, args)
 
 
 def test_the_stand_in_sees_a_wrong_launch(cupy):
@@ -80,11 +118,46 @@ def test_arrays_of_the_gpu_go_to_its_kernels(cupy):
 def test_each_variant_is_compiled_once(cupy, monkeypatch):
     compiled = []
     original = cupy.RawModule
-    monkeypatch.setattr(cupy, "RawModule", lambda **given: compiled.append(given["options"]) or original(**given))
+    monkeypatch.setattr(cupy, "RawModule", lambda path: compiled.append(path) or original(path=path))
     for _ in range(3):
         for dtype in (np.float32, np.float64):
             wb.Particles(cupy.asarray(np.ones((5, 3), dtype)))
     assert len(compiled) == 2
+
+
+def test_code_is_compiled_once_for_all_processes(cupy, monkeypatch, tmp_path):
+    compiled, made = [], fake_cupy.Program.compile
+    monkeypatch.setattr(cupy.cuda.nvrtc, "compileProgram", lambda *given: compiled.append(given) or made(*given))
+    monkeypatch.setenv(CACHE, str(tmp_path))
+    for _ in range(2):
+        forget_compiled()
+        wb.Particles(cupy.asarray(np.ones((5, 3))))
+    assert len(compiled) == len(list(tmp_path.iterdir())) == 1
+
+
+def test_code_finds_a_place_where_the_cache_cannot_be_written_to(cupy, monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(CACHE, str(tmp_path / "file" / "folder"))
+    assert wb.Particles(cupy.asarray(np.ones((5, 3)))).upper.tolist() == [1.0] * 3
+
+
+def test_an_error_of_the_compiler_is_shown(cupy, monkeypatch):
+    def fails(program: fake_cupy.Program, options: tuple[str, ...]) -> None:
+        raise fake_cupy.NVRTCError("NVRTC_ERROR_COMPILATION (6)")
+
+    monkeypatch.setattr(cupy.cuda.nvrtc, "compileProgram", fails)
+    monkeypatch.setattr(cupy.cuda.nvrtc, "getProgramLog", lambda _: 'kernels.cu(7): error: identifier "x" is undefined')
+    with pytest.raises(RuntimeError, match=r"kernel file with -arch=sm_70: kernels.cu\(7\): error: identifier"):
+        wb.Particles(cupy.asarray(np.ones((5, 3))))
+
+
+def test_a_card_that_is_newer_than_the_compiler_gets_ptx(cupy, monkeypatch):
+    given = []
+    monkeypatch.setattr(cupy.cuda, "Device", lambda: SimpleNamespace(compute_capability="121"))
+    monkeypatch.setattr(cupy.cuda.nvrtc, "compileProgram", lambda program, options: given.append(options[-1]))
+    monkeypatch.setattr(cupy.cuda.nvrtc, "getPTX", lambda _: b"text", raising=False)
+    assert code_on_disk(cupy, "", ()).read_bytes() == b"text"
+    assert given == ["-arch=compute_90"]
 
 
 @pytest.mark.parametrize("count", [1, 255, 256, 257, 10**6])

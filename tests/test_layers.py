@@ -13,8 +13,8 @@ from conftest import ROOT
 # From the bottom up. A module imports what stands below it, and its neighbours as long as that makes no circle.
 # `__init__` is `import workbench` itself: it may reach for what stands above it when that is used, not before.
 LAYERS = (
-    {"errors", "arguments", "children", "declarations", "host_library", "backend", "json_values", "ordering", "progress",
-     "slabs"},
+    {"errors", "arguments", "children", "declarations", "device_code", "host_library", "backend", "json_values", "ordering",
+     "progress", "slabs"},
     {"data"},
     {"codecs"},
     {"guarantees"},

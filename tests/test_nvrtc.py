@@ -1,6 +1,6 @@
 """Every kernel compiles for the GPUs that people have. NVRTC is only a compiler: it needs neither a GPU nor a driver.
 
-The library comes in the wheel `nvidia-cuda-nvrtc-cu12`; it gets exactly the text and the flags that CuPy gets at run time.
+The library comes in the wheel `nvidia-cuda-nvrtc-cu12`; it gets exactly the text and the flags that it gets at run time.
 """
 
 import ctypes
@@ -163,6 +163,11 @@ def test_no_multiplication_is_fused_with_an_addition(nvrtc, source, real, dimens
 
 
 @pytest.mark.parametrize("source", EACH)
+def test_subnormal_numbers_are_not_taken_for_zero(nvrtc, source):
+    assert ".ftz" not in ptx(nvrtc, source, "f32", 3)
+
+
+@pytest.mark.parametrize("source", EACH)
 def test_no_kernel_needs_more_registers_or_memory_than_is_documented(nvrtc, source):
     found = needs(compiled(nvrtc, source, *ASSEMBLED[:2]).log)
     assert set(found) == set(backend.declared(source))
@@ -197,6 +202,10 @@ def test_kernels_are_assembled_for_each_gpu(nvrtc, source, real, dimensions, arc
 def test_a_fused_multiplication_would_be_seen(nvrtc):
     without = tuple(flag for flag in flags("f64", 3) if "fmad" not in flag)
     assert fused(nvrtc.compile(backend.device_source("extent"), without).ptx)
+
+
+def test_subnormal_numbers_taken_for_zero_would_be_seen(nvrtc):
+    assert ".ftz" in nvrtc.compile(backend.device_source("extent"), (*flags("f32", 3), "-ftz=true")).ptx
 
 
 def test_a_kernel_with_an_error_fails(nvrtc):

@@ -29,6 +29,7 @@ import numpy as np
 
 from workbench import host_library
 from workbench.declarations import Expected, Parameter, declared_constants, declared_kernels, expected_sizes, sizes_hold
+from workbench.device_code import code_on_disk
 from workbench.errors import WorkbenchError
 
 Array = Any   # numpy.ndarray or cupy.ndarray; CuPy has no types to name without importing it
@@ -36,7 +37,7 @@ Array = Any   # numpy.ndarray or cupy.ndarray; CuPy has no types to name without
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-DEVICE_FLAGS = ("-std=c++17", "--fmad=false")
+DEVICE_FLAGS = ("-std=c++17", "--fmad=false", "--ftz=false")
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3   # of glibc's mallopt
 USUAL_REUSED, MOST_REUSED = 2**17, 2**21       # bytes of an array whose memory is used again: by default, and in a step
@@ -475,8 +476,8 @@ def _device_function(source: str, name: str, real: str, dimensions: int) -> Any:
 
 @functools.cache
 def _device_module(source: str, real: str, dimensions: int) -> Any:
-    options = (*DEVICE_FLAGS, *host_library.definitions(real, dimensions))
-    return sys.modules["cupy"].RawModule(code=device_source(source), options=options)
+    options, cupy = (*DEVICE_FLAGS, *host_library.definitions(real, dimensions)), sys.modules["cupy"]
+    return cupy.RawModule(path=str(code_on_disk(cupy, device_source(source), options)))
 
 
 def gpu() -> ModuleType:

@@ -140,6 +140,18 @@ def run_starts(key: Array, shift: int = 0) -> Array:
     return start
 
 
+def repeated(values: Array, counts: Array, total: int) -> Array:
+    """Each of these values so many times, `total` in all: CuPy's `repeat` takes no array, or waits for its sum.
+
+    >>> repeated(np.array([7, 8, 9]), np.array([2, 0, 1]), 3).tolist()
+    [7, 7, 9]
+    """
+    xp = backend.namespace(values, counts)
+    if xp is np:
+        return np.repeat(values, counts)
+    return values[xp.searchsorted(xp.cumsum(counts), xp.arange(total), side="right")]
+
+
 def _running_sum(counts: Array) -> Array:
     """The exclusive prefix sum."""
     xp = backend.namespace(counts)

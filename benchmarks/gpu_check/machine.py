@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import multiprocessing
 import os
@@ -27,13 +28,13 @@ from gpu_check import ROOT
 from gpu_check.budget import Budget
 from workbench import backend, host_library
 from workbench.backend import Array
+from workbench.device_code import CACHE
 from workbench.errors import WorkbenchError
 
 LEAST_RUNS, MOST_RUNS = 3, 9
 COPIED = 2**30   # bytes; well above the largest cache of a card
-LEAST_CUPY = 14
+LEAST_CUPY = 13
 MOST_TOLD = 200  # letters of an error message
-CACHE = "CUPY_CACHE_DIR"   # the variable that tells CuPy where to keep compiled kernels
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Machine:
     def card(cls) -> Machine:
         """The first GPU that is visible on this computer, on which one kernel has run; an error says what is missing."""
         there = cls(backend.gpu(), real=True)
-        if int(there.xp.__version__.split(".")[0]) < LEAST_CUPY:   # before, `repeat` takes no array of numbers of repeats
+        if int(there.xp.__version__.split(".")[0]) < LEAST_CUPY:   # before, it does not know NumPy 2
             raise WorkbenchError(f"the GPU needs CuPy {LEAST_CUPY} or newer; got {there.xp.__version__}")
         if not writable(Path(os.environ.get(CACHE, "~/.cupy/kernel_cache")).expanduser()):
             os.environ[CACHE] = tempfile.mkdtemp(prefix="gpu-check-")
@@ -60,6 +61,9 @@ class Machine:
         sys.path.insert(0, str(ROOT / "tests"))
         fake = importlib.import_module("fake_cupy").module()
         sys.modules["cupy"] = fake
+        made = tempfile.TemporaryDirectory(prefix="gpu-check-")   # what the stand-in compiles is of no use elsewhere
+        atexit.register(made.cleanup)
+        os.environ[CACHE] = made.name
         return cls(fake, real=False)
 
     @contextmanager
@@ -253,9 +257,9 @@ def _compiled(job: tuple[str, str, int]) -> tuple[str, float, str]:
     """Compile one variant of one file, as the launcher does; its name, the seconds that it took, and what went wrong."""
     source, real, dimensions = job
     begin, wrong = time.perf_counter(), ""
-    options = (*backend.DEVICE_FLAGS, *host_library.definitions(real, dimensions))
     try:
-        backend.gpu().RawModule(code=backend.device_source(source), options=options).compile()
+        backend.gpu()
+        backend._device_module(source, real, dimensions).compile()
     except Exception as error:   # the report names it; the cases that need this kernel fail
         wrong = told(error)
     return f"{source} {host_library.variant(real, dimensions)}", time.perf_counter() - begin, wrong

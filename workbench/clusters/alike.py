@@ -103,10 +103,12 @@ def parts_of(
         )
 
     link(xp.empty((0, 2, positions.shape[1]), positions.dtype))
-    conflicts = unlike.all(_kernel("place_unlike", cells), given)   # before trees change the order of particles
+    # Before trees change the order of particles.
+    place = _kernel("place_unlike", cells)
+    conflicts, (with_crowds, some_open) = unlike.all(place, given, marked.any(), open_runs.any())
     labels, of_crowds = (runs.label[: len(cells)], runs.sorted_label), {**rule, "lost": False, "used": used}
-    crowded = closest_pairs(cells, marked, labels, positions, far, of_crowds)
-    if bool(open_runs.any()):
+    crowded = closest_pairs(cells, marked, labels, positions, far, of_crowds) if with_crowds else Crowded.none(xp)
+    if some_open:
         link(build_trees(open_runs, as_cells))
     part = xp.empty(len(label), xp.int32)
     _kernel("label_parts", cells)(

@@ -21,6 +21,8 @@ from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
 
+UNSEEN = 4   # rounds of Boruvka's algorithm on a GPU between two looks whether any tree is left: three are common
+
 
 @dataclass(frozen=True, eq=False)
 class BrokenLinks:
@@ -107,39 +109,52 @@ def cheapest_links(pairs: Array, part: Array, distance: Array, most_rounds: int 
     [1, 2]
     """
     xp, rounds = backend.namespace(pairs, part, distance), 0
+    if not len(pairs):
+        return xp.empty(0, np.int64)
     ends, trees = _numbered(part[pairs])
     tree, nodes = xp.arange(trees, dtype=xp.int32), xp.arange(trees, dtype=xp.int32)
-    chosen, bits = xp.zeros(len(pairs), bool), xp.ascontiguousarray(distance, np.float64).view(np.uint64)
-    while rounds != most_rounds and len((best := _first_of_trees(sides := tree[ends], bits, trees))[0]):
+    chosen, bits = xp.zeros(len(pairs) + 1, bool), xp.ascontiguousarray(distance, np.float64).view(np.uint64)
+    while rounds != most_rounds:
+        sides = tree[ends]
+        first = _first_of_trees(sides, bits, trees)
+        joins = first < len(pairs)
+        if (xp is np or rounds % UNSEEN == UNSEEN - 1) and not bool(joins.any()):
+            break
         rounds += 1
-        at, first = best
-        chosen[first] = True
-        parent = nodes.copy()
-        parent[at] = sides[first].sum(axis=1) - at
+        chosen[first] = True   # the last one, too, by trees that are alone
+        parent = xp.where(joins, sides[xp.where(joins, first, 0)].sum(axis=1, dtype=np.int32) - nodes, nodes)
         mutual = parent[parent] == nodes   # two trees that chose the same pair
-        parent = xp.where(mutual, xp.minimum(parent, nodes), parent)
-        while bool(((above := parent[parent]) != parent).any()):
-            parent = above
+        parent = _ends_of_chains(xp.where(mutual, xp.minimum(parent, nodes), parent))
         tree = parent[tree]
-    return xp.flatnonzero(chosen)
+    return xp.flatnonzero(chosen[:-1])
+
+
+def _ends_of_chains(parent: Array) -> Array:
+    """The last of the nodes to which each leads; a chain halves in each step, so a GPU need not be asked."""
+    xp = backend.namespace(parent)
+    for _ in range(len(parent).bit_length()):
+        above = parent[parent]
+        if xp is np and not bool((above != parent).any()):
+            break
+        parent = above
+    return parent
 
 
 def _numbered(parts: Array) -> tuple[Array, int]:
-    """The labels as numbers (int32) from 0 on, in the same order, and how many there are."""
+    """The labels as numbers (int32) from 0 on, in the same order, and how many there are, or on a GPU may be."""
     xp = backend.namespace(parts)
-    present = xp.zeros(int(parts.max()) + 1 if parts.size else 0, bool)
+    present = xp.zeros(int(parts.max()) + 1, bool)
     present[parts] = True
-    return (xp.cumsum(present, dtype=np.int32) - np.int32(1))[parts], int(present.sum())
+    return (xp.cumsum(present, dtype=np.int32) - np.int32(1))[parts], int(present.sum()) if xp is np else parts.size
 
 
-def _first_of_trees(sides: Array, bits: Array, trees: int) -> tuple[Array, Array]:
-    """The trees with a pair to another one, and for each the shortest pair; of several that with the least index."""
+def _first_of_trees(sides: Array, bits: Array, trees: int) -> Array:
+    """For each tree its shortest pair to another one, of several that with the least index; else the number of pairs."""
     xp, none = backend.namespace(sides), np.iinfo(np.uint64).max
-    least, first = (xp.full(max(trees, 1), none, np.uint64) for _ in range(2))
+    least, first = xp.full(trees, none, np.uint64), xp.full(trees, len(sides), np.uint64)
     backend.kernel("forest", "shorten")(len(sides), side=sides, squared=bits, least=least)
     backend.kernel("forest", "choose_first")(len(sides), side=sides, squared=bits, least=least, first=first)
-    at = xp.flatnonzero(first != none).astype(np.int32)
-    return at, first[at].astype(np.int64)
+    return first.astype(np.int64)
 
 
 def distances(positions: Array, pairs: Array, box: tuple[float, ...] | None) -> Array:

@@ -19,6 +19,7 @@ from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.dense_cells import along_curve, leaves_of
 from workbench.clusters.sorted_cells import SortedCells
+from workbench.ordering import repeated
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +65,7 @@ def closest_pairs(
     elsewhere = trees.bounding(cells.positions[place])[0] if rule["lost"] else trees.box[:0]
     closest, spent = xp.empty(total, xp.int32), xp.empty(total, xp.int64)
     backend.kernel("crowds", "find_closest", at.dtype, at.shape[1])(
-        backend.chunks(total, at), cells.blocks_bundle, trees.given, rule, n=total, cell=xp.repeat(crowd, sizes),
+        backend.chunks(total, at), cells.blocks_bundle, trees.given, rule, n=total, cell=repeated(crowd, sizes, total),
         place=place, number=number, cells=len(cells), particles=len(cells.order), cell_label=cell_label,
         around=xp.asarray(cells.grid.reach_around(reach)), other_box=elsewhere, closest=closest, spent=spent,
     )

@@ -17,7 +17,7 @@ from workbench.backend import Array
 from workbench.clusters.crowds import Crowded, closest_pairs
 from workbench.clusters.groups import Groups
 from workbench.clusters.sorted_cells import SortedCells
-from workbench.ordering import gather_rows
+from workbench.ordering import gather_rows, repeated
 
 UNLABELLED = backend.constant("discord.cu", "UNLABELLED")          # excluded particles
 ROOM, SPARE = (backend.constant("unlike.cuh", name) for name in ("ROOM", "SPARE"))   # for pairs of each block, each chunk
@@ -92,8 +92,8 @@ def closest_discords(
     }
     pairs = Pairs.room_for(cells)
     kernel("count_discords")(len(pairs.listed), given, pairs.given, crowded=some, crowd=marked)
-    found, crowded = pairs.all(kernel("place_discords"), given), Crowded.none(xp)
-    with_crowds, closest_alone = backend.numbers(marked.any(), some.any())
+    found, (with_crowds, closest_alone) = pairs.all(kernel("place_discords"), given, marked.any(), some.any())
+    crowded = Crowded.none(xp)
     if with_crowds:
         crowded = _in_crowds(cells, marked, (cell_label, sorted_label), length, positions)
     return Discords(xp.concatenate([found, crowded.pairs]), not (closest_alone or len(crowded.pairs)), crowded)
@@ -140,23 +140,26 @@ class Pairs:
         """The bundle of kernel arguments to write to."""
         return {"found": self.found, "listed": self.listed, "pair": self.pair}
 
-    def all(self, place: Callable[..., None], given: dict[str, Any]) -> Array:
-        """All pairs (M, 2); `place` writes those of each block of a chunk that had too little room."""
+    def all(self, place: Callable[..., None], given: dict[str, Any], *asked: Array) -> tuple[Array, list[int]]:
+        """All pairs (M, 2); `place` writes those of each block of a chunk that had too little room.
+
+        The numbers asked for come along, so that the host waits for a GPU once.
+        """
         xp, chunks, blocks = backend.namespace(self.found), len(self.listed), len(self.found)
         chunk = xp.arange(chunks + 1)
         first_block = blocks // chunks * chunk + blocks % chunks * chunk // chunks
         begin = ROOM * first_block + SPARE * chunk
         short = self.listed > begin[1:] - begin[:-1]
-        some_are_short, total = backend.numbers(short.any(), self.listed.sum())
+        some_are_short, total, *answers = backend.numbers(short.any(), self.listed.sum(), *asked)
         if not some_are_short:
-            return self._listed(begin[:-1], self.listed, total)
+            return self._listed(begin[:-1], self.listed, total), answers
         pairs, whole = xp.empty((total, 2), xp.int32), xp.where(short, 0, self.listed)
-        pairs[xp.flatnonzero(xp.repeat(~short, self.listed))] = self._listed(begin[:-1], whole, int(whole.sum()))
-        hit = xp.flatnonzero(xp.repeat(short, first_block[1:] - first_block[:-1]) & (self.found > 0))
+        pairs[xp.flatnonzero(repeated(~short, self.listed, total))] = self._listed(begin[:-1], whole, int(whole.sum()))
+        hit = xp.flatnonzero(repeated(short, first_block[1:] - first_block[:-1], blocks) & (self.found > 0))
         place(len(hit), given, hit=hit, start=(xp.cumsum(self.found) - self.found)[hit], pair=pairs)
-        return pairs
+        return pairs, answers
 
     def _listed(self, begin: Array, count: Array, total: int) -> Array:
         """So many pairs of each chunk, whose room begins here."""
         xp = backend.namespace(count)
-        return self.pair[xp.repeat(begin - xp.cumsum(count) + count, count) + xp.arange(total)]
+        return self.pair[repeated(begin - xp.cumsum(count) + count, count, total) + xp.arange(total)]

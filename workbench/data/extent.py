@@ -30,12 +30,12 @@ def extents(positions: Array, rows: int) -> np.ndarray:
     """
     xp = backend.namespace(positions)
     count, dimensions = positions.shape
-    parts, pieces = backend.chunks(min(rows, count), positions), -(-count // rows)
-    found = xp.empty((2, pieces, parts, dimensions), positions.dtype)
+    parts, pieces = backend.chunks(-(-min(rows, count) // 4), positions), -(-count // rows)   # long ones: few results
+    found = xp.empty((2, pieces, parts, dimensions))
     kernel = backend.kernel("extent", "extent", positions.dtype, dimensions)
     kernel(pieces * parts, parts, count, rows, positions, found[0], found[1])
     lower, upper = found[0].min(axis=1), found[1].max(axis=1)
-    return backend.to_host(xp.stack([lower, upper], axis=1)).astype(np.float64)
+    return backend.to_host(xp.stack([lower, upper], axis=1))
 
 
 def inside(positions: Array, cuboids: Sequence[tuple[Any, Any]]) -> Array:

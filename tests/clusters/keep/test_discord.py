@@ -70,11 +70,11 @@ def test_chunks_with_too_little_room_are_walked_again_alone(monkeypatch: pytest.
     walked: list[float] = []
     all_pairs = Pairs.all
 
-    def counting(self: Pairs, place: Callable[..., None], given: dict[str, object]) -> np.ndarray:
+    def counting(self: Pairs, place: Callable[..., None], given: dict[str, object], *asked: np.ndarray) -> object:
         def placed(items: int, *bundles: object, **named: object) -> None:
             walked.append(items / int((self.found > 0).sum()))
             place(items, *bundles, **named)
-        return all_pairs(self, placed, given)
+        return all_pairs(self, placed, given, *asked)
 
     monkeypatch.setattr(Pairs, "all", counting)
     found = []

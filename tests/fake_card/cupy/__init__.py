@@ -23,7 +23,7 @@ from workbench import backend
 WRONG = os.environ.get("FAKE_CARD", "")
 FREE = 2**24   # bytes of the card's memory
 globals().update(vars(fake_cupy.module()))   # below is only what CuPy has beyond it
-__name__, __version__ = "cupy", "13.6.0" if WRONG == "old CuPy" else "14.2.0"
+__name__, __version__ = "cupy", "12.3.0" if WRONG == "old CuPy" else "14.2.0"
 
 
 class CUDARuntimeError(RuntimeError):
@@ -47,17 +47,19 @@ class Event:
 class RawModule(fake_cupy.RawModule):
     """A module for a card with one of several faults."""
 
-    def __init__(self, *, code: str, options: tuple[str, ...]) -> None:
-        if WRONG == "unknown architecture":
-            raise RuntimeError("nvrtc: error: invalid value for --gpu-architecture (-arch)\nand more")
-        super().__init__(code=code, options=options)
-
     def compile(self) -> None:
         if WRONG == "slow compiler":
             time.sleep(60)
 
     def get_function(self, symbol: str) -> Any:
         return Function(super().get_function(symbol))
+
+
+def compile_program(program: fake_cupy.Program, options: tuple[str, ...]) -> None:
+    """What an old compiler says to a new card."""
+    if WRONG == "unknown architecture":
+        raise fake_cupy.NVRTCError("nvrtc: error: invalid value for --gpu-architecture (-arch)\nand more")
+    program.compile(options)
 
 
 LAUNCHES: Iterator[int] = count()
@@ -112,9 +114,9 @@ cuda = SimpleNamespace(
         getDeviceCount=get_device_count, getDeviceProperties=lambda _: {"name": b"No card", "multiProcessorCount": 1},
         driverGetVersion=lambda: 12090, runtimeGetVersion=lambda: 12090,
     ),
-    Device=lambda: SimpleNamespace(id=0, mem_info=(FREE, 2 * FREE), compute_capability="70"),
+    Device=lambda: SimpleNamespace(id=0, mem_info=(FREE, 2 * FREE), compute_capability=fake_cupy.CAPABILITY),
     memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError), set_allocator=lambda _: None,
-    nvrtc=SimpleNamespace(getVersion=lambda: (12, 9)),
+    nvrtc=SimpleNamespace(**{**vars(fake_cupy.compiler()), "compileProgram": compile_program}),
 )
 declared = backend.constant
 backend.constant = lambda file, name: declared(file, name.replace("_ON_GPU", "_ON_CPU"))   # type: ignore[assignment]

@@ -67,21 +67,26 @@ class Attempts:
     progress: Progress | None
     allowance: Allowance = UNLIMITED
     count: int = 0
-    opened: int = 0
+    opened: Array = 0     # groups that were split or joined before: a number where the arrays are
     needs: int = 0
     violations: int = 0   # pairs found wrong in the end
-    evaluated: int = 0    # distances computed by candidates
+    spent: Array = 0      # distances computed by candidates: a number where the arrays are
     descent: list[Step] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._exempt = self.state.problem.xp.zeros(len(self.state.problem), np.uint8)
         self._first = FirstLook(Needs.none(self.state), None)
 
+    @property
+    def evaluated(self) -> int:
+        """How many distances candidates have computed."""
+        return int(self.spent)
+
     def until_kept(self) -> None:
         """Repair until a check of all particles, as they will be decoded, finds no violated constraint."""
         state, needs = self.state, self._look()
         self.needs, self._first = len(needs), FirstLook(needs, None)
-        self.opened = int(sum(flags.sum() for flags in groups_with_needs(state, needs)))
+        self.opened = sum(flags.sum() for flags in groups_with_needs(state, needs))
         while len(needs):
             with threads_for(len(needs)):
                 moved = self._attempt(needs)
@@ -218,14 +223,14 @@ class Attempts:
             self._descend(repair)
         for parts in () if solver == "refine" else (1, 2, 4):
             repair.move(parts)
-            if self.allowance != UNLIMITED and self.evaluated + repair.evaluated > self.allowance.evaluated:
+            if self.allowance != UNLIMITED and int(self.spent + repair.evaluated) > self.allowance.evaluated:
                 raise TooExpensive
         if solver != "auto":   # "auto" has tried plain moves first
             repair.relax()
         if len(missed := repair.missed()) and solver == "auto":
             self._descend_together(missed, repair.around)
             missed = repair.missed()
-        self.evaluated += repair.evaluated
+        self.spent = self.spent + repair.evaluated
         return xp.concatenate([crowded, missed.ends(state)])
 
     def _repair(self, needs: Needs) -> Repair:
@@ -236,7 +241,7 @@ class Attempts:
         again = Repair(self.state, missed, around.among(missed), getattr(self.progress, "watch", None))
         self._descend(again)
         again.move(4, partly=True)
-        self.evaluated += again.evaluated
+        self.spent = self.spent + again.evaluated
 
     def _descend(self, repair: Repair) -> None:
         repair.descend(lambda step: self._descended(step, repair.watch))

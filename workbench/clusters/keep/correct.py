@@ -85,8 +85,9 @@ def keep_clusters(
     attempts.until_kept()
     largest_error = _require_bound(state)
     edited = problem.xp.flatnonzero(state.rank != 0).astype(np.int32)
-    index, rank = backend.to_host(edited), backend.to_host(state.rank[edited])
+    index, rank = backend.to_host(problem.xp.stack([edited, state.rank[edited]]))
     pinned = rank == PINNED
+    opened, evaluated = backend.numbers(*map(problem.xp.asarray, (attempts.opened, attempts.spent)))
     return Correction(
         positions=backend.read_only(state.current),
         promise=promise,
@@ -98,12 +99,12 @@ def keep_clusters(
         index=index[~pinned],
         rank=rank[~pinned].astype(np.uint16),
         pinned=index[pinned],
-        opened=attempts.opened,
+        opened=opened,
         needs=attempts.needs,
         attempts=attempts.count,
         violations=attempts.violations,
         close_calls=attempts.close_calls(),
-        evaluated=attempts.evaluated,
+        evaluated=evaluated,
         descent=tuple(attempts.descent),
         decoded=decoded,
         surmise=problem.surmise,

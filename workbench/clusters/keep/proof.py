@@ -50,14 +50,15 @@ class FirstLook:
         index = xp.flatnonzero(checked).astype(np.int32)
         needed, slack = (1 + ROUNDING) * _displacements(state, index), xp.full(len(index), -1.0)
         if around is not None:   # how far the list of a particle reaches beyond `far`; -1: it has none
-            listed = xp.flatnonzero((slot := around.slot[index]) >= 0)
-            beyond = xp.where(around.full, -1.0, around.reach - _far(state) * (1 + ROUNDING))
-            slack[listed] = beyond[slot[listed]]
+            slot, beyond = around.slot[index], xp.where(around.full, -1.0, around.reach - _far(state) * (1 + ROUNDING))
+            slack = xp.where(slot >= 0, beyond[slot], slack)
         short = needed > slack
         if are_many(problem, int((short & (_far(state) + needed > problem.widest_reach)).sum())):
             return None
-        suspect = xp.zeros(len(problem), bool)
-        suspect[self.needs.pairs[self.needs.missed(state, used)].ravel()] = True
+        count = len(problem)
+        suspect = xp.zeros(count + 1, bool)   # the last one stands for the ends of satisfied constraints
+        suspect[xp.where(self.needs.missed(state, used)[:, None], self.needs.pairs, count)] = True
+        suspect = suspect[:count]
         _mark_conflicts(state, xp.flatnonzero(moved), suspect, used)
         if around is not None:
             lists = around.start, around.end, around.neighbours

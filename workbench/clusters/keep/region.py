@@ -115,7 +115,8 @@ def _block(problem: Problem, index: Array, low: np.ndarray, side: list[float], a
 def farthest(state: State, index: Array) -> float:
     """The largest distance of any of these particles from its decoded position."""
     problem, rank = state.problem, state.rank[index]
-    moves = problem.step * float(problem.xp.asarray(alphabet(problem.original.dimensions).lengths)[rank].max(initial=0.0))
+    lengths = problem.xp.asarray(alphabet(problem.original.dimensions).lengths)
+    moves = problem.step * float(lengths[rank].max()) if len(rank) else 0.0
     if not len(pinned := index[rank == PINNED]):
         return moves
     apart = problem.original.positions[pinned].astype(np.float64) - problem.decoded[pinned]

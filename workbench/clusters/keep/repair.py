@@ -31,6 +31,7 @@ MOST_TOGETHER = 64     # where components have at most so many candidates
 MARGIN_OF_DESCENT = 1 / 64   # descent aims beyond the threshold by this much, in bounds: room for rounding to moves
 MOST_EVALUATED = 2**12       # distances, by one candidate in one round; one that needs more gives up
 FEW = 500                    # candidates or constraints: with fewer, waking other threads takes longer than the work
+UNSEEN = 4                   # rounds of moves on a GPU between two looks whether any candidate is left to evaluate
 
 
 Phase = Literal["moves", "descent"]
@@ -74,22 +75,22 @@ class Repair:
     target: Array = field(init=False)      # where each candidate should go, as a displacement
     gave_up: Array = field(init=False)     # candidates that evaluated too many distances
     pending: Array = field(init=False)     # candidates with violated constraints when they were last evaluated
-    spent: Array = field(init=False)       # how many distances were computed: a number where the arrays are
+    spent: Array = field(init=False)       # how many distances each candidate evaluated
 
     def __post_init__(self) -> None:
         xp = self.state.problem.xp
         self.target = xp.zeros((len(self), self.state.problem.original.dimensions))
-        self.gave_up, self.pending = xp.zeros(len(self), bool), xp.ones(len(self), np.uint8)
-        self.spent = xp.zeros((), np.int64)
+        self.gave_up, self.pending = xp.zeros(len(self), np.uint8), xp.ones(len(self), np.uint8)
+        self.spent = xp.zeros(len(self), np.int64)
         self._show(0)
 
     def __len__(self) -> int:
         return len(self.around)
 
     @property
-    def evaluated(self) -> int:
-        """How many distances were computed."""
-        return int(self.spent)
+    def evaluated(self) -> Array:
+        """How many distances were computed: a number where the arrays are, for which nobody waits."""
+        return self.spent.sum()
 
     def move(self, parts: int = 0, *, refine: bool = False, to_target: bool = False, partly: bool = False) -> None:
         """Let candidates move until no move is an improvement.
@@ -159,32 +160,28 @@ class Repair:
     def _in_rounds(self, proposing: str, given: dict[str, Any], pending: Array) -> None:
         """Repeat rounds of proposals and accepted moves until no proposal is accepted.
 
-        After the first round, only pending candidates with a neighbour that moved are evaluated again.
+        After the first round, only pending candidates with a neighbour that moved are evaluated again. A GPU does a few
+        rounds without being asked whether there is anything to do: one without candidates changes nothing.
         """
         state, problem, xp, count = self.state, self.state.problem, self.state.problem.xp, len(self)
         proposed, score = xp.zeros(count, np.int32), xp.zeros(count, np.int64)
         accepted, awake = xp.zeros(count, np.uint8), xp.ones(count, np.uint8)
-        bundles = self.around.given, problem.given, {**given, "current": state.current, "rank": state.rank}
+        now = {"current": state.current, "rank": state.rank, "spent": self.spent, "gave_up": self.gave_up}
+        bundles, looks = (self.around.given, problem.given, {**given, **now}), backend.on_device(awake)
         for number in range(1, MOST_ROUNDS + 1):
-            active = _chosen((pending & awake).view(bool) & ~self.gave_up)
-            if not len(active):
+            waiting = (pending & awake & ~self.gave_up).view(bool)
+            active = _listed(waiting)
+            if not len(active) or (looks and number % UNSEEN == 0 and not bool(waiting.any())):
                 return
-            spent = xp.empty(len(active), np.int64)
+            awake, going = xp.zeros(count, np.uint8), waiting.any(keepdims=True).view(np.uint8)
             with threads_for(len(active)):
                 problem.kernel("repair", proposing)(
-                    len(active), *bundles, active=active, most=MOST_EVALUATED, proposed=proposed, score=score, spent=spent
+                    len(active), *bundles, active=active, most=MOST_EVALUATED, proposed=proposed, score=score
                 )
-            self.spent = self.spent + spent.sum()
-            self.gave_up[active] |= spent >= MOST_EVALUATED
-            proposers = _chosen(score)   # also those of earlier rounds, which no move has concerned since
-            awake = xp.zeros(count, np.uint8)
-            with threads_for(len(proposers)):
-                problem.kernel("repair", "accept")(
-                    len(proposers), self.around.given, proposer=proposers, score=score, accepted=accepted
-                )
+                # Proposals of earlier rounds that no move has concerned since may be accepted, too.
+                problem.kernel("repair", "accept")(count, self.around.given, score=score, going=going, accepted=accepted)
                 problem.kernel("repair", "carry_out")(
-                    len(proposers), *bundles, proposer=proposers, accepted=accepted, proposed=proposed, score=score,
-                    awake=awake,
+                    count, *bundles, accepted=accepted, proposed=proposed, score=score, awake=awake
                 )
             if self.watch is not None and bool(awake.any()):
                 self._show(number)
@@ -212,6 +209,11 @@ def threads_for(count: int) -> AbstractContextManager[None]:
     return backend.using_threads(1 if count < FEW else backend.threads())
 
 
-def _chosen(flags: Array) -> Array:
-    """The indices (int32) where flags are set."""
-    return backend.namespace(flags).flatnonzero(flags != 0).astype(np.int32)
+def _listed(flags: Array) -> Array:
+    """The indices (int32) where flags (bool) are set; on a GPU -1 follows for each other flag, so that nobody waits."""
+    xp, count = backend.namespace(flags), len(flags)
+    if xp is np:
+        return np.flatnonzero(flags).astype(np.int32)
+    listed = xp.full(count + 1, -1, np.int32)   # the last one takes what is not listed
+    listed[xp.where(flags, xp.cumsum(flags) - 1, count)] = xp.where(flags, xp.arange(count, dtype=np.int32), -1)
+    return listed[:-1]

@@ -15,7 +15,7 @@ from workbench.backend import Array
 from workbench.clusters.keep.needs import Needs
 from workbench.clusters.keep.problem import Problem
 from workbench.clusters.keep.state import State
-from workbench.ordering import sort_by_key
+from workbench.ordering import repeated, sort_by_key
 
 ROOM = 24             # initial capacity of each candidate's list; few candidates have more neighbours
 MOST_LISTED = 512     # neighbours of a candidate; one that has more, in an overdense region, is not moved
@@ -131,8 +131,8 @@ def listed_around(problem: Problem, index: Array, radius: float) -> Array:
 def _flattened(start: Array, end: Array, neighbours: Array) -> Array:
     """The entries of all lists."""
     xp, found = backend.namespace(neighbours), end - start
-    before = xp.cumsum(found) - found
-    return neighbours[xp.repeat(start - before, found) + xp.arange(int(found.sum()))]
+    before, total = xp.cumsum(found) - found, int(found.sum())
+    return neighbours[repeated(start - before, found, total) + xp.arange(total)]
 
 
 def neighbours_of(
@@ -155,8 +155,8 @@ def neighbours_of(
         found = xp.empty(len(chosen), np.int64)
         problem.kernel("surroundings", "list_around")(
             backend.chunks(len(chosen), chosen), given, n=len(chosen), candidate=candidates[chosen],
-            range_squared=reach[chosen] ** 2, own_squared=own_reach[chosen] ** 2, start=start, room=room, found=found,
-            list=neighbours,
+            range_squared=xp.square(reach[chosen]), own_squared=xp.square(own_reach[chosen]), start=start, room=room,
+            found=found, list=neighbours,
         )
         return found
 
