@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -68,15 +68,22 @@ class Members:
         return self.folder / f"{name}{moment}-{self.part}.npy"
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """Some rows (rising) of all arrays of a subdomain, each read when it is asked for, and not held."""
+class Table(Protocol):
+    """Arrays by name, with a row for each particle."""
 
-    members: Members
+    def take(self, name: str, rows: Rows, /) -> np.ndarray:
+        """Some rows of one of the arrays."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """Some rows (rising) of all arrays of a table, each read when it is asked for, and not held."""
+
+    table: Table
     rows: np.ndarray
 
     def __getitem__(self, name: str, /) -> np.ndarray:
-        return self.members.take(name, self.rows)
+        return self.table.take(name, self.rows)
 
 
 @dataclass(frozen=True)

@@ -15,20 +15,21 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
 from workbench.clusters import friends_of_friends
-from workbench.clusters.keep.attempts import Allowance, TooExpensive
+from workbench.clusters.keep.attempts import Allowance
 from workbench.clusters.keep.needs import Needs
 from workbench.data import Particles
 from workbench.distributed.decomposition import WithGhosts
 from workbench.distributed.executors import Executor
 from workbench.distributed.keeping.look import Pairs, constraints
-from workbench.distributed.keeping.members import STATE, Cast, Chosen, Members
-from workbench.distributed.keeping.patch import Patch, PatchRepair, columns_of
+from workbench.distributed.keeping.members import STATE, Cast, Rows
+from workbench.distributed.keeping.patch import columns_of
 from workbench.distributed.keeping.proof import remember
-from workbench.distributed.keeping.terms import Terms
+from workbench.distributed.keeping.settling import Place, Settled, settled
 from workbench.distributed.keeping.vicinity import near
 from workbench.distributed.scratch_files import save_together
 
@@ -43,6 +44,11 @@ class Repaired:
     attempts: int = 0
     descent: int = 0
     dear: bool = False
+
+    @classmethod
+    def of(cls, done: Settled) -> Self:
+        """The figures of a repair."""
+        return cls(done.evaluated, done.attempts, done.descent, done.dear)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +107,17 @@ def repair(
     return repaired, left, executor.map("apply-moves", functools.partial(_apply, cast, lent), cast.parts)
 
 
+@dataclass(frozen=True, eq=False)
+class Lent:
+    """The particles that subdomains have lent, by rising index."""
+
+    columns: Mapping[str, np.ndarray]
+
+    def take(self, name: str, rows: Rows, /) -> np.ndarray:
+        """Some rows of one of the arrays."""
+        return self.columns[name][rows]
+
+
 def _lenders(cast: Cast, places: np.ndarray) -> list[int]:
     """The subdomains with particles near these places: those that own them, or would get ghosts of them."""
     destinations = WithGhosts(cast.exchange.division.decomposition, cast.terms.context).destinations(places)   # type: ignore[attr-defined]
@@ -113,25 +130,16 @@ def _inside(cast: Cast, links: list[Pairs], allowance: Allowance, part: int) -> 
     pairs, kind = constraints(cast, links, part)
     if not len(pairs):
         return _untouched(cast, part)
-    rows = _around(members, np.unique(pairs), terms)
-    patch = Patch.of(terms, Chosen(members, rows), named_by="head")
-    here = np.searchsorted(rows, pairs).astype(np.int32)
-    repair, treated, dear = _settled(patch, Needs(here, kind), members.mapped("deep")[rows], allowance)
+    done = settled(Place(terms, members, named_by="head"), Needs(pairs, kind), members["deep"], allowance)
     if not cast.round:
-        remember(members, rows, repair.listed, pairs, kind)
-    save_together(_changed(cast, part), repair.changes())
+        remember(members, done.rows, done.listed, pairs, kind)
+    save_together(_changed(cast, part), done.changes)
     index, owned = members.mapped("index"), members["owned"]
-    mine = ~treated & owned[pairs[:, 0]]
+    mine = ~done.treated & owned[pairs[:, 0]]
     save_together(_left_over(cast, part), {"pairs": index[pairs[mine]], "kind": kind[mine]})
     rest = np.unique(pairs[mine])
     opened, alone = _opened(cast, part, pairs[owned[pairs[:, 0]]], kind[owned[pairs[:, 0]]])
-    return Left(_repaired(repair, dear), index[rest], members.take("original", rest), opened, alone)
-
-
-def _around(members: Members, ends: np.ndarray, terms: Terms) -> np.ndarray:
-    """The particles (rows) that a repair of constraints with these ends needs."""
-    original = members["original"]
-    return near(original, original[ends], np.zeros(len(ends), np.int64), terms.context, terms.box)[0]
+    return Left(Repaired.of(done), index[rest], members.take("original", rest), opened, alone)
 
 
 def _untouched(cast: Cast, part: int) -> Left:
@@ -142,21 +150,6 @@ def _untouched(cast: Cast, part: int) -> Left:
     save_together(_changed(cast, part), {name: members.mapped(name)[:0] for name in ("index", *STATE)})
     save_together(_left_over(cast, part), {"pairs": nothing.reshape(0, 2), "kind": nothing.astype(np.int32)})
     return Left(Repaired(), nothing, members["original"][:0], [nothing] * len(cast.terms.lengths), 0)
-
-
-def _settled(
-    patch: Patch, needs: Needs, free: np.ndarray, allowance: Allowance
-) -> tuple[PatchRepair, np.ndarray, bool]:
-    """The repair, the constraints that it has treated, and whether it exceeded the allowance."""
-    repair = PatchRepair(patch, allowance)
-    try:
-        return repair, repair.settle(needs, free), False
-    except TooExpensive:
-        return repair, np.ones(len(needs), bool), True
-
-
-def _repaired(repair: PatchRepair, dear: bool) -> Repaired:
-    return Repaired(repair.evaluated, repair.count, len(repair.descent), dear)
 
 
 def _opened(cast: Cast, part: int, pairs: np.ndarray, kind: np.ndarray) -> tuple[list[np.ndarray], int]:
@@ -191,14 +184,13 @@ def _across(cast: Cast, allowance: Allowance, lenders: list[list[int]], batch: i
     pieces = [np.load(_lent(cast, part, batch)) for part in lenders[batch]]
     given, kind, index = (np.concatenate([piece[name] for piece in pieces]) for name in ("pairs", "kind", "index"))
     order = np.argsort(index)
-    names = columns_of(cast.terms)
-    patch = Patch.of(cast.terms, {name: np.concatenate([piece[name] for piece in pieces])[order] for name in names})
-    pairs = np.searchsorted(patch.columns["index"], given)
+    lent = Lent({name: np.concatenate([piece[name] for piece in pieces])[order] for name in columns_of(cast.terms)})
+    pairs = np.searchsorted(index[order], given)
     sort = np.lexsort((kind, pairs[:, 1], pairs[:, 0]))
     needs = Needs(pairs[sort].astype(np.int32), kind[sort])
-    repair, _, dear = _settled(patch, needs, np.ones(len(patch), bool), allowance)
-    save_together(_moved(cast, batch), repair.changes())
-    return _repaired(repair, dear)
+    done = settled(Place(cast.terms, lent), needs, np.ones(len(order), bool), allowance)
+    save_together(_moved(cast, batch), done.changes)
+    return Repaired.of(done)
 
 
 def _apply(cast: Cast, lent: list[list[int]], part: int) -> bool:
