@@ -7,6 +7,7 @@ writes the next, so that it may be begun again, wherever a worker died.
 
 from __future__ import annotations
 
+import string
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,22 +20,29 @@ from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
 from workbench.distributed.encoded import Encoded
 from workbench.distributed.exchange import Exchange
-from workbench.distributed.joint import Joined, JointLabels, Named
+from workbench.distributed.joint import Compared, JointLabels, Known, Named, Names
 from workbench.distributed.keeping.terms import Terms
 from workbench.distributed.scratch_files import load, save
 
 Rows = slice | np.ndarray   # of a subdomain
 EVERY = slice(None)
 STATE = ("current", "rank", "tries")   # what repairs change
+HEADS = {"label": "head", "shared": "head", "joined": "piece"}   # what follows from the first row of a group, or of a part
 
 
 @dataclass(frozen=True)
 class Members:
-    """The arrays of one subdomain by name; those of STATE are as they were when a round of repairs began."""
+    """The arrays of one subdomain by name; those of STATE are as they were when a round of repairs began.
+
+    For each linking length, `head` is the first row of each particle's group, `group` the same or UNASKED, and `label` its
+    name in all subdomains; `shared` tells whether others know the group. `piece` and `joined` are the first row and the
+    name of the part of a group.
+    """
 
     folder: Path
     part: int
     round: int
+    all_count: bool   # so that no group is UNASKED
 
     def save(self, **arrays: Any) -> None:
         """Write these arrays."""
@@ -42,8 +50,7 @@ class Members:
             save(self.file(name), array)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        found: np.ndarray = np.load(self.file(name))
-        return found
+        return self.take(name, EVERY)
 
     def mapped(self, name: str) -> np.ndarray:
         """An array of which a part is wanted."""
@@ -51,7 +58,22 @@ class Members:
 
     def take(self, name: str, rows: Rows) -> np.ndarray:
         """Some rows of an array."""
-        return self[name] if isinstance(rows, slice) else np.asarray(self.mapped(name)[rows])
+        kind, number = name.rstrip("0123456789"), name.lstrip(string.ascii_letters)
+        if kind in HEADS:
+            head, names = self.take(HEADS[kind] + number, rows), self.names(kind + number)
+            return names.known(head) if kind == "shared" else names.labels(head, self.mapped("index"))
+        if isinstance(rows, slice):
+            found: np.ndarray = np.load(self.file(name))
+            return found
+        return np.asarray(self.mapped(name)[rows])
+
+    def call(self, name: str, names: Names) -> None:
+        """Write what groups, or parts of groups, are called."""
+        self.save(**{f"{name}-names": np.stack([names.row, names.label])})
+
+    def names(self, name: str) -> Names:
+        """What groups, or parts of groups, are called."""
+        return Names(*np.load(self.file(f"{name.replace('shared', 'label')}-names")))
 
     def labelled(self, kind: str, number: int, everything: bool) -> Rows:
         """The rows that have labels of one kind, at one linking length."""
@@ -64,6 +86,8 @@ class Members:
         """The file of an array; before any repair, current positions are the decoded ones."""
         if name == "current" and not self.round:
             return self.file("decoded")
+        if name.startswith("group") and self.all_count:
+            return self.file(name.replace("group", "head"))
         moment = f"-{self.round}" if name in STATE else ""
         return self.folder / f"{name}{moment}-{self.part}.npy"
 
@@ -135,7 +159,7 @@ class Cast:
 
     def of(self, part: int) -> Members:
         """The particles of one subdomain."""
-        return Members(self.folder, part, self.round)
+        return Members(self.folder, part, self.round, self.terms.promise.min_members == 1)
 
     def surmise(self, chunk: int) -> Surmise:
         """The side information about the moves of a chunk."""
@@ -194,13 +218,26 @@ class Cast:
             owner = owner[(np.cumsum(~owned) - 1)[rows[~owned[rows]]]]
             members.save(**{f"{kind}-rows{number}": rows})   # for `labelled`
         members.save(**{f"{kind}{number}": label.astype(np.int32)})
-        self.labels(kind, number).write(part, members.take("index", rows), label, owned[rows], owner)
+        self.labels(kind, number).lend(part, members.take("index", rows), label, owned[rows], owner)
         return np.bincount(owner, minlength=len(self.parts))
 
-    def named(self, part: int, kind: str, number: int, joint: Joined, rows: Rows = EVERY) -> Named:
+    def compare(self, part: int, kind: str, number: int, starts: np.ndarray, everything: bool) -> Compared:
+        """What other subdomains call the labelled particles of this one; and the members of groups that they know."""
+        members = self.of(part)
+        rows, head = members.labelled(kind, number, everything), members.mapped(f"{kind}{number}")
+        index = members.mapped("index") if everything else members.take("index", rows)
+        found = self.labels(kind, number).compare(
+            starts, part, lambda wanted: index[head[np.searchsorted(index, wanted)]]
+        )
+        if kind == "part" or not len(found.shared):   # nobody asks how large parts are
+            return found
+        sizes = np.bincount(head[members.take("owned", rows)], minlength=len(head))
+        return found._replace(members=sizes[np.searchsorted(index, found.shared)])
+
+    def named(self, part: int, kind: str, number: int, known: Known, rows: Rows = EVERY) -> Named:
         """The labels of these rows of a subdomain, with the names that all subdomains agree on."""
         members = self.of(part)
-        return joint.named(members[f"{kind}{number}"], members.take("index", rows))
+        return known.named(members[f"{kind}{number}"], members.take("index", rows))
 
 
 def _unloaded(cargo: np.ndarray, terms: Terms) -> dict[str, np.ndarray]:

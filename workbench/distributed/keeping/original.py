@@ -10,7 +10,7 @@ import numpy as np
 
 from workbench.clusters.keep.problem import UNASKED
 from workbench.distributed.executors import Executor
-from workbench.distributed.joint import Compared, Joined, starts_of
+from workbench.distributed.joint import Compared, Joined, Known, starts_of
 from workbench.distributed.keeping.members import Cast
 
 
@@ -41,7 +41,7 @@ def joined(
 
 def name_groups(cast: Cast, groups: list[Joined], executor: Executor) -> list[Sizes]:
     """Give every particle the label of its group, or none if the group is too small to count."""
-    found = executor.map("name-groups", functools.partial(_name, cast, groups), cast.parts)
+    found = executor.map("name-groups", functools.partial(_name, cast), with_known(cast, groups))
     least, sizes = cast.terms.promise.min_members, []
     for number, shared in enumerate(groups):
         here = [part[number] for part in found]
@@ -50,40 +50,41 @@ def name_groups(cast: Cast, groups: list[Joined], executor: Executor) -> list[Si
     return sizes
 
 
+def with_known(cast: Cast, groups: Sequence[Joined]) -> list[tuple[int, list[Known]]]:
+    """Each subdomain, with what concerns it of the groups at each linking length."""
+    return [(part, [joint.known(part) for joint in groups]) for part in cast.parts]
+
+
 def _compare(cast: Cast, kind: str, starts: Sequence[np.ndarray], everything: bool, part: int) -> list[Compared]:
-    members, compared = cast.of(part), []
-    for number, of_length in enumerate(starts):
-        rows = members.labelled(kind, number, everything)
-        index = members.take("index", rows)[members.take("owned", rows)]
-        compared.append(cast.labels(kind, number).compare(of_length, part, index, counted=kind != "part"))
-    return compared
+    return [cast.compare(part, kind, number, of_length, everything) for number, of_length in enumerate(starts)]
 
 
-def _name(cast: Cast, groups: list[Joined], part: int) -> list[Sizes]:
+def _name(cast: Cast, given: tuple[int, list[Known]]) -> list[Sizes]:
     """Returns the sizes of the groups that no other subdomain knows."""
-    members, found = cast.of(part), []
-    owned, least = members["owned"], cast.terms.promise.min_members
-    for number, joint in enumerate(groups):
-        named = cast.named(part, "original", number, joint)
-        size = named.sizes(owned)
-        members.save(**{
-            f"label{number}": named.label,
-            f"group{number}": np.where(size >= least, named.head, UNASKED).astype(np.int32),
-            f"head{number}": named.head,
-            f"shared{number}": named.shared,
-        })
-        sizes = np.bincount(named.head[owned & ~named.shared])
-        found.append(Sizes(int((sizes[sizes > 0] >= least).sum()), int(sizes.max(initial=0))))
+    (part, groups), found = given, []   # type: tuple[int, list[Known]], list[Sizes]
+    members, least = cast.of(part), cast.terms.promise.min_members
+    owned = members["owned"]
+    for number, known in enumerate(groups):
+        named = cast.named(part, "original", number, known)
+        sizes = named.sizes(owned)
+        members.save(**{f"head{number}": named.head})
+        members.call(f"label{number}", named.names)
+        if least > 1:
+            group = np.where(sizes[named.head] >= least, named.head, UNASKED)
+            members.save(**{f"group{number}": group.astype(np.int32)})
+        sizes[named.names.row] = 0
+        found.append(Sizes(int((sizes >= least).sum()), int(sizes.max(initial=0))))
     return found
 
 
-def same_groups(cast: Cast, groups: list[Joined], part: int) -> int:
+def same_groups(cast: Cast, given: tuple[int, list[Known]]) -> int:
     """How many particles of a subdomain are in another group now than in the original; groups too small do not count."""
-    members, differ = cast.of(part), 0
-    owned, least = members["owned"], cast.terms.promise.min_members
-    for number, joint in enumerate(groups):
-        named = cast.named(part, "now", number, joint)
-        now = np.where(named.sizes(owned) >= least, named.label, -1)
+    part, groups = given
+    members, differ, least = cast.of(part), 0, cast.terms.promise.min_members
+    owned, index = members["owned"], members["index"]
+    for number, known in enumerate(groups):
+        named = cast.named(part, "now", number, known)
+        now = np.where(named.sizes(owned)[named.head] >= least, named.names.labels(named.head, index), -1)
         before = np.where(members[f"group{number}"] != UNASKED, members[f"label{number}"], -1)
         differ += int((now != before)[owned].sum())
     return differ

@@ -154,7 +154,7 @@ def _doubted(cast: Cast, members: Members, name: str, rows: np.ndarray, used: bo
     save(suspects_file(members.folder, name, members.part), members["index"][owned])
     shared = []
     for number in range(len(cast.terms.lengths)):
-        label, known = members.mapped(f"label{number}")[owned], members.mapped(f"shared{number}")[owned]
+        label, known = members.take(f"label{number}", owned), members.take(f"shared{number}", owned)
         shared.append(np.unique(label[known]))
     return Doubted(name, len(owned), used, exact, shared)
 

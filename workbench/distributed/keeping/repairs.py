@@ -157,7 +157,7 @@ def _opened(cast: Cast, part: int, pairs: np.ndarray, kind: np.ndarray) -> tuple
     members, known, alone = cast.of(part), [], 0
     for number in range(len(cast.terms.lengths)):
         ends = np.unique(pairs[kind >> 1 == number])
-        shared, label = members[f"shared{number}"][ends], members[f"label{number}"][ends]
+        shared, label = members.take(f"shared{number}", ends), members.take(f"label{number}", ends)
         known.append(np.unique(label[shared]))
         alone += len(np.unique(label[~shared]))
     return known, alone
@@ -173,7 +173,7 @@ def _lend(cast: Cast, names: Path, part: int) -> list[int]:
     changes = np.load(_changed(cast, part))
     for one in batches:
         chosen, mine = own[rows[batch == one]], of_pair == one
-        lent = {name: members.mapped(name)[chosen] for name in columns_of(terms)}
+        lent = {name: members.take(name, chosen) for name in columns_of(terms)}
         _update(lent, changes)
         save_together(_lent(cast, part, one), {"pairs": left["pairs"][mine], "kind": left["kind"][mine], **lent})
     return batches
