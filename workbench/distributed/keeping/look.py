@@ -22,7 +22,6 @@ from workbench.clusters.alike import Exempt, Parts, parts_of
 from workbench.clusters.broken import cheapest_links, spanning_links, squared_distances
 from workbench.clusters.keep.needs import CANNOT_LINK, MUST_LINK
 from workbench.clusters.keep.problem import UNASKED
-from workbench.clusters.keep.state import PINNED
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
 from workbench.distributed.executors import Executor
@@ -147,7 +146,7 @@ def _parts(cast: Cast, exempt: bool, scope: Scope | None, given: tuple[int, list
         torn.append(_pieces(members, number, label, whole))
         ghosts.append(cast.name(part, "part", number, label, whole))
     save(exempt_file(members, LOOK, cast.round), np.flatnonzero(used))
-    exact = int((members["rank"][owned] == PINNED).sum()) if scope is None else 0
+    exact = members.moved.exact(owned) if scope is None else 0
     return Seen(torn, ghosts, conflicts, bool(used.any()), exact)
 
 
@@ -219,8 +218,8 @@ def _lost(cast: Cast, torn: list[np.ndarray], scope: Scope | None, given: tuple[
         decided += int((~shared).sum())
         result.pairs.append(index[ends[shared]])
         result.ends.append(called.labels(piece[pairs[shared]], index))
-        current = np.asarray(members.mapped("current"))
-        result.squared.append(squared_distances(current, ends[shared], cast.terms.box))
+        current = members.take("current", ends[shared].ravel())
+        result.squared.append(squared_distances(current, np.arange(len(current)).reshape(-1, 2), cast.terms.box))
         _save_joined(members, number, piece, called, whole)
     return Lost(decided, result.pairs, result.ends, result.squared)
 

@@ -21,18 +21,18 @@ from workbench.data import Particles
 from workbench.distributed.encoded import Encoded
 from workbench.distributed.exchange import Exchange
 from workbench.distributed.joint import Compared, JointLabels, Known, Named, Names
+from workbench.distributed.keeping.moved import STATE, Moved
 from workbench.distributed.keeping.terms import Terms
 from workbench.distributed.scratch_files import load, save
 
 Rows = slice | np.ndarray   # of a subdomain
 EVERY = slice(None)
-STATE = ("current", "rank", "tries")   # what repairs change
 HEADS = {"label": "head", "shared": "head", "joined": "piece"}   # what follows from the first row of a group, or of a part
 
 
 @dataclass(frozen=True)
 class Members:
-    """The arrays of one subdomain by name; those of STATE are as they were when a round of repairs began.
+    """The arrays of one subdomain by name; those of STATE are as they were when a round of repairs began (`moved`).
 
     For each linking length, `head` is the first row of each particle's group, `group` the same or UNASKED, and `label` its
     name in all subdomains; `shared` tells whether others know the group. `piece` and `joined` are the first row and the
@@ -62,6 +62,9 @@ class Members:
         if kind in HEADS:
             head, names = self.take(HEADS[kind] + number, rows), self.names(kind + number)
             return names.known(head) if kind == "shared" else names.labels(head, self.mapped("index"))
+        if name in STATE:
+            before = self.take("decoded", rows) if name == "current" else np.zeros(len(self.take("owned", rows)), np.int32)
+            return self.moved.among(name, rows, before)
         if isinstance(rows, slice):
             found: np.ndarray = np.load(self.file(name))
             return found
@@ -83,13 +86,23 @@ class Members:
         return len(self.mapped("index"))
 
     def file(self, name: str) -> Path:
-        """The file of an array; before any repair, current positions are the decoded ones."""
-        if name == "current" and not self.round:
-            return self.file("decoded")
+        """The file of an array."""
         if name.startswith("group") and self.all_count:
             return self.file(name.replace("group", "head"))
-        moment = f"-{self.round}" if name in STATE else ""
-        return self.folder / f"{name}{moment}-{self.part}.npy"
+        return self.folder / f"{name}-{self.part}.npy"
+
+    @property
+    def moved(self) -> Moved:
+        """What repairs have changed before this round."""
+        if self.round:
+            return Moved.load(self.moves)
+        positions, nothing = self.mapped("decoded")[:0], np.empty(0, np.int32)
+        return Moved(nothing, {"current": np.asarray(positions), "rank": nothing, "tries": nothing})
+
+    @property
+    def moves(self) -> Path:
+        """The file for what repairs have changed."""
+        return self.folder / f"moves-{self.round}-{self.part}.npz"
 
 
 class Table(Protocol):
@@ -174,10 +187,9 @@ class Cast:
         return replace(self, round=self.round + 1)
 
     def forget_state(self) -> None:
-        """Delete what repairs have changed since."""
+        """Delete what repairs had changed before this round."""
         for part in self.parts:
-            for name in STATE if self.round else STATE[1:]:
-                self.of(part).file(name).unlink(missing_ok=True)
+            self.of(part).moves.unlink(missing_ok=True)
 
     def labels(self, kind: str, number: int) -> JointLabels:
         """The labels of one kind, at one linking length."""
@@ -191,9 +203,8 @@ class Cast:
         owner = decomposition.owners(positions[~owned])
         own, deep = np.flatnonzero(owned), owned.copy()
         deep[own[decomposition.ghosts(positions[own], terms.depth)[0]]] = False
-        nothing = np.zeros(len(index), np.int32)
-        members.save(index=index, owned=owned, owner=owner, deep=deep, original=positions, rank=nothing, tries=nothing)
-        del positions, index, owned, own, deep, nothing   # one array after the other: memory is that of the search
+        members.save(index=index, owned=owned, owner=owner, deep=deep, original=positions)
+        del positions, index, owned, own, deep   # one array after the other: memory is that of the search
         members.save(**_unloaded(self.exchange.cargo_of(part), terms))
         self.find(part, "original", "original")
         return np.bincount(owner, minlength=len(self.parts))

@@ -32,7 +32,7 @@ from workbench.clusters.keep.surroundings import Surroundings, neighbours_of
 from workbench.clusters.keep.view import Region
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
-from workbench.distributed.keeping.members import STATE
+from workbench.distributed.keeping.moved import STATE
 from workbench.distributed.keeping.terms import Terms
 from workbench.distributed.merging import Renaming
 

@@ -26,7 +26,8 @@ from workbench.data import Particles
 from workbench.distributed.decomposition import WithGhosts
 from workbench.distributed.executors import Executor
 from workbench.distributed.keeping.look import Pairs, constraints
-from workbench.distributed.keeping.members import STATE, Cast, Rows
+from workbench.distributed.keeping.members import Cast, Rows
+from workbench.distributed.keeping.moved import STATE, update
 from workbench.distributed.keeping.patch import columns_of
 from workbench.distributed.keeping.proof import remember
 from workbench.distributed.keeping.settling import Place, Settled, settled
@@ -147,7 +148,7 @@ def _untouched(cast: Cast, part: int) -> Left:
     members, nothing = cast.of(part), np.empty(0, np.int64)
     if not cast.round:
         remember(members, nothing, None, nothing.reshape(0, 2), nothing.astype(np.int32))
-    save_together(_changed(cast, part), {name: members.mapped(name)[:0] for name in ("index", *STATE)})
+    save_together(_changed(cast, part), {name: members.take(name, nothing) for name in ("index", *STATE)})
     save_together(_left_over(cast, part), {"pairs": nothing.reshape(0, 2), "kind": nothing.astype(np.int32)})
     return Left(Repaired(), nothing, members["original"][:0], [nothing] * len(cast.terms.lengths), 0)
 
@@ -174,7 +175,7 @@ def _lend(cast: Cast, names: Path, part: int) -> list[int]:
     for one in batches:
         chosen, mine = own[rows[batch == one]], of_pair == one
         lent = {name: members.take(name, chosen) for name in columns_of(terms)}
-        _update(lent, changes)
+        update(lent, changes)
         save_together(_lent(cast, part, one), {"pairs": left["pairs"][mine], "kind": left["kind"][mine], **lent})
     return batches
 
@@ -196,25 +197,12 @@ def _across(cast: Cast, allowance: Allowance, lenders: list[list[int]], batch: i
 def _apply(cast: Cast, lent: list[list[int]], part: int) -> bool:
     """Write the state of a subdomain after all moves of its particles, its own and others; returns whether any moved."""
     members = cast.of(part)
-    state = {name: members[name] for name in ("index", *STATE)}
     owners = np.unique(members["owner"]).tolist()
     batches = sorted({batch for one in [part, *owners] for batch in lent[one]})
     files = [_changed(cast, one) for one in [part, *owners]] + [_moved(cast, batch) for batch in batches]
-    changed = [_update(state, np.load(file)) for file in files]
-    cast.next.of(part).save(**{name: state[name] for name in STATE})
-    return any(changed)
-
-
-def _update(state: Mapping[str, np.ndarray], changes: Mapping[str, np.ndarray]) -> bool:
-    """Take over the changes of particles that are here; returns whether there are any."""
-    index, given = state["index"], changes["index"]
-    if not len(given) or not len(index):
-        return False
-    place = np.minimum(np.searchsorted(index, given), len(index) - 1)
-    here = index[place] == given
-    for name in STATE:
-        state[name][place[here]] = changes[name][here]
-    return bool(here.any())
+    moved, changed = members.moved.after((np.load(file) for file in files), members.mapped("index"))
+    moved.save(cast.next.of(part).moves)
+    return changed
 
 
 def _changed(cast: Cast, part: int) -> Path:

@@ -23,6 +23,7 @@ from workbench.distributed.executors import Executor
 from workbench.distributed.joint import Joined
 from workbench.distributed.keeping.look import Violated, look
 from workbench.distributed.keeping.members import Cast, Decoded
+from workbench.distributed.keeping.moved import Moved
 from workbench.distributed.keeping.original import Sizes, enter, joined, name_groups, same_groups, with_known
 from workbench.distributed.keeping.proof import Doubted, Scope, find_exempt, prove, scope_of
 from workbench.distributed.keeping.repairs import Left, Repaired, repair
@@ -121,7 +122,8 @@ def _restore(cast: Cast, part: int) -> None:
     """Give all particles their original coordinates."""
     members = cast.of(part)
     exact = np.full(len(members), PINNED, np.int32)
-    cast.next.of(part).save(current=members["original"], rank=exact, tries=members["tries"])
+    state = {"current": members["original"], "rank": exact, "tries": members["tries"]}
+    Moved(np.arange(len(members)), state).save(cast.next.of(part).moves)
 
 
 def _require_kept(cast: Cast, starts: np.ndarray, executor: Executor) -> None:

@@ -16,12 +16,11 @@ from workbench.clusters.keep.attempts import Allowance, TooExpensive
 from workbench.clusters.keep.needs import Needs
 from workbench.clusters.keep.surroundings import Surroundings
 from workbench.distributed.keeping.members import EVERY, Chosen, Table
+from workbench.distributed.keeping.moved import Changes
 from workbench.distributed.keeping.patch import Patch, PatchRepair, around
 from workbench.distributed.keeping.terms import Terms
 from workbench.distributed.keeping.vicinity import near
 from workbench.distributed.merging import Renaming
-
-Changes = dict[str, np.ndarray]   # the index, position, move and number of tries of particles
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +50,7 @@ class Settled:
     """
 
     treated: np.ndarray
-    changes: Changes
+    changes: dict[str, np.ndarray]
     rows: np.ndarray
     listed: Surroundings | None
     evaluated: int
@@ -102,7 +101,7 @@ def _among(needs: Needs, rows: np.ndarray) -> Needs:
     return Needs(np.searchsorted(rows, needs.pairs).astype(np.int32).reshape(-1, 2), needs.kind)
 
 
-def _together(changes: Sequence[Changes]) -> Changes:
+def _together(changes: Sequence[Changes]) -> dict[str, np.ndarray]:
     """The changes of repairs that followed each other: the last one counts, for each particle."""
     every = {name: np.concatenate([one[name] for one in reversed(changes)]) for name in changes[0]}
     rows = np.unique(every["index"], return_index=True)[1]
