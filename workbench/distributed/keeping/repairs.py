@@ -32,6 +32,7 @@ from workbench.distributed.keeping.patch import columns_of
 from workbench.distributed.keeping.proof import remember
 from workbench.distributed.keeping.settling import Place, Settled, settled
 from workbench.distributed.keeping.vicinity import near
+from workbench.distributed.merging import distinct
 from workbench.distributed.scratch_files import save_together
 
 ENDS = 2**14   # the ends of constraints that one worker repairs at a time; a cluster is not divided
@@ -138,7 +139,7 @@ def _inside(cast: Cast, links: list[Pairs], allowance: Allowance, part: int) -> 
     index, owned = members.mapped("index"), members["owned"]
     mine = ~done.treated & owned[pairs[:, 0]]
     save_together(_left_over(cast, part), {"pairs": index[pairs[mine]], "kind": kind[mine]})
-    rest = np.unique(pairs[mine])
+    rest = distinct(pairs[mine].ravel())
     opened, alone = _opened(cast, part, pairs[owned[pairs[:, 0]]], kind[owned[pairs[:, 0]]])
     return Left(Repaired.of(done), index[rest], members.take("original", rest), opened, alone)
 
@@ -157,10 +158,10 @@ def _opened(cast: Cast, part: int, pairs: np.ndarray, kind: np.ndarray) -> tuple
     """The groups with constraints: those that other subdomains know, and the number of the others."""
     members, known, alone = cast.of(part), [], 0
     for number in range(len(cast.terms.lengths)):
-        ends = np.unique(pairs[kind >> 1 == number])
+        ends = distinct(pairs[kind >> 1 == number].ravel())
         shared, label = members.take(f"shared{number}", ends), members.take(f"label{number}", ends)
-        known.append(np.unique(label[shared]))
-        alone += len(np.unique(label[~shared]))
+        known.append(distinct(label[shared]))
+        alone += len(distinct(label[~shared]))
     return known, alone
 
 

@@ -20,7 +20,7 @@ from workbench.distributed.keeping.moved import Changes
 from workbench.distributed.keeping.patch import Patch, PatchRepair, around
 from workbench.distributed.keeping.terms import Terms
 from workbench.distributed.keeping.vicinity import near
-from workbench.distributed.merging import Renaming
+from workbench.distributed.merging import Renaming, distinct
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ def settled(place: Place, needs: Needs, free: np.ndarray, allowance: Allowance) 
     Constraints that others of their ends interact with are not treated.
     """
     unchanged = [Renaming.of(np.empty((0, 2), np.int64)) for _ in place.terms.lengths]
-    rows = place.around(np.unique(needs.pairs))
+    rows = place.around(distinct(needs.pairs.ravel()))
     first = PatchRepair(place.patch(rows, unchanged), allowance)
     repairs, treated, dear = [first], np.ones(len(needs), bool), False
     try:
