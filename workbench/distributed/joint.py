@@ -2,7 +2,7 @@
 
 Each subdomain writes the indices and labels of its ghosts, sorted by owner. Then each compares what others call its
 particles with its own names, and `merging.py` renames the labels that differ. Only pairs of labels and the sizes of groups
-that several subdomains know pass through the scheduler; each subdomain gets those of its own groups (`Known`).
+that several subdomains know pass through the scheduler; each subdomain reads those of its own groups (`Known`).
 """
 
 from __future__ import annotations
@@ -79,6 +79,18 @@ class JointLabels:
             return np.fromfile(path, np.int64, 2 * (end - begin), offset=16 * begin).reshape(end - begin, 2)
         except (OSError, ValueError) as error:
             raise unreadable(path, error) from error
+
+    def tell(self, joined: Joined) -> None:
+        """Write what concerns each subdomain, for `known`."""
+        of_parts = [joined.known(part) for part in range(len(joined.labels))]
+        save(self.folder / f"{self.name}-ends.npy", np.cumsum([0, *(len(one.label) for one in of_parts)]))
+        table = [np.concatenate([getattr(one, name) for one in of_parts]) for name in ("label", "final", "members")]
+        save(self.folder / f"{self.name}-known.npy", np.stack(table))
+
+    def known(self, part: int) -> Known:
+        """What concerns a subdomain."""
+        begin, end = load(self.folder / f"{self.name}-ends.npy")[part : part + 2].tolist()
+        return Known(*np.array(load(self.folder / f"{self.name}-known.npy")[:, begin:end]))
 
     def _ghosts(self, part: int) -> Path:
         return self.folder / f"{self.name}-ghosts-{part}"

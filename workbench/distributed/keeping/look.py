@@ -25,9 +25,9 @@ from workbench.clusters.keep.problem import UNASKED
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
 from workbench.distributed.executors import Executor
-from workbench.distributed.joint import Joined, Known, Names, starts_of
+from workbench.distributed.joint import Joined, Names, starts_of
 from workbench.distributed.keeping.members import EVERY, Cast, Members, Rows
-from workbench.distributed.keeping.original import joined, with_known
+from workbench.distributed.keeping.original import joined
 from workbench.distributed.keeping.proof import LOOK, Scope, exempt_file
 from workbench.distributed.keeping.vicinity import near
 from workbench.distributed.merging import distinct
@@ -71,14 +71,12 @@ def look(cast: Cast, starts: np.ndarray, executor: Executor, exempt: bool = True
     """Find all violated constraints, all of which are in the scope; those of each subdomain are in its files."""
     if cast.terms.promise.min_members > 1:
         executor.map("find-loose-parts", functools.partial(_loose, cast, exempt), cast.parts)
-        loose = joined(cast, "loose", [starts] * len(cast.terms.lengths), executor)
-    else:
-        loose = []
-    seen = executor.map("find-parts", functools.partial(_parts, cast, exempt, scope), with_known(cast, loose))
+        joined(cast, "loose", [starts] * len(cast.terms.lengths), executor)
+    seen = executor.map("find-parts", functools.partial(_parts, cast, exempt, scope), cast.parts)
     ghosts = [starts_of(of_length) for of_length in zip(*[one.ghosts for one in seen], strict=True)]
     parts = joined(cast, "part", ghosts, executor, scope is None)
     torn = [_torn(joint, [one.torn[number] for one in seen]) for number, joint in enumerate(parts)]
-    lost = executor.map("find-lost-links", functools.partial(_lost, cast, torn, scope), with_known(cast, parts))
+    lost = executor.map("find-lost-links", functools.partial(_lost, cast, torn, scope), cast.parts)
     links = [_forest(number, lost) for number in range(len(parts))]
     count = sum(one.conflicts for one in seen) + sum(one.decided for one in lost) + sum(map(len, links))
     return Violated(count, any(one.exempted for one in seen), sum(one.exact for one in seen), links)
@@ -122,16 +120,15 @@ def _split(
     return parts_of(cells, group, length - terms.margin, length + terms.margin, spared, loose)
 
 
-def _parts(cast: Cast, exempt: bool, scope: Scope | None, given: tuple[int, list[Known]]) -> Seen:
-    """The parts of groups and the conflicts of one subdomain, of which the loose parts may be given."""
-    part, loose = given
+def _parts(cast: Cast, exempt: bool, scope: Scope | None, part: int) -> Seen:
+    """The parts of groups and the conflicts of one subdomain."""
     members, torn, ghosts, conflicts = cast.of(part), [], [], 0
     owned, used = members["owned"], np.zeros(len(members), bool)
     for number in range(len(cast.terms.lengths)):
         rows, whole = (EVERY, EVERY) if scope is None else _in_scope(cast, members, number, scope)
         group = members[f"group{number}"]
-        if loose:
-            named = cast.named(part, "loose", number, loose[number])
+        if cast.terms.promise.min_members > 1:
+            named = cast.named(part, "loose", number)
             grown = named.sizes(owned)[named.head] >= cast.terms.promise.min_members
             group = np.where((group == UNASKED) & grown, members[f"head{number}"], group)
         label, pairs = np.empty(0, np.int32), np.empty((0, 2), np.int32)
@@ -195,14 +192,13 @@ def _torn(joint: Joined, pairs: Sequence[np.ndarray]) -> np.ndarray:
     return label[parts > 1]
 
 
-def _lost(cast: Cast, torn: list[np.ndarray], scope: Scope | None, given: tuple[int, list[Known]]) -> Lost:
+def _lost(cast: Cast, torn: list[np.ndarray], scope: Scope | None, part: int) -> Lost:
     """The minimum spanning forest of the torn groups of one subdomain, from the lost links that it knows."""
-    part, parts = given
     members, result, decided = cast.of(part), Lost(0, [], [], []), 0
     index = members.mapped("index")
-    for number, known in enumerate(parts):
+    for number in range(len(cast.terms.lengths)):
         whole, names = members.labelled("part", number, scope is None), members.names(f"label{number}")
-        split = cast.named(part, "part", number, known, whole)
+        split = cast.named(part, "part", number, whole)
         piece = _rows(split.head, whole)
         called = Names(_rows(split.names.row, whole), split.names.label)
         head = members.take(f"head{number}", whole)

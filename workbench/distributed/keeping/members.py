@@ -1,8 +1,10 @@
 """The particles of each subdomain, in files: what they were, what they are now, and what their groups are called.
 
 Rows rise by the index in the archive, own particles and ghosts together. All steps of keeping clusters read and write these
-files, so that no worker must remember anything. What repairs change has a file for each round: a step reads one round and
-writes the next, so that it may be begun again, wherever a worker died.
+files, so that no worker must remember anything. What repairs have changed has a file for each round (`moved.py`): a step
+reads one round and writes the next, so that it may be begun again, wherever a worker died.
+
+Labels are not written: a group is named by its first particle, except for those that other subdomains know, too.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
 from workbench.distributed.encoded import Encoded
 from workbench.distributed.exchange import Exchange
-from workbench.distributed.joint import Compared, JointLabels, Known, Named, Names
+from workbench.distributed.joint import Compared, JointLabels, Named, Names
 from workbench.distributed.keeping.moved import STATE, Moved
 from workbench.distributed.keeping.terms import Terms
 from workbench.distributed.scratch_files import load, save
@@ -193,7 +195,7 @@ class Cast:
 
     def labels(self, kind: str, number: int) -> JointLabels:
         """The labels of one kind, at one linking length."""
-        return JointLabels(self.folder, f"{kind}{number}")
+        return JointLabels(self.folder, f"{kind}{number}-{self.round}")
 
     def enter(self, part: int) -> np.ndarray:
         """Receive the particles and find the groups of the original; returns how many ghosts each other subdomain owns."""
@@ -245,9 +247,9 @@ class Cast:
         sizes = np.bincount(head[members.take("owned", rows)], minlength=len(head))
         return found._replace(members=sizes[np.searchsorted(index, found.shared)])
 
-    def named(self, part: int, kind: str, number: int, known: Known, rows: Rows = EVERY) -> Named:
+    def named(self, part: int, kind: str, number: int, rows: Rows = EVERY) -> Named:
         """The labels of these rows of a subdomain, with the names that all subdomains agree on."""
-        members = self.of(part)
+        members, known = self.of(part), self.labels(kind, number).known(part)
         return known.named(members[f"{kind}{number}"], members.take("index", rows))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from workbench.clusters.keep.problem import UNASKED
 from workbench.distributed.executors import Executor
-from workbench.distributed.joint import Compared, Joined, Known, starts_of
+from workbench.distributed.joint import Compared, Joined, starts_of
 from workbench.distributed.keeping.members import Cast
 
 
@@ -36,12 +36,15 @@ def joined(
     that are.
     """
     compared = executor.map(f"compare-{kind}", functools.partial(_compare, cast, kind, starts, everything), cast.parts)
-    return [Joined.of(of_length) for of_length in zip(*compared, strict=True)]
+    found = [Joined.of(of_length) for of_length in zip(*compared, strict=True)]
+    for number, joint in enumerate(found):
+        cast.labels(kind, number).tell(joint)
+    return found
 
 
 def name_groups(cast: Cast, groups: list[Joined], executor: Executor) -> list[Sizes]:
     """Give every particle the label of its group, or none if the group is too small to count."""
-    found = executor.map("name-groups", functools.partial(_name, cast), with_known(cast, groups))
+    found = executor.map("name-groups", functools.partial(_name, cast), cast.parts)
     least, sizes = cast.terms.promise.min_members, []
     for number, shared in enumerate(groups):
         here = [part[number] for part in found]
@@ -50,22 +53,16 @@ def name_groups(cast: Cast, groups: list[Joined], executor: Executor) -> list[Si
     return sizes
 
 
-def with_known(cast: Cast, groups: Sequence[Joined]) -> list[tuple[int, list[Known]]]:
-    """Each subdomain, with what concerns it of the groups at each linking length."""
-    return [(part, [joint.known(part) for joint in groups]) for part in cast.parts]
-
-
 def _compare(cast: Cast, kind: str, starts: Sequence[np.ndarray], everything: bool, part: int) -> list[Compared]:
     return [cast.compare(part, kind, number, of_length, everything) for number, of_length in enumerate(starts)]
 
 
-def _name(cast: Cast, given: tuple[int, list[Known]]) -> list[Sizes]:
+def _name(cast: Cast, part: int) -> list[Sizes]:
     """Returns the sizes of the groups that no other subdomain knows."""
-    (part, groups), found = given, []   # type: tuple[int, list[Known]], list[Sizes]
-    members, least = cast.of(part), cast.terms.promise.min_members
+    members, least, found = cast.of(part), cast.terms.promise.min_members, []
     owned = members["owned"]
-    for number, known in enumerate(groups):
-        named = cast.named(part, "original", number, known)
+    for number in range(len(cast.terms.lengths)):
+        named = cast.named(part, "original", number)
         sizes = named.sizes(owned)
         members.save(**{f"head{number}": named.head})
         members.call(f"label{number}", named.names)
@@ -77,13 +74,12 @@ def _name(cast: Cast, given: tuple[int, list[Known]]) -> list[Sizes]:
     return found
 
 
-def same_groups(cast: Cast, given: tuple[int, list[Known]]) -> int:
+def same_groups(cast: Cast, part: int) -> int:
     """How many particles of a subdomain are in another group now than in the original; groups too small do not count."""
-    part, groups = given
     members, differ, least = cast.of(part), 0, cast.terms.promise.min_members
     owned, index = members["owned"], members["index"]
-    for number, known in enumerate(groups):
-        named = cast.named(part, "now", number, known)
+    for number in range(len(cast.terms.lengths)):
+        named = cast.named(part, "now", number)
         now = np.where(named.sizes(owned)[named.head] >= least, named.names.labels(named.head, index), -1)
         before = np.where(members[f"group{number}"] != UNASKED, members[f"label{number}"], -1)
         differ += int((now != before)[owned].sum())

@@ -1,4 +1,4 @@
-"""The repair of some constraints by one worker, with all the particles that can take part.
+"""Particles that are near some constraints, and attempts to repair these; `settling.py` says which particles.
 
 The moves are those of `clusters/keep`. A patch differs in two points from a whole set of particles. Only some of its
 particles may move: the others belong to somebody else, so constraints that reach them are left alone, with all candidates

@@ -35,7 +35,7 @@ from workbench.distributed.keeping.vicinity import near
 from workbench.distributed.merging import distinct
 from workbench.distributed.scratch_files import save_together
 
-ENDS = 2**14   # the ends of constraints that one worker repairs at a time; a cluster is not divided
+ENDS = 2**13   # the ends of constraints that one worker repairs at a time; a cluster is not divided
 
 
 @dataclass(frozen=True)
