@@ -77,7 +77,8 @@ class Labels:
     def compare(self, starts: np.ndarray, part: int) -> Compared:
         """What other subdomains call the particles of this one."""
         index, owned = self.exchange.members(part)
-        return self.joint.compare(starts, part, index[owned], counted=False)
+        own, label = index[owned], self.joint.own(part)
+        return self.joint.compare(starts, part, lambda wanted: label[np.searchsorted(own, wanted)])
 
     def shared(self, part: int) -> np.ndarray:
         """The final labels (rising) of the groups of this subdomain that other subdomains know, too."""
@@ -105,7 +106,8 @@ def _link(labels: Labels, part: int) -> np.ndarray:
     """Search one subdomain; returns how many of its ghosts each other subdomain owns."""
     owner, head = _searched(labels, part)
     index, owned = labels.exchange.members(part)
-    labels.joint.write(part, index, head, owned, owner)
+    labels.joint.lend(part, index, head, owned, owner)
+    labels.joint.write(part, index, head, owned)
     return np.bincount(owner, minlength=labels.division.parts)
 
 

@@ -1,13 +1,13 @@
 """Labels that every subdomain gives to its particles by itself, made the same for all.
 
-Each subdomain writes the labels of its own particles and, sorted by owner, the indices and labels of its ghosts. Then each
-compares what others call its particles with its own names, and `merging.py` renames the labels that differ. Only pairs of
-labels and the sizes of groups that several subdomains know pass through the scheduler.
+Each subdomain writes the indices and labels of its ghosts, sorted by owner. Then each compares what others call its
+particles with its own names, and `merging.py` renames the labels that differ. Only pairs of labels and the sizes of groups
+that several subdomains know pass through the scheduler; each subdomain reads those of its own groups (`Known`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -35,39 +35,38 @@ class JointLabels:
     folder: Path
     name: str
 
-    def write(self, part: int, index: np.ndarray, head: np.ndarray, owned: np.ndarray, owner: np.ndarray) -> None:
-        """Write the labels of a subdomain. `head` is the first row there of each particle's group: its index is the label.
+    def lend(self, part: int, index: np.ndarray, head: np.ndarray, owned: np.ndarray, owner: np.ndarray) -> None:
+        """Write the labels of ghosts. `head` is the first row there of each particle's group: its index is the label.
 
         `owner` is the subdomain that owns each ghost.
         """
         ghost = np.flatnonzero(~owned)[np.argsort(owner, kind="stable")]
         with complete(self._ghosts(part)) as file:
             file.write(np.stack([index[ghost], index[head[ghost]]], axis=1).data)
+
+    def write(self, part: int, index: np.ndarray, head: np.ndarray, owned: np.ndarray) -> None:
+        """Write the labels of the particles that a subdomain owns."""
         own = (index[head[rows][owned[rows]]] for rows in _blocks(len(index)))
         kind = np.int32 if not len(index) or index[-1] < 2**31 else np.int64
-        save_blocks(self.file("own", part), (len(index) - len(ghost),), np.dtype(kind), own)
+        save_blocks(self.file("own", part), (int(np.count_nonzero(owned)),), np.dtype(kind), own)
 
     def own(self, part: int) -> np.ndarray:
         """The labels of the particles that a subdomain owns, in the order of their indices."""
         return load(self.file("own", part))
 
-    def compare(self, starts: np.ndarray, part: int, index: np.ndarray, counted: bool = True) -> Compared:
+    def compare(self, starts: np.ndarray, part: int, label_of: Callable[[np.ndarray], np.ndarray]) -> Compared:
         """What others call the particles of this subdomain; those of `o` begin at `starts[s, o]` of the ghosts of `s`.
 
-        `index` is that of its own particles. Members are zero unless they are counted, which looks at every particle.
+        `label_of` returns its own labels of particles, of which it gets the indices. Members are not counted.
         """
-        label, others = self.own(part), np.flatnonzero(starts[:, part + 1] > starts[:, part]).tolist()
+        others = np.flatnonzero(starts[:, part + 1] > starts[:, part]).tolist()
         nothing = np.empty((0, 2), np.int64)
         lent = np.concatenate([nothing, *(self._given(other, *starts[other, part : part + 2]) for other in others)])
-        here = label[np.searchsorted(index, lent[:, 0])].astype(np.int64)
+        here = label_of(lent[:, 0]).astype(np.int64)
         edges = different(lent[:, 1], here)
         shared = distinct(np.concatenate([here, self._given(part, 0, starts[part, -1])[:, 1]]))
         save(self.file("shared", part), shared)
-        if not counted:
-            return Compared(edges, shared, np.zeros(len(shared), np.int64))
-        place = np.minimum(np.searchsorted(shared, label), max(len(shared) - 1, 0))
-        known = place[shared[place] == label] if len(shared) else place[:0]
-        return Compared(edges, shared, np.bincount(known, minlength=len(shared)))
+        return Compared(edges, shared, np.zeros(len(shared), np.int64))
 
     def shared(self, part: int) -> np.ndarray:
         """The labels (rising), as the subdomain wrote them, that other subdomains know too."""
@@ -80,6 +79,18 @@ class JointLabels:
             return np.fromfile(path, np.int64, 2 * (end - begin), offset=16 * begin).reshape(end - begin, 2)
         except (OSError, ValueError) as error:
             raise unreadable(path, error) from error
+
+    def tell(self, joined: Joined) -> None:
+        """Write what concerns each subdomain, for `known`."""
+        of_parts = [joined.known(part) for part in range(len(joined.labels))]
+        save(self.folder / f"{self.name}-ends.npy", np.cumsum([0, *(len(one.label) for one in of_parts)]))
+        table = [np.concatenate([getattr(one, name) for one in of_parts]) for name in ("label", "final", "members")]
+        save(self.folder / f"{self.name}-known.npy", np.stack(table))
+
+    def known(self, part: int) -> Known:
+        """What concerns a subdomain."""
+        begin, end = load(self.folder / f"{self.name}-ends.npy")[part : part + 2].tolist()
+        return Known(*np.array(load(self.folder / f"{self.name}-known.npy")[:, begin:end]))
 
     def _ghosts(self, part: int) -> Path:
         return self.folder / f"{self.name}-ghosts-{part}"
@@ -106,68 +117,84 @@ class Joined:
     renaming: Renaming
     shared: np.ndarray    # final labels, rising
     members: np.ndarray
+    labels: Sequence[np.ndarray]   # for each subdomain, its labels that others know
 
     @classmethod
     def of(cls, compared: Sequence[Compared]) -> Self:
         """The result of all comparisons."""
         renaming = Renaming.of(np.concatenate([one.edges for one in compared]))
-        final = renaming.applied(np.concatenate([one.shared for one in compared]))
+        labels = [one.shared for one in compared]
+        final = renaming.applied(np.concatenate(labels))
         members = np.concatenate([one.members for one in compared])
         shared, place = np.unique(final, return_inverse=True)
         total = np.zeros(len(shared), np.int64)
         np.add.at(total, place.ravel(), members)
-        return cls(renaming, shared, total)
+        return cls(renaming, shared, total, labels)
+
+    def known(self, part: int) -> Known:
+        """What concerns one subdomain."""
+        label = self.labels[part]
+        final = self.renaming.applied(label)
+        return Known(label, final, self.members[np.searchsorted(self.shared, final)])
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """The groups of a subdomain that others know: their labels there (rising) and in the end, and how many members."""
+
+    label: np.ndarray
+    final: np.ndarray
+    members: np.ndarray
 
     def named(self, head: np.ndarray, index: np.ndarray) -> Named:
-        """The final names of groups of a subdomain, of which `head` gives the first row of each particle's group there."""
-        heads = np.flatnonzero(head == np.arange(len(head)))
-        name = index[heads]   # rising, and many: the few labels that are renamed or shared are looked up there
-        changed, which = _places(name, self.renaming.label)
-        final = name.copy()
-        final[changed] = new = self.renaming.final[which]
-        home, label = np.arange(len(head), dtype=np.int32), np.empty(len(head), np.int64)
-        label[heads] = final
-        place, here = _places(name, new)
-        home[heads[changed[here]]] = heads[place]
-        away = np.delete(np.arange(len(new)), here)
-        _, first, where = np.unique(new[away], return_index=True, return_inverse=True)
-        home[heads[changed[away]]] = heads[changed[away]][first][where.ravel()]
-        members = np.zeros(len(head), np.int64)
-        for at, number in (_places(name, self.shared), _turned(_places(self.shared, new), changed)):
-            members[heads[at]] = self.members[number]
-        return Named(label[head], home[head], members)
+        """The groups of the subdomain, of which `head` gives the first row of each particle's group there."""
+        row = np.searchsorted(index, self.label)
+        final, first, which = np.unique(self.final, return_index=True, return_inverse=True)
+        home = np.arange(len(head), dtype=np.int32)
+        home[row] = row[first][which.ravel()]   # pieces of one group: the first row of all of them
+        order = np.argsort(row[first])
+        return Named(home[head], Names(row[first][order], final[order]), self.members[first][order])
 
 
-def _places(rising: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where these values are in an array that rises, and which of them are there."""
-    if not len(rising):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    place = np.minimum(np.searchsorted(rising, wanted), len(rising) - 1)
-    which = np.flatnonzero(rising[place] == wanted)
-    return place[which], which
+@dataclass(frozen=True, eq=False)
+class Names:
+    """The groups of a subdomain that others know, by their first row there (rising), with their labels.
 
+    The label of any other group is the index of its first particle.
+    """
 
-def _turned(found: tuple[np.ndarray, np.ndarray], rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rows whose values were found, and where."""
-    return rows[found[1]], found[0]
+    row: np.ndarray
+    label: np.ndarray
+
+    def known(self, head: np.ndarray) -> np.ndarray:
+        """Whether others know the groups with these first rows."""
+        flags = np.zeros(max(int(head.max(initial=-1)), int(self.row.max(initial=-1))) + 1, bool)
+        flags[self.row] = True
+        found: np.ndarray = flags[head]
+        return found
+
+    def labels(self, head: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """The labels of the groups with these first rows; `index` is that of all rows."""
+        known = self.known(head)
+        label: np.ndarray = np.asarray(index[head], np.int64)
+        label[known] = self.label[np.searchsorted(self.row, head[known])]
+        return label
+
+    def rows(self, label: np.ndarray) -> np.ndarray:
+        """The first rows of the groups with these labels."""
+        return self.row[np.isin(self.label, label)]
 
 
 @dataclass(frozen=True, eq=False)
 class Named:
-    """The final label of each particle of a subdomain, and the first row there of its group."""
+    """The first row of each particle's group in a subdomain; of groups that others know, labels and members."""
 
-    label: np.ndarray
     head: np.ndarray
-    _members: np.ndarray   # at the first row of each piece of a group that other subdomains know, its members; else 0
-
-    @property
-    def shared(self) -> np.ndarray:
-        """Whether other subdomains know the group of each particle."""
-        found: np.ndarray = self._members[self.head] > 0
-        return found
+    names: Names
+    members: np.ndarray
 
     def sizes(self, owned: np.ndarray) -> np.ndarray:
-        """The number of members, in the whole set, of the group of each particle; `owned` marks those that count here."""
+        """The number of members, in the whole set, of each group, at its first row; `owned` marks those that count here."""
         here = np.bincount(self.head[owned], minlength=len(self.head))
-        found: np.ndarray = np.where(self._members > 0, self._members, here)[self.head]
-        return found
+        here[self.names.row] = self.members
+        return here

@@ -39,11 +39,11 @@ class FinishedChunk:
 def hand_back(cast: Cast, part: int) -> None:
     """Write the moves, and the names of the kept groups, of the particles that a subdomain owns, for the chunks to read."""
     members = cast.of(part)
-    owned, rank = members["owned"], members["rank"]
-    moved = np.flatnonzero(owned & (rank != 0))
+    owned, index, moved = members["owned"], members["index"], members.moved
+    mine = moved.away(owned)
     members.save(
-        moved_index=members["index"][moved], moved_rank=rank[moved], moved_current=members["current"][moved],
-        own_index=members["index"][owned],
+        moved_index=index[moved.rows[mine]], moved_rank=moved.state["rank"][mine],
+        moved_current=moved.state["current"][mine], own_index=index[owned],
     )
     for number in range(len(cast.terms.lengths)):
         counts = members[f"group{number}"] != UNASKED

@@ -22,11 +22,10 @@ from workbench.clusters.alike import Exempt, Parts, parts_of
 from workbench.clusters.broken import cheapest_links, spanning_links, squared_distances
 from workbench.clusters.keep.needs import CANNOT_LINK, MUST_LINK
 from workbench.clusters.keep.problem import UNASKED
-from workbench.clusters.keep.state import PINNED
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
 from workbench.distributed.executors import Executor
-from workbench.distributed.joint import Joined, starts_of
+from workbench.distributed.joint import Joined, Names, starts_of
 from workbench.distributed.keeping.members import EVERY, Cast, Members, Rows
 from workbench.distributed.keeping.original import joined
 from workbench.distributed.keeping.proof import LOOK, Scope, exempt_file
@@ -72,14 +71,12 @@ def look(cast: Cast, starts: np.ndarray, executor: Executor, exempt: bool = True
     """Find all violated constraints, all of which are in the scope; those of each subdomain are in its files."""
     if cast.terms.promise.min_members > 1:
         executor.map("find-loose-parts", functools.partial(_loose, cast, exempt), cast.parts)
-        loose = joined(cast, "loose", [starts] * len(cast.terms.lengths), executor)
-    else:
-        loose = []
-    seen = executor.map("find-parts", functools.partial(_parts, cast, loose, exempt, scope), cast.parts)
+        joined(cast, "loose", [starts] * len(cast.terms.lengths), executor)
+    seen = executor.map("find-parts", functools.partial(_parts, cast, exempt, scope), cast.parts)
     ghosts = [starts_of(of_length) for of_length in zip(*[one.ghosts for one in seen], strict=True)]
     parts = joined(cast, "part", ghosts, executor, scope is None)
     torn = [_torn(joint, [one.torn[number] for one in seen]) for number, joint in enumerate(parts)]
-    lost = executor.map("find-lost-links", functools.partial(_lost, cast, parts, torn, scope), cast.parts)
+    lost = executor.map("find-lost-links", functools.partial(_lost, cast, torn, scope), cast.parts)
     links = [_forest(number, lost) for number in range(len(parts))]
     count = sum(one.conflicts for one in seen) + sum(one.decided for one in lost) + sum(map(len, links))
     return Violated(count, any(one.exempted for one in seen), sum(one.exact for one in seen), links)
@@ -123,15 +120,16 @@ def _split(
     return parts_of(cells, group, length - terms.margin, length + terms.margin, spared, loose)
 
 
-def _parts(cast: Cast, loose: list[Joined], exempt: bool, scope: Scope | None, part: int) -> Seen:
+def _parts(cast: Cast, exempt: bool, scope: Scope | None, part: int) -> Seen:
     """The parts of groups and the conflicts of one subdomain."""
     members, torn, ghosts, conflicts = cast.of(part), [], [], 0
     owned, used = members["owned"], np.zeros(len(members), bool)
     for number in range(len(cast.terms.lengths)):
         rows, whole = (EVERY, EVERY) if scope is None else _in_scope(cast, members, number, scope)
         group = members[f"group{number}"]
-        if loose:
-            grown = cast.named(part, "loose", number, loose[number]).sizes(owned) >= cast.terms.promise.min_members
+        if cast.terms.promise.min_members > 1:
+            named = cast.named(part, "loose", number)
+            grown = named.sizes(owned)[named.head] >= cast.terms.promise.min_members
             group = np.where((group == UNASKED) & grown, members[f"head{number}"], group)
         label, pairs = np.empty(0, np.int32), np.empty((0, 2), np.int32)
         if len(members.take("owned", rows)):
@@ -145,15 +143,17 @@ def _parts(cast: Cast, loose: list[Joined], exempt: bool, scope: Scope | None, p
         torn.append(_pieces(members, number, label, whole))
         ghosts.append(cast.name(part, "part", number, label, whole))
     save(exempt_file(members, LOOK, cast.round), np.flatnonzero(used))
-    exact = int((members["rank"][owned] == PINNED).sum()) if scope is None else 0
+    exact = members.moved.exact(owned) if scope is None else 0
     return Seen(torn, ghosts, conflicts, bool(used.any()), exact)
 
 
 def _in_scope(cast: Cast, members: Members, number: int, scope: Scope) -> tuple[np.ndarray, np.ndarray]:
     """The particles of a subdomain to look at: all members of some groups with others near suspects; and these members."""
     suspects = scope.suspects(members)
-    touched = np.union1d(members.take(f"label{number}", suspects), scope.shared[number])
-    whole = np.flatnonzero(np.isin(members[f"label{number}"], touched)) if len(touched) else np.empty(0, np.int64)
+    head, touched = members[f"head{number}"], np.zeros(len(members), bool)
+    touched[head[suspects]] = True
+    touched[members.names(f"label{number}").rows(scope.shared[number])] = True
+    whole = np.flatnonzero(touched[head])
     if not len(suspects):
         return whole, whole
     original, width = members["original"], cast.terms.far + 2 * cast.terms.shift
@@ -181,7 +181,7 @@ def _pieces(members: Members, number: int, label: np.ndarray, whole: Rows) -> np
     is_head = np.zeros(len(label), bool)
     is_head[label[known]] = True
     heads = _back(np.flatnonzero(is_head), whole)   # all particles of a part are in one group
-    return np.column_stack([members.mapped(f"label{number}")[heads], members.mapped("index")[heads]])
+    return np.column_stack([members.take(f"label{number}", heads), members.mapped("index")[heads]])
 
 
 def _torn(joint: Joined, pairs: Sequence[np.ndarray]) -> np.ndarray:
@@ -192,62 +192,71 @@ def _torn(joint: Joined, pairs: Sequence[np.ndarray]) -> np.ndarray:
     return label[parts > 1]
 
 
-def _lost(cast: Cast, parts: list[Joined], torn: list[np.ndarray], scope: Scope | None, part: int) -> Lost:
+def _lost(cast: Cast, torn: list[np.ndarray], scope: Scope | None, part: int) -> Lost:
     """The minimum spanning forest of the torn groups of one subdomain, from the lost links that it knows."""
     members, result, decided = cast.of(part), Lost(0, [], [], []), 0
-    for number, joint in enumerate(parts):
-        whole = members.labelled("part", number, scope is None)
-        owned, index, label, head, known, asked = (
-            members.take(name, whole)
-            for name in ("owned", "index", *(f"{name}{number}" for name in ("label", "head", "shared", "group")))
-        )
-        split = cast.named(part, "part", number, joint, whole)
-        _save_joined(members, number, split.label, whole)
-        asked = asked != UNASKED
-        local = head if isinstance(whole, slice) else np.searchsorted(whole, head)
-        rows = np.flatnonzero(asked & (_is_torn(local, split.head) & ~known))
-        others = np.flatnonzero(asked & known) if len(torn[number]) else rows[:0]
-        others = others[np.isin(label[others], torn[number])]
-        chosen = np.sort(np.concatenate([rows, others]))
-        pairs = _spanning(cast, number, members, _back(chosen, whole), split.head[chosen])
+    index = members.mapped("index")
+    for number in range(len(cast.terms.lengths)):
+        whole, names = members.labelled("part", number, scope is None), members.names(f"label{number}")
+        split = cast.named(part, "part", number, whole)
+        piece = _rows(split.head, whole)
+        called = Names(_rows(split.names.row, whole), split.names.label)
+        head = members.take(f"head{number}", whole)
+        chosen = _torn_members(head, piece, names, torn[number], len(members))
+        if cast.terms.promise.min_members > 1:
+            chosen = chosen[members.take(f"group{number}", whole)[chosen] != UNASKED]
+        pairs = _spanning(cast, number, members, _back(chosen, whole), piece[chosen])
         pairs = chosen[pairs]
-        pairs = pairs[owned[pairs[:, 0]]]
-        offered = pairs[known[pairs[:, 0]]]
-        members.save(**{f"links{number}": _back(pairs[~known[pairs[:, 0]]], whole)})
-        decided += len(pairs) - len(offered)
-        result.pairs.append(index[offered])
-        result.ends.append(split.label[offered])
-        current = np.asarray(members.mapped("current"))
-        result.squared.append(squared_distances(current, _back(offered, whole), cast.terms.box))
+        ends = _back(pairs, whole)
+        own = members.mapped("owned")[ends[:, 0]]
+        pairs, ends, shared = pairs[own], ends[own], names.known(head[pairs[own, 0]])
+        members.save(**{f"links{number}": ends[~shared]})
+        decided += int((~shared).sum())
+        result.pairs.append(index[ends[shared]])
+        result.ends.append(called.labels(piece[pairs[shared]], index))
+        current = members.take("current", ends[shared].ravel())
+        result.squared.append(squared_distances(current, np.arange(len(current)).reshape(-1, 2), cast.terms.box))
+        _save_joined(members, number, piece, called, whole)
     return Lost(decided, result.pairs, result.ends, result.squared)
 
 
-def _save_joined(members: Members, number: int, label: np.ndarray, whole: Rows) -> None:
+def _rows(places: np.ndarray, whole: Rows) -> np.ndarray:
+    """The rows (int32) of which the places among the members of whole groups are given."""
+    return places if isinstance(whole, slice) else whole[places].astype(np.int32)
+
+
+def _torn_members(head: np.ndarray, piece: np.ndarray, names: Names, torn: np.ndarray, count: int) -> np.ndarray:
+    """The places of the members of groups that have several parts: here or, if others know them, anywhere (`torn`)."""
+    of_group, is_torn = np.empty(count, np.int32), np.zeros(count, bool)
+    of_group[head] = piece
+    is_torn[head[piece != of_group[head]]] = True
+    is_torn[names.row] = False
+    is_torn[names.rows(torn)] = True
+    return np.flatnonzero(is_torn[head])
+
+
+def _save_joined(members: Members, number: int, piece: np.ndarray, called: Names, whole: Rows) -> None:
     """Write what the part of each particle is called; a group of which nobody looked at the members is one part."""
     if isinstance(whole, np.ndarray):
-        every = members[f"label{number}"]
-        every[whole] = label
-        label = every
-    members.save(**{f"joined{number}": label})
-
-
-def _is_torn(group: np.ndarray, part: np.ndarray) -> np.ndarray:
-    """Whether the group of each particle has several parts; both are given by a row."""
-    of_group = np.empty(len(group), part.dtype)
-    of_group[group] = part
-    torn = np.zeros(len(group), bool)
-    torn[group[part != of_group[group]]] = True
-    found: np.ndarray = torn[group]
-    return found
+        every, names = members[f"head{number}"], members.names(f"label{number}")
+        others = ~np.isin(names.row, whole)
+        row, label = (np.concatenate([getattr(names, of)[others], getattr(called, of)]) for of in ("row", "label"))
+        order = np.argsort(row)
+        every[whole], called = piece, Names(row[order], label[order])
+        piece = every
+    members.save(**{f"piece{number}": piece})
+    members.call(f"joined{number}", called)
 
 
 def _spanning(cast: Cast, number: int, members: Members, rows: np.ndarray, split: np.ndarray) -> np.ndarray:
     """The forest among these rows, of which the parts are given, as pairs of places among them."""
     if not len(rows):
         return np.empty((0, 2), np.int64)
-    torn = np.unique(split, return_inverse=True)[1].ravel().astype(np.int32)
-    cells = SortedCells.of(Particles(members["original"][rows], cast.terms.box), cast.terms.lengths[number])
-    current = np.ascontiguousarray(members["current"][rows])
+    present = np.zeros(int(split.max()) + 1, bool)
+    present[split] = True
+    torn = (np.cumsum(present, dtype=np.int32) - np.int32(1))[split]
+    cells = SortedCells.of(Particles(members.take("original", rows), cast.terms.box), cast.terms.lengths[number])
+    current = np.ascontiguousarray(members.take("current", rows))
     return spanning_links(cells, torn, cast.terms.lengths[number], current, cast.terms.box)
 
 

@@ -1,15 +1,18 @@
 """The particles of each subdomain, in files: what they were, what they are now, and what their groups are called.
 
 Rows rise by the index in the archive, own particles and ghosts together. All steps of keeping clusters read and write these
-files, so that no worker must remember anything. What repairs change has a file for each round: a step reads one round and
-writes the next, so that it may be begun again, wherever a worker died.
+files, so that no worker must remember anything. What repairs have changed has a file for each round (`moved.py`): a step
+reads one round and writes the next, so that it may be begun again, wherever a worker died.
+
+Labels are not written: a group is named by its first particle, except for those that other subdomains know, too.
 """
 
 from __future__ import annotations
 
+import string
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,22 +22,29 @@ from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
 from workbench.distributed.encoded import Encoded
 from workbench.distributed.exchange import Exchange
-from workbench.distributed.joint import Joined, JointLabels, Named
+from workbench.distributed.joint import Compared, JointLabels, Named, Names
+from workbench.distributed.keeping.moved import STATE, Moved
 from workbench.distributed.keeping.terms import Terms
 from workbench.distributed.scratch_files import load, save
 
 Rows = slice | np.ndarray   # of a subdomain
 EVERY = slice(None)
-STATE = ("current", "rank", "tries")   # what repairs change
+HEADS = {"label": "head", "shared": "head", "joined": "piece"}   # what follows from the first row of a group, or of a part
 
 
 @dataclass(frozen=True)
 class Members:
-    """The arrays of one subdomain by name; those of STATE are as they were when a round of repairs began."""
+    """The arrays of one subdomain by name; those of STATE are as they were when a round of repairs began (`moved`).
+
+    For each linking length, `head` is the first row of each particle's group, `group` the same or UNASKED, and `label` its
+    name in all subdomains; `shared` tells whether others know the group. `piece` and `joined` are the first row and the
+    name of the part of a group.
+    """
 
     folder: Path
     part: int
     round: int
+    all_count: bool   # so that no group is UNASKED
 
     def save(self, **arrays: Any) -> None:
         """Write these arrays."""
@@ -42,8 +52,7 @@ class Members:
             save(self.file(name), array)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        found: np.ndarray = np.load(self.file(name))
-        return found
+        return self.take(name, EVERY)
 
     def mapped(self, name: str) -> np.ndarray:
         """An array of which a part is wanted."""
@@ -51,7 +60,25 @@ class Members:
 
     def take(self, name: str, rows: Rows) -> np.ndarray:
         """Some rows of an array."""
-        return self[name] if isinstance(rows, slice) else np.asarray(self.mapped(name)[rows])
+        kind, number = name.rstrip("0123456789"), name.lstrip(string.ascii_letters)
+        if kind in HEADS:
+            head, names = self.take(HEADS[kind] + number, rows), self.names(kind + number)
+            return names.known(head) if kind == "shared" else names.labels(head, self.mapped("index"))
+        if name in STATE:
+            before = self.take("decoded", rows) if name == "current" else np.zeros(len(self.take("owned", rows)), np.int32)
+            return self.moved.among(name, rows, before)
+        if isinstance(rows, slice):
+            found: np.ndarray = np.load(self.file(name))
+            return found
+        return np.asarray(self.mapped(name)[rows])
+
+    def call(self, name: str, names: Names) -> None:
+        """Write what groups, or parts of groups, are called."""
+        self.save(**{f"{name}-names": np.stack([names.row, names.label])})
+
+    def names(self, name: str) -> Names:
+        """What groups, or parts of groups, are called."""
+        return Names(*np.load(self.file(f"{name.replace('shared', 'label')}-names")))
 
     def labelled(self, kind: str, number: int, everything: bool) -> Rows:
         """The rows that have labels of one kind, at one linking length."""
@@ -61,22 +88,41 @@ class Members:
         return len(self.mapped("index"))
 
     def file(self, name: str) -> Path:
-        """The file of an array; before any repair, current positions are the decoded ones."""
-        if name == "current" and not self.round:
-            return self.file("decoded")
-        moment = f"-{self.round}" if name in STATE else ""
-        return self.folder / f"{name}{moment}-{self.part}.npy"
+        """The file of an array."""
+        if name.startswith("group") and self.all_count:
+            return self.file(name.replace("group", "head"))
+        return self.folder / f"{name}-{self.part}.npy"
+
+    @property
+    def moved(self) -> Moved:
+        """What repairs have changed before this round."""
+        if self.round:
+            return Moved.load(self.moves)
+        positions, nothing = self.mapped("decoded")[:0], np.empty(0, np.int32)
+        return Moved(nothing, {"current": np.asarray(positions), "rank": nothing, "tries": nothing})
+
+    @property
+    def moves(self) -> Path:
+        """The file for what repairs have changed."""
+        return self.folder / f"moves-{self.round}-{self.part}.npz"
 
 
-@dataclass(frozen=True)
+class Table(Protocol):
+    """Arrays by name, with a row for each particle."""
+
+    def take(self, name: str, rows: Rows, /) -> np.ndarray:
+        """Some rows of one of the arrays."""
+
+
+@dataclass(frozen=True, eq=False)
 class Chosen:
-    """Some rows (rising) of all arrays of a subdomain, each read when it is asked for, and not held."""
+    """Some rows (rising) of all arrays of a table, each read when it is asked for, and not held."""
 
-    members: Members
+    table: Table
     rows: np.ndarray
 
     def __getitem__(self, name: str, /) -> np.ndarray:
-        return self.members.take(name, self.rows)
+        return self.table.take(name, self.rows)
 
 
 @dataclass(frozen=True)
@@ -128,7 +174,7 @@ class Cast:
 
     def of(self, part: int) -> Members:
         """The particles of one subdomain."""
-        return Members(self.folder, part, self.round)
+        return Members(self.folder, part, self.round, self.terms.promise.min_members == 1)
 
     def surmise(self, chunk: int) -> Surmise:
         """The side information about the moves of a chunk."""
@@ -143,14 +189,13 @@ class Cast:
         return replace(self, round=self.round + 1)
 
     def forget_state(self) -> None:
-        """Delete what repairs have changed since."""
+        """Delete what repairs had changed before this round."""
         for part in self.parts:
-            for name in STATE if self.round else STATE[1:]:
-                self.of(part).file(name).unlink(missing_ok=True)
+            self.of(part).moves.unlink(missing_ok=True)
 
     def labels(self, kind: str, number: int) -> JointLabels:
         """The labels of one kind, at one linking length."""
-        return JointLabels(self.folder, f"{kind}{number}")
+        return JointLabels(self.folder, f"{kind}{number}-{self.round}")
 
     def enter(self, part: int) -> np.ndarray:
         """Receive the particles and find the groups of the original; returns how many ghosts each other subdomain owns."""
@@ -160,9 +205,8 @@ class Cast:
         owner = decomposition.owners(positions[~owned])
         own, deep = np.flatnonzero(owned), owned.copy()
         deep[own[decomposition.ghosts(positions[own], terms.depth)[0]]] = False
-        nothing = np.zeros(len(index), np.int32)
-        members.save(index=index, owned=owned, owner=owner, deep=deep, original=positions, rank=nothing, tries=nothing)
-        del positions, index, owned, own, deep, nothing   # one array after the other: memory is that of the search
+        members.save(index=index, owned=owned, owner=owner, deep=deep, original=positions)
+        del positions, index, owned, own, deep   # one array after the other: memory is that of the search
         members.save(**_unloaded(self.exchange.cargo_of(part), terms))
         self.find(part, "original", "original")
         return np.bincount(owner, minlength=len(self.parts))
@@ -187,13 +231,26 @@ class Cast:
             owner = owner[(np.cumsum(~owned) - 1)[rows[~owned[rows]]]]
             members.save(**{f"{kind}-rows{number}": rows})   # for `labelled`
         members.save(**{f"{kind}{number}": label.astype(np.int32)})
-        self.labels(kind, number).write(part, members.take("index", rows), label, owned[rows], owner)
+        self.labels(kind, number).lend(part, members.take("index", rows), label, owned[rows], owner)
         return np.bincount(owner, minlength=len(self.parts))
 
-    def named(self, part: int, kind: str, number: int, joint: Joined, rows: Rows = EVERY) -> Named:
-        """The labels of these rows of a subdomain, with the names that all subdomains agree on."""
+    def compare(self, part: int, kind: str, number: int, starts: np.ndarray, everything: bool) -> Compared:
+        """What other subdomains call the labelled particles of this one; and the members of groups that they know."""
         members = self.of(part)
-        return joint.named(members[f"{kind}{number}"], members.take("index", rows))
+        rows, head = members.labelled(kind, number, everything), members.mapped(f"{kind}{number}")
+        index = members.mapped("index") if everything else members.take("index", rows)
+        found = self.labels(kind, number).compare(
+            starts, part, lambda wanted: index[head[np.searchsorted(index, wanted)]]
+        )
+        if kind == "part" or not len(found.shared):   # nobody asks how large parts are
+            return found
+        sizes = np.bincount(head[members.take("owned", rows)], minlength=len(head))
+        return found._replace(members=sizes[np.searchsorted(index, found.shared)])
+
+    def named(self, part: int, kind: str, number: int, rows: Rows = EVERY) -> Named:
+        """The labels of these rows of a subdomain, with the names that all subdomains agree on."""
+        members, known = self.of(part), self.labels(kind, number).known(part)
+        return known.named(members[f"{kind}{number}"], members.take("index", rows))
 
 
 def _unloaded(cargo: np.ndarray, terms: Terms) -> dict[str, np.ndarray]:

@@ -36,12 +36,15 @@ def joined(
     that are.
     """
     compared = executor.map(f"compare-{kind}", functools.partial(_compare, cast, kind, starts, everything), cast.parts)
-    return [Joined.of(of_length) for of_length in zip(*compared, strict=True)]
+    found = [Joined.of(of_length) for of_length in zip(*compared, strict=True)]
+    for number, joint in enumerate(found):
+        cast.labels(kind, number).tell(joint)
+    return found
 
 
 def name_groups(cast: Cast, groups: list[Joined], executor: Executor) -> list[Sizes]:
     """Give every particle the label of its group, or none if the group is too small to count."""
-    found = executor.map("name-groups", functools.partial(_name, cast, groups), cast.parts)
+    found = executor.map("name-groups", functools.partial(_name, cast), cast.parts)
     least, sizes = cast.terms.promise.min_members, []
     for number, shared in enumerate(groups):
         here = [part[number] for part in found]
@@ -51,39 +54,33 @@ def name_groups(cast: Cast, groups: list[Joined], executor: Executor) -> list[Si
 
 
 def _compare(cast: Cast, kind: str, starts: Sequence[np.ndarray], everything: bool, part: int) -> list[Compared]:
-    members, compared = cast.of(part), []
-    for number, of_length in enumerate(starts):
-        rows = members.labelled(kind, number, everything)
-        index = members.take("index", rows)[members.take("owned", rows)]
-        compared.append(cast.labels(kind, number).compare(of_length, part, index, counted=kind != "part"))
-    return compared
+    return [cast.compare(part, kind, number, of_length, everything) for number, of_length in enumerate(starts)]
 
 
-def _name(cast: Cast, groups: list[Joined], part: int) -> list[Sizes]:
+def _name(cast: Cast, part: int) -> list[Sizes]:
     """Returns the sizes of the groups that no other subdomain knows."""
-    members, found = cast.of(part), []
-    owned, least = members["owned"], cast.terms.promise.min_members
-    for number, joint in enumerate(groups):
-        named = cast.named(part, "original", number, joint)
-        size = named.sizes(owned)
-        members.save(**{
-            f"label{number}": named.label,
-            f"group{number}": np.where(size >= least, named.head, UNASKED).astype(np.int32),
-            f"head{number}": named.head,
-            f"shared{number}": named.shared,
-        })
-        sizes = np.bincount(named.head[owned & ~named.shared])
-        found.append(Sizes(int((sizes[sizes > 0] >= least).sum()), int(sizes.max(initial=0))))
+    members, least, found = cast.of(part), cast.terms.promise.min_members, []
+    owned = members["owned"]
+    for number in range(len(cast.terms.lengths)):
+        named = cast.named(part, "original", number)
+        sizes = named.sizes(owned)
+        members.save(**{f"head{number}": named.head})
+        members.call(f"label{number}", named.names)
+        if least > 1:
+            group = np.where(sizes[named.head] >= least, named.head, UNASKED)
+            members.save(**{f"group{number}": group.astype(np.int32)})
+        sizes[named.names.row] = 0
+        found.append(Sizes(int((sizes >= least).sum()), int(sizes.max(initial=0))))
     return found
 
 
-def same_groups(cast: Cast, groups: list[Joined], part: int) -> int:
+def same_groups(cast: Cast, part: int) -> int:
     """How many particles of a subdomain are in another group now than in the original; groups too small do not count."""
-    members, differ = cast.of(part), 0
-    owned, least = members["owned"], cast.terms.promise.min_members
-    for number, joint in enumerate(groups):
-        named = cast.named(part, "now", number, joint)
-        now = np.where(named.sizes(owned) >= least, named.label, -1)
+    members, differ, least = cast.of(part), 0, cast.terms.promise.min_members
+    owned, index = members["owned"], members["index"]
+    for number in range(len(cast.terms.lengths)):
+        named = cast.named(part, "now", number)
+        now = np.where(named.sizes(owned)[named.head] >= least, named.names.labels(named.head, index), -1)
         before = np.where(members[f"group{number}"] != UNASKED, members[f"label{number}"], -1)
         differ += int((now != before)[owned].sum())
     return differ

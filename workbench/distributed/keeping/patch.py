@@ -1,4 +1,4 @@
-"""The repair of some constraints by one worker, with all the particles that can take part.
+"""Particles that are near some constraints, and attempts to repair these; `settling.py` says which particles.
 
 The moves are those of `clusters/keep`. A patch differs in two points from a whole set of particles. Only some of its
 particles may move: the others belong to somebody else, so constraints that reach them are left alone, with all candidates
@@ -10,8 +10,9 @@ After particles got their original coordinates, only those around suspects are c
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -21,18 +22,19 @@ from workbench.clusters.broken import linked_labels
 from workbench.clusters.groups import Groups
 from workbench.clusters.keep.attempts import Allowance, Attempts
 from workbench.clusters.keep.edits import Surmise
-from workbench.clusters.keep.needs import Needs
+from workbench.clusters.keep.needs import MUST_LINK, Needs
 from workbench.clusters.keep.problem import UNASKED, Problem
 from workbench.clusters.keep.proof import disturbed
 from workbench.clusters.keep.region import farthest, region_around
 from workbench.clusters.keep.repair import Repair
 from workbench.clusters.keep.state import PINNED, State
 from workbench.clusters.keep.surroundings import Surroundings, neighbours_of
-from workbench.clusters.keep.view import Region, View
+from workbench.clusters.keep.view import Region
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
-from workbench.distributed.keeping.members import STATE
+from workbench.distributed.keeping.moved import STATE
 from workbench.distributed.keeping.terms import Terms
+from workbench.distributed.merging import Renaming
 
 MOST_ATTEMPTS = 24   # in one patch, before all are compared again
 MOST_LISTED = 2048   # particles around the end of a constraint that may move for it
@@ -57,11 +59,11 @@ class Excerpt(Problem):
     named_by: str = field(default="label", kw_only=True)   # the columns whose numbers are the same in a group
 
     @classmethod
-    def of(cls, terms: Terms, columns: Columns, named_by: str = "label") -> Self:
+    def of(cls, terms: Terms, columns: Columns, **others: Any) -> Self:
         """The problem of these particles."""
         original = Particles(np.ascontiguousarray(columns["original"]), terms.box)
         given = original, np.ascontiguousarray(columns["decoded"]), terms.limit, terms.promise, len(original)
-        return cls(*given, terms=terms, columns=columns, named_by=named_by)
+        return cls(*given, terms=terms, columns=columns, **others)
 
     @property
     def lengths(self) -> tuple[float, ...]:
@@ -91,8 +93,14 @@ class Excerpt(Problem):
         return state
 
 
+@dataclass(frozen=True, eq=False)
 class Patch(Excerpt):
-    """Particles of which some are to be repaired: the labels of their groups are among their own numbers."""
+    """Particles of which some are to be repaired: the labels of their groups are among their own numbers.
+
+    `linked` says, for each linking length, which parts of groups have become one since, by their names in `joined`.
+    """
+
+    linked: Sequence[Renaming] = field(kw_only=True)
 
     @functools.cached_property
     def wanted(self) -> list[Groups]:
@@ -139,7 +147,7 @@ class Patch(Excerpt):
         cells = SortedCells.of(current, self.near(number))
         piece = parts_of(cells, group, self.near(number), self.far(number), spared).part
         heads = np.flatnonzero((piece == np.arange(len(rows))) & (group != UNASKED))
-        joined = self.columns[f"joined{number}"][rows[heads]]
+        joined = self.linked[number].applied(self.columns[f"joined{number}"][rows[heads]])
         order = np.argsort(joined, kind="stable")
         same = np.flatnonzero(joined[order][1:] == joined[order][:-1])
         return np.column_stack([heads[order[same]], heads[order[same + 1]]]).astype(np.int32)
@@ -157,57 +165,87 @@ class Vicinity(Region):
 
 
 class PatchRepair(Attempts):
-    """The repair of the constraints of a patch that only concern particles which may move."""
+    """The repair of the constraints of a patch that only concern particles which may move.
+
+    `suspects` are those near which a constraint may be violated after the latest attempt.
+    """
 
     def __init__(self, patch: Patch, allowance: Allowance) -> None:
         super().__init__(patch.state(), None, allowance)
         self.movable = np.zeros(len(patch), bool)
+        self.ends = self.suspects = np.empty(0, np.int32)
         self.listed: Surroundings | None = None   # of all ends, if none of them had been one before
-        self._repeated = False
+        self._earlier = farthest(self.state, np.flatnonzero(self.state.rank))   # that any particle has moved
         self._latest: Repair | None = None   # of the last attempt
+        self._begun = Needs.none(self.state)
 
-    def settle(self, needs: Needs, free: np.ndarray) -> np.ndarray:
-        """Repair until no constraint near the disturbed particles is left; returns which of these were treated.
-
-        Of the particles near the ends, those may move that are `free`; the others belong to somebody else.
-        """
-        ends = needs.ends(self.state)
+    def begin(self, needs: Needs, free: np.ndarray) -> np.ndarray:
+        """Attempt to repair these constraints; returns which were treated. Those of their ends may move that are `free`."""
+        self.ends = ends = needs.ends(self.state)
         self.movable[ends] = free[ends]
         if len(needs) and not self.state.tries[ends].any():   # so the repair will want the same lists
             self.listed = super()._around(needs)
         treated = self._treatable(needs)
-        left, needs = (needs.chosen(np.flatnonzero(which)) for which in (~treated, treated))
-        earlier = farthest(self.state, np.flatnonzero(self.state.rank))
-        while len(needs) and self.count < MOST_ATTEMPTS:
-            exact = self.state.rank == PINNED
-            self._latest = None
-            moved, self._repeated = self._attempt(needs), True
-            pinned = np.flatnonzero((self.state.rank == PINNED) & ~exact)
-            if not len(pinned):
-                break   # moves alone violate no constraint
-            if self._patch.promise.min_members > 1:
-                break   # small groups may have merged outside
-            earlier = max(earlier, farthest(self.state, moved))
-            needs = self._with_left(self._look(self._vicinity_of(self._suspects(pinned), earlier)), left)
-            if self.count == 1 and len(needs):
-                self.movable = free & around(self._patch, ends)
-            needs = needs.chosen(np.flatnonzero(self._treatable(needs)))
+        self._begun = needs.chosen(np.flatnonzero(treated))
+        self._attempt_at(self._begun)
         return treated
+
+    def joined_again(self) -> list[Renaming]:
+        """At each linking length: which parts of groups, by their names in `joined`, the treated constraints join."""
+        links = self._begun.chosen(np.flatnonzero(~self._begun.missed(self.state)))
+        found = []
+        for number in range(len(self.patch.lengths)):
+            pairs = links.pairs[links.kind == 2 * number + MUST_LINK]
+            found.append(Renaming.of(self.patch.columns[f"joined{number}"][pairs]))
+        return found
+
+    def follow(self, before: PatchRepair, here: np.ndarray, there: np.ndarray, movable: np.ndarray, left: Needs) -> None:
+        """Go on from an attempt at other particles until no constraint near its suspects is violated.
+
+        The particles `here` are those `there`, in its patch; all its suspects are among them. Constraints of `left`, and
+        those that interact with these, belong to somebody else.
+        """
+        state, self.movable = self.state, movable
+        for name in STATE:
+            getattr(state, name)[here] = getattr(before.state, name)[there]
+        self.count, self.evaluated, self._earlier = before.count, before.evaluated, max(self._earlier, before._earlier)
+        suspect = np.zeros(len(before.movable), bool)
+        suspect[before.suspects] = True
+        self.suspects = here[suspect[there]].astype(np.int32)
+        while len(self.suspects) and self.count < MOST_ATTEMPTS:
+            view = region_around(state, self.suspects, self._earlier)
+            found = self._look(None if view is None else Vicinity(view.problem, view.index, view.whole))
+            needs = self._with_left(found, left)
+            self._attempt_at(needs.chosen(np.flatnonzero(self._treatable(needs))))
+
+    def _attempt_at(self, needs: Needs) -> None:
+        """Attempt to repair these constraints, and find the suspects."""
+        self.suspects, self._latest = self.suspects[:0], None
+        if not len(needs):
+            return
+        exact = self.state.rank == PINNED
+        moved = self._attempt(needs)
+        self._earlier = max(self._earlier, farthest(self.state, moved))
+        pinned = np.flatnonzero((self.state.rank == PINNED) & ~exact)
+        # Moves alone violate no constraint. If not all groups count, small ones may have merged outside.
+        if len(pinned) and self.patch.promise.min_members == 1:
+            self.suspects = self._disturbed(pinned)
 
     def changes(self) -> dict[str, np.ndarray]:
         """What differs from the beginning: the index, position, move and number of tries of these particles."""
-        state, before = self.state, self._patch.columns
-        differs = (state.rank != before["rank"]) | (state.tries != before["tries"])
-        rows = np.flatnonzero(differs | (state.current != before["current"]).any(axis=1))
+        state, before = self.state, self.patch.columns
+        rows = np.flatnonzero(state.rank | state.tries)   # all others are as they were decoded
+        differs = [getattr(state, name)[rows] != before[name][rows] for name in STATE]
+        rows = rows[differs[0].any(axis=1) | differs[1] | differs[2]]
         index = before["index"][rows]
         return {"index": index, "current": state.current[rows], "rank": state.rank[rows], "tries": state.tries[rows]}
 
-    def _suspects(self, pinned: np.ndarray) -> np.ndarray:
+    def _disturbed(self, pinned: np.ndarray) -> np.ndarray:
         """Those that got their original coordinates, and those that see a violated constraint after they have moved."""
-        suspect = np.zeros(len(self._patch), bool)
+        suspect = np.zeros(len(self.patch), bool)
         suspect[pinned] = True
         if self._latest is not None:
-            around, used = self._latest.around, np.zeros(len(self._patch), np.uint8)
+            around, used = self._latest.around, np.zeros(len(self.patch), np.uint8)
             rows = np.flatnonzero(self.state.rank[around.candidates])
             moved = around.candidates[rows]
             lists = around.start[rows], around.end[rows], around.neighbours
@@ -218,26 +256,20 @@ class PatchRepair(Attempts):
         self._latest = super()._repair(needs)
         return self._latest
 
-    def _vicinity_of(self, suspects: np.ndarray, earlier: float) -> View | None:
-        """What is to be compared again; None for everything."""
-        found = region_around(self.state, suspects, earlier)
-        return None if found is None else Vicinity(found.problem, found.index, found.whole)
-
     def _with_left(self, needs: Needs, left: Needs) -> Needs:
         """These constraints, and those of `left` that are still violated: nothing that interacts with them is treated."""
         still = np.flatnonzero(left.missed(self.state))
         pairs, kind = np.concatenate([needs.pairs, left.pairs[still]]), np.concatenate([needs.kind, left.kind[still]])
-        code = (pairs[:, 0].astype(np.int64) * len(self._patch) + pairs[:, 1]) * len(self._patch.lengths) * 2 + kind
+        code = (pairs[:, 0].astype(np.int64) * len(self.patch) + pairs[:, 1]) * len(self.patch.lengths) * 2 + kind
         once = np.unique(code, return_index=True)[1]
         return Needs(pairs[once], kind[once])
 
     def _around(self, needs: Needs) -> Surroundings:
-        if self.listed is not None and not self._repeated:
-            return self.listed.among(needs)
-        return super()._around(needs)
+        return super()._around(needs) if self.listed is None else self.listed.among(needs)
 
     @property
-    def _patch(self) -> Patch:
+    def patch(self) -> Patch:
+        """The particles."""
         assert isinstance(self.state.problem, Patch)
         return self.state.problem
 
@@ -246,7 +278,7 @@ class PatchRepair(Attempts):
         if not len(needs) or bool(self.movable[needs.pairs.ravel()].all()):
             return np.ones(len(needs), bool)
         around = self._around(needs)
-        component = around.components(self._patch)
+        component = around.components(self.patch)
         fixed = np.zeros(len(around), bool)
         fixed[component[~self.movable[around.candidates]]] = True
         free: np.ndarray = ~fixed[component[around.slot[needs.pairs[:, 0]]]]

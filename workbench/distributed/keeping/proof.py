@@ -18,11 +18,11 @@ import numpy as np
 from workbench.clusters.keep.needs import Needs
 from workbench.clusters.keep.proof import FirstLook
 from workbench.clusters.keep.region import WORTHWHILE
-from workbench.clusters.keep.state import PINNED
 from workbench.clusters.keep.surroundings import MOST_LISTED, Surroundings
 from workbench.data.periodic import squared_lengths
 from workbench.distributed.executors import Executor
 from workbench.distributed.keeping.members import Cast, Chosen, Members
+from workbench.distributed.keeping.moved import Moved
 from workbench.distributed.keeping.patch import Excerpt
 from workbench.distributed.keeping.terms import Terms
 from workbench.distributed.keeping.vicinity import near
@@ -127,9 +127,9 @@ def _exempt(cast: Cast, part: int) -> Doubted:
 def _suspects(cast: Cast, part: int) -> Doubted:
     """The particles that a subdomain owns and that may be in a violated constraint."""
     members, terms = cast.of(part), cast.terms
-    owned, rank = members["owned"], members["rank"]
+    owned, moved = members["owned"], members.moved
     first = dict(np.load(_first(members)))
-    rows, place = _concerned(members, terms, first, owned, rank)
+    rows, place = _concerned(members, terms, first, owned, moved)
     suspects, used = np.empty(0, np.int32), np.zeros(len(rows), np.uint8)
     if len(rows):
         state = Excerpt.of(terms, Chosen(members, rows)).state()
@@ -139,8 +139,7 @@ def _suspects(cast: Cast, part: int) -> Doubted:
             return Doubted("", -1, False, 0, [])
         suspects = found
     save(exempt_file(members, PROOF, cast.round), rows[np.flatnonzero(used)])
-    name, exact = f"suspects-{cast.round}", int((rank[owned] == PINNED).sum())
-    return _doubted(cast, members, name, rows[suspects], bool(used.any()), exact)
+    return _doubted(cast, members, f"suspects-{cast.round}", rows[suspects], bool(used.any()), moved.exact(owned))
 
 
 def exempt_file(members: Members, kind: str, number: int) -> Path:
@@ -154,30 +153,31 @@ def _doubted(cast: Cast, members: Members, name: str, rows: np.ndarray, used: bo
     save(suspects_file(members.folder, name, members.part), members["index"][owned])
     shared = []
     for number in range(len(cast.terms.lengths)):
-        label, known = members.mapped(f"label{number}")[owned], members.mapped(f"shared{number}")[owned]
+        label, known = members.take(f"label{number}", owned), members.take(f"shared{number}", owned)
         shared.append(np.unique(label[known]))
     return Doubted(name, len(owned), used, exact, shared)
 
 
 def _concerned(
-    members: Members, terms: Terms, first: Mapping[str, np.ndarray], owned: np.ndarray, rank: np.ndarray
+    members: Members, terms: Terms, first: Mapping[str, np.ndarray], owned: np.ndarray, moved: Moved
 ) -> tuple[np.ndarray, np.ndarray]:
     """The particles (rows) that decide about those which have moved or were ends, and the place of each row among them."""
-    checked, chosen = rank != 0, np.zeros(len(rank), bool)
+    checked, chosen = np.zeros((2, len(owned)), bool)
+    checked[moved.rows[moved.state["rank"] != 0]] = True
     checked[first["pairs"].ravel()] = True
     chosen[first["neighbours"]] = True
     chosen |= checked
-    beyond = np.full(len(rank), -1.0)
+    beyond = np.full(len(owned), -1.0)
     is_full = np.diff(first["ends"], prepend=0) >= MOST_LISTED
     beyond[first["candidate"]] = np.where(is_full, -1.0, first["reach"] - terms.far * (1 + ROUNDING))
     rows = np.flatnonzero(checked & owned)
-    moves = members.mapped("current")[rows].astype(np.float64) - members.mapped("decoded")[rows]
+    moves = members.take("current", rows).astype(np.float64) - members.mapped("decoded")[rows]
     short = rows[np.sqrt(squared_lengths(moves, terms.box)) * (1 + ROUNDING) >= beyond[rows]]
     if len(short):
         original = members["original"]
         width = terms.far + 4 * terms.shift
         chosen[near(original, original[short], np.zeros(len(short), np.int64), width, terms.box)[0]] = True
-    found, place = np.flatnonzero(chosen), np.full(len(rank), -1, np.int32)
+    found, place = np.flatnonzero(chosen), np.full(len(owned), -1, np.int32)
     place[found] = np.arange(len(found), dtype=np.int32)
     return found, place
 

@@ -15,24 +15,27 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
 from workbench.clusters import friends_of_friends
-from workbench.clusters.keep.attempts import Allowance, TooExpensive
+from workbench.clusters.keep.attempts import Allowance
 from workbench.clusters.keep.needs import Needs
 from workbench.data import Particles
 from workbench.distributed.decomposition import WithGhosts
 from workbench.distributed.executors import Executor
 from workbench.distributed.keeping.look import Pairs, constraints
-from workbench.distributed.keeping.members import STATE, Cast, Chosen, Members
-from workbench.distributed.keeping.patch import Patch, PatchRepair, columns_of
+from workbench.distributed.keeping.members import Cast, Rows
+from workbench.distributed.keeping.moved import STATE, update
+from workbench.distributed.keeping.patch import columns_of
 from workbench.distributed.keeping.proof import remember
-from workbench.distributed.keeping.terms import Terms
+from workbench.distributed.keeping.settling import Place, Settled, settled
 from workbench.distributed.keeping.vicinity import near
+from workbench.distributed.merging import distinct
 from workbench.distributed.scratch_files import save_together
 
-ENDS = 2**14   # the ends of constraints that one worker repairs at a time; a cluster is not divided
+ENDS = 2**13   # the ends of constraints that one worker repairs at a time; a cluster is not divided
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,11 @@ class Repaired:
     attempts: int = 0
     descent: int = 0
     dear: bool = False
+
+    @classmethod
+    def of(cls, done: Settled) -> Self:
+        """The figures of a repair."""
+        return cls(done.evaluated, done.attempts, done.descent, done.dear)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +109,17 @@ def repair(
     return repaired, left, executor.map("apply-moves", functools.partial(_apply, cast, lent), cast.parts)
 
 
+@dataclass(frozen=True, eq=False)
+class Lent:
+    """The particles that subdomains have lent, by rising index."""
+
+    columns: Mapping[str, np.ndarray]
+
+    def take(self, name: str, rows: Rows, /) -> np.ndarray:
+        """Some rows of one of the arrays."""
+        return self.columns[name][rows]
+
+
 def _lenders(cast: Cast, places: np.ndarray) -> list[int]:
     """The subdomains with particles near these places: those that own them, or would get ghosts of them."""
     destinations = WithGhosts(cast.exchange.division.decomposition, cast.terms.context).destinations(places)   # type: ignore[attr-defined]
@@ -113,25 +132,16 @@ def _inside(cast: Cast, links: list[Pairs], allowance: Allowance, part: int) -> 
     pairs, kind = constraints(cast, links, part)
     if not len(pairs):
         return _untouched(cast, part)
-    rows = _around(members, np.unique(pairs), terms)
-    patch = Patch.of(terms, Chosen(members, rows), named_by="head")
-    here = np.searchsorted(rows, pairs).astype(np.int32)
-    repair, treated, dear = _settled(patch, Needs(here, kind), members.mapped("deep")[rows], allowance)
+    done = settled(Place(terms, members, named_by="head"), Needs(pairs, kind), members["deep"], allowance)
     if not cast.round:
-        remember(members, rows, repair.listed, pairs, kind)
-    save_together(_changed(cast, part), repair.changes())
+        remember(members, done.rows, done.listed, pairs, kind)
+    save_together(_changed(cast, part), done.changes)
     index, owned = members.mapped("index"), members["owned"]
-    mine = ~treated & owned[pairs[:, 0]]
+    mine = ~done.treated & owned[pairs[:, 0]]
     save_together(_left_over(cast, part), {"pairs": index[pairs[mine]], "kind": kind[mine]})
-    rest = np.unique(pairs[mine])
+    rest = distinct(pairs[mine].ravel())
     opened, alone = _opened(cast, part, pairs[owned[pairs[:, 0]]], kind[owned[pairs[:, 0]]])
-    return Left(_repaired(repair, dear), index[rest], members.take("original", rest), opened, alone)
-
-
-def _around(members: Members, ends: np.ndarray, terms: Terms) -> np.ndarray:
-    """The particles (rows) that a repair of constraints with these ends needs."""
-    original = members["original"]
-    return near(original, original[ends], np.zeros(len(ends), np.int64), terms.context, terms.box)[0]
+    return Left(Repaired.of(done), index[rest], members.take("original", rest), opened, alone)
 
 
 def _untouched(cast: Cast, part: int) -> Left:
@@ -139,34 +149,19 @@ def _untouched(cast: Cast, part: int) -> Left:
     members, nothing = cast.of(part), np.empty(0, np.int64)
     if not cast.round:
         remember(members, nothing, None, nothing.reshape(0, 2), nothing.astype(np.int32))
-    save_together(_changed(cast, part), {name: members.mapped(name)[:0] for name in ("index", *STATE)})
+    save_together(_changed(cast, part), {name: members.take(name, nothing) for name in ("index", *STATE)})
     save_together(_left_over(cast, part), {"pairs": nothing.reshape(0, 2), "kind": nothing.astype(np.int32)})
     return Left(Repaired(), nothing, members["original"][:0], [nothing] * len(cast.terms.lengths), 0)
-
-
-def _settled(
-    patch: Patch, needs: Needs, free: np.ndarray, allowance: Allowance
-) -> tuple[PatchRepair, np.ndarray, bool]:
-    """The repair, the constraints that it has treated, and whether it exceeded the allowance."""
-    repair = PatchRepair(patch, allowance)
-    try:
-        return repair, repair.settle(needs, free), False
-    except TooExpensive:
-        return repair, np.ones(len(needs), bool), True
-
-
-def _repaired(repair: PatchRepair, dear: bool) -> Repaired:
-    return Repaired(repair.evaluated, repair.count, len(repair.descent), dear)
 
 
 def _opened(cast: Cast, part: int, pairs: np.ndarray, kind: np.ndarray) -> tuple[list[np.ndarray], int]:
     """The groups with constraints: those that other subdomains know, and the number of the others."""
     members, known, alone = cast.of(part), [], 0
     for number in range(len(cast.terms.lengths)):
-        ends = np.unique(pairs[kind >> 1 == number])
-        shared, label = members[f"shared{number}"][ends], members[f"label{number}"][ends]
-        known.append(np.unique(label[shared]))
-        alone += len(np.unique(label[~shared]))
+        ends = distinct(pairs[kind >> 1 == number].ravel())
+        shared, label = members.take(f"shared{number}", ends), members.take(f"label{number}", ends)
+        known.append(distinct(label[shared]))
+        alone += len(distinct(label[~shared]))
     return known, alone
 
 
@@ -180,8 +175,8 @@ def _lend(cast: Cast, names: Path, part: int) -> list[int]:
     changes = np.load(_changed(cast, part))
     for one in batches:
         chosen, mine = own[rows[batch == one]], of_pair == one
-        lent = {name: members.mapped(name)[chosen] for name in columns_of(terms)}
-        _update(lent, changes)
+        lent = {name: members.take(name, chosen) for name in columns_of(terms)}
+        update(lent, changes)
         save_together(_lent(cast, part, one), {"pairs": left["pairs"][mine], "kind": left["kind"][mine], **lent})
     return batches
 
@@ -191,38 +186,24 @@ def _across(cast: Cast, allowance: Allowance, lenders: list[list[int]], batch: i
     pieces = [np.load(_lent(cast, part, batch)) for part in lenders[batch]]
     given, kind, index = (np.concatenate([piece[name] for piece in pieces]) for name in ("pairs", "kind", "index"))
     order = np.argsort(index)
-    names = columns_of(cast.terms)
-    patch = Patch.of(cast.terms, {name: np.concatenate([piece[name] for piece in pieces])[order] for name in names})
-    pairs = np.searchsorted(patch.columns["index"], given)
+    lent = Lent({name: np.concatenate([piece[name] for piece in pieces])[order] for name in columns_of(cast.terms)})
+    pairs = np.searchsorted(index[order], given)
     sort = np.lexsort((kind, pairs[:, 1], pairs[:, 0]))
     needs = Needs(pairs[sort].astype(np.int32), kind[sort])
-    repair, _, dear = _settled(patch, needs, np.ones(len(patch), bool), allowance)
-    save_together(_moved(cast, batch), repair.changes())
-    return _repaired(repair, dear)
+    done = settled(Place(cast.terms, lent), needs, np.ones(len(order), bool), allowance)
+    save_together(_moved(cast, batch), done.changes)
+    return Repaired.of(done)
 
 
 def _apply(cast: Cast, lent: list[list[int]], part: int) -> bool:
     """Write the state of a subdomain after all moves of its particles, its own and others; returns whether any moved."""
     members = cast.of(part)
-    state = {name: members[name] for name in ("index", *STATE)}
     owners = np.unique(members["owner"]).tolist()
     batches = sorted({batch for one in [part, *owners] for batch in lent[one]})
     files = [_changed(cast, one) for one in [part, *owners]] + [_moved(cast, batch) for batch in batches]
-    changed = [_update(state, np.load(file)) for file in files]
-    cast.next.of(part).save(**{name: state[name] for name in STATE})
-    return any(changed)
-
-
-def _update(state: Mapping[str, np.ndarray], changes: Mapping[str, np.ndarray]) -> bool:
-    """Take over the changes of particles that are here; returns whether there are any."""
-    index, given = state["index"], changes["index"]
-    if not len(given) or not len(index):
-        return False
-    place = np.minimum(np.searchsorted(index, given), len(index) - 1)
-    here = index[place] == given
-    for name in STATE:
-        state[name][place[here]] = changes[name][here]
-    return bool(here.any())
+    moved, changed = members.moved.after((np.load(file) for file in files), members.mapped("index"))
+    moved.save(cast.next.of(part).moves)
+    return changed
 
 
 def _changed(cast: Cast, part: int) -> Path:

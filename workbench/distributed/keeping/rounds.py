@@ -20,9 +20,9 @@ from workbench.distributed.decomposition import Decomposition, WithGhosts
 from workbench.distributed.encoded import Encoded
 from workbench.distributed.exchange import Exchange
 from workbench.distributed.executors import Executor
-from workbench.distributed.joint import Joined
 from workbench.distributed.keeping.look import Violated, look
 from workbench.distributed.keeping.members import Cast, Decoded
+from workbench.distributed.keeping.moved import Moved
 from workbench.distributed.keeping.original import Sizes, enter, joined, name_groups, same_groups
 from workbench.distributed.keeping.proof import Doubted, Scope, find_exempt, prove, scope_of
 from workbench.distributed.keeping.repairs import Left, Repaired, repair
@@ -121,7 +121,8 @@ def _restore(cast: Cast, part: int) -> None:
     """Give all particles their original coordinates."""
     members = cast.of(part)
     exact = np.full(len(members), PINNED, np.int32)
-    cast.next.of(part).save(current=members["original"], rank=exact, tries=members["tries"])
+    state = {"current": members["original"], "rank": exact, "tries": members["tries"]}
+    Moved(np.arange(len(members)), state).save(cast.next.of(part).moves)
 
 
 def _require_kept(cast: Cast, starts: np.ndarray, executor: Executor) -> None:
@@ -132,8 +133,8 @@ def _require_kept(cast: Cast, starts: np.ndarray, executor: Executor) -> None:
     if cast.terms.promise.min_members == 1:
         return
     executor.map("find-groups-again", functools.partial(_find_again, cast), cast.parts)
-    now: list[Joined] = joined(cast, "now", [starts] * len(cast.terms.lengths), executor)
-    if differ := sum(executor.map("compare-groups", functools.partial(same_groups, cast, now), cast.parts)):
+    joined(cast, "now", [starts] * len(cast.terms.lengths), executor)
+    if differ := sum(executor.map("compare-groups", functools.partial(same_groups, cast), cast.parts)):
         raise GuaranteeBroken(f"the groups of {differ:,} particles differ, though no pair is wrong: please report this")
 
 

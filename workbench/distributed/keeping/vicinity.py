@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Self
+
 import numpy as np
 
+from workbench.data.extent import extent
 from workbench.distributed.merging import distinct
 
-MOST_CELLS = 40      # bits of the number of a cell; where space is too large for that, cells are larger
-MOST_FLAGS = 2**27   # cells of which one table has a flag each
+MOST_CELLS = 40    # bits of the number of a cell; where space is too large for that, cells are larger
+MOST_BITS = 2**27  # of the table that has a bit for each cell; where there are more cells, some have a bit together
+BLOCK = 2**16      # positions that are looked up together
 
 
 def near(
@@ -18,33 +23,25 @@ def near(
     >>> near(np.array([[0.05, 0.5], [0.5, 0.5], [0.95, 0.5]]), np.array([[0.02, 0.5]]), np.array([7]), 0.1, (1.0, 1.0))
     (array([0, 2]), array([7, 7]))
     """
-    dimensions = positions.shape[1]
     if not len(positions) or not len(places):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     if box is None:
-        low = np.minimum(positions.min(axis=0), places.min(axis=0))
-        high = np.maximum(positions.max(axis=0), places.max(axis=0))
+        ends = [extent(np.ascontiguousarray(points)) for points in (positions, places)]
+        low, high = np.minimum(ends[0][0], ends[1][0]), np.maximum(ends[0][1], ends[1][1])
     else:
-        low, high = np.zeros(dimensions), np.array(box)
-    size = high.astype(np.float64) - low
-    along = np.clip(np.floor(size / (width * (1 + 1e-9))), 1, 2 ** (MOST_CELLS // dimensions)).astype(np.int64)
-    edge = np.maximum(size / along, np.finfo(np.float64).tiny)
-    strides = np.concatenate([np.cumprod(along[:0:-1])[::-1], [1]])
-    code, target = (_cells(points, low, edge, along, strides) for points in (positions, places))
-    seen = distinct((tags << MOST_CELLS) + target)
-    tag, target = seen >> MOST_CELLS, (seen & (2**MOST_CELLS - 1))[:, None] // strides % along
-    around = []
-    for step in np.ndindex(*[3] * dimensions):
-        moved = target + np.array(step) - 1
-        inside = np.full(len(tag), True) if box is not None else ((moved >= 0) & (moved < along)).all(axis=1)
-        around.append(((tag << MOST_CELLS) + (moved % along) @ strides)[inside])
-    wanted = distinct(np.concatenate(around))
-    tag, wanted = wanted >> MOST_CELLS, wanted & (2**MOST_CELLS - 1)
-    rows = np.flatnonzero(_is_in(code, wanted, int(along.prod())))
+        low, high = np.zeros(len(box)), np.array(box)
+    grid = _Grid.of(low, high - low, width, box is not None)
+    seen = distinct((tags << MOST_CELLS) + grid.cells(places))
+    tag, around = seen >> MOST_CELLS, grid.around(seen & (2**MOST_CELLS - 1))
+    rows = grid.rows(positions, around)
     if tag[0] == tag[-1]:
         return rows, np.full(len(rows), tag[0])
-    rows = rows[np.argsort(code[rows], kind="stable")]
-    first, last = (np.searchsorted(code[rows], wanted, side) for side in ("left", "right"))
+    wanted = distinct(np.concatenate([((tag << MOST_CELLS) + cells)[inside] for cells, inside in around]))
+    tag, wanted = wanted >> MOST_CELLS, wanted & (2**MOST_CELLS - 1)
+    code = grid.cells(positions[rows])
+    order = np.argsort(code, kind="stable")
+    rows, code = rows[order], code[order]
+    first, last = (np.searchsorted(code, wanted, side) for side in ("left", "right"))
     count = last - first
     owner = np.repeat(np.arange(len(wanted)), count)
     offset = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
@@ -53,22 +50,56 @@ def near(
     return found[by_tag], tags[by_tag]
 
 
-def _cells(
-    points: np.ndarray, low: np.ndarray, edge: np.ndarray, along: np.ndarray, strides: np.ndarray
-) -> np.ndarray:
-    """The number of the cell of each point."""
-    found = np.zeros(len(points), np.int64)
-    for axis in range(points.shape[1]):
-        place = ((points[:, axis] - float(low[axis])) / edge[axis]).astype(np.int64)
-        found += np.clip(place, 0, along[axis] - 1, out=place) * strides[axis]
-    return found
+@dataclass(frozen=True)
+class _Grid:
+    """Cells at least so wide that what is near a place is in the cells around that of the place."""
 
+    low: np.ndarray
+    edge: np.ndarray
+    along: np.ndarray
+    periodic: bool
 
-def _is_in(code: np.ndarray, wanted: np.ndarray, cells: int) -> np.ndarray:
-    """Which of these numbers of cells are among the wanted ones."""
-    if cells > MOST_FLAGS:
-        return np.isin(code, wanted)
-    flags = np.zeros(cells, bool)
-    flags[wanted] = True
-    found: np.ndarray = flags[code]
-    return found
+    @classmethod
+    def of(cls, low: np.ndarray, size: np.ndarray, width: float, periodic: bool) -> Self:
+        most = 2 ** (MOST_CELLS // len(size))
+        along = np.clip(np.floor(size / (width * (1 + 1e-9))), 1, most).astype(np.int64)
+        return cls(low, np.maximum(size / along, np.finfo(np.float64).tiny), along, periodic)
+
+    @property
+    def strides(self) -> np.ndarray:
+        return np.concatenate([np.cumprod(self.along[:0:-1])[::-1], [1]])
+
+    @property
+    def count(self) -> int:
+        return int(self.along.prod())
+
+    def cells(self, points: np.ndarray) -> np.ndarray:
+        """The number of the cell of each point."""
+        found = np.zeros(len(points), np.int64)
+        for axis, stride in enumerate(self.strides):
+            place = ((points[:, axis] - float(self.low[axis])) / self.edge[axis]).astype(np.int64)
+            found += np.clip(place, 0, self.along[axis] - 1, out=place) * stride
+        return found
+
+    def around(self, cells: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """These cells and those beside them, for each direction; and which of these exist."""
+        axes, found = cells[:, None] // self.strides % self.along, []
+        for step in np.ndindex(*[3] * len(self.along)):
+            moved = axes + np.array(step) - 1
+            inside = np.full(len(cells), True) if self.periodic else ((moved >= 0) & (moved < self.along)).all(axis=1)
+            found.append(((moved % self.along) @ self.strides, inside))
+        return found
+
+    def rows(self, positions: np.ndarray, around: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+        """The positions (rising) in these cells, and a few others where cells have bits together."""
+        bits = min(self.count, MOST_BITS)
+        table = np.zeros(-(-bits // 8), np.uint8)
+        for cells, inside in around:
+            bit = cells[inside] % bits
+            np.bitwise_or.at(table, bit >> 3, np.uint8(1) << (bit & 7).astype(np.uint8))
+        found = []
+        for start in range(0, len(positions), BLOCK):   # what is computed for all positions would be large
+            cell = self.cells(positions[start : start + BLOCK])
+            bit = cell if self.count == bits else cell % bits
+            found.append(start + np.flatnonzero(table[bit >> 3] >> (bit & 7).astype(np.uint8) & 1))
+        return np.concatenate(found)
