@@ -24,7 +24,7 @@ from workbench.clusters.keep.edits import Surmise
 from workbench.clusters.keep.needs import Needs
 from workbench.clusters.keep.problem import UNASKED, Problem
 from workbench.clusters.keep.proof import disturbed
-from workbench.clusters.keep.region import farthest, region_around
+from workbench.clusters.keep.region import region_around
 from workbench.clusters.keep.repair import Repair
 from workbench.clusters.keep.state import PINNED, State
 from workbench.clusters.keep.surroundings import Surroundings, neighbours_of
@@ -177,18 +177,17 @@ class PatchRepair(Attempts):
             self.listed = super()._around(needs)
         treated = self._treatable(needs)
         left, needs = (needs.chosen(np.flatnonzero(which)) for which in (~treated, treated))
-        earlier = farthest(self.state, np.flatnonzero(self.state.rank))
         while len(needs) and self.count < MOST_ATTEMPTS:
             exact = self.state.rank == PINNED
             self._latest = None
-            moved, self._repeated = self._attempt(needs), True
+            self._attempt(needs)
+            self._repeated = True
             pinned = np.flatnonzero((self.state.rank == PINNED) & ~exact)
             if not len(pinned):
                 break   # moves alone violate no constraint
             if self._patch.promise.min_members > 1:
                 break   # small groups may have merged outside
-            earlier = max(earlier, farthest(self.state, moved))
-            needs = self._with_left(self._look(self._vicinity_of(self._suspects(pinned), earlier)), left)
+            needs = self._with_left(self._look(self._vicinity_of(self._suspects(pinned))), left)
             if self.count == 1 and len(needs):
                 self.movable = free & around(self._patch, ends)
             needs = needs.chosen(np.flatnonzero(self._treatable(needs)))
@@ -218,9 +217,9 @@ class PatchRepair(Attempts):
         self._latest = super()._repair(needs)
         return self._latest
 
-    def _vicinity_of(self, suspects: np.ndarray, earlier: float) -> View | None:
+    def _vicinity_of(self, suspects: np.ndarray) -> View | None:
         """What is to be compared again; None for everything."""
-        found = region_around(self.state, suspects, earlier)
+        found = region_around(self.state, suspects)
         return None if found is None else Vicinity(found.problem, found.index, found.whole)
 
     def _with_left(self, needs: Needs, left: Needs) -> Needs:
