@@ -1,8 +1,8 @@
 // The particles that are now within a distance of some moved ones, and the groups of these.
 //
-// Space is divided into blocks, a little wider than the distance, and a hash table holds those with moved particles and those
-// beside them. So a particle is compared with moved ones only in the blocks around its own, and most particles are compared
-// with none. A slot of the table that several blocks share costs comparisons, and changes nothing.
+// Space is divided into blocks, a little wider than the distance. A hash table tells which hold moved particles, and which
+// are beside these. So a particle is compared with the moved ones in the blocks around its own, and most with none.
+// Several blocks may share a slot of the table; this costs comparisons, and changes nothing.
 #include "portable.cuh"
 #include "space.cuh"
 
@@ -12,17 +12,19 @@ static const u8 BESIDE = 1, HOLDS_MOVED = 2;   // what a slot of the table says 
 
 namespace {
 struct Blocks {
-    const double* per_length;   // blocks, along each axis
+    const double* per_length;   // blocks per unit of length, along each axis
     const i64* along;           // 0: space is open
     i64 slot_bits;              // of the table
 
-    // Two coordinates at most 4/5 of a side apart are in the same block or in blocks side by side, rounding included.
+    // Two coordinates at most 4/5 of a block apart are in the same block or in blocks side by side, rounding included.
     DEVICE_METHOD void of(const real* position, i64* block) const
     {
         for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
             const double number = (double)position[axis] * per_length[axis];
-            const double last = along[axis] ? (double)(along[axis] - 1) : MOST_BLOCKS, first = along[axis] ? 0 : -MOST_BLOCKS;
-            block[axis] = (i64)(number < first ? first : number < last ? number : last);
+            const double first = along[axis] ? 0 : -MOST_BLOCKS;
+            const double last = along[axis] ? (double)(along[axis] - 1) : MOST_BLOCKS;
+            const double inside = number > first ? number : first;
+            block[axis] = (i64)(inside < last ? inside : last);
         }
     }
 
@@ -83,8 +85,8 @@ struct Searching {
 
 // The slot of each of these positions; marks the slots of all blocks around. The table is 0 before.
 // Race: all threads that write to the same place write the same value.
-KERNEL(mark_blocks)(i64 n, const real* place SIZE(n * D), const double* per_length SIZE(D), const i64* blocks_along SIZE(D), i64 slot_bits,
-                    u64* slot_of SIZE(n), u8* table SIZE(2 ** slot_bits))
+KERNEL(mark_blocks)(i64 n, const real* place SIZE(n * D), const double* per_length SIZE(D), const i64* blocks_along SIZE(D),
+                    i64 slot_bits, u64* slot_of SIZE(n), u8* table SIZE(2 ** slot_bits))
 {
     const Blocks blocks = {per_length, blocks_along, slot_bits};
     const Marking marking = {table};
@@ -97,7 +99,8 @@ KERNEL(mark_blocks)(i64 n, const real* place SIZE(n * D), const double* per_leng
 }
 
 // Where the positions of each slot begin, once they are sorted by slot; `begin` is undefined for the other slots.
-KERNEL(begin_slots)(i64 n, const u64* slot_of SIZE(n), i64 slot_bits, i32* begin SIZE(2 ** slot_bits), u8* table SIZE(2 ** slot_bits))
+KERNEL(begin_slots)(i64 n, const u64* slot_of SIZE(n), i64 slot_bits, i32* begin SIZE(2 ** slot_bits),
+                    u8* table SIZE(2 ** slot_bits))
 {
     FOR_EACH(m, n) {
         if (m && slot_of[m] == slot_of[m - 1]) continue;
@@ -106,13 +109,13 @@ KERNEL(begin_slots)(i64 n, const u64* slot_of SIZE(n), i64 slot_bits, i32* begin
     }
 }
 
-// Chooses the particles of touched groups, those within a distance of a moved one (`place`, sorted by slot), and a few others
-// where many have moved.
+// Chooses the particles of touched groups and those within a distance of a moved one (`place`, sorted by slot); where very
+// many have moved, also some of the others around these.
 KERNEL(choose_region)(i64 particles, const real* current SIZE(particles * D), const i32* group SIZE(lengths * particles),
                       i64 lengths, const u8* touched SIZE(lengths * particles), const double* periods SIZE(D),
-                      double reach_squared, const double* per_length SIZE(D), const i64* blocks_along SIZE(D), i64 slot_bits,
-                      const u8* table SIZE(2 ** slot_bits), const i32* begin SIZE(2 ** slot_bits), i64 moved, const u64* slot_of SIZE(moved),
-                      const real* place SIZE(moved * D), u8* chosen SIZE(particles))
+                      double reach_squared, const double* per_length SIZE(D), const i64* blocks_along SIZE(D),
+                      i64 slot_bits, const u8* table SIZE(2 ** slot_bits), const i32* begin SIZE(2 ** slot_bits), i64 moved,
+                      const u64* slot_of SIZE(moved), const real* place SIZE(moved * D), u8* chosen SIZE(particles))
 {
     const Blocks blocks = {per_length, blocks_along, slot_bits};
     const Space space = space_of(periods, reach_squared);

@@ -96,6 +96,12 @@ def test_of_many_particles_the_region_is_exact(box: float | None, dimensions: in
     np.testing.assert_array_equal(region.index, np.flatnonzero(by_comparing_all(state, moved)))
 
 
+def test_nothing_is_near_no_particles() -> None:
+    region = region_around(state_of(np.random.default_rng(0).random((50, 3)), 1.0, 0.3), np.empty(0, np.int32))
+    assert region is not None
+    assert len(region) == 0
+
+
 def test_a_crowd_of_moved_particles_beside_others_takes_them_unseen() -> None:
     crowd, others = np.full((3 * MOST_COMPARED, 2), 0.5), np.full((60_000, 2), 0.511)
     state = state_of(np.concatenate([crowd, others, [[0.9, 0.9]]]), 1.0, 0.01)

@@ -21,8 +21,8 @@ from workbench.ordering import sort_by_key
 
 MOST_BLOCKS = backend.constant("region.cu", "MOST_BLOCKS")   # of space, along an axis
 WIDER = 1.25         # than the distance of a conflict: a block, so that rounding leaves out no neighbour
-SLOTS = 1024         # of the hash table, for each moved particle; so few other particles look at more than one of them,
-MOST_SLOTS = 4       # but, for each of all particles, not more
+SLOTS = 4096         # of the hash table, for each moved particle: most other particles then look at one slot alone
+MOST_SLOTS = 4       # of the hash table, for each of all particles
 FEW = 100            # particles for which a region is worthwhile in any case
 WORTHWHILE = 0.025   # where a larger share of all particles has moved, comparing everything takes less time than a region
 
@@ -30,6 +30,7 @@ WORTHWHILE = 0.025   # where a larger share of all particles has moved, comparin
 def region_around(state: State, moved: Array) -> Region | None:
     """The groups of these particles, which have moved, and all particles that are near them now.
 
+    These are as few as possible, apart from piles of hundreds of moved particles: there, some around them are included.
     None if everything is to be checked: because it is hardly more, or because small groups without constraints could merge
     undetected.
     """
@@ -77,7 +78,7 @@ def _blocks_around(state: State, moved: Array) -> dict[str, Any]:
         along = np.clip(box * per_length, 1, MOST_BLOCKS).astype(np.int64)
         per_length = along / np.array(box)
     space = {"per_length": xp.asarray(per_length), "blocks_along": xp.asarray(along)}
-    bits = min(SLOTS * len(moved), MOST_SLOTS * len(problem)).bit_length()
+    bits = max(min(SLOTS * len(moved), MOST_SLOTS * len(problem)).bit_length(), 1)
     slot_of, table = xp.empty(len(moved), xp.uint64), xp.zeros(2**bits, xp.uint8)
     problem.kernel("region", "mark_blocks")(len(moved), space, place=place, slot_bits=bits, slot_of=slot_of, table=table)
     place, begin = place[sort_by_key(slot_of, bits)], xp.empty(2**bits, xp.int32)
