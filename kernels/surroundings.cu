@@ -61,13 +61,6 @@ struct Around {
         }
     }
 };
-
-// Marks cells.
-struct Marking {
-    u8* marked;
-
-    DEVICE_METHOD void cell(i32 c, bool) { marked[c] = 1; }
-};
 }
 
 // Each candidate has `room` entries of the list, beginning at `start`. `place` only tells its cell: within a cell, particles
@@ -102,28 +95,8 @@ KERNEL(list_around)(i64 chunks, i64 n, const i32* candidate SIZE(n), const i32* 
     }
 }
 
-// Marks all cells within range of the cells of some particles, which are given by their places, rising.
-// Race: all threads that write to the same place write the same value.
-KERNEL(mark_around)(i64 chunks, i64 n, const i32* place SIZE(n), i64 cells, i64 count, const u64* block_key SIZE(count),
-                    const u64* occupied SIZE(count), const i32* first_cell SIZE(count + 1),
-                    const i32* first SIZE(cells + 1), const double* periods SIZE(D),
-                    const i64* blocks_along SIZE(D), const i64* block_bits SIZE(D), const u64* reach SIZE(64 * 3 ** D),
-                    i64 closed, u8* marked SIZE(cells))
-{
-    const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
-    FOR_EACH_UNEVEN(p, chunks) {
-        BlocksAround around = {blocks, occupied, first_cell, first, reach, -1, 0, {0}, {0}, {0}, 0, 0};
-        Marking marking = {marked};
-        for (i64 i = chunk_begin(p, chunks, n), last = -1; i < chunk_begin(p + 1, chunks, n); ++i) {
-            const i32 c = around.cell_at(place[i], cells);
-            if (c != last) around.cells(c, marking);
-            last = c;
-        }
-    }
-}
-
 // Marks the blocks with chosen cells (bits, as in `occupied`), and the blocks from which a walk over pairs of blocks comes to
-// these cells. Race: as above.
+// these cells. Race: all threads that write to the same place write the same value.
 KERNEL(mark_before)(i64 chunks, i64 count, const u64* block_key SIZE(count), const u64* occupied SIZE(count),
                     const double* periods SIZE(D), const i64* blocks_along SIZE(D), const i64* block_bits SIZE(D),
                     const u64* reach SIZE(64 * 3 ** D), i64 closed, const u64* chosen SIZE(count), u8* marked SIZE(count))
@@ -134,23 +107,6 @@ KERNEL(mark_before)(i64 chunks, i64 count, const u64* block_key SIZE(count), con
         for (i64 k = chunk_begin(p, chunks, count); k < chunk_begin(p + 1, chunks, count); ++k)
             if (chosen[k]) around.mark_before((i32)k, chosen[k], marked);
     }
-}
-
-// Chooses the particles of marked cells, and those of touched groups (`whole`, for each linking length); `chosen` is 0 before.
-// Race: all threads that write to the same place write the same value.
-KERNEL(choose_marked)(i64 cells, const i32* first SIZE(cells + 1), const i32* order SIZE(particles),
-                      const u8* marked SIZE(cells), const i32* group SIZE(lengths * particles), i64 lengths, i64 particles,
-                      const u8* touched SIZE(lengths * particles), u8* whole SIZE(lengths * particles),
-                      u8* chosen SIZE(particles))
-{
-    FOR_EACH(c, cells)
-        for (i32 s = first[c]; marked[c] && s < first[c + 1]; ++s) chosen[order[s]] = 1;
-    FOR_EACH(i, particles)   // in the order of the file, where groups lie together
-        for (i64 l = 0; l < lengths; ++l) {
-            const u8 inside = touched[l * particles + group[l * particles + i]];
-            whole[l * particles + i] = inside;
-            if (inside) chosen[i] = 1;
-        }
 }
 
 // Unites candidates that have each other in their lists, or a need in common, into components.

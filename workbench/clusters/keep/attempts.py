@@ -25,11 +25,11 @@ from workbench.clusters.friends import link
 from workbench.clusters.keep.needs import Needs, find_needs, groups_with_needs
 from workbench.clusters.keep.partition import kept_labels
 from workbench.clusters.keep.proof import FirstLook
-from workbench.clusters.keep.region import farthest, groups_of, region_around
+from workbench.clusters.keep.region import groups_of, region_around
 from workbench.clusters.keep.repair import Repair, Step, threads_for
 from workbench.clusters.keep.state import PINNED, State
 from workbench.clusters.keep.surroundings import Surroundings, listed_around
-from workbench.clusters.keep.view import Again, Region, View
+from workbench.clusters.keep.view import Again, View
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.errors import GuaranteeBroken
 
@@ -129,7 +129,7 @@ class Attempts:
         """The violated constraints after an attempt that has moved these particles; before it, all of them were known."""
         if self.count > 1:   # the first one moves many
             with threads_for(len(moved)):
-                if (region := self._region_around(moved)) is not None:
+                if (region := region_around(self.state, moved)) is not None:
                     return self._look(region, "comparing the groups concerned")
         return self._unproven()
 
@@ -143,12 +143,8 @@ class Attempts:
             return self._look_again()
         if not len(suspects):
             return Needs.none(self.state)
-        region = self._region_around(suspects)
+        region = region_around(self.state, suspects)
         return self._look_again() if region is None else self._look(region, "comparing the groups concerned")
-
-    def _region_around(self, index: Array) -> Region | None:
-        xp, rank = self.state.problem.xp, self.state.rank
-        return region_around(self.state, index, farthest(self.state, xp.flatnonzero(rank != 0)))
 
     def _attempt(self, needs: Needs) -> Array:
         """Move the ends of these constraints, or give them their original coordinates; returns those (rising indices)."""

@@ -25,7 +25,7 @@ from workbench.clusters.keep.edits import Surmise
 from workbench.clusters.keep.needs import MUST_LINK, Needs
 from workbench.clusters.keep.problem import UNASKED, Problem
 from workbench.clusters.keep.proof import disturbed
-from workbench.clusters.keep.region import farthest, region_around
+from workbench.clusters.keep.region import region_around
 from workbench.clusters.keep.repair import Repair
 from workbench.clusters.keep.state import PINNED, State
 from workbench.clusters.keep.surroundings import Surroundings, neighbours_of
@@ -175,7 +175,6 @@ class PatchRepair(Attempts):
         self.movable = np.zeros(len(patch), bool)
         self.ends = self.suspects = np.empty(0, np.int32)
         self.listed: Surroundings | None = None   # of all ends, if none of them had been one before
-        self._earlier = farthest(self.state, np.flatnonzero(self.state.rank))   # that any particle has moved
         self._latest: Repair | None = None   # of the last attempt
         self._begun = Needs.none(self.state)
 
@@ -208,12 +207,12 @@ class PatchRepair(Attempts):
         state, self.movable = self.state, movable
         for name in STATE:
             getattr(state, name)[here] = getattr(before.state, name)[there]
-        self.count, self.evaluated, self._earlier = before.count, before.evaluated, max(self._earlier, before._earlier)
+        self.count, self.spent = before.count, before.spent
         suspect = np.zeros(len(before.movable), bool)
         suspect[before.suspects] = True
         self.suspects = here[suspect[there]].astype(np.int32)
         while len(self.suspects) and self.count < MOST_ATTEMPTS:
-            view = region_around(state, self.suspects, self._earlier)
+            view = region_around(state, self.suspects)
             found = self._look(None if view is None else Vicinity(view.problem, view.index, view.whole))
             needs = self._with_left(found, left)
             self._attempt_at(needs.chosen(np.flatnonzero(self._treatable(needs))))
@@ -224,8 +223,7 @@ class PatchRepair(Attempts):
         if not len(needs):
             return
         exact = self.state.rank == PINNED
-        moved = self._attempt(needs)
-        self._earlier = max(self._earlier, farthest(self.state, moved))
+        self._attempt(needs)
         pinned = np.flatnonzero((self.state.rank == PINNED) & ~exact)
         # Moves alone violate no constraint. If not all groups count, small ones may have merged outside.
         if len(pinned) and self.patch.promise.min_members == 1:
