@@ -102,6 +102,7 @@ KERNEL(mark_blocks)(i64 n, const real* place SIZE(n * D), const double* per_leng
 KERNEL(begin_slots)(i64 n, const u64* slot_of SIZE(n), i64 slot_bits, i32* begin SIZE(2 ** slot_bits),
                     u8* table SIZE(2 ** slot_bits))
 {
+    (void)slot_bits;   // states a size
     FOR_EACH(m, n) {
         if (m && slot_of[m] == slot_of[m - 1]) continue;
         begin[slot_of[m]] = (i32)m;
