@@ -22,7 +22,7 @@ from workbench.declarations import Expected, Parameter, declared_kernels, expect
 
 FUNCTIONS = """
     abs all any append arange argmax argmin argsort array_equal bincount broadcast_to ceil clip concatenate cumsum diff
-    empty empty_like equal exp flatnonzero floor full full_like isfinite isnan log log2 max maximum mean median min
+    empty empty_like equal exp flatnonzero floor full full_like isfinite isinf isnan log log2 max maximum mean median min
     minimum nextafter nonzero ones ones_like prod ravel ravel_multi_index repeat rint roll round searchsorted size sort
     sqrt square stack std sum take unique unravel_index var where zeros zeros_like
 """.split()
