@@ -307,13 +307,24 @@ def test_the_verdict_of_compute_sanitizer(tmp_path: Path, script: str, passed: b
     assert (found.passed, found.told) == (passed, told)
 
 
-@pytest.mark.parametrize(("body", "passed"), [("assert True", True), ("assert False", False)])
+@pytest.mark.parametrize(("body", "passed"), [
+    ("assert False", False), pytest.param("assert True", True, marks=pytest.mark.long),
+])
 def test_the_verdict_of_the_tests(tmp_path: Path, body: str, passed: bool) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = gpu: on a card\n")
     (tmp_path / "test_some.py").write_text(f"import pytest\n\n@pytest.mark.gpu\ndef test_it():\n    {body}\n")
     (tmp_path / "test_none.py").write_text("import a_package_that_is_not_there\n")
     found = programs.gpu_tests(Budget(60), tmp_path)
     assert (found.passed, found.told) == (passed, "1 passed" if passed else "1 failed")
+
+
+@pytest.mark.long
+def test_the_tests_of_a_gpu_pass_on_a_card_that_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(CACHE, str(tmp_path))
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "fake_card"))
+    found = programs.gpu_tests(Budget(600))
+    assert found.passed, found.told
+    assert int(found.told.split()[0]) > 200
 
 
 def test_peers_that_are_not_installed_or_fail_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,8 +18,9 @@ from workbench import backend, host_library
 ROOT = Path(__file__).resolve().parents[1]
 
 SOURCES = sorted(path.stem for path in host_library.kernel_folder().glob("*.cu"))
-SLOWEST = {"alike", "discord", "interpolation"}
+SLOWEST = {"alike", "discord", "interpolation", "repair"}
 EACH = [pytest.param(source, marks=pytest.mark.long if source in SLOWEST else ()) for source in SOURCES]
+SINGLE = [pytest.param(source, marks=() if source in {"bounds", "extent"} else pytest.mark.long) for source in SOURCES]
 VARIANTS = list(itertools.product(host_library.REALS, host_library.DIMENSIONS))
 USUAL, OTHERS = 90, [70, 80, 100]   # H100 and H200; V100, A100, B200
 # Compiling takes most of the time, so without `long` this is done for one variant and one architecture.
@@ -162,7 +163,7 @@ def test_no_multiplication_is_fused_with_an_addition(nvrtc, source, real, dimens
     assert fused(ptx(nvrtc, source, real, dimensions)) == []
 
 
-@pytest.mark.parametrize("source", EACH)
+@pytest.mark.parametrize("source", SINGLE)
 def test_subnormal_numbers_are_not_taken_for_zero(nvrtc, source):
     assert ".ftz" not in ptx(nvrtc, source, "f32", 3)
 

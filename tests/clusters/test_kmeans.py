@@ -64,6 +64,7 @@ def clouds(draw: st.DrawFn) -> tuple[np.ndarray, int]:
 @settings(max_examples=100)
 def test_every_label_is_that_of_the_nearest_centre(cloud: tuple[np.ndarray, int], protect: bool) -> None:
     points, k = cloud
+    protect = protect and abs(points).max() >= 1e-15   # smaller ones in single precision are refused
     found = wb.clusters.kmeans(points, k, seed=3, max_iterations=4, protect=protect)
     np.testing.assert_array_equal(found.labels, by_definition(points, found.centres))
     np.testing.assert_array_equal(found.sizes, np.bincount(found.labels, minlength=k))

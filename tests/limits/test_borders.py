@@ -39,7 +39,8 @@ def test_most_cells_on_the_wrong_side_are_found(layout, kind, seed):
     before = shaken(layout, 0.4, seed)
     after = reassigned(values, before, models, [0.0, 0.0])
     allowed = 0.7 if layout.ndim == 1 else 0.4   # in 1-D a border is two cells
-    assert (after != layout).sum() <= max(allowed * (before != layout).sum(), 4)
+    chance = 8 if layout.ndim == 1 else 4   # of few wrong cells
+    assert (after != layout).sum() <= max(allowed * (before != layout).sum(), chance)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -56,7 +56,9 @@ def test_a_cut_is_compared_in_double():
         assert division.owners(positions).tolist() == [int(below >= cut), int(above >= cut)]
 
 
-@pytest.mark.parametrize(("n", "parts", "threads"), [(16, 1, 1), (16, 5, 3), (10, 64, 1)])
+@pytest.mark.parametrize(("n", "parts", "threads"), [
+    (16, 1, 1), (16, 5, 3), pytest.param(10, 64, 1, marks=pytest.mark.long),
+])
 def test_every_particle_is_sent_to_its_owner_and_to_whom_is_near(tmp_path, n, parts, threads):
     snapshot = wb.synthetic.cosmic_web(n=n, seed=2)
     source = ParticlesInMemory(snapshot, even_sizes(len(snapshot), 900))
