@@ -23,7 +23,7 @@ from workbench.propagation import (
     trace,
     vorticity,
 )
-from workbench.propagation.errors_of_sites import measured_floor, relative_error
+from workbench.propagation.errors_of_sites import measured_floor, norm, relative_error
 
 
 def density(n=16, dtype=float):
@@ -163,6 +163,17 @@ def test_derivatives_are_those_of_waves():
     curl = vorticity(solid).run(solid)["vorticity"]
     assert abs(curl[[0, 2]]).max() == 0
     np.testing.assert_allclose(curl[1], -(np.roll(solid[2], -1, 0) - np.roll(solid[2], 1, 0)) / 2)
+
+
+def test_complex_velocities_keep_their_type():
+    flow = np.full((2, 8, 8), 1 + 2j, np.complex64)
+    assert vorticity(flow).run(flow)["vorticity"].dtype == np.complex64
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16", "i1", "u8", "?"])
+def test_norms_are_those_of_double_precision_for_numbers_of_any_type(dtype):
+    values = (10 * np.random.default_rng(1).random(99)).astype(dtype)
+    assert norm(values) == pytest.approx(np.linalg.norm(values.astype(np.complex128)), rel=1e-14)
 
 
 def test_halos_are_those_of_friends_of_friends():

@@ -114,7 +114,7 @@ def describe_field(field: Field) -> dict[str, Any]:
 def _mean(values: np.ndarray) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
         mean = float(values.mean(dtype=np.float64))
-    return mean if math.isfinite(mean) else float((values / values.size).sum(dtype=np.float64))   # the sum overflows
+        return mean if math.isfinite(mean) else float((values / values.size).sum(dtype=np.float64))   # the sum overflows
 
 
 def _metadata(metadata: Any) -> dict[str, Any]:

@@ -69,11 +69,12 @@ def inner(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def norm(values: np.ndarray) -> float:
-    """The root of the sum of squares, without overflow.
+    """The root of the sum of squares of numbers of any type, in double precision and without overflow.
 
     >>> round(norm(np.array([3e200, 4e200])) / 1e200, 9)
     5.0
     """
+    values = values.astype(np.promote_types(values.dtype, np.float64), copy=False)
     largest = float(abs(values).max()) if values.size else 0.0
     if largest == 0 or not math.isfinite(largest):
         return largest

@@ -130,7 +130,7 @@ class Stencil:
             return None
         dtype, terms = _floats(values), max(map(len, self.components))
         radius = np.broadcast_to(np.asarray(ball.radius, np.float64), values.shape)
-        largest = self.sizes.apply(abs(values.astype(np.float64)) + radius)
+        largest = self.sizes.apply(abs(values.astype(np.promote_types(values.dtype, np.float64))) + radius)
         tiny = terms * float(np.finfo(dtype).tiny)   # products that underflow
         slack = 2 * rounding(2 * terms + 4, dtype) * largest + tiny
         most = unless_overflowing(WIDER * (self.sizes.apply(radius) + slack), largest, dtype)
@@ -168,7 +168,7 @@ class Stencil:
 
 def _floats(values: Array) -> np.dtype:
     """The type of the factors and results: that of the values, or float64 for integers."""
-    return values.dtype if values.dtype.kind == "f" else np.dtype(np.float64)
+    return values.dtype if values.dtype.kind in "fc" else np.dtype(np.float64)
 
 
 def _central(component: int, axis: int, steps: Sequence[float]) -> tuple[Term, ...]:
@@ -220,7 +220,7 @@ def _mean_square_enclosure(inputs: Sequence[Any], enclosures: Sequence[Any], out
     if not isinstance(ball, Ball):
         return None
     norm = min(ball.norm, norm_of(np.broadcast_to(ball.radius, values.shape)))
-    size = norm_of(values.astype(np.float64))
+    size = norm_of(values.astype(np.promote_types(values.dtype, np.float64)))
     largest = np.square(size + norm)
     slack = rounding(values.size + 8, values.dtype) * largest + values.size * float(np.finfo(values.dtype).tiny)
     radius = WIDER * (norm * (2 * size + norm) / 2 + slack) / values.size
