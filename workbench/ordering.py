@@ -182,6 +182,8 @@ def places_of(flags: Array, count: int) -> Array:
     xp = backend.namespace(flags)
     if xp is np:
         return np.flatnonzero(flags)
+    if not count:
+        return xp.empty(0, np.int64)
     return xp.searchsorted(xp.cumsum(flags, dtype=np.int64), xp.arange(1, count + 1))
 
 

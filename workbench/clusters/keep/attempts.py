@@ -208,7 +208,7 @@ class Attempts:
         xp, ends = self.state.problem.xp, needs.pairs.ravel()
         radius = xp.zeros(len(self.state.problem))
         radius[ends] = xp.where(self.state.tries[ends] > 1, RADII[1], RADII[0])
-        return Surroundings.of(self.state, needs, radius)
+        return Surroundings.of(self.state, needs, radius, RADII[0] if self.state.most_tries == 1 else RADII[1])
 
     def _moved(self, needs: Needs) -> Array:
         """Move particles with the chosen solver; returns those that are to get their original places, some twice."""

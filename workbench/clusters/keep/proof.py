@@ -14,6 +14,7 @@ this proves nothing, the particle is suspect: its groups and all particles near 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,7 +106,10 @@ def _look_farther(state: State, index: Array, reach: Array, listed: Array, suspe
         return
     along = xp.argsort(problem.decoded_places[index], kind="stable")
     chosen, reach = index[along], xp.minimum(reach[along] * (1 + ROUNDING), problem.widest_reach)
-    lists = neighbours_of(problem, chosen, reach, xp.where(listed[along], 0.0, reach), MOST_LISTED)
+    # Decoded and current positions are both within the bound of the original.
+    apart = math.inf if problem.limit.relative else 2 * math.sqrt(problem.original.dimensions) * problem.bound
+    own, longest = xp.where(listed[along], 0.0, reach), (_far(state) + apart) * (1 + ROUNDING) ** 3
+    lists = neighbours_of(problem, chosen, reach, own, MOST_LISTED, longest)
     suspect[chosen] |= disturbed(state, chosen, *lists, used) | (lists[1] - lists[0] >= MOST_LISTED)
 
 

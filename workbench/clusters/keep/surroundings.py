@@ -6,6 +6,7 @@ Only candidates, a few percent of the particles, have lists; there is no list of
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,18 +46,20 @@ class Surroundings:
     crowds: int | None = None
 
     @classmethod
-    def of(cls, state: State, needs: Needs, radius: Array) -> Surroundings:
+    def of(cls, state: State, needs: Needs, radius: Array, largest: float = math.inf) -> Surroundings:
         """The surroundings of the ends of these constraints.
 
-        `radius` is the interaction radius of each particle, in bounds: neighbours are listed up to the distance that moves
-        adding up to it can bridge, once they are rounded. `proof.py` finds conflicts due to longer moves.
+        `radius` is the interaction radius of each particle, in bounds, none above `largest`: neighbours are listed up to
+        the distance that moves adding up to it can bridge, once they are rounded. `proof.py` finds conflicts due to longer
+        moves.
         """
         problem, xp = state.problem, state.problem.xp
         candidates, *constraints = _by_candidate(needs, problem.decoded_places)
         far = problem.far(len(problem.lengths) - 1)
         reach = xp.minimum(far + radius[candidates] * problem.bound + 2 * problem.margin, problem.widest_reach)
         own_reach = xp.minimum(reach, far + 0.5 * radius[candidates] * problem.bound)
-        *lists, crowds = _lists_around(problem, candidates, reach, own_reach, MOST_LISTED, _have_many(constraints[0]))
+        longest, many = far + largest * problem.bound + 2 * problem.margin, _have_many(constraints[0])
+        *lists, crowds = _lists_around(problem, candidates, reach, own_reach, MOST_LISTED, longest, many)
         found = cls(candidates, _slots(candidates, len(problem)), reach, *lists, *constraints)
         return dataclasses.replace(found, crowds=crowds)
 
@@ -134,8 +137,9 @@ def listed_around(problem: Problem, index: Array, radius: float) -> Array:
     xp = problem.xp
     candidates = index[xp.argsort(problem.decoded_places[index], kind="stable")]
     far = problem.far(len(problem.lengths) - 1)
-    reach = xp.full(len(index), min(far + radius * problem.bound, problem.widest_reach))
-    return _flattened(*neighbours_of(problem, candidates, reach, reach, MOST_LISTED))
+    longest = min(far + radius * problem.bound, problem.widest_reach)
+    reach = xp.full(len(index), longest)
+    return _flattened(*neighbours_of(problem, candidates, reach, reach, MOST_LISTED, longest))
 
 
 def _flattened(start: Array, end: Array, neighbours: Array) -> Array:
@@ -146,25 +150,25 @@ def _flattened(start: Array, end: Array, neighbours: Array) -> Array:
 
 
 def neighbours_of(
-    problem: Problem, candidates: Array, reach: Array, own_reach: Array, most: int
+    problem: Problem, candidates: Array, reach: Array, own_reach: Array, most: int, longest: float = math.inf
 ) -> tuple[Array, Array, Array]:
     """The start and end of each candidate's neighbour list, and all lists.
 
     `candidates` are in the order of the decoded cells. Neighbours are listed up to a distance of `reach`, those of a
-    candidate's own group up to `own_reach`; a list has at most `most` entries.
+    candidate's own group up to `own_reach`; a list has at most `most` entries. No reach is above `longest`.
     """
-    return _lists_around(problem, candidates, reach, own_reach, most, problem.xp.zeros(len(candidates), bool))[:3]
+    return _lists_around(problem, candidates, reach, own_reach, most, longest, problem.xp.zeros(len(candidates), bool))[:3]
 
 
 def _lists_around(
-    problem: Problem, candidates: Array, reach: Array, own_reach: Array, most: int, others: Array
+    problem: Problem, candidates: Array, reach: Array, own_reach: Array, most: int, longest: float, others: Array
 ) -> tuple[Array, Array, Array, int]:
     """The same, and how many candidates have a full list or are among others (flags): the host waits for both together."""
     xp, cells = problem.xp, problem.decoded_cells[-1]
     given = {
         **cells.blocks_bundle, "place": problem.decoded_places, "cells": len(cells), "order": cells.order,
         "decoded": problem.decoded, "group": problem.group,
-        "reach": xp.asarray(cells.grid.reach_around(_largest(reach, problem))),
+        "reach": xp.asarray(cells.grid.reach_around(_largest(reach, min(longest, problem.widest_reach)))),
         "lengths": len(problem.lengths), "particles": len(problem), "most": most,
     }
 
@@ -190,8 +194,8 @@ def _lists_around(
     return start, start + found, neighbours, crowds
 
 
-def _largest(reach: Array, problem: Problem) -> float:
-    """No smaller than any of these reaches. A GPU visits a few cells more, and the host need not wait for it."""
+def _largest(reach: Array, longest: float) -> float:
+    """No smaller than any of these reaches. For a GPU, which may visit a few cells in vain, the host does not wait."""
     if backend.on_device(reach):
-        return problem.widest_reach
+        return longest
     return float(reach.max()) if len(reach) else 0.0
