@@ -22,7 +22,7 @@ KERNEL(move_particles)(i64 n, const i32* index SIZE(n), const u16* rank SIZE(n),
 static const i32 BESIDE = 8;
 static const double NOBODY = 1e300;   // the distance to particles that do not exist
 static const i32 STEPS = 5;   // of the difference of distance and linking length, in bounds, and of their ratio
-static const i32 TILE = 32;   // successive particles that are treated together, in loops for a processor's wide registers
+static const i32 TILE = ON_CPU ? 32 : 1;   // successive particles treated together, in loops for a processor's wide registers
 static const i32 PAIRED = TILE + BESIDE, SEEN = PAIRED + BESIDE;   // with the particles before them, and those behind
 
 namespace {
@@ -45,6 +45,7 @@ struct Tile {
         }
         for (i32 o = 0; o < BESIDE; ++o)
             for (i32 s = 0; s < PAIRED; ++s) {
+                if (TILE == 1 && s != BESIDE && s != BESIDE - 1 - o) continue;   // pairs without the only particle
                 double sum = 0;
                 for (i32 axis = 0; axis < DIMENSIONS; ++axis) {   // a period of 0 where space is open
                     const double d = fabs(at[axis][s] - at[axis][s + 1 + o]), image = fabs(d - space.period[axis]);

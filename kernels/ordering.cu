@@ -87,6 +87,22 @@ KERNEL(count_runs)(i64 chunks, i64 n, const u64* key SIZE(n), i32 shift, i64* co
     }
 }
 
+// The same, and behind these counts those of the runs of `key >> coarse`: one walk over the keys for both.
+KERNEL(count_nested_runs)(i64 chunks, i64 n, const u64* key SIZE(n), i32 shift, i32 coarse, i64* counts SIZE(2 * chunks))
+{
+    FOR_EACH(c, chunks) {
+        const i64 begin = chunk_begin(c, chunks, n), end = chunk_begin(c + 1, chunks, n);
+        i64 found = begin < end && starts_run(begin, key, shift), wider = begin < end && starts_run(begin, key, coarse);
+        for (i64 i = begin + 1; i < end; ++i) {
+            const u64 changed = key[i] ^ key[i - 1];
+            found += changed >> shift != 0;
+            wider += changed >> coarse != 0;
+        }
+        counts[c] = found;
+        counts[chunks + c] = wider;
+    }
+}
+
 KERNEL(place_runs)(i64 chunks, i64 n, const u64* key SIZE(n), i32 shift, const i64* first SIZE(chunks),
                    i32* start SIZE(>= LAST(first)))
 {

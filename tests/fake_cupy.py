@@ -121,7 +121,7 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):   # noqa: N801 - CuPy's name
     strides = property(lambda self: self._held.strides)
     T = property(lambda self: ndarray(self._held.T))
     flags = property(lambda self: Flags(self._held))
-    data = property(lambda self: SimpleNamespace(ptr=self._held.ctypes.data))
+    data = property(lambda self: SimpleNamespace(ptr=self._held.ctypes.data, device_id=0))
 
     def get(self) -> np.ndarray:
         count_copy_to_host(self.size, self.nbytes)

@@ -84,7 +84,7 @@ def test_the_stand_in_waits_where_cupy_waits(cupy):
 
 
 def launch(cupy: ModuleType, args: tuple[object, ...], grid: object = (1,), block: object = (256,)) -> None:
-    backend._device_module("ordering", "f32", 3).get_function("count_runs_f32_3d")(grid, block, args)
+    backend._device_module("ordering", "f32", 3, 70).get_function("count_runs_f32_3d")(grid, block, args)
 
 
 def test_the_stand_in_sees_a_wrong_launch(cupy):
@@ -153,11 +153,33 @@ def test_an_error_of_the_compiler_is_shown(cupy, monkeypatch):
 
 def test_a_card_that_is_newer_than_the_compiler_gets_ptx(cupy, monkeypatch):
     given = []
-    monkeypatch.setattr(cupy.cuda, "Device", lambda: SimpleNamespace(compute_capability="121"))
     monkeypatch.setattr(cupy.cuda.nvrtc, "compileProgram", lambda program, options: given.append(options[-1]))
     monkeypatch.setattr(cupy.cuda.nvrtc, "getPTX", lambda _: b"text", raising=False)
-    assert code_on_disk(cupy, "", ()).read_bytes() == b"text"
+    assert code_on_disk(cupy, "", (), 121).read_bytes() == b"text"
     assert given == ["-arch=compute_90"]
+
+
+def test_cards_of_two_kinds_get_code_of_their_own(cupy, monkeypatch):
+    targets = []
+
+    def compiles(program: fake_cupy.Program, options: tuple[str, ...]) -> None:
+        targets.append(options[-1])
+        program.made = repr((program.code, options)).encode()
+
+    monkeypatch.setattr(cupy.cuda.nvrtc, "compileProgram", compiles)
+    key = cupy.asarray([1, 1, 2]).astype(np.uint64)
+    for capability in ("70", "90", "70"):
+        card = SimpleNamespace(id=0, compute_capability=capability)
+        monkeypatch.setattr(cupy.cuda, "Device", lambda card=card: card)
+        assert run_starts(key).get().tolist() == [0, 2, 3]
+    assert targets == ["-arch=sm_70", "-arch=sm_90"]
+
+
+def test_arrays_on_another_card_are_refused(cupy, monkeypatch):
+    key = cupy.zeros(3, np.uint64)
+    monkeypatch.setattr(cupy.cuda, "Device", lambda: SimpleNamespace(id=1, compute_capability="70"))
+    with pytest.raises(wb.WorkbenchError, match=r"current GPU, number 1; got one on number 0: with cupy.cuda.Device\(0\)"):
+        run_starts(key)
 
 
 @pytest.mark.parametrize("count", [1, 255, 256, 257, 10**6])
@@ -232,7 +254,8 @@ def test_friends_of_friends_stay_on_the_gpu(cupy, dtype, dimensions, box, kind):
     ran = {symbol.rsplit("_", 2)[0]: symbol for symbol in fake_cupy.Function.launches}
     assert ran["link"] == f"link_f{8 * dtype().itemsize}_{dimensions}d"
     assert "count_runs" in ran
-    assert sum(fake_cupy.copied_to_host) <= 2 * dimensions, "positions or labels went to the host and back"
+    most = 2 * dimensions + 2   # the extent, and the numbers of cells and blocks
+    assert sum(fake_cupy.copied_to_host) <= most, "positions or labels went to the host and back"
     np.testing.assert_array_equal(groups.labels.get(), expected.labels)
     assert groups.linking_length == expected.linking_length
 

@@ -13,6 +13,7 @@ from unittest import mock
 import pytest
 
 import fake_cupy
+import workbench as wb
 
 ROOT = Path(__file__).resolve().parents[1]
 with mock.patch.object(sys, "path", [str(ROOT / "benchmarks"), *sys.path]):   # as in test_gpu_check.py
@@ -47,6 +48,7 @@ def both(cell: str) -> tuple[int, int]:
 def test_no_call_does_more_on_a_gpu_than_is_documented(stand_in: ModuleType, size: int) -> None:
     found = {name: counts(call) for name, call in calls(stand_in, ALONG[size]).items()}
     assert set(found) == set(limits())
+    assert len(KEEPING) > 1
     over = [
         f"`{name}`: {got[what]} {what}, of {most[size]} allowed"
         for name, got in found.items()
@@ -56,6 +58,29 @@ def test_no_call_does_more_on_a_gpu_than_is_documented(stand_in: ModuleType, siz
     assert over == []
     loose = [name for name, got in found.items() if got["launches"] < limits()[name]["launches"][size]]
     assert loose == [], "fewer launches than docs/gpu.md says: lower its limits"
+
+
+KEEPING = re.findall(r"^\| (0\.\d+) \| (\d+) \| (\d+) \| (\d+) \|$", (ROOT / "docs" / "gpu.md").read_text(), re.M)
+
+
+@pytest.mark.parametrize(("share", "attempts", "descents", "waits"), KEEPING)
+def test_keeping_clusters_waits_and_sorts_as_documented(
+    stand_in: ModuleType, monkeypatch: pytest.MonkeyPatch, share: str, attempts: str, descents: str, waits: str
+) -> None:
+    made, sizes, sort = wb.synthetic.cosmic_web(n=32), [], fake_cupy.ndarray.sort
+    particles = wb.Particles(stand_in.asarray(made.positions), made.box)
+    bound = float(share) * 0.2 * made.spacing
+    codec = wb.codecs.get("lattice", order="keep", coder="packed", box=made.box)
+    aim = wb.codecs.Tolerance(absolute=bound)
+    decoded = codec.decode(codec.encode(particles.positions, aim), made.positions.shape, made.positions.dtype, stand_in)
+    fake_cupy.counted.clear()
+    monkeypatch.setattr(fake_cupy.ndarray, "sort", lambda array: (sizes.append(len(array)), sort(array))[1])
+    kept = wb.clusters.correct(particles, decoded, wb.Absolute(bound))
+    assert kept.attempts == int(attempts)
+    assert sum(step.number == 0 for step in kept.descent) == int(descents)
+    assert fake_cupy.counted["synchronisations"] == int(waits)
+    assert sizes.count(32**3) == 2
+    assert max(size for size in sizes if size < 32**3) < 0.15 * 32**3
 
 
 @functools.cache

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fake_cupy
 from workbench import backend
-from workbench.ordering import run_starts, sort_by_key
+from workbench.ordering import known_run_starts, nested_run_starts, places_of, run_starts, sort_by_key
 
 
 @st.composite
@@ -47,8 +48,12 @@ def test_runs_begin_where_the_shifted_key_changes(given_keys, threads, data):
     changes = np.flatnonzero(np.diff(key >> np.uint64(shift)) != 0) + 1
     with backend.using_threads(threads):
         start = run_starts(key, shift)
+        coarse = data.draw(st.integers(shift, bits - 1))
+        nested, wider = nested_run_starts(key, (shift, coarse))
+        known = known_run_starts(key, coarse, wider)
     assert start.dtype == np.int32
-    assert start.tolist() == [0, *changes.tolist(), len(key)]
+    assert start.tolist() == nested.tolist() == [0, *changes.tolist(), len(key)]
+    assert known.tolist() == run_starts(key, coarse).tolist()
 
 
 @pytest.mark.parametrize("bits", [1, 2, 10, 11, 12, 21, 22, 23, 33, 44, 45, 63, 64])
@@ -83,6 +88,15 @@ def test_one_key():
 def test_no_key():
     assert len(sort_by_key(np.empty(0, np.uint64), 64)) == 0
     assert run_starts(np.empty(0, np.uint64)).tolist() == [0]
+
+
+def test_places_of_known_number_are_those_of_the_flags(stand_in):
+    some = np.random.default_rng(0).random(1000) < 0.3
+    for flags in (some, np.zeros(7, bool), np.ones(7, bool)):
+        fake_cupy.counted.clear()
+        found = places_of(stand_in.array(flags), int(flags.sum()))
+        assert fake_cupy.counted["synchronisations"] == 0
+        assert found.get().tolist() == places_of(flags, int(flags.sum())).tolist() == np.flatnonzero(flags).tolist()
 
 
 def test_keys_of_another_type_are_refused():

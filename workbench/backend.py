@@ -246,7 +246,15 @@ class Kernel:
         self._host_function(*[v.ctypes.data if p.pointer else v for p, v in zip(self.parameters, given, strict=True)])
 
     def _run_on_device(self, given: tuple[Any, ...]) -> None:
-        function = _device_function(self.source, self.name, self.real, self.dimensions)
+        card = sys.modules["cupy"].cuda.Device()
+        for number, _ in self._arrays:
+            if given[number].data.device_id != card.id:
+                there = given[number].data.device_id
+                raise WorkbenchError(
+                    f"all arrays must be on the current GPU, number {card.id}; got one on number {there}: "
+                    f"with cupy.cuda.Device({there}): ..."
+                )
+        function = _device_function(self.source, self.name, self.real, self.dimensions, int(card.compute_capability))
         blocks = min(-(-int(given[0]) // _BLOCK), 2**20)
         arguments = (v if p.pointer else self._dtype(p.type)(v) for p, v in zip(self.parameters, given, strict=True))
         function((blocks,), (_BLOCK,), tuple(arguments))
@@ -470,14 +478,16 @@ def chunks(count: int, array: Array) -> int:
 # The GPU.
 
 @functools.cache
-def _device_function(source: str, name: str, real: str, dimensions: int) -> Any:
-    return _device_module(source, real, dimensions).get_function(f"{name}_{host_library.variant(real, dimensions)}")
+def _device_function(source: str, name: str, real: str, dimensions: int, capability: int) -> Any:
+    module = _device_module(source, real, dimensions, capability)
+    return module.get_function(f"{name}_{host_library.variant(real, dimensions)}")
 
 
 @functools.cache
-def _device_module(source: str, real: str, dimensions: int) -> Any:
+def _device_module(source: str, real: str, dimensions: int, capability: int) -> Any:
+    """The kernels of a file for cards of this capability, the current one among them: CuPy loads them on each of these."""
     options, cupy = (*DEVICE_FLAGS, *host_library.definitions(real, dimensions)), sys.modules["cupy"]
-    return cupy.RawModule(path=str(code_on_disk(cupy, device_source(source), options)))
+    return cupy.RawModule(path=str(code_on_disk(cupy, device_source(source), options, capability)))
 
 
 def gpu() -> ModuleType:

@@ -16,9 +16,9 @@ from typing import Any
 CACHE = "CUPY_CACHE_DIR"   # the variable that tells CuPy where to keep compiled kernels
 
 
-def code_on_disk(cupy: Any, text: str, options: tuple[str, ...]) -> Path:
-    """The file of code for the current card, compiled from this text unless it is there."""
-    capability, nvrtc = int(cupy.cuda.Device().compute_capability), cupy.cuda.nvrtc
+def code_on_disk(cupy: Any, text: str, options: tuple[str, ...], capability: int) -> Path:
+    """The file of code for cards of this capability, compiled from this text unless it is there."""
+    nvrtc = cupy.cuda.nvrtc
     made_from = repr((text, options, capability, nvrtc.getVersion()))
     name = f"lossbench-{hashlib.sha256(made_from.encode()).hexdigest()[:32]}.code"
     folder = Path(os.environ.get(CACHE, "~/.cupy/kernel_cache")).expanduser()

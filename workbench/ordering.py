@@ -128,16 +128,63 @@ def run_starts(key: Array, shift: int = 0) -> Array:
     >>> run_starts(np.array([2, 3, 8, 9, 9], np.uint64), shift=1).tolist()
     [0, 2, 5]
     """
+    counts = _run_counts(key, shift)
+    return _run_starts(key, shift, counts, int(counts.sum()))
+
+
+def nested_run_starts(key: Array, shifts: tuple[int, int]) -> tuple[Array, int]:
+    """The starts of the runs of `key >> shifts[0]`, and how many there are of `key >> shifts[1]`, a larger shift.
+
+    The host waits once for a GPU.
+
+    >>> starts, wider = nested_run_starts(np.array([2, 3, 8, 9, 9], np.uint64), (0, 1))
+    >>> starts.tolist(), wider
+    ([0, 1, 2, 3, 5], 2)
+    """
     xp = backend.namespace(key)
     chunks = backend.chunks(len(key), key)
-    counts = xp.empty(chunks, xp.int64)
+    counts = xp.empty((2, chunks), xp.int64)
+    backend.kernel("ordering", "count_nested_runs")(chunks, len(key), key, *shifts, counts)
+    runs, wider = backend.numbers(*counts.sum(axis=1))
+    return _run_starts(key, shifts[0], counts[0], runs), wider
+
+
+def known_run_starts(key: Array, shift: int, runs: int) -> Array:
+    """The same as `run_starts` where the number of runs is known.
+
+    >>> known_run_starts(np.array([2, 3, 8, 9, 9], np.uint64), 1, 2).tolist()
+    [0, 2, 5]
+    """
+    return _run_starts(key, shift, _run_counts(key, shift), runs)
+
+
+def _run_counts(key: Array, shift: int) -> Array:
+    """How many runs begin in each chunk."""
+    chunks = backend.chunks(len(key), key)
+    counts = backend.namespace(key).empty(chunks, np.int64)
     backend.kernel("ordering", "count_runs")(chunks, len(key), key, shift, counts)
-    first = _running_sum(counts)
-    runs = int(first[-1] + counts[-1])
-    start = xp.empty(runs + 1, xp.int32)
-    backend.kernel("ordering", "place_runs")(chunks, len(key), key, shift, first, start)
+    return counts
+
+
+def _run_starts(key: Array, shift: int, counts: Array, runs: int) -> Array:
+    start = backend.namespace(key).empty(runs + 1, np.int32)
+    backend.kernel("ordering", "place_runs")(len(counts), len(key), key, shift, _running_sum(counts), start)
     start[runs] = len(key)
     return start
+
+
+def places_of(flags: Array, count: int) -> Array:
+    """Where flags (bool) are set, of which it is known how many are: so that the host need not wait for a GPU.
+
+    >>> places_of(np.array([True, False, True]), 2).tolist()
+    [0, 2]
+    """
+    xp = backend.namespace(flags)
+    if xp is np:
+        return np.flatnonzero(flags)
+    if not count:
+        return xp.empty(0, np.int64)
+    return xp.searchsorted(xp.cumsum(flags, dtype=np.int64), xp.arange(1, count + 1))
 
 
 def repeated(values: Array, counts: Array, total: int) -> Array:

@@ -18,6 +18,7 @@ from workbench.clusters.crowds import Crowded, closest_pairs
 from workbench.clusters.dense_cells import build_trees
 from workbench.clusters.discord import Pairs, label_cells
 from workbench.clusters.sorted_cells import SortedCells
+from workbench.ordering import places_of
 
 MIXED, END = backend.constant("unlike.cuh", "MIXED"), backend.constant("alike.cu", "END")
 
@@ -138,11 +139,13 @@ class _Runs:
         """The runs of these labels; sorts the particles of mixed cells by label, in place."""
         xp, count = backend.namespace(label), len(cells)
         labels_here, of_cell = label_cells(cells, label)
-        mixed = xp.flatnonzero(of_cell == MIXED)
+        is_mixed, size = of_cell == MIXED, cells.first[1:] - cells.first[:-1]
+        cells_of_several, total = backend.numbers(is_mixed.sum(), xp.where(is_mixed, size, 0).sum())
         end = xp.full(1, END, xp.int32)
-        if not len(mixed):
+        if not cells_of_several:
             return cls(cells.first, xp.concatenate([of_cell, end]), xp.concatenate([cells.rank, end]), of_cell, labels_here)
-        place, owner = _places(cells, mixed)
+        mixed = places_of(is_mixed, cells_of_several)
+        place, owner = _places(cells, mixed, total)
         along = place[xp.argsort(owner * 2**32 + labels_here[place], kind="stable")]
         for array in (cells.order, cells.positions, labels_here):
             array[place] = array[along]
@@ -179,13 +182,13 @@ def _doubtful(cells: SortedCells, runs: _Runs, far: float, doubt: Doubt | None) 
     return {**found, "wanted": wanted}
 
 
-def _places(cells: SortedCells, chosen: Array) -> tuple[Array, Array]:
-    """The places of all particles of the chosen cells, and for each place the index of its cell in `chosen`."""
+def _places(cells: SortedCells, chosen: Array, total: int) -> tuple[Array, Array]:
+    """The places of all particles of the chosen cells, `total` in all, and for each the index of its cell in `chosen`."""
     xp = backend.namespace(chosen)
     begin = cells.first[chosen].astype(xp.int64)
     size = cells.first[chosen + 1] - begin
     ends = xp.cumsum(size)
-    starts = xp.zeros(int(ends[-1]), xp.int64)
+    starts = xp.zeros(total, xp.int64)
     starts[(ends - size)[1:]] = 1
     owner = xp.cumsum(starts)
     return xp.arange(len(owner)) - (ends - size)[owner] + begin[owner], owner

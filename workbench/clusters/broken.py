@@ -14,12 +14,13 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.alike import parts_of
-from workbench.clusters.crowds import each_once
+from workbench.clusters.crowds import each_once, in_order
 from workbench.clusters.discord import UNLABELLED, closest_discords, torn_labels
 from workbench.clusters.groups import Groups
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
+from workbench.ordering import places_of
 
 UNSEEN = 4   # rounds of Boruvka's algorithm on a GPU between two looks whether any tree is left: three are common
 
@@ -78,7 +79,7 @@ def spanning_links(
     xp, chosen, complete = backend.namespace(cells.positions, torn, positions), [], False
     while not complete:
         found = closest_discords(cells, torn, length, positions, groups)
-        pairs, complete = each_once(found.pairs), found.complete
+        pairs, complete = in_order(found.pairs), found.complete   # of equal pairs, the first one is taken
         squared = squared_distances(positions, pairs, box)
         chosen.append(pairs[cheapest_links(pairs, torn, squared, None if complete else 1)])
         torn = torn if complete else linked_labels(torn, chosen[-1])
@@ -118,8 +119,10 @@ def cheapest_links(pairs: Array, part: Array, distance: Array, most_rounds: int 
         sides = tree[ends]
         first = _first_of_trees(sides, bits, trees)
         joins = first < len(pairs)
-        if (xp is np or rounds % UNSEEN == UNSEEN - 1) and not bool(joins.any()):
-            break
+        if xp is np or rounds % UNSEEN == UNSEEN - 1:
+            going, found = backend.numbers(joins.any(), chosen[:-1].sum())
+            if not going:
+                return places_of(chosen[:-1], found)
         rounds += 1
         chosen[first] = True   # the last one, too, by trees that are alone
         parent = xp.where(joins, sides[xp.where(joins, first, 0)].sum(axis=1, dtype=np.int32) - nodes, nodes)
@@ -143,9 +146,13 @@ def _ends_of_chains(parent: Array) -> Array:
 def _numbered(parts: Array) -> tuple[Array, int]:
     """The labels as numbers (int32) from 0 on, in the same order, and how many there are, or on a GPU may be."""
     xp = backend.namespace(parts)
-    present = xp.zeros(int(parts.max()) + 1, bool)
+    if xp is not np:   # where the host would have to wait for the largest one
+        inorder = xp.sort(parts.ravel())
+        number = xp.cumsum(xp.diff(inorder, prepend=inorder[:1]) != 0, dtype=np.int32)
+        return number[xp.searchsorted(inorder, parts)], parts.size
+    present = np.zeros(int(parts.max()) + 1, bool)
     present[parts] = True
-    return (xp.cumsum(present, dtype=np.int32) - np.int32(1))[parts], int(present.sum()) if xp is np else parts.size
+    return (np.cumsum(present, dtype=np.int32) - np.int32(1))[parts], int(present.sum())
 
 
 def _first_of_trees(sides: Array, bits: Array, trees: int) -> Array:

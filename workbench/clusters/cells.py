@@ -15,7 +15,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
-from workbench.data import Particles
+from workbench.data.outline import Placed
 
 KEY_BITS = 64
 CELL_BITS = 6
@@ -72,7 +72,7 @@ class CellGrid:
         return float(self.cell_sides.min()) * block_edge(len(self.cell_sides)) * (1 - 1e-3)
 
 
-def regular_grid(particles: Particles, linking_length: float) -> CellGrid:
+def regular_grid(particles: Placed, linking_length: float) -> CellGrid:
     """Equal cells over the box or the extent of the particles."""
     edge = block_edge(particles.dimensions)
     side = largest_side(particles.dimensions, linking_length)
@@ -92,7 +92,7 @@ def has_keys(grid: CellGrid) -> bool:
     return grid.key_bits <= KEY_BITS and int(grid.blocks_along.max()) * edge <= MOST_CELLS
 
 
-def regular_keys(particles: Particles, grid: CellGrid) -> Array:
+def regular_keys(particles: Placed, grid: CellGrid) -> Array:
     """The key of every particle's cell in a regular grid."""
     positions = particles.positions
     xp = backend.namespace(positions)

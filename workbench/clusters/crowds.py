@@ -79,10 +79,26 @@ def each_once(pairs: Array) -> Array:
     >>> each_once(np.array([[1, 2], [0, 5], [1, 2]], np.int32)).tolist()
     [[0, 5], [1, 2]]
     """
+    xp, code = backend.namespace(pairs), _sorted_codes(pairs)
+    return _pairs_of(code[xp.flatnonzero(xp.diff(code, prepend=-1))])
+
+
+def in_order(pairs: Array) -> Array:
+    """The pairs, sorted.
+
+    >>> in_order(np.array([[1, 2], [0, 5], [1, 2]], np.int32)).tolist()
+    [[0, 5], [1, 2], [1, 2]]
+    """
+    return _pairs_of(_sorted_codes(pairs))
+
+
+def _sorted_codes(pairs: Array) -> Array:
     xp = backend.namespace(pairs)
-    code = xp.sort(pairs[:, 0].astype(xp.int64) * 2**32 + pairs[:, 1])
-    code = code[xp.flatnonzero(xp.diff(code, prepend=-1))]
-    return xp.stack([code >> 32, code & (2**32 - 1)], axis=1).astype(pairs.dtype)
+    return xp.sort(pairs[:, 0].astype(xp.int64) * 2**32 + pairs[:, 1])
+
+
+def _pairs_of(code: Array) -> Array:
+    return backend.namespace(code).stack([code >> 32, code & (2**32 - 1)], axis=1).astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.cells import CELL_BITS, CellGrid, fof_kernel, has_keys, regular_grid, regular_keys
 from workbench.clusters.sparse_cells import sparse_cells
-from workbench.data import Particles
-from workbench.ordering import array_in, gather_rows, run_starts, sort_by_key
+from workbench.data.outline import Placed
+from workbench.ordering import array_in, gather_rows, known_run_starts, nested_run_starts, sort_by_key
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,20 +36,19 @@ class SortedCells:
     occupied: Array
 
     @classmethod
-    def of(cls, particles: Particles, length: float) -> Self:
+    def of(cls, particles: Placed, length: float) -> Self:
         """The cells for links of this length, in the unit of the positions."""
         grid = regular_grid(particles, length)
         grid, key = (grid, regular_keys(particles, grid)) if has_keys(grid) else sparse_cells(particles, length)
         xp = backend.namespace(key)
         room = None if backend.on_device(key) else xp.empty_like(particles.positions)   # to sort in, later for positions
         order = sort_by_key(key, grid.key_bits, scratch=room)
-        first = run_starts(key)
+        first, blocks = nested_run_starts(key, (0, CELL_BITS))
         cells = len(first) - 1
         cell_key, rank = array_in(room, cells, xp.uint64, xp), xp.empty(cells, xp.int32)
         fof_kernel("start_cells", particles.positions)(cells, key, first, order, cell_key, rank)
         del key
-        first_cell = run_starts(cell_key, CELL_BITS)
-        blocks = len(first_cell) - 1
+        first_cell = known_run_starts(cell_key, CELL_BITS, blocks)
         block_key, occupied = xp.empty(blocks, xp.uint64), xp.empty(blocks, xp.uint64)
         fof_kernel("start_blocks", particles.positions)(blocks, cell_key, first_cell, block_key, occupied)
         del cell_key

@@ -15,11 +15,11 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.cells import CELL_BITS, KEY_BITS, MOST_CELLS, CellGrid, block_edge, largest_side
-from workbench.data import Particles
+from workbench.data.outline import Placed
 from workbench.errors import WorkbenchError
 
 
-def sparse_cells(particles: Particles, linking_length: float) -> tuple[CellGrid, Array]:
+def sparse_cells(particles: Placed, linking_length: float) -> tuple[CellGrid, Array]:
     """A grid without the empty space, and the key of every particle's cell in it."""
     xp = backend.namespace(particles.positions)
     edge = block_edge(particles.dimensions)
@@ -84,7 +84,7 @@ def _keys(cells: list[Array], grid: CellGrid) -> Array:
     return block << np.uint64(CELL_BITS) | within
 
 
-def _too_short(linking_length: float, excess_bits: int, particles: Particles) -> WorkbenchError:
+def _too_short(linking_length: float, excess_bits: int, particles: Placed) -> WorkbenchError:
     least = linking_length * 2.0 ** -(-excess_bits // particles.dimensions)
     return WorkbenchError(
         f"linking_length must be at least about {least:.3g} for {len(particles):,} particles that span this much space "

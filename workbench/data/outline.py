@@ -47,6 +47,12 @@ class Outlined:
         return float(root(self.volume / len(self)))
 
 
+class Placed(Outlined):
+    """What has positions, too."""
+
+    positions: Any
+
+
 @dataclass(frozen=True, eq=False)
 class Outline(Outlined):
     """The outline of particles that are not here.

@@ -18,7 +18,7 @@ from workbench import backend
 from workbench.backend import Array
 from workbench.data.extent import extent
 from workbench.data.masses import Masses, checked_masses
-from workbench.data.outline import Outlined
+from workbench.data.outline import Placed
 from workbench.data.summary_html import size, summary
 from workbench.data.taking import taken, unmasked
 from workbench.errors import WorkbenchError
@@ -31,7 +31,7 @@ LEAVE_OUT = "leave those particles out, as in positions[~mask]"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Particles(Outlined):
+class Particles(Placed):
     """Positions (N, 2) or (N, 3) in float32 or float64, in an open space or a periodic box.
 
     `box` is None (open), one length, or a length per axis (periodic; positions then live in [0, box)).

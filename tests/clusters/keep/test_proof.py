@@ -9,7 +9,7 @@ import workbench as wb
 from clusters.keep.scenarios import Scenario, decoded_with, scenarios
 from clusters.keep.test_again import moved, state_of
 from workbench.clusters.keep.needs import CANNOT_LINK, find_needs
-from workbench.clusters.keep.proof import FirstLook
+from workbench.clusters.keep.proof import FirstLook, _mark_conflicts
 from workbench.clusters.keep.state import State
 from workbench.clusters.keep.surroundings import Surroundings
 
@@ -69,6 +69,25 @@ def test_few_are_suspects_where_little_is_wrong(share: float) -> None:
     suspects = require_suspects_in_all_that_is_wrong(state, first)
     assert np.isin(some, suspects).any()
     assert len(suspects) < 0.3 * len(first.needs)
+
+
+def test_all_conflicts_of_particles_that_have_moved_are_marked_in_crowds_too() -> None:
+    """Two piles come within the linking length: more pairs than are listed, so each particle comes with the closest one."""
+    random = np.random.default_rng(1)
+    piles = np.repeat([[0.3, 0.5, 0.5], [0.3 + 0.106, 0.5, 0.5]], 40, axis=0) + random.normal(0, 0.001, (80, 3))
+    alone = random.random((40, 3)) * [0.2, 1, 1] + [0.7, 0, 0]
+    original = wb.Particles(np.concatenate([piles, alone]))
+    state = state_of(Scenario(original, original.positions, wb.Absolute(0.01), (0.1,)))
+    state.current[:40, 0] += 0.004
+    state.rank[...] = 1
+    used, suspect = np.zeros(120, np.uint8), np.zeros(120, bool)
+    _mark_conflicts(state, np.arange(120), suspect, used)
+    label, far = state.problem.group[0], state.problem.far(0)
+    apart = np.linalg.norm(state.current[:, None] - state.current, axis=2)
+    conflicts = (apart <= far) & (label[:, None] != label)
+    assert conflicts[:40, 40:80].sum() > 64
+    assert np.array_equal(suspect, conflicts.any(axis=1))
+    assert not suspect[:80].all()
 
 
 def test_where_too_many_move_too_far_all_are_searched() -> None:

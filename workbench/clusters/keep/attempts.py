@@ -26,12 +26,13 @@ from workbench.clusters.keep.needs import Needs, find_needs, groups_with_needs
 from workbench.clusters.keep.partition import kept_labels
 from workbench.clusters.keep.proof import FirstLook
 from workbench.clusters.keep.region import groups_of, region_around
-from workbench.clusters.keep.repair import Repair, Step, threads_for
+from workbench.clusters.keep.repair import Moves, Repair, Step, threads_for
 from workbench.clusters.keep.state import PINNED, State
 from workbench.clusters.keep.surroundings import Surroundings, listed_around
-from workbench.clusters.keep.view import Again, View
+from workbench.clusters.keep.view import Again, AsDecoded, View
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.errors import GuaranteeBroken
+from workbench.ordering import places_of
 
 # The escalation for a constraint, by the number of earlier attempts in which one of its ends had a violated constraint.
 PIN_AFTER = 3       # the ends of violated constraints get their original coordinates at once
@@ -84,7 +85,7 @@ class Attempts:
 
     def until_kept(self) -> None:
         """Repair until a check of all particles, as they will be decoded, finds no violated constraint."""
-        state, needs = self.state, self._look()
+        state, needs = self.state, self._look(AsDecoded(self.state.problem))
         self.needs, self._first = len(needs), FirstLook(needs, None)
         self.opened = sum(flags.sum() for flags in groups_with_needs(state, needs))
         while len(needs):
@@ -109,16 +110,19 @@ class Attempts:
             if bool((kept_labels(found, members) != kept_labels(groups, members)).any()):
                 raise GuaranteeBroken("groups differ although no constraint is violated: please report this")
 
-    def close_calls(self) -> int:
+    @property
+    def exempt(self) -> Array:
+        """How many particles are in pairs whose original distance has decided: a number where the arrays are."""
+        return self._exempt.sum(dtype=np.int64)
+
+    def close_calls(self, exempt: int) -> int:
         """How many deciding pairs are within the margin of a linking length, because they are so in the original."""
-        index = self.state.problem.xp.flatnonzero(self._exempt)
-        return len(find_needs(self.state, groups_of(self.state.problem, index), exempt=False)) if len(index) else 0
+        index = places_of(self._exempt.view(bool), exempt)
+        return len(find_needs(self.state, groups_of(self.state.problem, index), exempt=False)) if exempt else 0
 
     def _look(self, view: View | None = None, text: str = "comparing all groups") -> Needs:
         self._tell(text)
-        needs = find_needs(self.state, view)
-        self._exempt[needs.exempt] = 1
-        return needs
+        return find_needs(self.state, view, used=self._exempt)
 
     def _look_again(self) -> Needs:
         """The violated constraints of all particles, as far as these may differ from what the first look has found."""
@@ -126,10 +130,11 @@ class Attempts:
         return self._look(Again(problem, self._first.needs.ends(self.state)) if problem.promise.min_members == 1 else None)
 
     def _look_after(self, moved: Array) -> Needs:
-        """The violated constraints after an attempt that has moved these particles; before it, all of them were known."""
+        """The violated constraints after an attempt that has moved these particles (flags); before it, all were known."""
         if self.count > 1:   # the first one moves many
-            with threads_for(len(moved)):
-                if (region := region_around(self.state, moved)) is not None:
+            index = self.state.problem.xp.flatnonzero(moved).astype(np.int32)
+            with threads_for(len(index)):
+                if (region := region_around(self.state, index)) is not None:
                     return self._look(region, "comparing the groups concerned")
         return self._unproven()
 
@@ -147,8 +152,8 @@ class Attempts:
         return self._look_again() if region is None else self._look(region, "comparing the groups concerned")
 
     def _attempt(self, needs: Needs) -> Array:
-        """Move the ends of these constraints, or give them their original coordinates; returns those (rising indices)."""
-        state, xp, ends = self.state, self.state.problem.xp, needs.ends(self.state)
+        """Move the ends of these constraints, or give them their original coordinates; returns flags of these."""
+        state, xp, ends = self.state, self.state.problem.xp, needs.pairs.ravel()   # some ends repeatedly
         before = state.rank[ends]
         if self.count == MOST_ATTEMPTS:
             raise GuaranteeBroken(f"{len(needs):,} pairs of particles could not be repaired: please report this")
@@ -161,7 +166,7 @@ class Attempts:
         moved = xp.zeros(len(state.problem), bool)
         moved[ends] = state.rank[ends] != before
         moved[forced] = True
-        return xp.flatnonzero(moved).astype(np.int32)
+        return moved
 
     def _require_affordable(self) -> None:
         if self.allowance == UNLIMITED:
@@ -175,7 +180,8 @@ class Attempts:
         state, xp = self.state, self.state.problem.xp
         level = xp.maximum(*(state.tries[needs.pairs[:, end]] for end in (0, 1)))
         state.tries[ends] += 1
-        if int(level.max()) < PIN_AFTER:
+        state.most_tries += 1
+        if state.most_tries <= PIN_AFTER:
             return self._moved(needs)
         forced = xp.zeros(len(state.problem), bool)
         forced[needs.pairs[level >= PIN_AFTER].ravel()] = True
@@ -202,10 +208,10 @@ class Attempts:
         xp, ends = self.state.problem.xp, needs.pairs.ravel()
         radius = xp.zeros(len(self.state.problem))
         radius[ends] = xp.where(self.state.tries[ends] > 1, RADII[1], RADII[0])
-        return Surroundings.of(self.state, needs, radius)
+        return Surroundings.of(self.state, needs, radius, RADII[0] if self.state.most_tries == 1 else RADII[1])
 
     def _moved(self, needs: Needs) -> Array:
-        """Move particles with the chosen solver; returns those that are to get their original coordinates instead."""
+        """Move particles with the chosen solver; returns those that are to get their original places, some twice."""
         state, xp, solver = self.state, self.state.problem.xp, self.state.problem.promise.solver
         repair = self._repair(needs)
         if self.count == 1:
@@ -213,21 +219,29 @@ class Attempts:
         crowded = repair.around.crowded
         state.pin(crowded)
         if solver == "refine":
-            for partly in (False, True):
-                repair.move(refine=True, partly=partly)
+            repair.move(Moves(refine=True), Moves(refine=True, partly=True))
         elif solver == "pgd":
             self._descend(repair)
-        for parts in () if solver == "refine" else (1, 2, 4):
-            repair.move(parts)
-            if self.allowance != UNLIMITED and int(self.spent + repair.evaluated) > self.allowance.evaluated:
-                raise TooExpensive
+        if solver != "refine":
+            self._move_plainly(repair)
         if solver != "auto":   # "auto" has tried plain moves first
             repair.relax()
         if len(missed := repair.missed()) and solver == "auto":
             self._descend_together(missed, repair.around)
             missed = repair.missed()
         self.spent = self.spent + repair.evaluated
-        return xp.concatenate([crowded, missed.ends(state)])
+        return xp.concatenate([crowded, missed.pairs.ravel()])
+
+    def _move_plainly(self, repair: Repair) -> None:
+        """Moves of whole bounds, then of halves and quarters; an allowance is looked at after each."""
+        plain = [Moves(parts) for parts in (1, 2, 4)]
+        if self.allowance == UNLIMITED:
+            repair.move(*plain)
+            return
+        for moves in plain:
+            repair.move(moves)
+            if int(self.spent + repair.evaluated) > self.allowance.evaluated:
+                raise TooExpensive
 
     def _repair(self, needs: Needs) -> Repair:
         return Repair(self.state, needs, self._around(needs), getattr(self.progress, "watch", None))
@@ -235,14 +249,12 @@ class Attempts:
     def _descend_together(self, missed: Needs, around: Surroundings) -> None:
         """Descent of those that no move of one particle could repair."""
         again = Repair(self.state, missed, around.among(missed), getattr(self.progress, "watch", None))
-        self._descend(again)
-        again.move(4, partly=True)
+        self._descend(again, Moves(4, partly=True))
         self.spent = self.spent + again.evaluated
 
-    def _descend(self, repair: Repair) -> None:
+    def _descend(self, repair: Repair, *then: Moves) -> None:
         repair.descend(lambda step: self._descended(step, repair.watch))
-        for partly in (False, True):
-            repair.move(to_target=True, partly=partly)
+        repair.move(Moves(to_target=True), Moves(to_target=True, partly=True), *then)
 
     def _descended(self, step: Step, watch: Callable[[Step], object] | None) -> None:
         self.descent.append(step)

@@ -21,6 +21,7 @@ from workbench.clusters.keep.state import PINNED, State
 from workbench.data import Particles
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Absolute, Bound, Limit, check
+from workbench.ordering import places_of
 
 
 def correct(
@@ -84,10 +85,12 @@ def keep_clusters(
     attempts = Attempts(state, progress, allowance)
     attempts.until_kept()
     largest_error = _require_bound(state)
-    edited = problem.xp.flatnonzero(state.rank != 0).astype(np.int32)
+    changed = state.rank != 0
+    given = changed.sum(), attempts.exempt, *map(problem.xp.asarray, (attempts.opened, attempts.spent))
+    edits, exempt, opened, evaluated = backend.numbers(*given)
+    edited = places_of(changed, edits).astype(np.int32)
     index, rank = backend.to_host(problem.xp.stack([edited, state.rank[edited]]))
     pinned = rank == PINNED
-    opened, evaluated = backend.numbers(*map(problem.xp.asarray, (attempts.opened, attempts.spent)))
     return Correction(
         positions=backend.read_only(state.current),
         promise=promise,
@@ -103,7 +106,7 @@ def keep_clusters(
         needs=attempts.needs,
         attempts=attempts.count,
         violations=attempts.violations,
-        close_calls=attempts.close_calls(),
+        close_calls=attempts.close_calls(exempt),
         evaluated=evaluated,
         descent=tuple(attempts.descent),
         decoded=decoded,

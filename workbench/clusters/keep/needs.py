@@ -27,14 +27,10 @@ MUST_LINK, CANNOT_LINK = 0, 1
 
 @dataclass(frozen=True, eq=False)
 class Needs:
-    """Constraints: pairs (M, 2) of particles (int32), and kinds: twice a linking length's number, plus 1 for CANNOT_LINK.
-
-    `exempt` are the particles of pairs whose original distance took part in a decision.
-    """
+    """Constraints: pairs (M, 2) of particles (int32); kinds are twice a linking length's number, plus 1 for CANNOT_LINK."""
 
     pairs: Array
     kind: Array
-    exempt: Array | None = None
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -52,12 +48,7 @@ class Needs:
 
     def chosen(self, which: Array) -> Needs:
         """Some of the constraints."""
-        return Needs(self.pairs[which], self.kind[which], self.exempt)
-
-    @property
-    def exempted(self) -> bool:
-        """Whether the original distance of some pair took part in a decision."""
-        return self.exempt is not None and len(self.exempt) > 0
+        return Needs(self.pairs[which], self.kind[which])
 
     def ends(self, state: State) -> Array:
         """The particles in these constraints (rising indices, int32)."""
@@ -89,10 +80,13 @@ class Needs:
         return xp.where(self.missed(state), miss, 0)
 
 
-def find_needs(state: State, view: View | None = None, *, exempt: bool = True) -> Needs:
-    """The constraints that the current positions violate; without exemptions, also deciding pairs within the margin."""
+def find_needs(state: State, view: View | None = None, *, exempt: bool = True, used: Array | None = None) -> Needs:
+    """The constraints that the current positions violate; without exemptions, also deciding pairs within the margin.
+
+    `used` (uint8) is set for particles of pairs whose original distance took part in a decision.
+    """
     view = View(state.problem) if view is None else view
-    return Needs.together([_needs_at(state, view, number, exempt) for number in range(len(state.problem.lengths))])
+    return Needs.together([_needs_at(state, view, number, exempt, used) for number in range(len(state.problem.lengths))])
 
 
 def groups_with_needs(state: State, needs: Needs) -> list[Array]:
@@ -105,16 +99,18 @@ def groups_with_needs(state: State, needs: Needs) -> list[Array]:
     return found
 
 
-def _needs_at(state: State, view: View, number: int, exempt: bool) -> Needs:
+def _needs_at(state: State, view: View, number: int, exempt: bool, used: Array | None) -> Needs:
     """The constraints at one linking length."""
     problem, xp = state.problem, state.problem.xp
     spared = Exempt(view.of(problem.original.positions), problem.lengths[number]) if exempt else None
     parts = _parts(state, view, number, spared)
+    if used is not None:
+        view.mark(used, parts.exempt)
     links = view.back(_lost_links(state, view, number, view.joined(number, parts.part)))
     false = view.back(parts.unlike)
     pairs = xp.concatenate([links, false]).astype(xp.int32)
     kinds = [xp.full(len(links), 2 * number + MUST_LINK), xp.full(len(false), 2 * number + CANNOT_LINK)]
-    return Needs(pairs, xp.concatenate(kinds).astype(xp.int32), view.back(xp.flatnonzero(parts.exempt)))
+    return Needs(pairs, xp.concatenate(kinds).astype(xp.int32))
 
 
 def _lost_links(state: State, view: View, number: int, part: Array) -> Array:
@@ -124,7 +120,7 @@ def _lost_links(state: State, view: View, number: int, part: Array) -> Array:
     if problem.promise.min_members > 1:
         torn = xp.where(view.of(problem.group[number]) == UNASKED, UNLABELLED, torn)
     torn = torn.astype(xp.int32, copy=False)
-    if not bool((torn != UNLABELLED).any()):
+    if view.asks_what_is_torn and not bool((torn != UNLABELLED).any()):
         return xp.empty((0, 2), xp.int32)
     current = xp.ascontiguousarray(view.of(state.current))
     cells, length = view.original_cells(number), problem.lengths[number]

@@ -17,6 +17,7 @@ from workbench.backend import Array
 from workbench.clusters.friends import link
 from workbench.clusters.groups import Groups
 from workbench.clusters.keep.edits import Surmise
+from workbench.clusters.keep.inside import Inside
 from workbench.clusters.keep.moves import PARTS, alphabet
 from workbench.clusters.keep.promise import KeepClusters
 from workbench.clusters.sorted_cells import SortedCells
@@ -99,7 +100,7 @@ class Problem:
     @functools.cached_property
     def decoded_cells(self) -> list[SortedCells]:
         """The decoded particles before any move, for each linking length less the margin."""
-        decoded = Particles(backend.read_only(self.decoded), self.original.box)
+        decoded = Inside(backend.read_only(self.decoded), self.original.box)
         return [SortedCells.of(decoded, length - self.margin) for length in self.lengths]
 
     @functools.cached_property

@@ -14,17 +14,20 @@ this proves nothing, the particle is suspect: its groups and all particles near 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from workbench import backend
 from workbench.backend import Array
-from workbench.clusters.alike import Exempt, parts_of
-from workbench.clusters.keep.needs import Needs
+from workbench.clusters.discord import closest_discords
+from workbench.clusters.keep.needs import CANNOT_LINK, Needs
 from workbench.clusters.keep.region import are_many
 from workbench.clusters.keep.state import State
 from workbench.clusters.keep.surroundings import MOST_LISTED, Surroundings, neighbours_of
-from workbench.clusters.keep.view import Region
+from workbench.clusters.sorted_cells import SortedCells
+from workbench.ordering import places_of
 
 MOST_EVALUATED = 2**12   # distances, for one particle; one that needs more is suspect
 ROUNDING = 1e-9          # of computed distances, relative, and far more
@@ -45,27 +48,37 @@ class FirstLook:
         """
         problem, xp, around = state.problem, state.problem.xp, self.around
         moved = state.rank != 0
-        checked = moved.copy()
-        checked[self.needs.pairs.ravel()] = True
-        index = xp.flatnonzero(checked).astype(np.int32)
-        needed, slack = (1 + ROUNDING) * _displacements(state, index), xp.full(len(index), -1.0)
-        if around is not None:   # how far the list of a particle reaches beyond `far`; -1: it has none
-            slot, beyond = around.slot[index], xp.where(around.full, -1.0, around.reach - _far(state) * (1 + ROUNDING))
-            slack = xp.where(slot >= 0, beyond[slot], slack)
-        short = needed > slack
-        if are_many(problem, int((short & (_far(state) + needed > problem.widest_reach)).sum())):
-            return None
-        count = len(problem)
-        suspect = xp.zeros(count + 1, bool)   # the last one stands for the ends of satisfied constraints
-        suspect[xp.where(self.needs.missed(state, used)[:, None], self.needs.pairs, count)] = True
-        suspect = suspect[:count]
-        _mark_conflicts(state, xp.flatnonzero(moved), suspect, used)
+        suspect = _ends(self.needs.pairs, self.needs.missed(state, used), len(problem))
+        listed = self.needs.kind[:0] if around is None else around.candidates
+        other = moved.copy()   # those that have moved or were ends, and have no list
+        other[self.needs.pairs.ravel()] = True
+        other[listed] = False
+        reach, short = _reach(state, listed), xp.zeros(0, bool)
         if around is not None:
-            lists = around.start, around.end, around.neighbours
-            suspect[around.candidates] |= disturbed(state, around.candidates, *lists, used)
-        unseen = xp.flatnonzero(short & ~suspect[index])
-        _look_farther(state, index[unseen], needed[unseen], slack[unseen] >= 0, suspect, used)
+            suspect[listed] |= disturbed(state, listed, around.start, around.end, around.neighbours, used)
+            short = around.full | (reach > around.reach)
+        beyond = short & (reach > problem.widest_reach)
+        suspect[listed] |= beyond
+        unseen = short & ~suspect[listed]
+        movers, others, far_off, few = backend.numbers(moved.sum(), other.sum(), beyond.sum(), unseen.sum())
+        index = xp.concatenate([listed[places_of(unseen, few)], places_of(other, others).astype(np.int32)])
+        reach = _reach(state, index)
+        farther = int((reach > problem.widest_reach).sum()) if others else 0
+        if are_many(problem, far_off + farther):
+            return None
+        _mark_conflicts(state, places_of(moved, movers), suspect, used)
+        suspect[index] |= reach > problem.widest_reach
+        chosen = places_of(reach <= problem.widest_reach, len(index) - farther)
+        _look_farther(state, index[chosen], reach[chosen], chosen < few, suspect, used)
         return xp.flatnonzero(suspect).astype(np.int32)
+
+
+def _ends(pairs: Array, chosen: Array, count: int) -> Array:
+    """The ends of the chosen pairs, as flags of so many particles."""
+    xp = backend.namespace(pairs)
+    found = xp.zeros(count + 1, bool)   # the last one stands for the ends of other pairs
+    found[xp.where(chosen[:, None], pairs, count)] = True
+    return found[:count]
 
 
 def _mark_conflicts(state: State, index: Array, suspect: Array, used: Array) -> None:
@@ -73,28 +86,30 @@ def _mark_conflicts(state: State, index: Array, suspect: Array, used: Array) -> 
     problem, xp = state.problem, state.problem.xp
     if len(index) < 2:
         return
-    view = Region(problem, index, xp.zeros((len(problem.lengths), len(index)), bool))
-    for number, length in enumerate(problem.lengths):
-        spared = Exempt(view.of(problem.original.positions), length)
-        cells, group = view.cells(state, number), view.of(problem.group[number])
-        found = parts_of(cells, group, problem.near(number), problem.far(number), spared)
-        suspect[view.back(found.unlike).ravel()] = True
-        used[index] |= found.exempt
+    current = state.particles(index)
+    for number in range(len(problem.lengths)):
+        cells, group = SortedCells.of(current, problem.far(number)), problem.group[number][index]
+        found = closest_discords(cells, group, problem.far(number), current.positions)
+        if not len(found.pairs):
+            continue
+        pairs = index[found.pairs].astype(np.int32)
+        conflicts = Needs(pairs, xp.full(len(pairs), 2 * number + CANNOT_LINK, np.int32)).missed(state, used)
+        if not found.complete:   # beside an exempt pair that is listed, there may be a conflict that is not
+            conflicts[...] = True
+        suspect |= _ends(pairs, conflicts, len(problem))
 
 
-def _look_farther(state: State, index: Array, needed: Array, listed: Array, suspect: Array, used: Array) -> None:
+def _look_farther(state: State, index: Array, reach: Array, listed: Array, suspect: Array, used: Array) -> None:
     """Mark those of these particles that may be in a violated constraint; of those that were `listed`, in a conflict."""
     problem, xp = state.problem, state.problem.xp
     if not len(index):
         return
     along = xp.argsort(problem.decoded_places[index], kind="stable")
-    index, reach, listed = index[along], (_far(state) + needed[along]) * (1 + ROUNDING), listed[along]
-    beyond = reach > problem.widest_reach
-    suspect[index] |= beyond
-    if not len(within := xp.flatnonzero(~beyond)):
-        return
-    chosen, reach = index[within], reach[within]
-    lists = neighbours_of(problem, chosen, reach, xp.where(listed[within], 0.0, reach), MOST_LISTED)
+    chosen, reach = index[along], xp.minimum(reach[along] * (1 + ROUNDING), problem.widest_reach)
+    # Decoded and current positions are both within the bound of the original.
+    apart = math.inf if problem.limit.relative else 2 * math.sqrt(problem.original.dimensions) * problem.bound
+    own, longest = xp.where(listed[along], 0.0, reach), (_far(state) + apart) * (1 + ROUNDING) ** 3
+    lists = neighbours_of(problem, chosen, reach, own, MOST_LISTED, longest)
     suspect[chosen] |= disturbed(state, chosen, *lists, used) | (lists[1] - lists[0] >= MOST_LISTED)
 
 
@@ -116,10 +131,10 @@ def _far(state: State) -> float:
     return state.problem.far(len(state.problem.lengths) - 1)
 
 
-def _displacements(state: State, index: Array) -> Array:
-    """How far these particles are from their decoded positions."""
+def _reach(state: State, index: Array) -> Array:
+    """At most how far from these particles, as decoded, were those that have not moved and conflict with them now."""
     problem, found = state.problem, state.problem.xp.empty(len(index))
     problem.kernel("repair", "measure_moves")(
         len(index), problem.given, index=index, current=state.current, displacement=found
     )
-    return found
+    return (1 + ROUNDING) * (_far(state) + found)

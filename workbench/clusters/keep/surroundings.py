@@ -5,6 +5,8 @@ Only candidates, a few percent of the particles, have lists; there is no list of
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +17,7 @@ from workbench.backend import Array
 from workbench.clusters.keep.needs import Needs
 from workbench.clusters.keep.problem import Problem
 from workbench.clusters.keep.state import State
-from workbench.ordering import repeated, sort_by_key
+from workbench.ordering import places_of, repeated, sort_by_key
 
 ROOM = 24             # initial capacity of each candidate's list; few candidates have more neighbours
 MOST_LISTED = 512     # neighbours of a candidate; one that has more, in an overdense region, is not moved
@@ -28,7 +30,8 @@ class Surroundings:
 
     The neighbours of candidate c are entries `start[c]` to `end[c]` of `neighbours`; its constraints (needs) are entries
     `need_start[c]` to `need_start[c + 1]` of `partner`, the particle at the other end, and `kind`. `slot` is every
-    particle's number among the candidates, or -1. `reach` is the distance up to which neighbours are listed.
+    particle's number among the candidates, or -1. `reach` is the distance up to which neighbours are listed, and `crowds`
+    how many candidates have too many neighbours or constraints, if that is known.
     """
 
     candidates: Array
@@ -40,21 +43,25 @@ class Surroundings:
     need_start: Array
     partner: Array
     kind: Array
+    crowds: int | None = None
 
     @classmethod
-    def of(cls, state: State, needs: Needs, radius: Array) -> Surroundings:
+    def of(cls, state: State, needs: Needs, radius: Array, largest: float = math.inf) -> Surroundings:
         """The surroundings of the ends of these constraints.
 
-        `radius` is the interaction radius of each particle, in bounds: neighbours are listed up to the distance that moves
-        adding up to it can bridge, once they are rounded. `proof.py` finds conflicts due to longer moves.
+        `radius` is the interaction radius of each particle, in bounds, none above `largest`: neighbours are listed up to
+        the distance that moves adding up to it can bridge, once they are rounded. `proof.py` finds conflicts due to longer
+        moves.
         """
         problem, xp = state.problem, state.problem.xp
         candidates, *constraints = _by_candidate(needs, problem.decoded_places)
         far = problem.far(len(problem.lengths) - 1)
         reach = xp.minimum(far + radius[candidates] * problem.bound + 2 * problem.margin, problem.widest_reach)
         own_reach = xp.minimum(reach, far + 0.5 * radius[candidates] * problem.bound)
-        lists = neighbours_of(problem, candidates, reach, own_reach, MOST_LISTED)
-        return cls(candidates, _slots(candidates, len(problem)), reach, *lists, *constraints)
+        longest, many = far + largest * problem.bound + 2 * problem.margin, _have_many(constraints[0])
+        *lists, crowds = _lists_around(problem, candidates, reach, own_reach, MOST_LISTED, longest, many)
+        found = cls(candidates, _slots(candidates, len(problem)), reach, *lists, *constraints)
+        return dataclasses.replace(found, crowds=crowds)
 
     def among(self, needs: Needs) -> Surroundings:
         """The surroundings of the ends of some of the constraints, with the same interaction radius."""
@@ -77,7 +84,8 @@ class Surroundings:
     @property
     def crowded(self) -> Array:
         """The candidates that have too many neighbours or constraints to be moved."""
-        return self.candidates[self.full | (self.need_start[1:] - self.need_start[:-1] > MOST_NEEDS)]
+        are = self.full | _have_many(self.need_start)
+        return self.candidates[are if self.crowds is None else places_of(are, self.crowds)]
 
     @property
     def full(self) -> Array:
@@ -97,6 +105,11 @@ class Surroundings:
         problem.kernel("surroundings", "unite_candidates")(count, self.given, own=own, parent=parent)
         problem.kernel("surroundings", "name_components")(count, parent, component)
         return component
+
+
+def _have_many(need_start: Array) -> Array:
+    """Which candidates have more constraints than are taken into account."""
+    return need_start[1:] - need_start[:-1] > MOST_NEEDS
 
 
 def _by_candidate(needs: Needs, place: Array) -> tuple[Array, Array, Array, Array]:
@@ -124,8 +137,9 @@ def listed_around(problem: Problem, index: Array, radius: float) -> Array:
     xp = problem.xp
     candidates = index[xp.argsort(problem.decoded_places[index], kind="stable")]
     far = problem.far(len(problem.lengths) - 1)
-    reach = xp.full(len(index), min(far + radius * problem.bound, problem.widest_reach))
-    return _flattened(*neighbours_of(problem, candidates, reach, reach, MOST_LISTED))
+    longest = min(far + radius * problem.bound, problem.widest_reach)
+    reach = xp.full(len(index), longest)
+    return _flattened(*neighbours_of(problem, candidates, reach, reach, MOST_LISTED, longest))
 
 
 def _flattened(start: Array, end: Array, neighbours: Array) -> Array:
@@ -136,18 +150,25 @@ def _flattened(start: Array, end: Array, neighbours: Array) -> Array:
 
 
 def neighbours_of(
-    problem: Problem, candidates: Array, reach: Array, own_reach: Array, most: int
+    problem: Problem, candidates: Array, reach: Array, own_reach: Array, most: int, longest: float = math.inf
 ) -> tuple[Array, Array, Array]:
     """The start and end of each candidate's neighbour list, and all lists.
 
     `candidates` are in the order of the decoded cells. Neighbours are listed up to a distance of `reach`, those of a
-    candidate's own group up to `own_reach`; a list has at most `most` entries.
+    candidate's own group up to `own_reach`; a list has at most `most` entries. No reach is above `longest`.
     """
+    return _lists_around(problem, candidates, reach, own_reach, most, longest, problem.xp.zeros(len(candidates), bool))[:3]
+
+
+def _lists_around(
+    problem: Problem, candidates: Array, reach: Array, own_reach: Array, most: int, longest: float, others: Array
+) -> tuple[Array, Array, Array, int]:
+    """The same, and how many candidates have a full list or are among others (flags): the host waits for both together."""
     xp, cells = problem.xp, problem.decoded_cells[-1]
     given = {
         **cells.blocks_bundle, "place": problem.decoded_places, "cells": len(cells), "order": cells.order,
         "decoded": problem.decoded, "group": problem.group,
-        "reach": xp.asarray(cells.grid.reach_around(float(reach.max()) if len(reach) else 0.0)),
+        "reach": xp.asarray(cells.grid.reach_around(_largest(reach, min(longest, problem.widest_reach)))),
         "lengths": len(problem.lengths), "particles": len(problem), "most": most,
     }
 
@@ -163,9 +184,18 @@ def neighbours_of(
     every = xp.arange(len(candidates))
     start, neighbours = every * ROOM, xp.empty(ROOM * len(candidates), np.int32)
     found = listed(every, start, xp.full(len(candidates), ROOM, np.int64), neighbours)
-    if len(crowded := xp.flatnonzero(found > ROOM)):
-        ends = len(neighbours) + xp.cumsum(found[crowded])
-        start[crowded] = ends - found[crowded]
-        neighbours = xp.concatenate([neighbours, xp.empty(int(ends[-1]) - len(neighbours), np.int32)])
-        listed(crowded, start[crowded], found[crowded], neighbours)
-    return start, start + found, neighbours
+    short, crowded = found > ROOM, (found >= most) | others
+    few, more, crowds = backend.numbers(short.sum(), xp.where(short, found, 0).sum(), crowded.sum())
+    if few:
+        again = places_of(short, few)
+        start[again] = len(neighbours) + xp.cumsum(found[again]) - found[again]
+        neighbours = xp.concatenate([neighbours, xp.empty(more, np.int32)])
+        listed(again, start[again], found[again], neighbours)
+    return start, start + found, neighbours, crowds
+
+
+def _largest(reach: Array, longest: float) -> float:
+    """No smaller than any of these reaches. For a GPU, which may visit a few cells in vain, the host does not wait."""
+    if backend.on_device(reach):
+        return longest
+    return float(reach.max()) if len(reach) else 0.0

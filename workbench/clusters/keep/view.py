@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.alike import Doubt
 from workbench.clusters.broken import linked_labels
 from workbench.clusters.groups import Groups
+from workbench.clusters.keep.inside import Inside
 from workbench.clusters.keep.problem import Problem
 from workbench.clusters.keep.state import State
 from workbench.clusters.sorted_cells import SortedCells
-from workbench.data import Particles
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +34,23 @@ class View:
         """The indices, among all particles, of these particles of the view."""
         return index
 
+    def mark(self, flags: Array, own: Array) -> None:
+        """Set those flags of all particles (uint8) that are set for the view's particles."""
+        flags |= own
+
+    @property
+    def asks_what_is_torn(self) -> bool:
+        """Whether it saves time to find out first if any group is torn; a GPU searches sorted particles in less."""
+        return not backend.on_device(self.problem.decoded)
+
     def wanted(self, number: int) -> Groups:
         """The original groups, at one linking length."""
         return self.problem.wanted[number]
 
     def joined(self, number: int, part: Array) -> Array:
         """The parts of groups, with those made one that are connected elsewhere."""
-        pairs = self._here(self.problem.joined(number))
+        pairs = self.problem.joined(number)
+        pairs = self._here(pairs) if len(pairs) else pairs
         return linked_labels(part, pairs) if len(pairs) else part
 
     def _here(self, pairs: Array) -> Array:
@@ -56,13 +67,20 @@ class View:
 
     def cells(self, state: State, number: int) -> SortedCells:
         """The current particles in cells for one linking length less the margin."""
-        if bool(state.rank.any()):
-            return SortedCells.of(state.particles(), self.problem.near(number))
-        return self.problem.decoded_cells[number]
+        return SortedCells.of(state.particles(), self.problem.near(number))
 
     def doubt(self, state: State, number: int) -> Doubt | None:
         """What may differ from what is known; None if nothing is known."""
         return None
+
+
+@dataclass(frozen=True, eq=False)
+class AsDecoded(View):
+    """All particles before any has moved."""
+
+    def cells(self, state: State, number: int) -> SortedCells:
+        """The decoded particles in cells, which later searches use, too."""
+        return self.problem.decoded_cells[number]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +120,15 @@ class Region(View):
         """The indices, among all particles, of these particles of the view."""
         return self.index[index].astype(np.int32)
 
+    def mark(self, flags: Array, own: Array) -> None:
+        """Set those flags of all particles (uint8) that are set for the view's particles."""
+        flags[self.index] |= own
+
+    @property
+    def asks_what_is_torn(self) -> bool:
+        """Original positions of a region are not sorted yet."""
+        return True
+
     def wanted(self, number: int) -> Groups:
         """The groups that the view holds whole, numbered within the view; other particles are by themselves."""
         xp = self.problem.xp
@@ -123,7 +150,7 @@ class Region(View):
 
     def original_cells(self, number: int) -> SortedCells:
         """The original particles of the view in cells."""
-        chosen = Particles(self.of(self.problem.original.positions), self.problem.original.box)
+        chosen = Inside(self.of(self.problem.original.positions), self.problem.original.box)
         return SortedCells.of(chosen, self.problem.lengths[number])
 
     def cells(self, state: State, number: int) -> SortedCells:

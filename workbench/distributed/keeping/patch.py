@@ -90,6 +90,7 @@ class Excerpt(Problem):
         state = State(self)
         for name in STATE:
             getattr(state, name)[...] = self.columns[name]
+        state.most_tries = int(state.tries.max(initial=0))
         return state
 
 
@@ -207,6 +208,7 @@ class PatchRepair(Attempts):
         state, self.movable = self.state, movable
         for name in STATE:
             getattr(state, name)[here] = getattr(before.state, name)[there]
+        state.most_tries = int(state.tries.max(initial=0))
         self.count, self.spent = before.count, before.spent
         suspect = np.zeros(len(before.movable), bool)
         suspect[before.suspects] = True
