@@ -55,6 +55,7 @@ struct Pairs {
 
     DEVICE_METHOD bool counts(i32) const { return true; }
     DEVICE_METHOD i64 all_listed() const { return ALL_CONFLICTS; }
+    DEVICE_METHOD bool closest_alone() const { return false; }
 };
 
 struct LinkingAlike {

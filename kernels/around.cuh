@@ -60,7 +60,8 @@ struct BlocksAround {
 
     DEVICE_METHOD i32 cell_at(i32 place, i64 cells) { return cell = run_of(first, cells, place, cell); }
 
-    // Calls `visit.cell(c, images)` for all cells within range of cell `c`; without `images` no periodic image is nearer.
+    // Calls `visit.cells(begin, end, images)` for runs of cells that are all those within range of cell `c`; without `images`
+    // no periodic image is nearer.
     template <class Visitor> DEVICE_METHOD void cells(i32 c, Visitor& visit)
     {
         const i32 k = run_of(first_cell, blocks.count, c, here < 0 ? 0 : here);
@@ -74,8 +75,15 @@ struct BlocksAround {
             for (i32 b = 0; b < 3; ++b) {
                 const i64 m = near[3 * r + b];
                 const bool images = blocks.images || (wrapped >> (3 * r + b) & 1);
-                for (u64 theirs = m < 0 ? 0 : occupied[m] & of_row[64 * b]; theirs; theirs &= theirs - 1)
-                    visit.cell(first_cell[m] + count_bits(occupied[m] & below_lowest_bit(theirs)), images);
+                u64 theirs = m < 0 ? 0 : occupied[m] & of_row[64 * b];
+                if (theirs && theirs == occupied[m]) {
+                    visit.cells(first_cell[m], first_cell[m + 1], images);
+                    continue;
+                }
+                for (; theirs; theirs &= theirs - 1) {
+                    const i32 one = first_cell[m] + count_bits(occupied[m] & below_lowest_bit(theirs));
+                    visit.cells(one, one + 1, images);
+                }
             }
         }
     }

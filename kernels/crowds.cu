@@ -99,10 +99,12 @@ struct Closest {
 
     DEVICE_METHOD bool counts(i32 label) const { return label != own && !(lost && label < 0 && label != MIXED); }
 
-    DEVICE_METHOD void cell(i32 c, bool)
+    DEVICE_METHOD void cells(i32 begin, i32 end, bool)
     {
-        const i32 d = crowds.number[c];
-        if (d >= 0 && together * crowds.size(d) > CROWD && counts(cell_label[c])) tree(d);
+        for (i32 c = begin; c < end; ++c) {
+            const i32 d = crowds.number[c];
+            if (d >= 0 && together * crowds.size(d) > CROWD && counts(cell_label[c])) tree(d);
+        }
     }
 
     DEVICE_METHOD double gap_to(const real* here, const Node& box) const

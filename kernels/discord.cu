@@ -68,6 +68,7 @@ struct UnlikeFriends {
     const i32* order;
     const real* elsewhere;
     const Space& space;
+    bool split;   // labels are parts of split groups, to be joined: of pairs of the same two parts, the closest is enough
 
     template <bool images> DEVICE_METHOD bool holds(i64 i, i64 j) const
     {
@@ -82,6 +83,7 @@ struct UnlikeFriends {
 
     DEVICE_METHOD bool counts(i32 label) const { return label != UNLABELLED; }
     DEVICE_METHOD i64 all_listed() const { return ALL_LOST; }
+    DEVICE_METHOD bool closest_alone() const { return split; }
 };
 
 // Counts the pairs of each block.
@@ -105,7 +107,7 @@ KERNEL(count_discords)(i64 chunks, i64 count, const u64* block_key SIZE(count), 
                        const i64* block_bits SIZE(D), const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed,
                        double length_squared, const i32* order SIZE(LAST(first)), const i32* sorted_label SIZE(order),
                        const i32* cell_label SIZE(LAST(first_cell)), const u64* labelled SIZE(count),
-                       const u64* suspect SIZE(count), const u8* wanted SIZE(count),
+                       const u64* suspect SIZE(count), i64 split, const u8* wanted SIZE(count),
                        const real* elsewhere SIZE(order * D), i64* found SIZE(count), i64* listed SIZE(chunks),
                        i32* pair SIZE(2 * (6 * count + 16 * chunks)), u8* crowded SIZE(1),
                        u8* crowd SIZE(LAST(first_cell)))
@@ -113,7 +115,7 @@ KERNEL(count_discords)(i64 chunks, i64 count, const u64* block_key SIZE(count), 
     FOR_EACH_UNEVEN(c, chunks) {
         const Space space = space_of(periods, length_squared);
         const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
-        const UnlikeFriends pairs = {sorted, order, elsewhere, space};
+        const UnlikeFriends pairs = {sorted, order, elsewhere, space, split != 0};
         const i64 begin = chunk_begin(c, chunks, count), end = chunk_begin(c + 1, chunks, count);
         for (i64 k = begin; k < end; ++k) found[k] = 0;
         const i64 start = room_begin(c, chunks, count), room = room_begin(c + 1, chunks, count) - start;
@@ -132,13 +134,13 @@ KERNEL(place_discords)(i64 hits, const i64* hit SIZE(hits), const i64* start SIZ
                        const i64* block_bits SIZE(D), const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed,
                        double length_squared, const i32* order SIZE(LAST(first)), const i32* sorted_label SIZE(order),
                        const i32* cell_label SIZE(LAST(first_cell)), const u64* labelled SIZE(count),
-                       const u64* suspect SIZE(count), const real* elsewhere SIZE(order * D),
+                       const u64* suspect SIZE(count), i64 split, const real* elsewhere SIZE(order * D),
                        i32* pair SIZE(>= 2 * LAST(start)))
 {
     FOR_EACH(h, hits) {
         const Space space = space_of(periods, length_squared);
         const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
-        const UnlikeFriends pairs = {sorted, order, elsewhere, space};
+        const UnlikeFriends pairs = {sorted, order, elsewhere, space, split != 0};
         Unlike<UnlikeFriends> placed = {occupied, labelled, suspect, 0, first_cell, first, sorted, order, sorted_label,
                                         cell_label, pairs, pair + 2 * start[h], EVERY, 0, 0, 0};
         walk(blocks, hit[h], hit[h] + 1, reach, placed);

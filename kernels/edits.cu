@@ -32,6 +32,8 @@ struct Tile {
     double at[DIMENSIONS][SEEN];
     double squared[BESIDE][PAIRED];   // the distance from slot s to slot s + 1 + o
     double nearest[TILE], off[TILE];  // the least squared distance; the least difference of a distance and a linking length
+    double partner[TILE], excess[TILE];   // which particle gave `off`, counted from this one, and its d*d - b*b
+    double toward[TILE];              // the direction of a likely move
     i32 far[TILE], near[TILE];        // the numbers of thresholds that `off` and `nearest` reach
 
     // `begin` to `end`: the tile; `first` to `last`: the chunk of the file.
@@ -60,25 +62,52 @@ struct Tile {
                 if (begin - BESIDE + s < first || begin - BESIDE + s + 1 + o >= last) squared[o][s] = NOBODY;
     }
 
-    // The least of both figures for each particle of the tile.
+    // The least of both figures for each particle of the tile, and its partner: the one whose distance gave `off`. Of
+    // several, it is the last one before the particle, else the first one behind it.
     DEVICE_METHOD ALWAYS_INLINE void reduce(i64 lengths, const double* length)
     {
-        for (i32 t = 0; t < TILE; ++t) nearest[t] = off[t] = NOBODY;
-        for (i32 o = 0; o < BESIDE; ++o)
-            for (i32 t = 0; t < TILE; ++t) {
-                const double ahead = squared[o][t + BESIDE], behind = squared[o][t + BESIDE - 1 - o];
-                const double nearer = ahead < behind ? ahead : behind;
-                nearest[t] = nearer < nearest[t] ? nearer : nearest[t];
-            }
-        for (i64 l = 0; l < lengths; ++l) {
-            const double size = length[l] * length[l], per_length = 1 / length[l];
-            for (i32 o = 0; o < BESIDE; ++o)
+        for (i32 t = 0; t < TILE; ++t) {
+            nearest[t] = off[t] = NOBODY;
+            partner[t] = excess[t] = 0;
+        }
+        for (i32 turn = 0; turn < 2 * BESIDE; ++turn) {
+            const double* apart = turn < BESIDE ? squared[BESIDE - 1 - turn] + turn : squared[turn - BESIDE] + BESIDE;
+            const double beside = turn < BESIDE ? turn - BESIDE : turn - BESIDE + 1;
+            for (i32 t = 0; t < TILE; ++t) nearest[t] = apart[t] < nearest[t] ? apart[t] : nearest[t];
+            for (i64 l = lengths - 1; l >= 0; --l) {
+                const double size = length[l] * length[l], per_length = 1 / length[l];
+                double beyond[TILE], away[TILE];   // in loops of their own: a choice of computed values is not made wide
+                for (i32 t = 0; t < TILE; ++t) beyond[t] = apart[t] - size;
+                for (i32 t = 0; t < TILE; ++t) away[t] = fabs(beyond[t]) * per_length;
                 for (i32 t = 0; t < TILE; ++t) {
-                    const double ahead = away(squared[o][t + BESIDE], size, per_length);
-                    const double behind = away(squared[o][t + BESIDE - 1 - o], size, per_length);
-                    const double less = ahead < behind ? ahead : behind;
-                    off[t] = less < off[t] ? less : off[t];
+                    const double miss = apart[t] < NOBODY ? away[t] : NOBODY;
+                    partner[t] = miss < off[t] ? beside : partner[t];
+                    excess[t] = miss < off[t] ? beyond[t] : excess[t];
+                    off[t] = miss < off[t] ? miss : off[t];
                 }
+            }
+        }
+    }
+
+    // The direction of a move away from a partner that is nearer than a linking length, or towards one that is not: along
+    // the axis where the two are farthest apart.
+    DEVICE_METHOD ALWAYS_INLINE void point(const Space& space)
+    {
+        double longest[TILE], beside[TILE];
+        for (i32 t = 0; t < TILE; ++t) longest[t] = toward[t] = 0;
+        for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
+            const double period = space.period[axis], half = space.half_period[axis];   // both 0 where space is open
+            for (i32 t = 0; t < TILE; ++t) beside[t] = at[axis][t + BESIDE + (i32)partner[t]];
+            for (i32 t = 0; t < TILE; ++t) beside[t] = at[axis][t + BESIDE] - beside[t];
+            const double one = 1 + 2 * axis, other = 2 + 2 * axis;
+            for (i32 t = 0; t < TILE; ++t) {   // as by `difference`, without branches
+                const double shift = beside[t] > half ? period : beside[t] < -half ? -period : 0;
+                const double d = beside[t] - shift, length = fabs(d);
+                const double to = excess[t] > 0 ? other : one, from = excess[t] > 0 ? one : other;
+                const double named = d > 0 ? to : from;
+                toward[t] = length > longest[t] ? named : toward[t];
+                longest[t] = length > longest[t] ? length : longest[t];
+            }
         }
     }
 
@@ -93,29 +122,6 @@ struct Tile {
             }
         }
     }
-
-    DEVICE_METHOD ALWAYS_INLINE static double away(double squared, double size, double per_length)
-    {
-        const double apart = fabs(squared - size) * per_length;
-        return squared < NOBODY ? apart : NOBODY;
-    }
-
-    // The particle beside particle t whose distance gave `off[t]`: the last one before it, else the first one behind it.
-    DEVICE_METHOD i32 partner(i32 t, i64 lengths, const double* length, bool& closer) const
-    {
-        i32 first = 2 * BESIDE;
-        for (i64 l = lengths - 1; l >= 0; --l) {
-            const double size = length[l] * length[l], per_length = 1 / length[l];
-            for (i32 turn = 0; turn < first; ++turn) {
-                const i32 o = turn < BESIDE ? BESIDE - 1 - turn : turn - BESIDE;
-                const double d = turn < BESIDE ? squared[o][t + BESIDE - 1 - o] : squared[o][t + BESIDE];
-                if (away(d, size, per_length) != off[t]) continue;
-                closer = d > size;
-                first = turn;
-            }
-        }
-        return first < BESIDE ? first - BESIDE : first - BESIDE + 1;
-    }
 };
 }
 
@@ -124,22 +130,8 @@ WIDE DEVICE void fill(Tile& tile, const real* position, i64 begin, i64 first, i6
 {
     tile.compare(position, begin, first, last, space);
     tile.reduce(lengths, length);
+    tile.point(space);
     tile.classify(bound, length[lengths - 1], misses, shares);
-}
-
-// The direction of a move away from a partner that is nearer than a linking length, or towards one that is not: along the
-// axis where the two are farthest apart.
-DEVICE u8 direction(const real* here, const real* partner, const Space& space, bool closer)
-{
-    double longest = 0;
-    u8 forward = 0;
-    for (i32 axis = 0; axis < DIMENSIONS; ++axis) {
-        const double d = difference<true>(here[axis], partner[axis], space, axis);
-        if (fabs(d) <= longest) continue;
-        longest = fabs(d);
-        forward = (u8)(1 + 2 * axis + ((d > 0) == closer));
-    }
-    return forward;
 }
 
 // Nearness is the least squared distance, in squares of the largest linking length. The miss is the least difference of
@@ -161,11 +153,7 @@ KERNEL(surmise)(i64 runs, i64 n, i64 chunk, const real* position SIZE(n * D), co
             for (i64 i = begin; i < end; ++i) {
                 const i32 t = (i32)(i - begin);
                 context[i] = (u8)(tile.far[t] * (STEPS + 1) + tile.near[t]);
-                forward[i] = 0;
-                if (tile.far[t] == STEPS || tile.off[t] == NOBODY) continue;
-                bool closer = true;
-                const i32 partner = tile.partner(t, lengths, length, closer);
-                forward[i] = direction(position + i * DIMENSIONS, position + (i + partner) * DIMENSIONS, space, closer);
+                forward[i] = tile.far[t] == STEPS || tile.off[t] == NOBODY ? 0 : (u8)tile.toward[t];
             }
         }
     }

@@ -16,6 +16,7 @@
 //   FOR_EACH_UNEVEN(i, n)      the same for items of very different cost: the CPU hands them out one by one
 //   FOR_EACH_LIGHT(i, n)       the same for work so small that waking another CPU thread would take longer
 //   ON_CPU                     true in the CPU's build: what pays there alone costs a GPU no registers
+//   PREFETCH(p)                asks a CPU for the memory at `p`, which is read soon; a GPU does other work while it waits
 //   KEEP_LOOP                  before a loop whose body is long: a GPU's compiler does not write it out several times
 //   UNROLL                     before a loop of at most three steps, whose number the compiler knows: it writes out all of them
 //   real, DIMENSIONS           float or double, 2 or 3: each file is compiled once for each
@@ -52,6 +53,7 @@ typedef unsigned long long u64;
 #define KEEP_LOOP _Pragma("unroll 1")
 #define UNROLL _Pragma("unroll")
 #define ON_CPU false
+#define PREFETCH(p) (void)(p)
 #define FOR_EACH(i, n) \
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < (n); i += (i64)gridDim.x * blockDim.x)
 #define FOR_EACH_UNEVEN(i, n) FOR_EACH(i, n)
@@ -81,6 +83,7 @@ extern "C" int host_threads();   // backend.py decides; the result never depends
 #define KEEP_LOOP
 #define UNROLL _Pragma("GCC unroll 3")
 #define ON_CPU true
+#define PREFETCH(p) __builtin_prefetch(p)
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
 #define WIDE __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
 #else

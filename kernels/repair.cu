@@ -147,6 +147,7 @@ struct Reachable {
 static const i32 MOST_NEEDS = 16;   // a candidate with more is not moved
 static const i32 WHOLE = 32;        // moves behind the last whole number of these are not estimated, on either machine
 static const i32 TILE = ON_CPU ? WHOLE : 1;
+static const i64 AHEAD = 8;         // candidates between the one at hand and the one whose positions are fetched
 
 namespace {
 struct Estimate {
@@ -336,6 +337,13 @@ KERNEL(propose)(i64 n, const i32* active SIZE(n), const i32* candidate SIZE(>= n
     const Space space = space_of(periods, 0);
     FOR_EACH(a, n) {
         if (active[a] < 0) continue;
+        if (a + AHEAD < n && active[a + AHEAD] >= 0) {   // candidates are neighbours in space, but not in memory
+            const i64 later = candidate[active[a + AHEAD]];
+            PREFETCH(current + later * DIMENSIONS);
+            PREFETCH(decoded + later * DIMENSIONS);
+            PREFETCH(original + later * DIMENSIONS);
+            PREFETCH(rank + later);
+        }
         const Vicinity near = {list_start, list_end, list, need_start, need_partner, need_kind, group, lengths, particles,
                                near_squared, length_squared, far_squared, original, current, space, most, 0, 0};
         const i64 c = active[a];

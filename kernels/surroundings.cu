@@ -27,6 +27,7 @@ struct Around {
     i32* list;
     i64 room, found;
     i32 v;              // the candidate,
+    bool unasked;       // whether it has no constraints,
     const real* here;   // and where it is
 
     DEVICE_METHOD bool same_group(i32 i, i32 j) const
@@ -36,26 +37,27 @@ struct Around {
         return true;
     }
 
-    DEVICE_METHOD bool unasked(i32 i, i32 j) const
+    // Whether a particle has no constraints at any linking length.
+    DEVICE_METHOD bool is_unasked(i32 i) const
     {
         for (i64 l = 0; l < lengths; ++l)
-            if (group[l * particles + i] != UNASKED || group[l * particles + j] != UNASKED) return false;
+            if (group[l * particles + i] != UNASKED) return false;
         return true;
     }
 
-    DEVICE_METHOD void cell(i32 c, bool images)
+    DEVICE_METHOD void cells(i32 begin, i32 end, bool images)
     {
-        if (images) particles_of<true>(c);
-        else particles_of<false>(c);
+        if (images) particles_of<true>(begin, end);
+        else particles_of<false>(begin, end);
     }
 
-    template <bool images> DEVICE_METHOD void particles_of(i32 c)
+    template <bool images> DEVICE_METHOD void particles_of(i32 begin, i32 end)
     {
-        for (i32 s = first[c]; s < first[c + 1] && found < most; ++s) {
+        for (i32 s = first[begin]; s < first[end] && found < most; ++s) {
             const double d = distance_squared<images>(here, sorted + (i64)s * DIMENSIONS, space);
             if (d > range_squared) continue;
             const i32 k = order[s];
-            if (k == v || unasked(v, k) || (d > own_squared && same_group(v, k))) continue;
+            if (k == v || (unasked && is_unasked(k)) || (d > own_squared && same_group(v, k))) continue;
             if (found < room) list[found] = k;
             ++found;
         }
@@ -80,7 +82,7 @@ KERNEL(list_around)(i64 chunks, i64 n, const i32* candidate SIZE(n), const i32* 
     const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
     FOR_EACH_UNEVEN(p, chunks) {
         BlocksAround blocks_around = {blocks, occupied, first_cell, first, reach, -1, 0, {0}, {0}, {0}, 0, 0};
-        Around around = {first, sorted, order, space, group, lengths, particles, most, 0, 0, 0, 0, 0, 0, 0};
+        Around around = {first, sorted, order, space, group, lengths, particles, most, 0, 0, 0, 0, 0, 0, false, 0};
         for (i64 c = chunk_begin(p, chunks, n); c < chunk_begin(p + 1, chunks, n); ++c) {
             around.list = list + start[c];
             around.room = room[c];
@@ -88,6 +90,7 @@ KERNEL(list_around)(i64 chunks, i64 n, const i32* candidate SIZE(n), const i32* 
             around.own_squared = own_squared[c];
             around.found = 0;
             around.v = candidate[c];
+            around.unasked = around.is_unasked(candidate[c]);
             around.here = decoded + (i64)candidate[c] * DIMENSIONS;
             blocks_around.cells(blocks_around.cell_at(place[candidate[c]], cells), around);
             found[c] = around.found;

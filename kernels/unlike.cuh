@@ -2,7 +2,8 @@
 //
 // Two cells may have quadratically many of them. Up to so many (`all_listed`) are all listed; of more, for each particle of
 // either cell the closest one in the other cell: a list that is linear in the particles, depends on no order, and leaves no
-// particle out. Two cells with more than CROWD pairs of particles are only marked here, and searched by crowds.cu.
+// particle out. Where labels are parts that are to be joined, the closest pair of two cells with one label each is enough.
+// Two cells with more than CROWD pairs of particles are only marked here, and searched by crowds.cu.
 #pragma once
 
 static const i32 MIXED = -2;        // in place of a cell's label: the cell has several labels
@@ -16,7 +17,8 @@ DEVICE i64 room_begin(i64 c, i64 chunks, i64 count) { return ROOM * chunk_begin(
 
 namespace {
 // `Pairs` says which pairs are listed (`holds`), how far apart they count (`cost`), whether a label takes part (`counts`),
-// and how many pairs of two cells are all listed. The first `room` of them are written, and all are counted.
+// how many pairs of two cells are all listed, and whether of those between the same two labels the closest is enough
+// (`closest_alone`). The first `room` of them are written, and all are counted.
 template <class Pairs> struct Unlike {
     const u64* occupied;
     const u64* labelled;      // of each block, the cells with labels that take part,
@@ -102,6 +104,40 @@ template <class Pairs> struct Unlike {
         if (crowded) *crowded = 1;   // every thread that writes here writes the same
     }
 
+    // Of the pairs of cell b, which has a single label, and each run of equal labels in cell a, at least the closest: with a
+    // single label in a, that one alone; otherwise the closest of each particle. Of equally close ones the first by index.
+    template <bool images> DEVICE_METHOD void add_closest_of_labels(i32 a, i32 b)
+    {
+        Node box;
+        const bool dense = box_of(a, b, box), each = cell_label[a] == MIXED;
+        i64 best_i = -1, best_j = -1;
+        double least = 0;
+        for (i64 i = first[a]; i < first[a + 1]; ++i) {
+            if (dense && is_apart<images>(i, box)) continue;
+            const i64 j = closest<images>(i, b);
+            if (j < 0) continue;
+            if (each) {
+                add(i, j);
+                continue;
+            }
+            const double cost = pairs.template cost<images>(i, j);
+            if (best_i >= 0 && (cost > least || (cost == least && !comes_before(i, j, best_i, best_j)))) continue;
+            best_i = i;
+            best_j = j;
+            least = cost;
+        }
+        if (best_i >= 0) add(best_i, best_j);
+    }
+
+    // Whether the pair (i, j) comes before the pair (p, q) in a sorted list of pairs.
+    DEVICE_METHOD bool comes_before(i64 i, i64 j, i64 p, i64 q) const
+    {
+        const i32 low = order[i] < order[j] ? order[i] : order[j], high = order[i] < order[j] ? order[j] : order[i];
+        const i32 other_low = order[p] < order[q] ? order[p] : order[q];
+        const i32 other_high = order[p] < order[q] ? order[q] : order[p];
+        return low < other_low || (low == other_low && high < other_high);
+    }
+
     // How many pairs there are between two cells, up to one more than `most`; with `listing`, they are listed.
     template <bool images, bool listing> DEVICE_METHOD i64 compare(i32 a, i32 b, i64 most)
     {
@@ -138,7 +174,9 @@ template <class Pairs> struct Unlike {
             if (crowd) crowd[a] = crowd[b] = 1;   // every thread that writes here writes the same
             return;
         }
-        if (between > pairs.all_listed() && compare<images, false>(a, b, pairs.all_listed()) > pairs.all_listed())
+        if (pairs.closest_alone() && cell_label[b] != MIXED)
+            add_closest_of_labels<images>(a, b);
+        else if (between > pairs.all_listed() && compare<images, false>(a, b, pairs.all_listed()) > pairs.all_listed())
             add_closest<images>(a, b);
         else
             compare<images, true>(a, b, 0);

@@ -71,7 +71,8 @@ def closest_discords(
     """The discords; how close two particles are is measured in these positions of them.
 
     Where labels are those of the parts of `split` groups, each the smallest particle in it, no discord is between two
-    particles of main parts, which have the label of their group: most cells need not be searched.
+    particles of main parts, which have the label of their group: most cells need not be searched. As the parts are to be
+    joined, only the closest pair between the same two of them counts: of two cells with one label each, it alone is listed.
     """
     xp = backend.namespace(cells.positions, labels, positions)
 
@@ -88,7 +89,8 @@ def closest_discords(
     )
     given = {
         **cells.geometry(length), "order": cells.order, "sorted_label": sorted_label, "cell_label": cell_label,
-        "labelled": labelled, "suspect": suspect, "wanted": cells.blocks_before(suspect, length), "elsewhere": positions,
+        "labelled": labelled, "suspect": suspect, "split": split is not None,
+        "wanted": cells.blocks_before(suspect, length), "elsewhere": positions,
     }
     pairs = Pairs.room_for(cells)
     kernel("count_discords")(len(pairs.listed), given, pairs.given, crowded=some, crowd=marked)

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 import workbench as wb
 from clusters.keep.scenarios import Scenario, decoded_with, scenarios
 from workbench.clusters.alike import Doubt, parts_of
+from workbench.clusters.broken import cheapest_links, squared_distances
+from workbench.clusters.crowds import each_once
 from workbench.clusters.discord import closest_discords
 from workbench.clusters.keep.needs import Needs, find_needs
 from workbench.clusters.keep.problem import Problem
@@ -62,15 +64,25 @@ def test_a_second_look_at_a_universe(share: float) -> None:
         assert listed(again) == listed(whole)
 
 
-def test_discords_of_split_groups_are_found_although_main_parts_are_left_out() -> None:
+@pytest.mark.parametrize("length", [0.2, 0.45])   # mean spacings: with one particle in most cells, and with several
+def test_the_closest_discords_of_split_groups_are_found_although_main_parts_are_left_out(length: float) -> None:
     original = wb.synthetic.cosmic_web(n=24, seed=4)
-    groups = wb.friends_of_friends(original)
-    parts = wb.friends_of_friends(original, 0.15).labels.astype(np.int32)   # within the groups
-    cells, length = SortedCells.of(original, groups.linking_length), groups.linking_length
-    expected = closest_discords(cells, parts, length, original.positions).pairs
-    found = closest_discords(cells, parts, length, original.positions, groups).pairs
-    assert len(expected) > 1000
-    assert sorted(map(tuple, found.tolist())) == sorted(map(tuple, expected.tolist()))
+    groups = wb.friends_of_friends(original, length)
+    parts = wb.friends_of_friends(original, 0.75 * length).labels.astype(np.int32)   # within the groups
+    noise = np.random.default_rng(0).uniform(-0.2, 0.2, original.positions.shape)
+    elsewhere = wb.Particles.wrapped((original.positions + noise).astype(np.float32), original.box)
+    cells, given = SortedCells.of(original, groups.linking_length), (groups.linking_length, elsewhere.positions)
+    every, found = closest_discords(cells, parts, *given), closest_discords(cells, parts, *given, groups)
+    assert every.complete
+    pairs = each_once(every.pairs)
+    assert len(pairs) > 1000
+    assert {*map(tuple, found.pairs.tolist())} <= {*map(tuple, pairs.tolist())}
+    assert len(found.pairs) < len(pairs)
+    forests = []
+    for listed_pairs in (pairs, each_once(found.pairs)):
+        squared = squared_distances(elsewhere.positions, listed_pairs, original.box)
+        forests.append(listed_pairs[cheapest_links(listed_pairs, parts, squared)].tolist())
+    assert forests[0] == forests[1]
 
 
 @pytest.mark.parametrize("dimensions", [2, 3])
