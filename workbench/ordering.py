@@ -173,6 +173,15 @@ def _run_starts(key: Array, shift: int, counts: Array, runs: int) -> Array:
     return start
 
 
+def count_of(flags: Array) -> Array:
+    """How many flags (bool) are set: a number where the flags are. NumPy's sum takes several times as long.
+
+    >>> int(count_of(np.array([True, False, True])))
+    2
+    """
+    return np.count_nonzero(flags) if backend.namespace(flags) is np else flags.sum()
+
+
 def places_of(flags: Array, count: int) -> Array:
     """Where flags (bool) are set, of which it is known how many are: so that the host need not wait for a GPU.
 

@@ -18,7 +18,7 @@ from workbench.clusters.crowds import Crowded, closest_pairs
 from workbench.clusters.dense_cells import build_trees
 from workbench.clusters.discord import Pairs, label_cells
 from workbench.clusters.sorted_cells import SortedCells
-from workbench.ordering import places_of
+from workbench.ordering import count_of, places_of
 
 MIXED, END = backend.constant("unlike.cuh", "MIXED"), backend.constant("alike.cu", "END")
 
@@ -140,7 +140,7 @@ class _Runs:
         xp, count = backend.namespace(label), len(cells)
         labels_here, of_cell = label_cells(cells, label)
         is_mixed, size = of_cell == MIXED, cells.first[1:] - cells.first[:-1]
-        cells_of_several, total = backend.numbers(is_mixed.sum(), xp.where(is_mixed, size, 0).sum())
+        cells_of_several, total = backend.numbers(count_of(is_mixed), xp.where(is_mixed, size, 0).sum())
         end = xp.full(1, END, xp.int32)
         if not cells_of_several:
             return cls(cells.first, xp.concatenate([of_cell, end]), xp.concatenate([cells.rank, end]), of_cell, labels_here)

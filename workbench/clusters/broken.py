@@ -20,7 +20,7 @@ from workbench.clusters.groups import Groups
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
-from workbench.ordering import places_of
+from workbench.ordering import count_of, places_of
 
 UNSEEN = 4   # rounds of Boruvka's algorithm on a GPU between two looks whether any tree is left: three are common
 
@@ -126,7 +126,7 @@ def cheapest_links(pairs: Array, part: Array, distance: Array, most_rounds: int 
         first = _first_of_trees(sides, bits, trees)
         joins = first < len(sides)
         if xp is np or rounds % UNSEEN == UNSEEN - 1:
-            going, found = backend.numbers(joins.any(), chosen[:-1].sum())
+            going, found = backend.numbers(joins.any(), count_of(chosen[:-1]))
             if not going:
                 return places_of(chosen[:-1], found)
         rounds += 1

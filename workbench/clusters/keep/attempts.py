@@ -32,7 +32,7 @@ from workbench.clusters.keep.surroundings import Surroundings, listed_around
 from workbench.clusters.keep.view import Again, AsDecoded, View
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.errors import GuaranteeBroken
-from workbench.ordering import places_of
+from workbench.ordering import count_of, places_of
 
 # The escalation for a constraint, by the number of earlier attempts in which one of its ends had a violated constraint.
 PIN_AFTER = 3       # the ends of violated constraints get their original coordinates at once
@@ -113,7 +113,7 @@ class Attempts:
     @property
     def exempt(self) -> Array:
         """How many particles are in pairs whose original distance has decided: a number where the arrays are."""
-        return self._exempt.sum(dtype=np.int64)
+        return count_of(self._exempt.view(bool))
 
     def close_calls(self, exempt: int) -> int:
         """How many deciding pairs are within the margin of a linking length, because they are so in the original."""

@@ -21,7 +21,7 @@ from workbench.clusters.keep.state import PINNED, State
 from workbench.data import Particles
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Absolute, Bound, Limit, check
-from workbench.ordering import places_of
+from workbench.ordering import count_of, places_of
 
 
 def correct(
@@ -86,7 +86,7 @@ def keep_clusters(
     attempts.until_kept()
     largest_error = _require_bound(state)
     changed = state.rank != 0
-    given = changed.sum(), attempts.exempt, *map(problem.xp.asarray, (attempts.opened, attempts.spent))
+    given = count_of(changed), attempts.exempt, *map(problem.xp.asarray, (attempts.opened, attempts.spent))
     edits, exempt, opened, evaluated = backend.numbers(*given)
     edited = places_of(changed, edits).astype(np.int32)
     index, rank = backend.to_host(problem.xp.stack([edited, state.rank[edited]]))

@@ -27,7 +27,7 @@ from workbench.clusters.keep.region import are_many
 from workbench.clusters.keep.state import State
 from workbench.clusters.keep.surroundings import MOST_LISTED, Surroundings, neighbours_of
 from workbench.clusters.sorted_cells import SortedCells
-from workbench.ordering import places_of
+from workbench.ordering import count_of, places_of
 
 MOST_EVALUATED = 2**12   # distances, for one particle; one that needs more is suspect
 ROUNDING = 1e-9          # of computed distances, relative, and far more
@@ -60,7 +60,7 @@ class FirstLook:
         beyond = short & (reach > problem.widest_reach)
         suspect[listed] |= beyond
         unseen = short & ~suspect[listed]
-        movers, others, far_off, few = backend.numbers(moved.sum(), other.sum(), beyond.sum(), unseen.sum())
+        movers, others, far_off, few = backend.numbers(*map(count_of, (moved, other, beyond, unseen)))
         index = xp.concatenate([listed[places_of(unseen, few)], places_of(other, others).astype(np.int32)])
         reach = _reach(state, index)
         farther = int((reach > problem.widest_reach).sum()) if others else 0

@@ -17,7 +17,7 @@ from workbench.backend import Array
 from workbench.clusters.keep.needs import Needs
 from workbench.clusters.keep.problem import Problem
 from workbench.clusters.keep.state import State
-from workbench.ordering import places_of, repeated, sort_by_key
+from workbench.ordering import count_of, places_of, repeated, sort_by_key
 
 ROOM = 24             # initial capacity of each candidate's list; few candidates have more neighbours
 MOST_LISTED = 512     # neighbours of a candidate; one that has more, in an overdense region, is not moved
@@ -185,7 +185,7 @@ def _lists_around(
     start, neighbours = every * ROOM, xp.empty(ROOM * len(candidates), np.int32)
     found = listed(every, start, xp.full(len(candidates), ROOM, np.int64), neighbours)
     short, crowded = found > ROOM, (found >= most) | others
-    few, more, crowds = backend.numbers(short.sum(), xp.where(short, found, 0).sum(), crowded.sum())
+    few, more, crowds = backend.numbers(count_of(short), xp.where(short, found, 0).sum(), count_of(crowded))
     if few:
         again = places_of(short, few)
         start[again] = len(neighbours) + xp.cumsum(found[again]) - found[again]
