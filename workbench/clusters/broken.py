@@ -115,14 +115,13 @@ def cheapest_links(pairs: Array, part: Array, distance: Array, most_rounds: int 
     ends, trees = _numbered(part[pairs])
     tree, nodes = xp.arange(trees, dtype=xp.int32), xp.arange(trees, dtype=xp.int32)
     chosen, bits = xp.zeros(len(pairs) + 1, bool), xp.ascontiguousarray(distance, np.float64).view(np.uint64)
-    index = xp.arange(len(pairs) + 1)   # of the pairs that may join trees; the last one stands for no pair
+    index: Array | None = None   # of the pairs that are left, then of no pair; None: all of them
     while rounds != most_rounds:
         sides = tree[ends]
         if xp is np and rounds:   # a GPU would have to be asked how many are left
             left = np.flatnonzero(sides[:, 0] != sides[:, 1])
-            index, ends, sides, bits = (
-                np.append(index[left], len(pairs)), ends.take(left, axis=0), sides.take(left, axis=0), bits[left]
-            )
+            index = np.append(left if index is None else index[left], len(pairs))
+            ends, sides, bits = ends.take(left, axis=0), sides.take(left, axis=0), bits[left]
         first = _first_of_trees(sides, bits, trees)
         joins = first < len(sides)
         if xp is np or rounds % UNSEEN == UNSEEN - 1:
@@ -130,7 +129,7 @@ def cheapest_links(pairs: Array, part: Array, distance: Array, most_rounds: int 
             if not going:
                 return places_of(chosen[:-1], found)
         rounds += 1
-        chosen[index[first]] = True   # the last one, too, by trees that are alone
+        chosen[first if index is None else index[first]] = True   # the last one, too, by trees that are alone
         parent = xp.where(joins, sides[xp.where(joins, first, 0)].sum(axis=1, dtype=np.int32) - nodes, nodes)
         mutual = parent[parent] == nodes   # two trees that chose the same pair
         parent = _ends_of_chains(xp.where(mutual, xp.minimum(parent, nodes), parent))
