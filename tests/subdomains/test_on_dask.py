@@ -1,6 +1,7 @@
 """The same groups on the workers of a real cluster, and what is refused before any work."""
 
 import json
+import operator
 import os
 import time
 
@@ -143,6 +144,23 @@ def test_a_worker_that_joins_with_other_code_runs_nothing():
     with pytest.raises(WorkbenchError, match="joined later runs other code"):
         executors._checked("c0ffee", len, [1])
     assert executors._checked(own_code(), len, [1]) == 1
+
+
+def test_more_items_than_are_sent_at_once_keep_their_order(client):
+    count = 3 * executors.AHEAD * sum(client.nthreads().values()) + 1
+    told = []
+    found = executors.OnDask(client, lambda *now: told.append(now)).map("negate", operator.neg, range(count))
+    assert found == [-number for number in range(count)]
+    assert len(told) == count + 1
+    assert executors.OnDask(client).map("negate", operator.neg, []) == []
+
+
+def test_an_error_stops_items_that_were_not_sent(client):
+    count = 3 * executors.AHEAD * sum(client.nthreads().values())
+    told = []
+    with pytest.raises(WorkbenchError, match=f"divide failed on the cluster at item 1 of {count}: ZeroDivisionError"):
+        executors.OnDask(client, lambda *now: told.append(now)).map("divide", (1).__truediv__, range(count))
+    assert len(told) < count + 1
 
 
 def test_workers_keep_clusters_and_verify_them(client, tmp_path):

@@ -6,6 +6,7 @@ import pytest
 
 import workbench as wb
 from workbench.data.chunked import ParticlesInMemory, even_sizes
+from workbench.distributed import sources
 from workbench.distributed.executors import InProcess
 from workbench.distributed.sources import outline_of
 from workbench.errors import WorkbenchError
@@ -41,6 +42,24 @@ def test_a_linking_length_in_a_box_needs_no_reading():
     assert (outline.lower == SNAPSHOT.lower).all()
     assert (outline.upper == SNAPSHOT.upper).all()
     assert source.reads == list(range(len(source.sizes)))
+
+
+def test_a_survey_reads_each_chunk_once_for_extent_and_sample(monkeypatch):
+    monkeypatch.setattr(sources, "SAMPLED_CHUNKS", 3)
+    monkeypatch.setattr(sources, "SAMPLE", 500)
+    source = counting(None)
+    outline, sample = sources.surveyed(source, InProcess())
+    assert source.reads == list(range(len(source.sizes)))
+    assert (outline.corners == outline_of(source, InProcess()).corners).all()
+    assert 400 < len(sample) <= 503
+    np.testing.assert_array_equal(sample, sources.sample_of(source, InProcess()))
+
+
+def test_a_chunk_that_was_read_is_not_copied_again():
+    read = np.random.default_rng(0).random((5, 3))
+    source = ParticlesInMemory(wb.Particles(np.zeros((5, 3))), (5,))
+    object.__setattr__(source, "read", lambda number: read)
+    assert np.shares_memory(source.chunk(0).positions, read)
 
 
 @pytest.mark.parametrize(("box", "times"), [(SNAPSHOT.box, 2), (None, 3)])

@@ -64,7 +64,7 @@ class ChunkedParticles(ABC):
             raise WorkbenchError(f"chunk {number} of {self.name} must be {self.dtype} of shape {shape}; got {got}")
         others = {name: backend.read_only(self.column(number, name)) for name in columns}
         try:
-            return Particles(found, self.box, metadata=self.metadata, **others)
+            return Particles(backend.read_only(found), self.box, metadata=self.metadata, **others)
         except WorkbenchError as error:
             raise WorkbenchError(f"chunk {number + 1} of {len(self.sizes)} of {self.name}: {error}") from error
 
@@ -78,12 +78,15 @@ class ChunkedParticles(ABC):
 
     def sample(self, number: int, share: float) -> np.ndarray:
         """Positions (float64) in a chunk: about this share of them, drawn at random but the same in every run."""
-        count, draws = self.sizes[number], np.random.default_rng(number)
-        drawn = np.arange(count) if share >= 1 else np.unique(draws.integers(count, size=math.ceil(share * count)))
         try:
-            return self._some(number, drawn).astype(np.float64)
+            return self._some(number, self.drawn(number, share)).astype(np.float64)
         except OSError as error:
             raise self._unreadable(number, error) from error
+
+    def drawn(self, number: int, share: float) -> np.ndarray:
+        """The rows (rising) of a sample of a chunk."""
+        count, draws = self.sizes[number], np.random.default_rng(number)
+        return np.arange(count) if share >= 1 else np.unique(draws.integers(count, size=math.ceil(share * count)))
 
     def _some(self, number: int, chosen: np.ndarray) -> np.ndarray:
         """The positions of some particles of a chunk, by their rows there (rising)."""

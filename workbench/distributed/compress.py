@@ -48,7 +48,7 @@ from workbench.distributed.keeping.finish import finished_file
 from workbench.distributed.keeping.keeping import Kept, keep_clusters
 from workbench.distributed.keeping.terms import Terms
 from workbench.distributed.plan import chosen_parts
-from workbench.distributed.sources import Given, chunked, outline_of, sample_of, scratch_folder
+from workbench.distributed.sources import Given, chunked, outline_of, scratch_folder, surveyed
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, Limit, Relative
 
@@ -108,9 +108,13 @@ def compress(
         require_storable(described)
         companions = Companions.of(particles, executor)
         wanted = chosen_parts(parts, len(particles))
-        outline = outline_of(particles, executor).known
+        sample = None
+        if request.keep or order == "free":
+            outline, sample = surveyed(particles, executor)
+        else:
+            outline = outline_of(particles, executor).known
         draft = Draft(out, overwrite, _token(request, outline, parts, companions))
-        run = _Run(particles, companions, outline, request, draft, executor, folder, wanted)
+        run = _Run(particles, companions, outline, sample, request, draft, executor, folder, wanted)
         try:
             return Archive.open(run.write(described))
         except Exception:
@@ -139,6 +143,7 @@ class _Run:
     source: ChunkedParticles
     companions: Companions
     outline: Outline
+    sample: np.ndarray | None   # for a free order, and to keep clusters
     request: Request
     draft: Draft
     executor: Executor
@@ -181,9 +186,9 @@ class _Run:
         if plan.curve is not None:
             folder = self.folder / f"sorted-{limit.value.hex()}"
             folder.mkdir()
-            sample, chunks = sample_of(self.source, self.executor), -(-plan.count // plan.chunk)
-            cargo = self.companions if self.companions.dtypes else None
-            rows = sort_along(plan.curve, self.source, sample, chunks, folder, self.executor, keep_decoded, cargo)
+            chunks, cargo = -(-plan.count // plan.chunk), self.companions if self.companions.dtypes else None
+            assert self.sample is not None
+            rows = sort_along(plan.curve, self.source, self.sample, chunks, folder, self.executor, keep_decoded, cargo)
         within = self.draft.partial / f".within-{limit.value.hex()}" if keep_decoded else self.draft.partial
         put = functools.partial(_put, within) if keep_decoded else self.draft.put
         encoded = Encoded(plan.task(rows, self.request), within, put, keep_decoded)
@@ -192,8 +197,8 @@ class _Run:
 
     def _kept(self, requested: _Encoding, promise: KeepClusters, limit: Limit) -> tuple[_Encoding, EncodedArray]:
         """The positions that keep clusters, within the limit or a finer one; their chunks become parts of the archive."""
-        sample = sample_of(self.source, self.executor)
-        decomposition = Decomposition.of(sample, self.parts, self.outline.box)
+        assert self.sample is not None
+        decomposition = Decomposition.of(self.sample, self.parts, self.outline.box)
         encodings = {limit: requested}
 
         def encode(finer: Limit, allowance: Allowance) -> Kept:

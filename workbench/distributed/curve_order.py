@@ -27,6 +27,7 @@ from workbench.ordering import gather_rows, sort_by_key
 
 RANGES = 8           # of keys, in a chunk: what two chunks have in common is sorted twice
 MOST_RANGES = 4096   # an exchange counts for all pairs of them and chunks
+BLOCK = 2**15        # positions of which the ranges are found together
 TABLE_BITS = 16      # of a key that a table knows the range of, nearly always
 
 
@@ -50,22 +51,28 @@ class AlongCurve:
 
     def destinations(self, positions: np.ndarray) -> Destinations:
         """The range of each position."""
-        lowest, highest, shift = self._table
+        owner = np.empty(len(positions), np.int32)
+        for start in range(0, len(positions), BLOCK):   # what is computed for a block stays in the cache
+            owner[start : start + BLOCK] = self._ranges(positions[start : start + BLOCK])
+        return Destinations.without_copies(owner)
+
+    def _ranges(self, positions: np.ndarray) -> np.ndarray:
+        lowest, is_cut, shift = self._table
         keys = self.curve.keys(positions)
-        place = (keys >> np.uint64(shift)).astype(np.int64)
-        found = lowest[place]
-        undecided = np.flatnonzero((lowest != highest)[place])
+        place = (keys >> np.uint64(shift)).view(np.int64)
+        found: np.ndarray = lowest[place]
+        undecided = np.flatnonzero(is_cut[place])
         found[undecided] = np.searchsorted(self.splitters, keys[undecided], side="right")
-        return Destinations.without_copies(found)
+        return found
 
     @cached_property
     def _table(self) -> tuple[np.ndarray, np.ndarray, int]:
-        """The ranges of the lowest and of the highest key that begins with some bits, and the number of the other bits."""
+        """The range of the lowest key that begins with some bits; whether the highest has another; how many bits follow."""
         shift = max(self.curve.key_bits - TABLE_BITS, 0)
         first = np.arange(1 << (self.curve.key_bits - shift), dtype=np.uint64) << np.uint64(shift)
         last = first | np.uint64((1 << shift) - 1)
         low, high = (np.searchsorted(self.splitters, keys, side="right").astype(np.int32) for keys in (first, last))
-        return low, high, shift
+        return low, low != high, shift
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,7 @@ class SortedRows:
             return load(known)
         positions, index, cargo = self._sorted(begin, end)
         with complete(self._file("order", begin)) as file:
-            file.write(zlib.crc32(index.astype("<i4").data).to_bytes(4, "little"))
+            file.write(zlib.crc32(index.astype("<i4", copy=False).data).to_bytes(4, "little"))
         if cargo is not None:
             save(self._file("cargo", begin), cargo)
         if self.again:
@@ -118,7 +125,7 @@ class SortedRows:
         positions = self.exchange.positions(parts)
         order = sort_by_key(self.curve.keys(positions), self.curve.key_bits)[begin - start : end - start]
         cargo = None if self.exchange.cargo is None else self.exchange.cargo_of(parts)[order]
-        return gather_rows(positions, order), self.exchange.members(parts)[0][order], cargo
+        return gather_rows(positions, order), self.exchange.index(parts)[order], cargo
 
     def _file(self, kind: str, begin: int) -> Path:
         return self.exchange.folder / f"{kind}-{begin}"

@@ -142,11 +142,19 @@ class Exchange:
     def members(self, part: Parts) -> tuple[np.ndarray, np.ndarray]:
         """The indices (int64, rising) of the particles of a subdomain, and which of them it owns."""
         row = self._rows(part)
-        owned = row >= 0
-        index, places = _in_chunk(row).astype(np.int64), self._pieces(part).places
+        return self._counted(row, part, np.dtype(np.int64)), row >= 0
+
+    def index(self, part: Parts) -> np.ndarray:
+        """The indices alone, in 32 bits where these suffice."""
+        return self._counted(self._rows(part), part, ROW if len(self.source) <= np.iinfo(ROW).max else np.dtype(np.int64))
+
+    def _counted(self, row: np.ndarray, part: Parts, dtype: np.dtype) -> np.ndarray:
+        """The indices in the whole set of particles with these rows in their chunks."""
+        index, places = np.empty(len(row), dtype), self._pieces(part).places
         for chunk in np.flatnonzero(np.diff(places)).tolist():
-            index[places[chunk] : places[chunk + 1]] += self.source.starts[chunk]
-        return index, owned
+            here = slice(places[chunk], places[chunk + 1])
+            np.add(_in_chunk(row[here]), self.source.starts[chunk], out=index[here], dtype=dtype)
+        return index
 
     def owned(self, part: Parts) -> np.ndarray:
         """Which particles of a subdomain it owns, in the order of their indices."""

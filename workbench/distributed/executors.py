@@ -7,6 +7,7 @@ cluster has had no worker for a while that could run a step, that is an error, t
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import queue
 import time
@@ -25,7 +26,8 @@ Result = TypeVar("Result")
 Progress = Callable[[float, str], object]   # the completed share of a step, and its name
 
 RETRIES = 3             # of a step that raised an error
-AHEAD = 2               # steps in flight for each thread of a worker: enough to keep it busy, few enough to bound memory
+AHEAD = 16              # items that the scheduler has for each thread of a worker; it gives a thread one or two at a time,
+AHEAD_ON_GPU = 2        # but to workers with a GPU, which are chosen, all at once
 LOOK_SECONDS = 5.0      # without a result before the client looks whether there are workers,
 PATIENCE_SECONDS = 120.0   # and how long there may be none: nannies and batch systems start new ones
 GPU = "GPU"             # the resource of workers with a GPU, as Dask's manual calls it
@@ -73,7 +75,7 @@ class InProcess:
 
 @dataclass(frozen=True)
 class OnDask:
-    """The workers of a Dask client. Only a few items of each are in flight, so that nothing piles up in memory."""
+    """The workers of a Dask client. Items are sent, and results fetched, many at a time; never all, which would pile up."""
 
     client: Any
     progress: Progress | None = field(default=None, repr=False)
@@ -82,34 +84,10 @@ class OnDask:
         self, name: str, step: Callable[[Item], Result], items: Sequence[Item], each: str = "item", on_gpu: bool = False
     ) -> list[Result]:
         """The results, in the order of the items. The first error stops the others."""
-        threads = self._gpus() if on_gpu else 0
-        options = {"resources": {GPU: 1}} if threads else {}
-        if not threads:
-            threads = sum(self.client.nthreads().values())
-        run, checked = uuid.uuid4().hex[:8], partial(_checked, own_code(), step)
-        told, done = Told(self.progress, name, len(items)), queue.SimpleQueue[Any]()
-        results: dict[int, Result] = {}
-        running: dict[str, tuple[int, Any]] = {}
-        waiting = iter(range(len(items)))
-
-        def send(number: int) -> None:
-            future = self.client.submit(
-                checked, items[number], key=f"{name}-{run}-{number}", retries=RETRIES, pure=False, priority=-number,
-                **options,
-            )
-            running[future.key] = number, future
-            future.add_done_callback(done.put)
-
+        chosen = self._gpus if on_gpu and self._gpus() else None
+        run = _Run(self.client, name, step, items, each, chosen, self.progress)
         try:
-            for number in itertools.islice(waiting, AHEAD * max(threads, 1)):
-                send(number)
-            while running:
-                future = self._next(done, name, bool(options))
-                finished, _ = running.pop(future.key)
-                results[finished] = self._result(future, name, each, finished, len(items))
-                told.one_more()
-                for number in itertools.islice(waiting, 1):
-                    send(number)
+            return run.results()
         except WorkbenchError:
             raise
         except Exception as error:
@@ -117,42 +95,119 @@ class OnDask:
                 raise
             raise WorkbenchError(f"{name}: the connection to the scheduler is lost ({error}): try again") from error
         finally:
-            if self.client.status == "running":
-                self.client.cancel([future for _, future in running.values()], force=True)
-        return [results[number] for number in range(len(items))]
+            run.stop()
 
     def _gpus(self) -> int:
         """How many workers have a GPU."""
         return sum(GPU in worker.get("resources", {}) for worker in self.client.scheduler_info(-1)["workers"].values())
 
-    def _next(self, done: queue.SimpleQueue[Any], name: str, on_gpu: bool) -> Any:
-        """The next future that is done, while there are workers that could run it."""
+
+class _Run:
+    """One step for many items on a cluster. What other threads report waits in a queue until this one deals with it.
+
+    `gpus` counts the workers with a GPU, if these are to run the step.
+    """
+
+    def __init__(
+        self, client: Any, name: str, step: Callable[[Item], Any], items: Sequence[Item], each: str,
+        gpus: Callable[[], int] | None, progress: Progress | None,
+    ) -> None:
+        self._client, self._name, self._items, self._each, self._gpus = client, name, items, each, gpus
+        self._step = partial(_checked, own_code(), step)
+        run = uuid.uuid4().hex[:8]
+        self._numbers = {f"{name}-{run}-{number}": number for number in range(len(items))}
+        self._told = Told(progress, name, len(items))
+        self._events = queue.SimpleQueue[Callable[[], None]]()
+        self._waiting = iter(self._numbers)
+        self._running: dict[str, Any] = {}
+        self._finished: list[Any] = []   # futures whose results are still on workers
+        self._fetched: Any = None        # the fetching of some results, if any is under way
+        self._results: dict[int, Any] = {}
+
+    def results(self) -> list[Any]:
+        """All results, in the order of the items."""
+        threads = self._gpus() if self._gpus else sum(self._client.nthreads().values())
+        ahead = max(threads, 1) * (AHEAD_ON_GPU if self._gpus else AHEAD)
+        while len(self._results) < len(self._items):
+            if len(self._running) <= ahead // 2:
+                self._send(ahead - len(self._running))
+            self._next()()
+            while not self._events.empty():
+                self._events.get()()
+            self._fetch()
+        return [self._results[number] for number in range(len(self._items))]
+
+    def stop(self) -> None:
+        """Give up what is not done."""
+        if self._fetched is not None:
+            self._fetched.cancel()
+        if self._client.status == "running" and (left := [*self._running.values(), *self._finished]):
+            self._client.cancel(left, force=True)
+
+    def _send(self, count: int) -> None:
+        keys = list(itertools.islice(self._waiting, count))
+        if not keys:
+            return
+        options = {"resources": {GPU: 1}} if self._gpus else {}
+        items = [self._items[self._numbers[key]] for key in keys]
+        for future in self._client.map(self._step, items, key=keys, retries=RETRIES, pure=False, **options):
+            self._running[future.key] = future
+            future.add_done_callback(lambda future: self._events.put(partial(self._ended, future)))
+
+    def _ended(self, future: Any) -> None:
+        """A worker is done with an item."""
+        self._running.pop(future.key)
+        if future.status in ("error", "cancelled"):
+            self._fail(future)
+        self._finished.append(future)
+        self._told.one_more()
+
+    def _fetch(self) -> None:
+        """Fetch the results that wait, unless others are being fetched."""
+        if not self._finished or self._fetched is not None:
+            return
+        futures, self._finished = self._finished, []
+        gathering = self._client.gather(futures, errors="skip", asynchronous=True)
+        self._fetched = asyncio.run_coroutine_threadsafe(gathering, self._client.loop.asyncio_loop)
+        self._fetched.add_done_callback(lambda fetched: self._events.put(partial(self._arrived, futures, fetched)))
+
+    def _arrived(self, futures: list[Any], fetched: Any) -> None:
+        """Results are here, or one of them was lost with its worker and cannot be had again."""
+        self._fetched = None
+        for future in futures:
+            if future.status in ("error", "cancelled"):
+                self._fail(future)
+        for future, result in zip(futures, fetched.result(), strict=True):
+            self._results[self._numbers[future.key]] = result
+
+    def _fail(self, future: Any) -> None:
+        """Raise the error of an item, and say where it arose."""
+        number, count = self._numbers[future.key], len(self._items)
+        try:
+            future.result()
+        except WorkbenchError as error:
+            raise _placed(error, self._name, self._each, number, count) from error
+        except Exception as error:
+            raise WorkbenchError(
+                f"{self._name} failed on the cluster at {self._each} {number + 1} of {count}: {_cause(error)}"
+            ) from error
+
+    def _next(self) -> Callable[[], None]:
+        """What happens next, while there are workers that could run the step."""
         seen = time.monotonic()
         while True:
             try:
-                return done.get(timeout=LOOK_SECONDS)
+                return self._events.get(timeout=LOOK_SECONDS)
             except queue.Empty:
                 now = time.monotonic()
-                if self._gpus() if on_gpu else self.client.nthreads():
+                if self._gpus() if self._gpus else self._client.nthreads():
                     seen = now
                 elif now - seen >= PATIENCE_SECONDS:
-                    which = "no worker with a GPU" if on_gpu else "no worker"
+                    which = "no worker with a GPU" if self._gpus else "no worker"
                     raise WorkbenchError(
-                        f"{name}: the cluster has had {which} for {now - seen:.0f} s: see the logs of the workers and of "
-                        "the scheduler, start workers, and try again"
+                        f"{self._name}: the cluster has had {which} for {now - seen:.0f} s: see the logs of the workers "
+                        "and of the scheduler, start workers, and try again"
                     ) from None
-
-    def _result(self, future: Any, name: str, each: str, number: int, count: int) -> Any:
-        try:
-            return future.result()
-        except WorkbenchError as error:
-            raise _placed(error, name, each, number, count) from error
-        except Exception as error:
-            raise WorkbenchError(
-                f"{name} failed on the cluster at {each} {number + 1} of {count}: {_cause(error)}"
-            ) from error
-        finally:
-            future.release()
 
 
 class Told:

@@ -32,6 +32,7 @@ SAMPLE = 2**17        # positions that decide where subdomains are divided,
 SAMPLED_CHUNKS = 64   # from so many chunks
 
 Files = str | os.PathLike[str]
+Ends = tuple[np.ndarray, np.ndarray]
 Given = ChunkedParticles | Particles | Files | Sequence[Files] | Any   # the last: a Dask array
 
 
@@ -122,10 +123,26 @@ def outline_of(source: ChunkedParticles, executor: Executor) -> LazyOutline:
 
 def sample_of(source: ChunkedParticles, executor: Executor) -> np.ndarray:
     """Positions from all over the source; where it has many chunks, from some of them."""
-    chunks = np.unique(np.linspace(0, len(source.sizes) - 1, SAMPLED_CHUNKS).astype(int)).tolist()
-    share = min(1.0, SAMPLE / sum(source.sizes[chunk] for chunk in chunks))
+    chunks, share = _sampled(source)
     step = functools.partial(source.sample, share=share)
     return np.concatenate(executor.map("sample-particles", step, chunks, "sampled chunk"))
+
+
+def surveyed(source: ChunkedParticles, executor: Executor) -> tuple[Outline, np.ndarray]:
+    """The outline with its extent, and the sample: each chunk is read once for both."""
+    if source.extent is not None:
+        return outline_of(source, executor).known, sample_of(source, executor)
+    chunks, share = _sampled(source)
+    step = functools.partial(_survey, source, frozenset(chunks), share)
+    found = executor.map("survey-particles", step, range(len(source.sizes)), "chunk")
+    outline = Outline.around([ends for ends, _ in found], len(source), source.dtype, source.box)
+    return outline, np.concatenate([sample for _, sample in found])
+
+
+def _sampled(source: ChunkedParticles) -> tuple[list[int], float]:
+    """The chunks that are sampled, and the share of their particles."""
+    chunks = np.unique(np.linspace(0, len(source.sizes) - 1, SAMPLED_CHUNKS).astype(int)).tolist()
+    return chunks, min(1.0, SAMPLE / sum(source.sizes[chunk] for chunk in chunks))
 
 
 @contextmanager
@@ -151,6 +168,13 @@ def scratch_folder(scratch: str | Path | None, executor: Executor, keep: bool = 
             rmtree(folder, ignore_errors=True)
 
 
-def _extent(source: ChunkedParticles, number: int) -> tuple[np.ndarray, np.ndarray]:
+def _extent(source: ChunkedParticles, number: int) -> Ends:
     chunk = source.chunk(number)
     return chunk.lower, chunk.upper
+
+
+def _survey(source: ChunkedParticles, sampled: frozenset[int], share: float, number: int) -> tuple[Ends, np.ndarray]:
+    """The extent of a chunk, and its share of the sample."""
+    chunk = source.chunk(number)
+    rows = source.drawn(number, share) if number in sampled else slice(0)
+    return (chunk.lower, chunk.upper), chunk.positions[rows].astype(np.float64)

@@ -36,7 +36,7 @@ from workbench.distributed.fof import Labels, find_groups
 from workbench.distributed.groups import DistributedGroups
 from workbench.distributed.keeping.keeping import fingerprint_of
 from workbench.distributed.plan import chosen_parts
-from workbench.distributed.sources import Given, chunked, outline_of, sample_of, scratch_folder
+from workbench.distributed.sources import Given, chunked, outline_of, sample_of, scratch_folder, surveyed
 from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import decoded_permutation
 from workbench.metrics.report import Report
@@ -228,13 +228,16 @@ def _original(archive: Archive, source: ChunkedParticles, executor: Executor, fo
     verification.require_shape(layout, (len(source), source.dimensions), source.dtype)
     if source.box != archive.box:
         raise WorkbenchError(f"the original must be in the box of the archive, {archive.box}; got {source.box}")
-    outline = outline_of(source, executor).known
+    sample = None
+    if archive.reordered:
+        outline, sample = surveyed(source, executor)
+    else:
+        outline = outline_of(source, executor).known
     if promise.bound is not None:
         verification.require_same_limit(promise, promise.bound.limit(outline.corners))
     rows: Rows | SortedRows = Rows(source)
-    if archive.reordered:
+    if sample is not None:
         curve = curve_from(archive.attributes.get("curve"), source.dimensions)
-        sample = sample_of(source, executor)
         rows = sort_along(curve, source, sample, layout.chunk_count, folder, executor, again=True)
     original = InOrder(layout, rows, archive.box)
     if isinstance(rows, SortedRows):

@@ -11,7 +11,7 @@ from workbench.data.extent import extent
 from workbench.distributed.merging import distinct
 
 MOST_CELLS = 40    # bits of the number of a cell; where space is too large for that, cells are larger
-MOST_BITS = 2**27  # of the table that has a bit for each cell; where there are more cells, some have a bit together
+MOST_BITS = 2**27  # of the table that has a bit for each cell (a power of 2); of more cells, some have a bit together
 BLOCK = 2**16      # positions that are looked up together
 
 
@@ -77,29 +77,36 @@ class _Grid:
         """The number of the cell of each point."""
         found = np.zeros(len(points), np.int64)
         for axis, stride in enumerate(self.strides):
-            place = ((points[:, axis] - float(self.low[axis])) / self.edge[axis]).astype(np.int64)
-            found += np.clip(place, 0, self.along[axis] - 1, out=place) * stride
+            place = points[:, axis] - self.low[axis]
+            place *= 1 / self.edge[axis]
+            cell = place.astype(np.int64)
+            found += np.multiply(np.clip(cell, 0, self.along[axis] - 1, out=cell), stride, out=cell)
         return found
 
     def around(self, cells: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """These cells and those beside them, for each direction; and which of these exist."""
-        axes, found = cells[:, None] // self.strides % self.along, []
+        beside = []   # on each axis, one cell before, at, one after: its share in the number, and whether it exists
+        for along, stride in zip(self.along, self.strides, strict=True):
+            steps = cells // stride % along + np.array([[-1], [0], [1]])
+            inside = np.full(steps.shape, True) if self.periodic else (steps >= 0) & (steps < along)
+            beside.append((steps % along * stride, inside))
+        found = []
         for step in np.ndindex(*[3] * len(self.along)):
-            moved = axes + np.array(step) - 1
-            inside = np.full(len(cells), True) if self.periodic else ((moved >= 0) & (moved < self.along)).all(axis=1)
-            found.append(((moved % self.along) @ self.strides, inside))
+            each = [(number[one], inside[one]) for one, (number, inside) in zip(step, beside, strict=True)]
+            number, inside = each[0]
+            for further, also in each[1:]:
+                number, inside = number + further, inside & also
+            found.append((number, inside))
         return found
 
     def rows(self, positions: np.ndarray, around: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """The positions (rising) in these cells, and a few others where cells have bits together."""
-        bits = min(self.count, MOST_BITS)
-        table = np.zeros(-(-bits // 8), np.uint8)
+        table = np.zeros(-(-min(self.count, MOST_BITS) // 8), np.uint8)
         for cells, inside in around:
-            bit = cells[inside] % bits
+            bit = cells[inside] & (MOST_BITS - 1)
             np.bitwise_or.at(table, bit >> 3, np.uint8(1) << (bit & 7).astype(np.uint8))
         found = []
         for start in range(0, len(positions), BLOCK):   # what is computed for all positions would be large
-            cell = self.cells(positions[start : start + BLOCK])
-            bit = cell if self.count == bits else cell % bits
+            bit = self.cells(positions[start : start + BLOCK]) & (MOST_BITS - 1)
             found.append(start + np.flatnonzero(table[bit >> 3] >> (bit & 7).astype(np.uint8) & 1))
         return np.concatenate(found)
