@@ -227,9 +227,11 @@ def _add_spectra(draft: _Draft, original: Spectrum, decoded: Spectrum) -> None:
     if original.k[0] <= original.nyquist / 2:
         draft.figures["spectrum_worst_half"] = worst_deviation(original, decoded, original.nyquist / 2)
     draft.curves |= {
-        "spectrum_k": original.k, "spectrum_modes": original.modes, "spectrum_original": original.power,
-        "spectrum_decoded": decoded.power, "spectrum_ratio": spectrum_ratio(original, decoded),
+        "spectrum_k": original.k, "spectrum_modes": original.modes, "spectrum_original": original.whole_power,
+        "spectrum_decoded": decoded.whole_power, "spectrum_ratio": spectrum_ratio(original, decoded),
     }
+    if any(found.beyond_numbers for found in (original, decoded)):
+        draft.notes.append("some powers are beyond the range of float64 and given as inf or 0; ratios are not affected")
     if original.shot_noise is not None:
         draft.curves["spectrum_shot_noise"] = original.shot_noise
 

@@ -81,11 +81,15 @@ class Errors:
     @property
     def psnr(self) -> float:
         """The peak signal-to-noise ratio in dB, the peak being the range of the original's values."""
+        if self.value_range == math.inf:   # values from -1e308 to 1e308
+            return psnr(self.highest / 4 - self.lowest / 4, self.rms_error / 4)
         return psnr(self.value_range, self.rms_error)
 
     @property
     def nrmse(self) -> float:
         """The rms error over the range of the original's values; NaN when that range is zero."""
+        if self.value_range == math.inf:   # values from -1e308 to 1e308
+            return self.rms_error / 4 / (self.highest / 4 - self.lowest / 4)
         return self.rms_error / self.value_range if self.value_range else math.nan
 
     @property
