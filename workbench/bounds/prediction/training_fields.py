@@ -16,7 +16,6 @@ from workbench.data.synthetic import Region, cosmic_web, gaussian_field, piecewi
 
 SHAPES: tuple[tuple[int, ...], ...] = (
     (48, 56, 64), (64, 64, 64), (256, 256), (200, 360), (12, 90, 160), (60_000,), (6, 24, 40, 60),
-    (24, 30, 32), (120, 160),
 )
 Shape = tuple[int, ...]
 Maker = Callable[[np.random.Generator, Shape], np.ndarray]
