@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from workbench import backend
-from workbench.arguments import number, whole_number
+from workbench.arguments import flag, number, whole_number
 from workbench.backend import Array
 from workbench.clusters.kmeans_assignment import Assignment
 from workbench.clusters.kmeans_centres import Update, own_distances, with_empty_moved
 from workbench.clusters.kmeans_faults import Fault, ProductFlips, SumFlip
 from workbench.clusters.kmeans_seeding import seeded_centres
-from workbench.data.taking import unmasked
+from workbench.data.taking import as_array, unmasked
 from workbench.errors import WorkbenchError
 
 _MOST = {np.dtype(np.float32): 1e18, np.dtype(np.float64): 1e150}   # squares of sizes must stay far from overflow
@@ -95,6 +95,7 @@ def kmeans(
     Integrity(checks=4, detected=0, corrected=0, recomputed=0, decided=0)
     """
     points = _checked_points(points)
+    protect = flag("protect", protect)
     k = whole_number("k", k, least=1, most=min(len(points), 2**24))
     seed = whole_number("seed", seed, least=0, most=2**63 - 1)
     most = whole_number("max_iterations", max_iterations, least=1)
@@ -180,7 +181,7 @@ def _checked_points(points: Any) -> Array:
     if hasattr(points, "positions"):
         raise WorkbenchError("kmeans takes an array (N, D): give particles.positions; a periodic box is not considered")
     xp = backend.namespace(points)
-    array = xp.asarray(points if backend.on_device(points) else unmasked("points", points, "leave those points out"))
+    array = as_array("points", unmasked("points", points, "leave those points out"))
     if array.dtype.kind in "iu":
         array = array.astype(xp.float64)
     if array.ndim != 2 or 0 in array.shape or array.dtype not in _MOST:
@@ -193,7 +194,10 @@ def _checked_points(points: Any) -> Array:
 
 def _checked_centres(initial: Any, points: Array, k: int) -> Array:
     xp = backend.namespace(initial, points) if hasattr(initial, "dtype") else backend.namespace(points)
-    centres = xp.asarray(initial).astype(points.dtype)
+    centres = xp.asarray(as_array("initial", initial))
+    if centres.dtype.kind not in "fiu":
+        raise WorkbenchError(f"initial must be numbers; got {centres.dtype}")
+    centres = centres.astype(points.dtype)
     if centres.shape != (k, points.shape[1]):
         raise WorkbenchError(f"initial must have shape ({k}, {points.shape[1]}), as k and points say; got {centres.shape}")
     _require_size("initial", centres)

@@ -16,6 +16,7 @@ from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.metrics.displacements import displacements
 from workbench.metrics.errors import Errors, pointwise
+from workbench.metrics.errors import require_bound as require_bound
 from workbench.metrics.halos import match_halos
 from workbench.metrics.pairs import field_pair
 from workbench.metrics.particle_spectrum import particle_spectrum
@@ -82,12 +83,6 @@ def compare(
     return report_on_field(f"{pair[0]!r}, original and decoded", pair[0].shape, errors, bound, _Whole(pair, errors), quick)
 
 
-def require_bound(bound: float | None) -> None:
-    """Refuse what is no absolute error."""
-    if bound is not None and not (_is_number(bound) and 0 <= bound < math.inf):
-        raise WorkbenchError(f"bound must be a finite absolute error, not negative; got {bound!r}")
-
-
 class Structure(Protocol):
     """What the values of two fields show together; how it is computed depends on where they are."""
 
@@ -152,10 +147,6 @@ def report_of_errors(subject: str, errors: Errors, bound: float | None, *notes: 
 def _require_host(array: Array) -> None:
     if backend.on_device(array):
         raise WorkbenchError("a full comparison needs NumPy arrays; got CuPy: copy them with .get(), or use quick=True")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def _add_figures(draft: _Draft, errors: Errors, bound: float | None) -> None:

@@ -136,7 +136,7 @@ def predict(data: Any, codec: str | Codec, bounds: Bound | Iterable[Bound], *, e
     asked = bounds_of(bounds)
     if expert is None and isinstance(codec, str):
         expert = shipped().get(codec)
-    known = expert_for(codecs.get(codec) if isinstance(codec, str) else codec, expert)
+    known = expert_for(codec if isinstance(codec, Codec) else codecs.get(codec), expert)
     known.made.require()
     return surveyed(field).at(asked, known)
 

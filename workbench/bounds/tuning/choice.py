@@ -56,11 +56,12 @@ def chosen_candidate(
     `velocities` is the bound of the velocities of particles.
     """
     data = original.data
+    free = isinstance(given, str) and given == "auto"
     if isinstance(data, Particles):
-        codec = _checked("lattice" if given == "auto" else given)
+        codec = _checked("lattice" if free else given)
         return Candidate(codec, _ratio_of_particles(data, order, velocities), even_noise)
     known = surveyed(data)
-    if given != "auto":
+    if not free:
         return _candidate(data, known, _checked(given), limits, expert)
     installed = codecs.available()
     if expert is not None:
