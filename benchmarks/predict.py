@@ -175,7 +175,7 @@ def spread(errors: list[float]) -> str:
 
 def cost(fields: dict[str, wb.Field]) -> None:
     """Processor time of predicting ten bounds, as a share of one compression."""
-    print("\nten bounds predicted, in percent of one wb.compress (goal 25%), and in brackets of the codec alone")
+    print("\nten bounds predicted, in percent of one wb.compress (goal 25%), in brackets of the codec alone; and once more")
     bounds = bounds_for(BOUNDS_OF_ONE_SURVEY)
     for name, each in fields.items():
         shares = []
@@ -184,6 +184,10 @@ def cost(fields: dict[str, wb.Field]) -> None:
             made = wb.codecs.get(codec)
 
             def predicted(codec: str = codec, each: wb.Field = each) -> object:
+                fresh = wb.Field(each.values, mask=each.mask, metadata=each.metadata)   # nothing is known of it yet
+                return wb.predict(fresh, codec, bounds)
+
+            def again(codec: str = codec, each: wb.Field = each) -> object:
                 return wb.predict(each, codec, bounds)
 
             def archive(codec: str = codec, limit: float = limit, each: wb.Field = each) -> object:
@@ -192,8 +196,8 @@ def cost(fields: dict[str, wb.Field]) -> None:
             def encode(made: wb.codecs.Codec = made, limit: float = limit, values: np.ndarray = each.values) -> object:
                 return made.encode(values, Tolerance(absolute=limit))
 
-            own, whole, alone = processor_times(predicted, archive, encode)
-            shares.append(f"{codec} {percent(own / whole)} ({percent(own / alone)})")
+            own, known, whole, alone = processor_times(predicted, again, archive, encode)
+            shares.append(f"{codec} {percent(own / whole)} ({percent(own / alone)}), again {percent(known / whole)}")
         print(f"  {name} ({each.values.size:,} values): {', '.join(shares)}", flush=True)
     print("  in small fields, what limits is the number of calls of NumPy, which does not depend on the size")
 

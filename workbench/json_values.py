@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+PLAIN = (str, int, bool, type(None))
+
 
 def json_value(value: Any) -> Any:
     """The value in JSON types: NaN and infinity become None, unknown types text.
@@ -15,6 +17,8 @@ def json_value(value: Any) -> Any:
     >>> json_value({"psnr": np.float32(8.5), "ratio": [math.inf, 2], "shape": (3, 4)})
     {'psnr': 8.5, 'ratio': [None, 2], 'shape': [3, 4]}
     """
+    if type(value) in PLAIN:   # most values of large documents
+        return value
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, Mapping):

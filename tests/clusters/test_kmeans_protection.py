@@ -174,13 +174,17 @@ def test_flips_are_rows_of_one_length() -> None:
         wb.clusters.kmeans(clumps(300, 3, 4, np.float32), 4, faults=lambda _: [strike, strike])
 
 
-@pytest.mark.parametrize(("dtype", "largest"), [(np.float32, 1e-15), (np.float64, 1e-145)])
-def test_points_whose_checksums_underflow_are_refused_and_larger_ones_raise_no_alarm(dtype: type, largest: float) -> None:
+@pytest.mark.parametrize(("dtype", "exponent"), [(np.float32, -51), (np.float32, -99), (np.float64, -900)])
+@pytest.mark.parametrize("start", ["seeded", "given"])
+def test_points_whose_checksums_would_underflow_are_grouped_in_another_unit(dtype: type, exponent: int, start: str) -> None:
     points = clumps(200, 3, 4, dtype)
-    points *= dtype(largest) / abs(points).max()
-    integrity = wb.clusters.kmeans(points * dtype(1.01), 4, protect=True).integrity
-    assert integrity is not None
-    assert integrity.detected == 0
+    points /= dtype(2.0 ** np.ceil(np.log2(abs(points).max())))
+    tiny = np.ldexp(points, exponent)
+    initial, small = (points[:4], tiny[:4]) if start == "given" else (None, None)
+    usual = wb.clusters.kmeans(points, 4, protect=True, initial=initial)
+    found = wb.clusters.kmeans(tiny, 4, protect=True, initial=small)
+    assert found.labels.tolist() == usual.labels.tolist()
+    assert np.ldexp(found.centres, -exponent).tolist() == usual.centres.tolist()
+    assert found.inertia == np.ldexp(usual.inertia, 2 * exponent)
+    assert found.integrity == usual.integrity
     assert wb.clusters.kmeans(np.zeros((9, 2), dtype), 1, protect=True).inertia == 0
-    with pytest.raises(WorkbenchError, match=r"must reach at least .* scale them"):
-        wb.clusters.kmeans(points * dtype(0.5), 4, protect=True)

@@ -84,7 +84,7 @@ def test_boxes(box, periods) -> None:
         ({"positions": np.empty((0, 3))}, "positions must hold at least one particle; got an empty array"),
         ({"positions": [1.0, 2.0]}, r"positions must have shape \(N, 2\) or \(N, 3\); got \(2,\)"),
         ({"positions": np.zeros((3, 4))}, r"positions must have shape \(N, 2\) or \(N, 3\); got \(3, 4\)"),
-        ({"positions": [[1.0, 2], [3]]}, "positions must be an array of shape"),
+        ({"positions": [[1.0, 2], [3]]}, "positions must be an array of numbers"),
         ({"positions": np.zeros((2, 3), "f2")}, "positions must be float32 or float64; got float16"),
         ({"positions": np.zeros((2, 3), complex)}, "positions must be float32 or float64; got complex128"),
         ({"positions": [["a", "b"]]}, "positions must be float32 or float64; got <U1"),

@@ -254,3 +254,32 @@ def test_on_a_device_only_a_quick_comparison(cupy):
     assert ours.figures == theirs.figures
     with pytest.raises(wb.WorkbenchError, match="a full comparison needs NumPy arrays; got CuPy"):
         compare(cupy.asarray(values), cupy.asarray(values))
+
+
+@pytest.mark.parametrize("exponent", [-1000, -700, -399, 399, 520, 1021])
+def test_figures_do_not_depend_on_the_unit_however_large_or_small_it_is(exponent):
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((9, 10, 12))
+    values /= 2 * np.abs(values).max()
+    decoded = values + 1e-3 * rng.uniform(-1, 1, values.shape)
+    usual, scaled = compare(values, decoded), compare(np.ldexp(values, exponent), np.ldexp(decoded, exponent))
+    assert scaled.curves["spectrum_ratio"].tolist() == usual.curves["spectrum_ratio"].tolist()
+    for name in ("ssim", "nrmse", "error_autocorrelation", "spectrum_worst", "spectrum_worst_half", "max_relative_error"):
+        assert scaled.figures[name] == usual.figures[name]
+    assert scaled.psnr == pytest.approx(usual.psnr, abs=1e-9)
+    assert any("beyond the range" in note for note in scaled.notes) == (abs(exponent) > 400)
+
+
+def test_a_range_beyond_the_largest_number_is_no_perfect_score():
+    rng = np.random.default_rng(0)
+    values = rng.uniform(-1.5, 1.5, (8, 9, 10))
+    decoded = values + 1e-3 * rng.uniform(-1, 1, values.shape)
+    usual, scaled = compare(values, decoded), compare(np.ldexp(values, 1023), np.ldexp(decoded, 1023))
+    assert np.isinf(scaled.value_range)
+    for name in ("ssim", "psnr", "nrmse", "spectrum_worst"):
+        assert scaled.figures[name] == pytest.approx(usual.figures[name], rel=1e-12)
+    hidden = np.zeros(values.shape, bool)
+    hidden[0, 0] = True
+    masked = [wb.Field(each, mask=hidden) for each in (values, np.ldexp(values, 1023))]
+    some = [compare(field, each).ssim for field, each in zip(masked, (decoded, np.ldexp(decoded, 1023)), strict=True)]
+    assert some[1] == pytest.approx(some[0], rel=1e-12)

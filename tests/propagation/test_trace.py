@@ -176,6 +176,12 @@ def test_norms_are_those_of_double_precision_for_numbers_of_any_type(dtype):
     assert norm(values) == pytest.approx(np.linalg.norm(values.astype(np.complex128)), rel=1e-14)
 
 
+@pytest.mark.parametrize("exponent", [-1060, -1030, 500, 1000])
+def test_the_size_of_complex_arrays_is_a_number_whatever_their_unit(exponent):
+    size = norm(np.array([3 + 4j, 12 + 0j]) * 2.0**exponent)
+    assert size == pytest.approx(13 * 2.0**exponent, rel=1e-3)
+
+
 def test_halos_are_those_of_friends_of_friends():
     snapshot = wb.synthetic.cosmic_web(n=16, seed=1)
     pipeline = halos(snapshot, min_members=10)

@@ -15,7 +15,7 @@ from workbench.archive.encoding import EncodedArray, Progress
 from workbench.archive.plausibility import notes_on_groups
 from workbench.archive.root import documents_of
 from workbench.archive.store import MemoryStore
-from workbench.arguments import whole_number
+from workbench.arguments import function, whole_number
 from workbench.clusters.keep import KeepClusters
 from workbench.codecs import Codec
 from workbench.errors import WorkbenchError
@@ -44,8 +44,9 @@ class Request:
             if not isinstance(bound, Bound) and not (name == "velocities" and bound is None):
                 kinds = "wb.Absolute(...), wb.Relative(...) or wb.PointwiseRelative(...)"
                 raise WorkbenchError(f"{name} must be {kinds}; got {bound!r}")
-        if self.order not in ORDERS:
+        if not isinstance(self.order, str) or self.order not in ORDERS:
             raise WorkbenchError(f"order must be 'keep' or 'free'; got {self.order!r}")
+        function("progress", self.progress)
         if self.chunk_values is not None:
             object.__setattr__(self, "chunk_values", whole_number("chunk_values", self.chunk_values, least=1))
 
@@ -53,7 +54,7 @@ class Request:
         """The requested codec, which readers must be able to rebuild from its description; `auto` if none is requested."""
         given = self.codec
         if not isinstance(given, Codec):
-            return codecs.get(auto if given == "auto" else given)
+            return codecs.get(auto if isinstance(given, str) and given == "auto" else given)
         described = document.plain(given.to_dict(), f"the options of codec {given.id}")
         try:
             known = codecs.from_dict(described)
@@ -82,7 +83,7 @@ def promises(keep: Any) -> tuple[Any, ...]:
         return ()
     if isinstance(keep, KeepClusters | Safeguard):
         return (keep,)
-    if isinstance(keep, str) or not isinstance(keep, Iterable):
+    if isinstance(keep, str) or hasattr(keep, "dtype") or not isinstance(keep, Iterable):
         raise WorkbenchError(f"keep must be wb.KeepClusters(...), wb.Safeguard(...), or a list of these; got {keep!r}")
     return tuple(keep)
 

@@ -175,11 +175,11 @@ def _plan(
     data: Any, given_codecs: Any, given_bounds: Any, order: Any, metrics: Any, workers: Any, cancel: Stoppable | None
 ) -> _Plan:
     checked = require_data(data)
-    if order not in ("keep", "free"):
+    if hasattr(order, "dtype") or order not in ("keep", "free"):
         raise WorkbenchError(f"order must be 'keep' or 'free'; got {order!r}")
     if order == "free" and isinstance(checked, Field):
         raise WorkbenchError("order='free' is for particles; got a field, whose values have fixed positions")
-    if metrics not in ("quick", "full"):
+    if hasattr(metrics, "dtype") or metrics not in ("quick", "full"):
         raise WorkbenchError(f"metrics must be 'quick' or 'full'; got {metrics!r}")
     count = None if workers is None else whole_number("workers", workers, least=1)
     several = _several("bounds", given_bounds)
@@ -215,7 +215,7 @@ def require_data(given: Any) -> Particles | Field:
 
 
 def _several(name: str, given: Any) -> list[Any]:
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if isinstance(given, str) or getattr(given, "ndim", 1) == 0 or not isinstance(given, Iterable):
         return [given]
     if not (several := list(given)):
         raise WorkbenchError(f"{name} must name at least one; got none")

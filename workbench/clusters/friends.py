@@ -14,6 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from workbench import backend
+from workbench.arguments import one_of
 from workbench.backend import Array
 from workbench.clusters.cells import fof_kernel
 from workbench.clusters.dense_cells import build_trees
@@ -49,8 +50,7 @@ def absolute_linking_length(particles: Outlined, linking_length: float, unit: Un
     >>> absolute_linking_length(Particles([[0.5, 0.5]], box=3.0), 0.2)
     0.6000000000000001
     """
-    if unit not in get_args(Unit):
-        raise WorkbenchError(f"unit must be one of {', '.join(get_args(Unit))}; got {unit!r}")
+    one_of("unit", unit, get_args(Unit))
     if isinstance(linking_length, bool) or not isinstance(linking_length, (int, float, np.integer, np.floating)):
         raise WorkbenchError(f"linking_length must be a number; got {linking_length!r}")
     if not (math.isfinite(linking_length) and linking_length > 0):

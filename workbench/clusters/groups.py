@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench import backend
+from workbench.arguments import whole_number
 from workbench.backend import Array
 from workbench.data.summary_html import summary
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,7 +74,7 @@ class Groups:
         >>> Groups.from_labels([0, 0, 1], 0.1).count(min_members=2)
         1
         """
-        return int((self._members >= max(min_members, 1)).sum())
+        return int((self._members >= max(whole_number("min_members", min_members, least=0), 1)).sum())
 
     def largest(self, most: int = 10) -> Array:
         """The labels of the largest groups, largest first (the smaller label first among equals).
@@ -98,6 +99,8 @@ class Groups:
         >>> Groups.from_labels([7, 7, 9], 0.1).equals(Groups.from_labels([1, 1, 0], 0.2))
         True
         """
+        if not isinstance(other, Groups):
+            raise WorkbenchError(f"equals compares groups with groups; got {briefly(other)}")
         xp = backend.namespace(self.labels, other.labels)
         return len(self.labels) == len(other.labels) and bool(xp.array_equal(self.labels, other.labels))
 

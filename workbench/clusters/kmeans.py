@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from workbench import backend
-from workbench.arguments import number, whole_number
+from workbench.arguments import flag, number, whole_number
 from workbench.backend import Array
 from workbench.clusters.kmeans_assignment import Assignment
 from workbench.clusters.kmeans_centres import Update, own_distances, with_empty_moved
 from workbench.clusters.kmeans_faults import Fault, ProductFlips, SumFlip
 from workbench.clusters.kmeans_seeding import seeded_centres
-from workbench.data.taking import unmasked
+from workbench.data.taking import as_array, unmasked
 from workbench.errors import WorkbenchError
 
 _MOST = {np.dtype(np.float32): 1e18, np.dtype(np.float64): 1e150}   # squares of sizes must stay far from overflow
@@ -81,7 +81,8 @@ def kmeans(
     the number of its nearest centre (the first of equals), and every centre moves to the mean of its points. It ends when
     no label changes, when no centre moves by more than `tolerance`, or after `max_iterations`. An empty cluster starts
     again at the point that is farthest from its centre. Coordinates are added as multiples of 2^-60 of the largest one
-    times the number of points.
+    times the number of points. Points so small that their squares are lost are grouped in units of a power of two, which
+    is exact.
 
     `protect` finds and corrects faults in both steps. `faults` is for tests: a function of the iteration (0 is the first
     assignment) that returns the bits to flip.
@@ -94,14 +95,18 @@ def kmeans(
     Integrity(checks=4, detected=0, corrected=0, recomputed=0, decided=0)
     """
     points = _checked_points(points)
-    if protect:
-        _require_squares(points)
+    protect = flag("protect", protect)
     k = whole_number("k", k, least=1, most=min(len(points), 2**24))
     seed = whole_number("seed", seed, least=0, most=2**63 - 1)
     most = whole_number("max_iterations", max_iterations, least=1)
     tolerance = number("tolerance", tolerance, 0.0, math.inf)
-    centres = seeded_centres(points, k, seed) if initial is None else _checked_centres(initial, points, k)
-    run = _Run(points, centres, protect, faults)
+    given = None if initial is None else _checked_centres(initial, points, k)
+    exponent = _exponent(points, given)
+    if exponent:
+        xp = backend.namespace(points)
+        points, given = xp.ldexp(points, exponent), None if given is None else xp.ldexp(given, exponent)
+        tolerance = float(np.ldexp(tolerance, exponent))
+    run = _Run(points, seeded_centres(points, k, seed) if given is None else given, protect, faults)
     run.assign(0)
     converged = False
     iteration = 0
@@ -109,7 +114,11 @@ def kmeans(
         iteration += 1
         moved = run.update(iteration)
         converged = run.assign(iteration) == 0 or moved <= tolerance
-    return run.result(iteration, converged)
+    found = run.result(iteration, converged)
+    if not exponent:
+        return found
+    centres = backend.namespace(points).ldexp(found.centres, -exponent)
+    return replace(found, centres=centres, inertia=math.ldexp(found.inertia, -2 * exponent))
 
 
 class _Run:
@@ -172,7 +181,7 @@ def _checked_points(points: Any) -> Array:
     if hasattr(points, "positions"):
         raise WorkbenchError("kmeans takes an array (N, D): give particles.positions; a periodic box is not considered")
     xp = backend.namespace(points)
-    array = xp.asarray(points if backend.on_device(points) else unmasked("points", points, "leave those points out"))
+    array = as_array("points", unmasked("points", points, "leave those points out"))
     if array.dtype.kind in "iu":
         array = array.astype(xp.float64)
     if array.ndim != 2 or 0 in array.shape or array.dtype not in _MOST:
@@ -185,7 +194,10 @@ def _checked_points(points: Any) -> Array:
 
 def _checked_centres(initial: Any, points: Array, k: int) -> Array:
     xp = backend.namespace(initial, points) if hasattr(initial, "dtype") else backend.namespace(points)
-    centres = xp.asarray(initial).astype(points.dtype)
+    centres = xp.asarray(as_array("initial", initial))
+    if centres.dtype.kind not in "fiu":
+        raise WorkbenchError(f"initial must be numbers; got {centres.dtype}")
+    centres = centres.astype(points.dtype)
     if centres.shape != (k, points.shape[1]):
         raise WorkbenchError(f"initial must have shape ({k}, {points.shape[1]}), as k and points say; got {centres.shape}")
     _require_size("initial", centres)
@@ -194,21 +206,33 @@ def _checked_centres(initial: Any, points: Array, k: int) -> Array:
 
 def _require_size(name: str, array: Array) -> None:
     """Finite values whose squares are finite, too."""
-    largest = max(abs(float(array.min())), abs(float(array.max())))
+    largest = _largest(array)
     if not math.isfinite(largest):
         raise WorkbenchError(f"{name} must be finite; got NaN or infinity")
     most = _MOST[array.dtype]
     if largest * math.sqrt(array.shape[1]) > most:
         raise WorkbenchError(
-            f"{name} must be at most {most:g} / √D in size, or squares overflow; got {largest:g}: scale them"
+            f"{name} must be at most {most:g} / √D in size, or squares overflow; got {largest:g}: divide points and "
+            f"initial centres by {2.0 ** (math.frexp(largest)[1] - 1):g}, and multiply the centres that are found by it"
         )
 
 
-def _require_squares(points: Array) -> None:
-    """Refuse points whose checksums underflow: each would look like a fault."""
-    largest, least = max(abs(float(points.min())), abs(float(points.max()))), _LEAST[points.dtype]
-    if 0 < largest < least:
+def _exponent(points: Array, initial: Array | None) -> int:
+    """The power of two by which points are multiplied: 0 unless their squares, and so their checksums, would underflow."""
+    largest, least = _largest(points), _LEAST[points.dtype]
+    if not 0 < largest < least:
+        return 0
+    farthest = largest if initial is None else max(largest, _largest(initial))
+    most = math.frexp(_MOST[points.dtype] / math.sqrt(points.shape[1]))[1] - 1
+    exponent = min(-math.frexp(largest)[1], most - math.frexp(farthest)[1])
+    if math.ldexp(largest, exponent) < least:
         raise WorkbenchError(
-            f"points must reach at least {least:g} in size with protect=True, or their checksums underflow; got "
-            f"{largest:g}: scale them"
+            f"initial must lie near the points, or squares underflow; got points of at most {largest:g}, and initial of "
+            f"{farthest:g}: give other centres, or none"
         )
+    return exponent
+
+
+def _largest(array: Array) -> float:
+    """The largest size of a coordinate."""
+    return max(abs(float(array.min())), abs(float(array.max())))

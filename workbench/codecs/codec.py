@@ -305,7 +305,7 @@ def _describe(values: Any) -> str:
 def _check_option(codec: Codec, field: dataclasses.Field) -> None:
     value, limits = getattr(codec, field.name), field.metadata
     name = f"{codec.id}: {field.name}"
-    if "enum" in limits and value not in limits["enum"]:
+    if "enum" in limits and (hasattr(value, "shape") or value not in limits["enum"]):
         raise WorkbenchError(f"{name} must be one of {', '.join(map(repr, limits['enum']))}; got {value!r}")
     if not {"minimum", "maximum"} & set(limits) or (value is None and field.default is None):
         return

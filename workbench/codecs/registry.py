@@ -15,7 +15,7 @@ from typing import Any
 
 from workbench.codecs.codec import Codec
 from workbench.codecs.columns import Columns
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 
 GROUP = "lossbench.codecs"
 
@@ -66,10 +66,11 @@ def get(name: str, **options: Any) -> Codec:
 
 def from_dict(configuration: Mapping[str, Any]) -> Codec:
     """The codec that `to_dict` described."""
-    if configuration.get("id") == Columns.id:
+    name = configuration.get("id")
+    if isinstance(name, str) and name == Columns.id:
         return Columns(from_dict(Columns.wrapped(configuration)))
     options = {key: _frozen(value) for key, value in configuration.items() if key != "id"}
-    found = codec_class(configuration.get("id"))
+    found = codec_class(name)
     known = [field.name for field in dataclasses.fields(found)]
     if unknown := sorted(set(options) - set(known)):
         raise WorkbenchError(f"{found.id} has the options {', '.join(known) or '(none)'}; got {', '.join(unknown)}")
@@ -84,7 +85,7 @@ def codec_class(name: Any) -> type[Codec]:
     if isinstance(name, str) and name in _entry_points():
         return _load(_entry_points()[name])
     names = ", ".join([*_OWN, *_entry_points()])
-    raise WorkbenchError(f"codec must be one of {names}; got {name!r}")
+    raise WorkbenchError(f"codec must be one of {names}; got {briefly(name)}")
 
 
 @functools.cache

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,8 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.data.summary_html import size, summary
-from workbench.data.taking import masked_parts, taken
-from workbench.errors import WorkbenchError, briefly
+from workbench.data.taking import as_array, described, lengths, masked_parts, taken
+from workbench.errors import WorkbenchError
 
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 DTYPES = ("float32", "float64", *INTEGERS)
@@ -58,7 +58,7 @@ class Field:
             "spacing": _spacing(spacing, checked.ndim),
             "name": _name(name),
             "mask": _mask(mask, hidden, checked),
-            "metadata": MappingProxyType(dict(metadata or {})),
+            "metadata": described(metadata),
         }
         for key, value in entries.items():
             object.__setattr__(self, key, value)
@@ -130,7 +130,7 @@ class Field:
 
 
 def _values(given: Any) -> Array:
-    array = given if backend.on_device(given) else _array(given)
+    array = as_array("values", given)
     if array.dtype.name not in DTYPES:   # of either byte order
         raise WorkbenchError(
             f"values must be float32, float64 or integers of at most 64 bits; got {array.dtype}: convert with .astype(...)"
@@ -142,15 +142,6 @@ def _values(given: Any) -> Array:
     return taken(array)
 
 
-def _array(given: Any) -> np.ndarray:
-    if hasattr(given, "decompress"):
-        raise WorkbenchError(f"values must be an array of numbers; got {briefly(given)}: give archive.decompress()")
-    try:
-        return np.asarray(given)
-    except (ValueError, TypeError) as error:
-        raise WorkbenchError(f"values must be an array of numbers; got {error}") from None
-
-
 def _name(given: Any) -> str | None:
     if given is not None and not isinstance(given, str):
         raise WorkbenchError(f"name must be text or None; got {given!r}")
@@ -158,21 +149,29 @@ def _name(given: Any) -> str | None:
 
 
 def _spacing(given: float | Sequence[float] | None, dimensions: int) -> tuple[float, ...]:
-    try:
-        spacing = np.broadcast_to(np.asarray(1.0 if given is None else given, np.float64), dimensions)
-    except (ValueError, TypeError):
-        raise WorkbenchError(f"spacing must be one number or {dimensions} of them; got {given!r}") from None
-    if not (np.isfinite(spacing).all() and (spacing > 0).all()):
+    spacing = lengths(1.0 if given is None else given, dimensions)
+    if spacing is None:
+        raise WorkbenchError(f"spacing must be one number or {dimensions} of them; got {given!r}")
+    if not all(0 < step < math.inf for step in spacing):
         raise WorkbenchError(f"spacing must be positive and finite; got {given!r}")
-    return tuple(spacing.tolist())
+    return spacing
 
 
 def _mask(given: Any, hidden: np.ndarray | None, values: Array) -> Array | None:
     """The mask given and that of a masked array, joined."""
     if given is None:
         return None if hidden is None else taken(hidden)
-    mask = given if backend.on_device(given) else np.ma.filled(np.ma.asarray(given), True)
+    mask = given if backend.on_device(given) else _plain_mask(given)
     backend.namespace(mask, values)
     if mask.dtype != bool or mask.shape != values.shape:
         raise WorkbenchError(f"mask must be boolean of shape {values.shape}; got {mask.dtype} of shape {mask.shape}")
     return taken(mask) if hidden is None else backend.read_only(mask | hidden)
+
+
+def _plain_mask(given: Any) -> np.ndarray:
+    """A mask as a plain array: masked entries of a mask count as masked."""
+    try:
+        found: np.ndarray = np.ma.filled(np.ma.asarray(given), True)
+    except (ValueError, TypeError) as error:
+        raise WorkbenchError(f"mask must be a boolean array; got {error}") from None
+    return found

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from workbench import backend
 from workbench.backend import Array
+from workbench.data.taking import as_array
 from workbench.errors import WorkbenchError
 
 Masses = Array | float
@@ -19,7 +19,7 @@ def checked_masses(given: Any, count: int) -> Masses:
     >>> checked_masses([1, 2.5], 2).tolist(), checked_masses(3, 2)
     ([1.0, 2.5], 3.0)
     """
-    masses = given if backend.on_device(given) else np.asarray(given)
+    masses = as_array("masses", given)
     if masses.shape not in ((), (count,)) or masses.dtype.kind not in "fiu":
         got = f"{masses.dtype} of shape {masses.shape}"
         raise WorkbenchError(f"masses must be numbers of shape ({count},), or one number for all; got {got}")

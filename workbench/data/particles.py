@@ -7,9 +7,9 @@ which are copied for that.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from workbench.data.extent import extent
 from workbench.data.masses import Masses, checked_masses
 from workbench.data.outline import Placed
 from workbench.data.summary_html import size, summary
-from workbench.data.taking import taken, unmasked
+from workbench.data.taking import as_array, described, lengths, taken, unmasked
 from workbench.errors import WorkbenchError
 
 Box = float | Sequence[float] | None
@@ -75,7 +75,7 @@ class Particles(Placed):
             "box": periods,
             "velocities": _companion("velocities", velocities, checked, checked.shape),
             "ids": _companion("ids", ids, checked, checked.shape[:1]),
-            "metadata": MappingProxyType(dict(metadata or {})),
+            "metadata": described(metadata),
             "masses": _masses(masses, checked),
             "lower": lower,
             "upper": upper,
@@ -158,7 +158,7 @@ class Particles(Placed):
 
 
 def _positions(given: Any) -> Array:
-    array = given if backend.on_device(given) else _array(unmasked("positions", given, LEAVE_OUT))
+    array = as_array("positions", unmasked("positions", given, LEAVE_OUT))
     if array.dtype.kind in "iu":
         array = _floats(array)
     if array.dtype.kind != "f" or array.dtype.itemsize not in (4, 8):
@@ -170,13 +170,6 @@ def _positions(given: Any) -> Array:
     if len(array) > MOST_PARTICLES:
         raise WorkbenchError(f"one set holds at most {MOST_PARTICLES:,} particles; got {len(array):,}: split it into parts")
     return taken(array)
-
-
-def _array(given: Any) -> np.ndarray:
-    try:
-        return np.asarray(given)
-    except (ValueError, TypeError) as error:
-        raise WorkbenchError(f"positions must be an array of shape (N, 2) or (N, 3); got {error}") from None
 
 
 def _floats(integers: Array) -> Array:
@@ -192,7 +185,7 @@ def _floats(integers: Array) -> Array:
 def _companion(name: str, given: Any, positions: Array, shape: tuple[int, ...]) -> Array | None:
     if given is None:
         return None
-    array = given if backend.on_device(given) else np.asarray(unmasked(name, given, LEAVE_OUT))
+    array = as_array(name, unmasked(name, given, LEAVE_OUT))
     backend.namespace(array, positions)
     if array.shape != shape:
         raise WorkbenchError(f"{name} must have shape {shape}, to match the positions; got {array.shape}")
@@ -214,13 +207,12 @@ def _masses(given: Any, positions: Array) -> Masses | None:
 def _box(given: Box, dimensions: int) -> tuple[float, ...] | None:
     if given is None:
         return None
-    try:
-        lengths = np.broadcast_to(np.asarray(given, np.float64), dimensions)
-    except (ValueError, TypeError):
-        raise WorkbenchError(f"box must be None, a length, or {dimensions} lengths; got {given!r}") from None
-    if not (np.isfinite(lengths).all() and (lengths > 0).all()):
+    sides = lengths(given, dimensions)
+    if sides is None:
+        raise WorkbenchError(f"box must be None, a length, or {dimensions} lengths; got {given!r}")
+    if not all(0 < side < math.inf for side in sides):
         raise WorkbenchError(f"box lengths must be positive and finite; got {given!r} (use None for an open space)")
-    return tuple(lengths.tolist())
+    return sides
 
 
 def _extent(positions: Array) -> tuple[np.ndarray, np.ndarray]:

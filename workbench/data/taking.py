@@ -8,13 +8,15 @@ must not be written to.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 
 
 def taken(array: Array) -> Array:
@@ -33,6 +35,41 @@ def taken(array: Array) -> Array:
     if fitting.flags.writeable and np.may_share_memory(fitting, array):
         fitting = fitting.copy()
     return backend.read_only(fitting)
+
+
+def as_array(name: str, given: Any) -> Array:
+    """The array that was given, on its device; a sequence as a NumPy array.
+
+    >>> as_array("ids", [[1], [2, 3]])
+    Traceback (most recent call last):
+    workbench.errors.WorkbenchError: ids must be an array of numbers; got setting an array element with a sequence. ...
+    """
+    if hasattr(given, "decompress"):
+        raise WorkbenchError(f"{name} must be an array of numbers; got {briefly(given)}: give archive.decompress()")
+    try:
+        return given if backend.on_device(given) else np.asarray(given)
+    except (ValueError, TypeError) as error:
+        raise WorkbenchError(f"{name} must be an array of numbers; got {error}") from None
+
+
+def lengths(given: Any, axes: int) -> tuple[float, ...] | None:
+    """One length for each axis from a number or several; None if it is neither. They may still be negative or NaN."""
+    try:
+        found = np.asarray(given)
+        if found.dtype.kind in "fiuO":   # objects such as fractions become numbers, dates and text do not
+            return tuple(np.broadcast_to(found.astype(np.float64), axes).tolist())
+    except (ValueError, TypeError):
+        pass
+    return None
+
+
+def described(given: Any) -> Mapping[str, Any]:
+    """Metadata as a mapping that cannot be changed; nothing is an empty one."""
+    if given is None:
+        given = {}
+    if not isinstance(given, Mapping):
+        raise WorkbenchError(f"metadata must be a dictionary, or None; got {briefly(given)}")
+    return MappingProxyType(dict(given))
 
 
 def unmasked(what: str, given: Any, advice: str) -> Any:

@@ -96,6 +96,10 @@ class Bound(ABC):
     def limit(self, values: Array, valid: Array | None = None) -> Limit:
         """The limit for these values; only finite values that are `valid` (by default all) count."""
 
+    def limit_between(self, low: float, high: float) -> Limit:
+        """The limit for values of which these are the smallest and the largest."""
+        return self.limit(np.array([low, high]))
+
     def describe(self) -> str:
         """The bound in words: `every value ...`."""
         return f"every value {self._phrase() if self.eb else 'exactly as it was, bit for bit'}"
@@ -142,7 +146,10 @@ class Relative(Bound):
 
     def limit(self, values: Array, valid: Array | None = None) -> Limit:
         """The bound times the range of the valid values, as an absolute limit: zero where all are equal."""
-        low, high = _ends(values, valid)
+        return self.limit_between(*_ends(values, valid))
+
+    def limit_between(self, low: float, high: float) -> Limit:
+        """The bound times the range."""
         spread = high - low
         if isinstance(spread, int):
             return Limit("absolute", _share(self.eb, spread))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from workbench.arguments import number, positive, whole_number
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 
 NEGLIGIBLE = 1e-15   # a covariance, relative to that at distance 0
 ROUNDING = 1e-9      # relative excess over the value at distance 0 that is accepted in a computed table
@@ -194,7 +194,10 @@ class Sampled(Correlation):
     signal: float = field(init=False)
 
     def __post_init__(self) -> None:
-        values = np.array(self.values, np.float64)
+        try:
+            values = np.array(self.values, np.float64)
+        except (TypeError, ValueError):
+            raise WorkbenchError(f"values must be a finite table of 1 to 4 axes; got {briefly(self.values)}") from None
         if not (1 <= values.ndim <= 4 and values.size and np.isfinite(values).all()):
             raise WorkbenchError(f"values must be a finite table of 1 to 4 axes; got shape {values.shape}")
         here, most = float(values.flat[0]), float(np.abs(values).max())

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from workbench.data import Field
+from workbench.data.taking import as_array
 from workbench.errors import WorkbenchError
 from workbench.limits.blocks import Tile, product_spectrum
 from workbench.limits.borders import reassigned
@@ -271,5 +272,5 @@ def _regions(field: Field, regions: str | int | np.ndarray) -> Regions:
         if regions < 1:
             raise WorkbenchError(f"regions must be at least 1; got {regions}")
         return segment(field, most=int(regions))
-    return Regions.given(np.asarray(regions), field)
+    return Regions.given(as_array("regions", regions), field)
 

@@ -11,6 +11,7 @@ from typing import Literal, overload
 
 import numpy as np
 
+from workbench.arguments import whole_number
 from workbench.bounds.chart import Chart
 from workbench.bounds.sweep import Progress, Stoppable
 from workbench.codecs import Codec
@@ -24,7 +25,7 @@ from workbench.limits.field_model import FieldModel, estimate
 from workbench.limits.gaussianity import Gaussianity, gaussianity
 from workbench.limits.plot import plot
 from workbench.limits.sources import Piecewise, Source
-from workbench.limits.spectrum import Spectrum
+from workbench.limits.spectrum import Spectrum, require_distortion
 from workbench.limits.tiles import Bound, Kinds, dispersion_of_true_field, of_each_tile, tile_kinds
 
 CONFIDENCE = 0.95
@@ -218,6 +219,7 @@ class FieldLimits(RateDistortion):
 
     def rate(self, distortion: float) -> float:
         """The rate-distortion function of the model; of values on a lattice, never more than exact values need."""
+        require_distortion(distortion)
         return super().rate(max(distortion, self.source.step**2 / 12))
 
     def pointwise(self, eb: float) -> float:
@@ -374,7 +376,7 @@ def rate_distortion(
         field_or_model = Field(field_or_model)
     if isinstance(field_or_model, Field):
         field_or_model.require_floats("a rate-distortion bound")
-        return FieldLimits(estimate(field_or_model, regions, seed), tile)
+        return FieldLimits(estimate(field_or_model, regions, whole_number("seed", seed, least=0)), tile)
     if not isinstance(field_or_model, Source):
         raise WorkbenchError(f"expected a field, or a model of wb.limits; got {type(field_or_model).__name__}")
     if not (isinstance(regions, str) and regions == "auto"):

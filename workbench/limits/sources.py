@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from workbench.arguments import grid_shape, number, positive, whole_number
+from workbench.arguments import flag, grid_shape, number, positive, whole_number
 from workbench.errors import WorkbenchError
 from workbench.limits.axis import sine_frequencies
 from workbench.limits.blocks import Tile, lattice_spectrum, tile_lengths
@@ -86,6 +86,7 @@ class GaussMarkov:
         object.__setattr__(self, "a", number("a", self.a, -MOST_GROWTH, MOST_GROWTH))
         object.__setattr__(self, "sigma", positive("sigma", self.sigma))
         object.__setattr__(self, "n", whole_number("n", self.n, least=1))
+        flag("stationary", self.stationary)
         if self.stationary and not abs(self.a) < 1:
             raise WorkbenchError(f"a must be in (-1, 1) for a stationary source; got {self.a:g}: set stationary=False")
 

@@ -8,13 +8,16 @@ represented by the list of different variances and their counts.
 
 from __future__ import annotations
 
+import numbers
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from workbench.errors import WorkbenchError
+from workbench.data.taking import as_array, unmasked
+from workbench.errors import WorkbenchError, briefly
 
 Numbers = float | Sequence[float] | np.ndarray
 LOG2E = float(np.log2(np.e))   # bits in a nat
@@ -36,10 +39,13 @@ class Spectrum:
     @classmethod
     def of(cls, variances: Numbers, counts: Numbers = 1) -> Spectrum:
         """The spectrum of these variances, in any order, with these counts."""
-        values = np.atleast_1d(np.asarray(variances, np.float64)).ravel()
+        found = as_array("variances", unmasked("variances", variances, "leave them out"))
+        if found.dtype.kind not in "fiu" and found.size:
+            raise WorkbenchError(f"variances must be numbers; got {briefly(variances)}")
+        values = np.atleast_1d(found.astype(np.float64)).ravel()
         if values.size == 0 or not np.isfinite(values).all() or values.min() < 0:
-            found = "none" if values.size == 0 else f"values in [{values.min():g}, {values.max():g}]"
-            raise WorkbenchError(f"variances must be finite and not negative, at least one; got {found}")
+            got = "none" if values.size == 0 else f"values in [{values.min():g}, {values.max():g}]"
+            raise WorkbenchError(f"variances must be finite and not negative, at least one; got {got}")
         number = np.broadcast_to(np.asarray(counts, np.float64), values.shape)
         if not (np.isfinite(number).all() and (number > 0).all()):
             raise WorkbenchError("counts must be positive, one for each variance")
@@ -118,11 +124,11 @@ class Spectrum:
 
 def require_distortion(distortion: float) -> None:
     """Check that a mean square error is positive."""
-    if not (np.isfinite(distortion) and distortion > 0):
-        raise WorkbenchError(f"distortion must be a positive mean square error; got {distortion!r}")
+    if not (isinstance(distortion, numbers.Real) and 0 < distortion <= sys.float_info.max):
+        raise WorkbenchError(f"distortion must be a positive mean square error; got {briefly(distortion)}")
 
 
 def require_excess(eps: float) -> None:
     """Check that a probability of exceeding the distortion lies in (0, 0.5]."""
-    if not 0 < eps <= 0.5:
+    if not (isinstance(eps, numbers.Real) and 0 < eps <= 0.5):
         raise WorkbenchError(f"eps, the probability of exceeding the distortion, must lie in (0, 0.5]; got {eps!r}")

@@ -16,6 +16,7 @@ from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.metrics.displacements import displacements
 from workbench.metrics.errors import Errors, pointwise
+from workbench.metrics.errors import require_bound as require_bound
 from workbench.metrics.halos import match_halos
 from workbench.metrics.pairs import field_pair
 from workbench.metrics.particle_spectrum import particle_spectrum
@@ -82,12 +83,6 @@ def compare(
     return report_on_field(f"{pair[0]!r}, original and decoded", pair[0].shape, errors, bound, _Whole(pair, errors), quick)
 
 
-def require_bound(bound: float | None) -> None:
-    """Refuse what is no absolute error."""
-    if bound is not None and not (_is_number(bound) and 0 <= bound < math.inf):
-        raise WorkbenchError(f"bound must be a finite absolute error, not negative; got {bound!r}")
-
-
 class Structure(Protocol):
     """What the values of two fields show together; how it is computed depends on where they are."""
 
@@ -152,10 +147,6 @@ def report_of_errors(subject: str, errors: Errors, bound: float | None, *notes: 
 def _require_host(array: Array) -> None:
     if backend.on_device(array):
         raise WorkbenchError("a full comparison needs NumPy arrays; got CuPy: copy them with .get(), or use quick=True")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def _add_figures(draft: _Draft, errors: Errors, bound: float | None) -> None:
@@ -227,9 +218,11 @@ def _add_spectra(draft: _Draft, original: Spectrum, decoded: Spectrum) -> None:
     if original.k[0] <= original.nyquist / 2:
         draft.figures["spectrum_worst_half"] = worst_deviation(original, decoded, original.nyquist / 2)
     draft.curves |= {
-        "spectrum_k": original.k, "spectrum_modes": original.modes, "spectrum_original": original.power,
-        "spectrum_decoded": decoded.power, "spectrum_ratio": spectrum_ratio(original, decoded),
+        "spectrum_k": original.k, "spectrum_modes": original.modes, "spectrum_original": original.whole_power,
+        "spectrum_decoded": decoded.whole_power, "spectrum_ratio": spectrum_ratio(original, decoded),
     }
+    if any(found.beyond_numbers for found in (original, decoded)):
+        draft.notes.append("some powers are beyond the range of float64 and given as inf or 0; ratios are not affected")
     if original.shot_noise is not None:
         draft.curves["spectrum_shot_noise"] = original.shot_noise
 

@@ -15,7 +15,7 @@ from workbench import backend
 from workbench.backend import Array
 from workbench.data import Particles
 from workbench.data.periodic import nearest_image
-from workbench.metrics.errors import Errors, psnr, summary
+from workbench.metrics.errors import Errors, psnr, require_bound, summary
 from workbench.metrics.pairs import check_particles, checked_order, chunks
 
 
@@ -65,6 +65,8 @@ def displacements(
     >>> displacements(first, second, order=[1, 0]).max_distance
     0.5
     """
+    check_particles(original, decoded)
+    require_bound(bound)
     found = Displacements(Errors(), 0.0, original.dimensions, max(original.lengths))
     for reference, error in moves(original, decoded, order):
         coordinates = summary(reference, error, bound)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
 from workbench.data import Field
+from workbench.errors import WorkbenchError
 from workbench.guarantees.whole_numbers import differences, distances, most_allowed
 from workbench.metrics.pairs import chunks, field_pair, reshaped, valid_in
 
@@ -81,11 +83,15 @@ class Errors:
     @property
     def psnr(self) -> float:
         """The peak signal-to-noise ratio in dB, the peak being the range of the original's values."""
+        if self.value_range == math.inf:   # values from -1e308 to 1e308
+            return psnr(self.highest / 4 - self.lowest / 4, self.rms_error / 4)
         return psnr(self.value_range, self.rms_error)
 
     @property
     def nrmse(self) -> float:
         """The rms error over the range of the original's values; NaN when that range is zero."""
+        if self.value_range == math.inf:   # values from -1e308 to 1e308
+            return self.rms_error / 4 / (self.highest / 4 - self.lowest / 4)
         return self.rms_error / self.value_range if self.value_range else math.nan
 
     @property
@@ -114,6 +120,16 @@ def psnr(peak: float, rms_error: float) -> float:
     return 20 * (math.log10(peak) - math.log10(rms_error))
 
 
+def require_bound(bound: float | None) -> None:
+    """Refuse what is no absolute error."""
+    if bound is not None and not (_is_number(bound) and 0 <= bound < math.inf):
+        raise WorkbenchError(f"bound must be a finite absolute error, not negative; got {bound!r}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
 def pointwise(original: Field | Array, decoded: Field | Array, bound: float | None = None) -> Errors:
     """The errors of a field, value by value; `exceeding` counts the errors above `bound`.
 
@@ -123,6 +139,7 @@ def pointwise(original: Field | Array, decoded: Field | Array, bound: float | No
     Errors(count=2, lost=0, differing=1, exceeding=1, invalid=1, invalid_changed=0, nonfinite_changed=0, total=0.5,
            squares=1.0, max_error=0.5, max_relative_error=0.25, lowest=1.0, highest=2.0)
     """
+    require_bound(bound)
     first, second = (reshaped(field) for field in field_pair(original, decoded))
     found = Errors()
     for part in chunks(first.values):

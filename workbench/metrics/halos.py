@@ -17,6 +17,7 @@ from workbench.clusters.friends import Unit
 from workbench.clusters.matching import Halos, Match, Pairs, match
 from workbench.data import Particles
 from workbench.data.periodic import nearest_image
+from workbench.errors import WorkbenchError, briefly
 from workbench.metrics.pairs import check_particles, checked_order, require_host
 
 
@@ -52,7 +53,10 @@ def mass_function(original: Groups, decoded: Groups, min_members: int = 20) -> M
     >>> counted.edges.tolist(), counted.original.tolist(), counted.decoded.tolist()
     ([2, 4, 8], [1, 1], [3, 0])
     """
-    min_members = whole_number("min_members", min_members, least=1)
+    for name, given in (("original", original), ("decoded", decoded)):
+        if not isinstance(given, Groups):
+            raise WorkbenchError(f"{name} must be groups of wb.friends_of_friends; got {briefly(given)}")
+    min_members = whole_number("min_members", min_members, least=1, most=2**61)
     largest = max(original.largest_size, decoded.largest_size, min_members)
     bins = (largest // min_members).bit_length()
     edges = min_members * 2 ** np.arange(bins + 1)

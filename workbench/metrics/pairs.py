@@ -14,7 +14,8 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.data import Field, Particles
-from workbench.errors import WorkbenchError
+from workbench.data.taking import as_array
+from workbench.errors import WorkbenchError, briefly
 
 CHUNK_VALUES = 2**18          # 2 MB in float64: a handful of temporaries stays in a cache
 DEVICE_CHUNK_VALUES = 2**22   # a GPU has to be kept busy
@@ -49,7 +50,10 @@ def reshaped(field: Field, shape: tuple[int, ...] = (-1,)) -> Field:
 
 
 def check_particles(original: Particles, decoded: Particles) -> None:
-    """Refuse two sets of particles that differ in number, dimensions or box."""
+    """Refuse what is no set of particles, and two sets that differ in number, dimensions or box."""
+    for name, given in (("original", original), ("decoded", decoded)):
+        if not isinstance(given, Particles):
+            raise WorkbenchError(f"{name} must be Particles; got {briefly(given)}")
     shapes = original.positions.shape, decoded.positions.shape
     if shapes[0] != shapes[1]:
         raise WorkbenchError(f"both sets must have the same number of particles; got shapes {shapes[0]} and {shapes[1]}")
@@ -67,7 +71,7 @@ def checked_order(order: Any, particles: Particles) -> Array | None:
     if order is None:
         return None
     xp = backend.namespace(particles.positions)
-    indices = order if backend.on_device(order) else np.asarray(order)
+    indices = as_array("order", order)
     backend.namespace(indices, particles.positions)
     count = len(particles)
     if indices.shape != (count,) or indices.dtype.kind not in "iu":

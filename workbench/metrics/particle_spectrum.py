@@ -19,7 +19,7 @@ import numpy as np
 from workbench import backend
 from workbench.arguments import whole_number
 from workbench.data import Particles
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 from workbench.metrics.pairs import require_host
 from workbench.metrics.spectrum import Spectrum, shell_averages, wave_numbers
 
@@ -42,6 +42,9 @@ def particle_spectrum(particles: Particles, cells: int | None = None, within: Pa
     >>> round(float(spectrum.power[:8].mean() * 4096), 1), round(float(spectrum.shot_noise[0] * 4096), 1)
     (1.0, 1.0)
     """
+    for name, given in (("particles", particles), ("within", within)):
+        if not isinstance(given, Particles) and (given is not None or name == "particles"):
+            raise WorkbenchError(f"{name} must be Particles; got {briefly(given)}")
     require_host("a power spectrum", particles.positions)
     frame = within or particles
     lengths = frame.lengths

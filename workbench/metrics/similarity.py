@@ -8,6 +8,7 @@ after the other. Running totals would be faster for large windows, but one enorm
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,9 @@ def ssim(
         return None
     window = whole_number("window", window, least=2)
     fields = [reshaped(field, shape) for field in pair]
+    if errors.value_range == math.inf and math.isfinite(errors.highest):   # the range of values from -1e308 to 1e308
+        fields = [Field(field.values / 4, mask=field.mask) for field in fields]
+        errors = replace(errors, lowest=errors.lowest / 4, highest=errors.highest / 4)
     if window > min(shape[-3:]):
         raise WorkbenchError(f"window must fit the field along each axis; got {window} for {shape[-3:]} points")
     if not 0 < errors.value_range < math.inf:

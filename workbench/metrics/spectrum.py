@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from workbench.errors import WorkbenchError
 from workbench.metrics.pairs import CHUNK_VALUES, chunks, require_host, reshaped, valid_in
 from workbench.slabs import over_slabs
 
+SQUARED = 1e-120, 1e120   # values whose squares, and sums of many of these, are numbers
 PerAxis = Sequence[np.ndarray]   # a factor for each wave number along each axis
 
 
@@ -31,7 +32,8 @@ class Spectrum:
     """The power of each shell: the mean wave number `k` of its waves, their mean `power`, and their number, `modes`.
 
     `shot_noise` is the power of equally many particles at random positions; None for fields.
-    `nyquist` is the largest wave number that the grid resolves along every axis.
+    `nyquist` is the largest wave number that the grid resolves along every axis. Powers are in units of 2^`exponent`, which
+    is 0 unless squares of the values are beyond the range of float64.
     """
 
     k: np.ndarray
@@ -39,6 +41,18 @@ class Spectrum:
     modes: np.ndarray
     nyquist: float
     shot_noise: np.ndarray | None = None
+    exponent: int = 0
+
+    @property
+    def whole_power(self) -> np.ndarray:
+        """The power as numbers without an exponent: infinite or zero where these are beyond the range of float64."""
+        with np.errstate(over="ignore", under="ignore"):
+            return np.ldexp(self.power, self.exponent) if self.exponent else self.power
+
+    @property
+    def beyond_numbers(self) -> bool:
+        """Whether a power is infinite or zero only because it is beyond the range of float64."""
+        return bool((np.isinf(self.whole_power) | (self.whole_power == 0) & (self.power > 0)).any())
 
     @property
     def signal(self) -> np.ndarray:
@@ -50,7 +64,8 @@ def spectrum_ratio(original: Spectrum, decoded: Spectrum) -> np.ndarray:
     """Decoded over original power, shell by shell: 1 where both are zero, infinite where only the original is."""
     both_zero = (original.power == 0) & (decoded.power == 0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return np.where(both_zero, 1.0, decoded.power / original.power)
+        ratio = np.ldexp(decoded.power / original.power, decoded.exponent - original.exponent)
+        return np.where(both_zero, 1.0, ratio)
 
 
 def worst_deviation(original: Spectrum, decoded: Spectrum, k_max: float = math.inf) -> float:
@@ -80,9 +95,10 @@ def field_spectrum(field: Field | Array) -> Spectrum:
     leads = list(range(field.shape[0])) if len(field.shape) == 4 else [...]
     shape, spacing = field.shape[-3:], field.spacing[-3:]
     lengths = [points * step for points, step in zip(shape, spacing, strict=True)]
-    mean = _mean(field)
-    spectra = [shell_averages(_contrast(field, lead, mean), lengths) for lead in leads]
-    return mean_spectrum(spectra)
+    exponent = _exponent(field)
+    mean = _mean(field, exponent)
+    spectra = [shell_averages(_contrast(field, lead, mean, exponent), lengths) for lead in leads]
+    return replace(mean_spectrum(spectra), exponent=2 * exponent)
 
 
 def mean_spectrum(spectra: Sequence[Spectrum]) -> Spectrum:
@@ -90,24 +106,41 @@ def mean_spectrum(spectra: Sequence[Spectrum]) -> Spectrum:
     if len(spectra) == 1:
         return spectra[0]
     power = np.mean([spectrum.power for spectrum in spectra], axis=0)
-    return Spectrum(spectra[0].k, power, spectra[0].modes, spectra[0].nyquist)
+    return replace(spectra[0], power=power, shot_noise=None)
 
 
-def _mean(field: Field) -> float:
+def _exponent(field: Field) -> int:
+    """The power of two in whose units all squares of values are numbers: 0 where they are numbers anyway."""
+    if field.values.dtype != np.float64:
+        return 0
+    flat, peak = reshaped(field), 0.0
+    for part in chunks(flat.values):
+        peak = max(peak, float(np.abs(flat.values[part]).max(where=valid_in(flat, part), initial=0.0)))
+    least, most = SQUARED
+    return 0 if peak == 0 or least < peak < most else math.frexp(peak)[1]
+
+
+def _mean(field: Field, exponent: int) -> float:
     """The mean of the valid values."""
     field, total, count = reshaped(field), 0.0, 0
     for part in chunks(field.values):
         valid = valid_in(field, part)
-        total, count = total + float(field.values[part].sum(where=valid, dtype=np.float64)), count + int(valid.sum())
+        values = _in_units(field.values[part], exponent)
+        total, count = total + float(values.sum(where=valid, dtype=np.float64)), count + int(valid.sum())
     return total / count if count else 0.0
 
 
-def _contrast(field: Field, lead: Any, mean: float) -> np.ndarray:
+def _contrast(field: Field, lead: Any, mean: float, exponent: int) -> np.ndarray:
     """The values less their mean, in float64; 0 where they are invalid."""
     valid = valid_in(field, lead)
     contrast = np.zeros(valid.shape)
-    np.subtract(field.values[lead], mean, out=contrast, where=valid)
+    np.subtract(_in_units(field.values[lead], exponent), mean, out=contrast, where=valid)
     return contrast
+
+
+def _in_units(values: np.ndarray, exponent: int) -> np.ndarray:
+    """The values in units of 2^exponent: only those that are far too small to matter are rounded."""
+    return np.ldexp(values, -exponent) if exponent else values
 
 
 def shell_averages(

@@ -7,7 +7,7 @@ They are computed in rounds, on threads, in processes of their own, or on a clus
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from workbench import backend
-from workbench.arguments import positive, whole_number
+from workbench.arguments import function, positive, whole_number
 from workbench.bounds.sweep import Progress, Stoppable
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 from workbench.propagation.campaign_file import CampaignFile, fingerprint
 from workbench.propagation.campaign_result import Campaign
 from workbench.propagation.errors_of_sites import measured_floor
 from workbench.propagation.executor import Executor, Threads
 from workbench.propagation.isolation import Isolated
 from workbench.propagation.perturbation import Perturbation
-from workbench.propagation.pipeline import Pipeline, Run
+from workbench.propagation.pipeline import Pipeline, Run, require_pipeline
 from workbench.propagation.stopping import Until, due, rule_of, share_done
 from workbench.propagation.strata import population
 from workbench.propagation.tolerance import Tolerance, agreed
@@ -141,12 +141,16 @@ def campaign(
     >>> found.rate("crash").estimate, len(found.trials)
     (0.0, 100)
     """
+    require_pipeline(pipeline)
+    function("progress", progress)
     plan = CampaignPlan(pipeline, x, perturbations, seed, until, **options)
     threads = Threads(backend.threads() if workers is None else whole_number("workers", workers, 1, 1024))
     return plan.run(threads, progress, cancel)
 
 
 def _strata(perturbations: Sequence[Any], run: Run) -> tuple[Stratum, ...]:
+    if not isinstance(perturbations, Perturbation | Iterable) or not getattr(perturbations, "ndim", 1):
+        raise WorkbenchError(f"expected perturbations such as BitFlip or Bounded; got {briefly(perturbations)}")
     listed = [perturbations] if isinstance(perturbations, Perturbation) else list(perturbations)
     if not listed:
         raise WorkbenchError("a campaign needs at least one perturbation; got none")

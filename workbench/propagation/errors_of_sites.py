@@ -80,7 +80,7 @@ def norm(values: np.ndarray) -> float:
         return largest
     if 1e-140 < largest < 1e140:
         return math.sqrt(inner(values.ravel(), values.ravel()))
-    return largest * float(np.sqrt(np.sum(abs(values / largest) ** 2)))
+    return largest * float(np.sqrt(np.sum((abs(values) / largest) ** 2)))
 
 
 def measured_floor(pipeline: Pipeline, run: Run, runs: int = FLOOR_RUNS) -> dict[str, float]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 
 SHOWN = 8
 
@@ -17,9 +17,10 @@ def listed(what: str, given: Any) -> tuple[str, ...]:
     >>> listed("the inputs", "waves")
     ('waves',)
     """
-    names = (given,) if isinstance(given, str) else tuple(given)
+    several = isinstance(given, Iterable) and not isinstance(given, str) and getattr(given, "ndim", 1) > 0
+    names = tuple(given) if several else (given,)
     if not names or not all(isinstance(name, str) and name for name in names):
-        raise WorkbenchError(f"{what} must be one or more names; got {given!r}")
+        raise WorkbenchError(f"{what} must be one or more names; got {briefly(given)}")
     return names
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from workbench.backend import Array
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 from workbench.propagation.containers import array_of, protected, with_array
 from workbench.propagation.determinism import require_deterministic
 from workbench.propagation.draws import draws_of
@@ -102,6 +102,14 @@ class Pipeline:
         tolerance: Tolerance | None = None,
         name: str = "pipeline",
     ) -> None:
+        if isinstance(stages, str) or getattr(stages, "ndim", 1) == 0 or not isinstance(stages, Iterable):
+            raise WorkbenchError(f"stages must be a list of stages or of pairs (name, function); got {briefly(stages)}")
+        if boxes is not None and not isinstance(boxes, Mapping):
+            raise WorkbenchError(f"boxes must be a dictionary of lengths by site, or None; got {briefly(boxes)}")
+        if tolerance is not None and not hasattr(tolerance, "damage"):
+            raise WorkbenchError(f"tolerance must be within(...) or another of these, or None; got {briefly(tolerance)}")
+        if not isinstance(name, str):
+            raise WorkbenchError(f"the name of a pipeline must be text; got {briefly(name)}")
         self.name, self.tolerance = name, tolerance
         self.inputs = listed("the inputs of a pipeline", inputs)
         self.stages = in_order(connected([as_stage(each) for each in stages], self.inputs), self.inputs)
@@ -265,3 +273,9 @@ class Pipeline:
 
     def __repr__(self) -> str:
         return f"Pipeline({self.name!r}: {' -> '.join(self.sites)})"
+
+
+def require_pipeline(given: object) -> None:
+    """Refuse what is no pipeline."""
+    if not isinstance(given, Pipeline):
+        raise WorkbenchError(f"expected a pipeline, as wb.propagation.Pipeline([...]) makes; got {briefly(given)}")

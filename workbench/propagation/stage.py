@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from workbench.arguments import flag, function
 from workbench.errors import WorkbenchError
 from workbench.propagation.names import listed
 
@@ -64,9 +65,15 @@ class Stage:
             raise WorkbenchError(f"a stage needs a name; got {self.name!r}")
         if not callable(self.function):
             raise WorkbenchError(f"stage {self.name!r} needs a function; got {self.function!r}")
+        for option in ("derivative", "enclose", "update", "verify"):
+            function(f"{option} of stage {self.name!r}", getattr(self, option))
+        for option in ("linear", "categorical"):
+            flag(f"{option} of stage {self.name!r}", getattr(self, option))
         if self.inputs is not None:
             object.__setattr__(self, "inputs", listed(f"the inputs of stage {self.name!r}", self.inputs))
-        object.__setattr__(self, "outputs", listed(f"the outputs of stage {self.name!r}", self.outputs or (self.name,)))
+        default = isinstance(self.outputs, tuple | list) and not self.outputs
+        outputs = (self.name,) if default else self.outputs
+        object.__setattr__(self, "outputs", listed(f"the outputs of stage {self.name!r}", outputs))
 
     def __repr__(self) -> str:
         return f"Stage({self.name!r})"

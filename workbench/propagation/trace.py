@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -12,12 +12,12 @@ import numpy as np
 
 from workbench.backend import Array, to_host
 from workbench.bounds.chart import Chart, Point, chart
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 from workbench.json_values import json_value
 from workbench.propagation.enclosures import UNCHANGED, Ball, Enclosure, change_of
 from workbench.propagation.errors_of_sites import inner, measured_floor, norm, ratio, relative_error
 from workbench.propagation.perturbation import Perturbation
-from workbench.propagation.pipeline import Pipeline, Run
+from workbench.propagation.pipeline import Pipeline, Run, require_pipeline
 from workbench.propagation.report import trace_table
 
 Badge = Literal["unchanged", "linear", "non-linear", "round-off-limited", "discrete", "NaN"]
@@ -160,10 +160,14 @@ def trace(
     >>> found.badges
     {'input': 'linear', 'centred': 'linear', 'energy': 'non-linear'}
     """
-    run = x if isinstance(x, Run) else pipeline.run(x)
-    given = (perturbation,) if isinstance(perturbation, Perturbation) else tuple(perturbation)
+    require_pipeline(pipeline)
+    several = isinstance(perturbation, Iterable) and getattr(perturbation, "ndim", 1) > 0
+    given: tuple[Any, ...] = tuple(perturbation) if several else (perturbation,)   # type: ignore[arg-type]   # just checked
+    if not all(isinstance(each, Perturbation) for each in given):
+        raise WorkbenchError(f"a trace needs perturbations such as BitFlip or Bounded; got {briefly(perturbation)}")
     if not given:
         raise WorkbenchError("a trace needs at least one perturbation; got none")
+    run = x if isinstance(x, Run) else pipeline.run(x)
     if not isinstance(x, Run):
         pipeline.require_deterministic(run)
     changed = pipeline.perturbed(run, given, seed, trial)

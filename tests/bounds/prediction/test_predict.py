@@ -1,11 +1,14 @@
 """Predictions against archives, on synthetic and real fields; what is refused; what is said of strange data."""
 
+import gc
 import itertools
+import weakref
 
 import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.bounds.prediction import predict as prediction
 from workbench.bounds.prediction.expert import SHIPPED, shipped, to_bytes
 from workbench.bounds.prediction.training_fields import KINDS, training_fields
 
@@ -37,6 +40,29 @@ def test_predictions_are_the_same_each_time():
     assert one == other
     plain = wb.predict(field.values, "sz3", BOUNDS).to_dict()
     assert wb.predict(wb.Field(field.values), "sz3", BOUNDS).to_dict() == plain
+
+
+def test_a_second_codec_looks_at_a_field_no_more(monkeypatch):
+    field = wb.synthetic.gaussian_field((20, 24, 30), 3, seed=11)
+    field = wb.Field(field.values)
+    fresh = wb.predict(field.values, "zfp", BOUNDS).to_dict()
+    wb.predict(field, "sz3", BOUNDS)
+    monkeypatch.setattr(prediction, "Survey", None)
+    assert wb.predict(field, "zfp", BOUNDS).to_dict() == fresh
+    with pytest.raises(TypeError):
+        wb.predict(field.values, "zfp", BOUNDS)
+
+
+def test_surveys_are_forgotten_with_their_fields_and_never_keep_filled_copies():
+    fields = [wb.synthetic.gaussian_field((8, 9), seed=seed) for seed in range(6)]
+    known = [prediction.surveyed(field) for field in fields]
+    assert prediction.surveyed(fields[-1]) is known[-1]
+    assert prediction.surveyed(fields[0]) is not known[0]   # only the last few are kept
+    gone = weakref.ref(fields.pop())
+    gc.collect()
+    assert gone() is None
+    masked = wb.Field(fields[0].values, mask=fields[0].values > 0)
+    assert prediction.surveyed(masked) is not prediction.surveyed(masked)
 
 
 def test_what_an_archive_says_of_a_field_counts():

@@ -121,7 +121,7 @@ def _imitated(
     if codec.id == "prequantised":
         return *_on_lattice(survey, limits), nothing
     if codec.id == "sperr":
-        bits, errors = np.array([survey.wavelets.coded(float(limit)) for limit in limits]).T
+        bits, errors = survey.wavelets.coded(limits)
         return bits, errors / squares, nothing
     if codec.id == "interpolation":
         return survey.coded_by_scale(limits), chosen.noise, nothing

@@ -35,7 +35,7 @@ def entropies(numbers: np.ndarray, weights: np.ndarray | None = None) -> np.ndar
     kind = numbers.astype(np.int64).reshape(-1, count) & (KINDS - 1)
     rows, single = len(kind), weight.astype(np.float32)
     kind += np.arange(0, rows * KINDS, KINDS)[:, None]
-    share = np.bincount(kind.reshape(-1), np.tile(weight, rows), rows * KINDS).astype(np.float32).take(kind)
+    share = np.bincount(kind.reshape(-1), np.tile(weight, rows), rows * KINDS).take(kind).astype(np.float32)
     missed = ((1 / share) @ (single * single) - single @ single) / (2 * math.log(2))
     found: np.ndarray = missed - np.log2(share) @ single
     return found.astype(np.float64).reshape(shape)

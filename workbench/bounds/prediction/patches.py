@@ -8,6 +8,8 @@ transform (biorthogonal, 9/7) is about orthonormal, so errors of values are thos
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -48,30 +50,65 @@ class Coefficients:
     unit: float = 1.0
     starts: np.ndarray | None = None
 
-    def coded(self, limit: float) -> tuple[float, float]:
-        """The bits of a value for this bound, and its mean squared error."""
-        step = STEP * limit / self.unit
-        own = _planes(self.sizes, step)
-        bits = int(own.sum(dtype=np.int64))   # one for the sign, and one for each lower plane
-        finer = own
+    def coded(self, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The bits of a value for each bound, and its mean squared error."""
+        steps = STEP * limits / self.unit
+        places = self._places(steps)
+        above = [len(ordered) - place for ordered, place in zip(self._ordered, places, strict=True)]
+        planes, there = [found.sum(axis=1) for found in above], [found[:, 0] for found in above]
+        bits = planes[0] - self._told(steps)   # of each coefficient one for the sign, and one for each lower plane
+        for level, members in enumerate(self.members):   # tests of members, from the first plane of their box to their own
+            bits = bits + members * planes[level + 1] - planes[level] + there[level]
+        rounding = there[0] * steps * steps / 12
+        left = np.array([float(small @ small) for small in (self._ordered[0][:end] for end in places[0][:, 0])])
+        squares = (left + rounding) / self.sizes.size * self.unit**2
+        lists = [
+            _listed(limit / math.sqrt(square)) if square > 0 else (0.0, 0.0)
+            for limit, square in zip(limits.tolist(), squares.tolist(), strict=True)
+        ]
+        listed, corrected = np.array(lists).reshape(-1, 2).T
+        return bits / self.sizes.size + listed, squares * (1 - corrected)
+
+    def _places(self, steps: np.ndarray) -> list[np.ndarray]:
+        """How many coefficients, and boxes of each level, have fewer than 1, 2, 3 ... bit planes: a row for each step."""
+        most = math.frexp(float(self._ordered[0][-1]) / float(steps.min(initial=math.inf)))[1] + 1
+        least = (2.0 ** np.arange(max(most, 1)) - 0.5) * steps[:, None]   # the smallest numbers that round to a new plane
+        return [np.searchsorted(ordered, least.astype(ordered.dtype), side="right") for ordered in self._ordered]
+
+    def _told(self, steps: np.ndarray) -> np.ndarray:
+        """How many boxes have a last member that alone is in the highest plane: it need not be tested."""
+        before, last = self._last_ones
+        finer = (1 / steps).astype(np.float32)[:, None]
+        return np.count_nonzero(_planes(before * finer) < _planes(last * finer), axis=1)
+
+    @functools.cached_property
+    def _boxes(self) -> list[np.ndarray]:
+        """The sizes, the largest in each of the smallest boxes, in those twice as large, and so on."""
+        found = [self.sizes]
         for members in self.members:
-            inside = finer.reshape(members, -1)
+            found.append(found[-1].reshape(members, -1).max(axis=0))
+        return found
+
+    @functools.cached_property
+    def _ordered(self) -> list[np.ndarray]:
+        """The same in order of size: what is above a step is then counted for all bounds at once."""
+        return [np.sort(found) for found in self._boxes]
+
+    @functools.cached_property
+    def _last_ones(self) -> np.ndarray:
+        """The last member of each box where it is the largest, and the largest before it."""
+        pairs = []
+        for members, found in zip(self.members, self._boxes, strict=False):
+            inside = found.reshape(members, -1)
             before = inside[:-1].max(axis=0, initial=0)
-            finer = np.maximum(before, inside[-1])
-            there = finer > 0
-            tests = members * (finer + 1) - np.maximum(inside, 1).sum(axis=0, dtype=np.int16)   # in planes down to its own
-            told = before < finer   # then the last one need not be tested
-            bits += int(tests[there].sum(dtype=np.int64)) - int(np.count_nonzero(told))
-        left = self.sizes * (own == 0)
-        squares = (float(left @ left) + np.count_nonzero(own) * step * step / 12) / own.size * self.unit**2
-        listed, corrected = _listed(limit / math.sqrt(squares)) if squares > 0 else (0.0, 0.0)
-        return bits / own.size + listed, squares * (1 - corrected)
+            larger = inside[-1] > before
+            pairs.append(np.stack([before[larger], inside[-1][larger]]))
+        return np.concatenate(pairs, axis=1) if pairs else np.zeros((2, 0), np.float32)
 
 
-def _planes(sizes: np.ndarray, step: float) -> np.ndarray:
-    """How many bit planes each size needs when it is rounded to steps."""
-    whole = np.rint(sizes * np.float32(1 / step))
-    return np.maximum((whole.view(np.int32) >> 23) - 126, 0).astype(np.int16)   # the exponent of a single, zero for zero
+def _planes(numbers: np.ndarray) -> np.ndarray:
+    """How many bit planes each number in single precision needs when it is rounded."""
+    return np.maximum(np.rint(numbers).view(np.int32) >> 23, 126)   # its exponent; 126 for zero
 
 
 def _listed(reach: float) -> tuple[float, float]:
@@ -87,14 +124,15 @@ def coefficients(values: np.ndarray, rng: np.random.Generator, starts: np.ndarra
     """The coefficients of patches that are spread over the field, or of those that start at these corners.
 
     >>> found = coefficients(np.random.default_rng(0).standard_normal((64, 64)), np.random.default_rng(1))
-    >>> bits, squares = found.coded(0.01)
-    >>> round(bits), round(float(squares / 0.01**2), 2)
+    >>> bits, squares = found.coded(np.array([0.01]))
+    >>> round(float(bits[0])), round(float(squares[0] / 0.01**2), 2)
     (9, 0.17)
     """
     grids = _grids(values)
     rounds = rounds_of(grids.shape[1:])
-    margins = [MARGIN if often else 0 for often in map(max, *rounds, [0] * (grids.ndim - 1))]
     sides, count = _extent(grids)
+    often = map(max, *rounds, [0] * (grids.ndim - 1))
+    margins = [MARGIN if more and side < n else 0 for more, side, n in zip(often, sides, grids.shape[1:], strict=True)]
     starts = _starts(grids, sides, count, rng) if starts is None else starts
     patches = _patches(grids, sides, margins, starts)
     patches -= patches.mean()
@@ -137,8 +175,11 @@ def _grids(values: np.ndarray) -> np.ndarray:
 
 
 def _extent(grids: np.ndarray) -> tuple[list[int], int]:
-    """The sides of patches, and how many there are."""
+    """The sides of patches, and how many there are. A small grid is one patch, made longer by mirrored values."""
     lengths = grids.shape[1:]
+    whole = [1 << (n - 1).bit_length() for n in lengths]   # of powers of two, as all patches
+    if len(grids) * math.prod(whole) <= FEWEST:
+        return whole, len(grids)
     most = SIDES[max(sum(n > 1 for n in lengths), 2)]
     sides = [1 << (min(n, most).bit_length() - 1) for n in lengths]
     return sides, max(1, min(VALUES, max(grids.size // SHARE, FEWEST), grids.size) // math.prod(sides))
@@ -165,6 +206,8 @@ def _starts(grids: np.ndarray, sides: list[int], count: int, rng: np.random.Gene
     """
     lengths = np.array(grids.shape)[:, None]
     own = np.array([1, *sides])[:, None]
+    if (own[1:] >= lengths[1:]).all():
+        return np.arange(len(grids)) * (np.arange(grids.ndim) == 0)[:, None]
     tiles = -(-lengths // own)
     seen = max(min(SEEN, int(tiles.prod())), count)
     starts = np.minimum(own * (even_places(grids.ndim, seen, rng) * tiles).astype(np.int64), lengths - own)
@@ -189,20 +232,22 @@ def transformed(patches: np.ndarray, margins: list[int], times: list[int]) -> np
     margin, left = list(margins), list(times)
     while True:
         divides = [more > 0 and side > 1 for more, side in zip(left, sides, strict=True)]
-        inside, means = [], []
+        inside, means = [], []   # of each axis where its values go, and from where; and the means that are left
         for axis, (side, beside) in enumerate(zip(sides, margin, strict=True)):
             whole = part.shape[axis + 1]
             if not divides[axis]:
-                inside.append(np.arange(beside, beside + side))
+                inside.append([(slice(0, side), slice(beside, beside + side))])
                 means.append(slice(0, whole))
                 continue
             part = _divided(part, axis + 1)
-            half = np.arange(beside // 2, (beside + side) // 2)
-            inside.append(np.concatenate([half, whole // 2 + half]))
+            first, half = beside // 2, side // 2
+            starts = (0, first), (half, whole // 2 + first)   # of means, and of differences
+            inside.append([(slice(to, to + half), slice(at, at + half)) for to, at in starts])
             margin[axis] = beside // 2 if beside > 2 else 0   # an odd one cannot be divided
             off = beside // 2 - margin[axis]
             means.append(slice(off, whole // 2 - off))
-        found[(slice(None), *(slice(0, side) for side in sides))] = part[np.ix_(np.arange(len(part)), *inside)]
+        for places in itertools.product(*inside):
+            found[(slice(None), *(to for to, _ in places))] = part[(slice(None), *(at for _, at in places))]
         if not any(divides):
             return found
         part = part[(slice(None), *means)]
@@ -213,7 +258,7 @@ def transformed(patches: np.ndarray, margins: list[int], times: list[int]) -> np
 def _divided(values: np.ndarray, axis: int) -> np.ndarray:
     """Means and differences along one axis, by lifting, mirrored at both ends."""
     moved = np.moveaxis(values, axis, 0)
-    even, odd = moved[::2].copy(order="K"), moved[1::2].copy(order="K")
+    even, odd = moved[::2].copy(order="C"), moved[1::2].copy(order="C")   # sums then go along whole rows
     for of_odd, of_even in LIFTING:
         odd[:-1] += of_odd * (even[:-1] + even[1:])
         odd[-1] += 2 * of_odd * even[-1]

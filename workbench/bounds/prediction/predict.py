@@ -5,10 +5,12 @@ from __future__ import annotations
 import html
 import json
 import math
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -33,6 +35,7 @@ OF_METADATA = 1.57       # for each byte of which it takes so many,
 OF_CHUNK = 70            # and bytes that each chunk takes besides those of the codec
 RANGES = 1e-140, 1e140   # of values, whose squares are numbers
 BEYOND = 1e3             # times the range: larger bounds make no difference
+MOST_REMEMBERED = 4      # fields whose surveys are kept
 
 
 @dataclass(frozen=True)
@@ -114,9 +117,9 @@ class Prediction:
 def predict(data: Any, codec: str | Codec, bounds: Bound | Iterable[Bound], *, expert: Expert | None = None) -> Prediction:
     """The ratio, PSNR and SSIM of a field at each bound, from samples; nothing is compressed as a whole.
 
-    The field is surveyed once, however many bounds there are. `expert` is one from `wb.bounds.train`, or one that knows an
-    earlier time step (`wb.bounds.calibrated`); by default the one that comes with the package, for sz3, zfp, sperr,
-    prequantised and interpolation with their usual options.
+    A field is surveyed once, however many bounds and codecs it is predicted for. `expert` is one from `wb.bounds.train`, or
+    one that knows an earlier time step (`wb.bounds.calibrated`); by default the one that comes with the package, for sz3,
+    zfp, sperr, prequantised and interpolation with their usual options.
 
     >>> import workbench as wb
     >>> waves = wb.synthetic.gaussian_field((128, 128), 3, seed=1)
@@ -133,9 +136,9 @@ def predict(data: Any, codec: str | Codec, bounds: Bound | Iterable[Bound], *, e
     asked = bounds_of(bounds)
     if expert is None and isinstance(codec, str):
         expert = shipped().get(codec)
-    known = expert_for(codecs.get(codec) if isinstance(codec, str) else codec, expert)
+    known = expert_for(codec if isinstance(codec, Codec) else codecs.get(codec), expert)
     known.made.require()
-    return Surveyed(field).at(asked, known)
+    return surveyed(field).at(asked, known)
 
 
 def expert_for(codec: Codec, given: Expert | None = None) -> Expert:
@@ -174,8 +177,9 @@ class Whole:
     def limits(self, bounds: Iterable[Bound]) -> np.ndarray:
         """The limit for each bound."""
         found = []
+        low, high = self.ends.tolist()
         for bound in bounds:
-            limit = bound.limit(self.ends)
+            limit = bound.limit_between(low, high)
             if limit.relative or not limit.value > 0:
                 raise WorkbenchError(f"wb.predict takes bounds above 0, absolute or relative to the range; got {bound!r}")
             found.append(limit.value)
@@ -202,14 +206,14 @@ class Whole:
 
 
 class Surveyed:
-    """A field that was looked at once, and is predicted for any codec at any bounds."""
+    """What is known of a field that was looked at once, to predict any codec at any bounds; without the field itself."""
 
     def __init__(self, field: Field) -> None:
-        self.field = field
         valid = field.valid
         count = int(np.count_nonzero(valid))
         if not count:
             raise WorkbenchError(f"wb.predict needs values; all of {field!r} are masked or not finite")
+        self.shape = field.shape
         self.survey = Survey(field, valid)
         told = OF_METADATA * len(json.dumps(json_value(field.metadata))) if field.metadata else 0.0
         told += 0.0 if count == valid.size else bytes_of_gaps(field, valid)
@@ -220,25 +224,29 @@ class Surveyed:
                 f"wb.predict needs values that differ, by {low:g} to {high:g}; all of {field!r} lie within "
                 f"{self.whole.peak:g}"
             )
+        self._described = Field(np.zeros(1), metadata=field.metadata)   # says what the unit is
+        self._disturbed = count < valid.size and field.mask is None
         self._counts = Counts(self.survey, np.empty(0))
+        self._looking = threading.RLock()   # samples are taken when they are first needed
 
     def at(self, bounds: Iterable[Bound], expert: Expert) -> Prediction:
         """The prediction at these bounds, by an expert on a codec."""
-        asked = [bound.for_data(self.field) for bound in bounds]
+        asked = [bound.for_data(self._described) for bound in bounds]
         limits = self.whole.limits(asked)
         figures, distance = self.figures(self.whole.within_reason(limits), expert)
         notes = [unlike(distance)] if distance > 1 else []
         codec = expert.made
-        if self.whole.count < self.whole.size and self.field.mask is None and not codec.finite:
+        if self._disturbed and not codec.finite:
             notes.append(f"values that are not finite disturb {codec.id}, by how much is not predicted: mask them")
         return Prediction(codec, self.whole.rows(asked, limits, figures, codec), distance, tuple(notes))
 
     def figures(self, limits: np.ndarray, expert: Expert) -> tuple[Figures, float]:
         """Bits and noise at each limit, with the ends of their intervals, as three rows; and how far the data are off."""
-        self.survey.look_at(expert.starts if expert.shape == self.field.shape else None)
-        if not np.array_equal(limits, self._counts.limits):
-            self._counts = Counts(self.survey, limits)
-        found = features_of(self._counts, expert.made)
+        with self._looking:
+            self.survey.look_at(expert.starts if expert.shape == self.shape else None)
+            if not np.array_equal(limits, self._counts.limits):
+                self._counts = Counts(self.survey, limits)
+            found = features_of(self._counts, expert.made)
         figures = expert.figures(limits, found)
         if not self._has_windows:
             figures.pop("loss", None)
@@ -246,8 +254,33 @@ class Surveyed:
 
     @property
     def _has_windows(self) -> bool:
-        sides = [n for n in self.field.shape if n > 1]
+        sides = [n for n in self.shape if n > 1]
         return len(sides) > 1 and min(sides[-3:]) >= 7
+
+
+_REMEMBERED: WeakKeyDictionary[Field, Surveyed] = WeakKeyDictionary()
+_REMEMBERING = threading.Lock()
+
+
+def surveyed(field: Field) -> Surveyed:
+    """What is known of a field, remembered for the last few without gaps, as long as they exist.
+
+    The values of a field never change. A field with gaps is surveyed on a filled copy, which is not kept.
+
+    >>> field = Field(np.sin(np.arange(4096.0)))
+    >>> surveyed(field) is surveyed(field)
+    True
+    """
+    with _REMEMBERING:
+        if (known := _REMEMBERED.get(field)) is not None:
+            return known
+    found = Surveyed(field)
+    if found.whole.count == found.whole.size:
+        with _REMEMBERING:
+            while len(_REMEMBERED) >= MOST_REMEMBERED:
+                _REMEMBERED.pop(next(iter(_REMEMBERED)))
+            _REMEMBERED[field] = found
+    return found
 
 
 def unlike(distance: float) -> str:
@@ -267,8 +300,8 @@ def calibrated(expert: Expert, field: Field, runs: Iterable[Run]) -> Expert:
         raise WorkbenchError(f"runs must hold at least one of {label_of(codec)} that succeeded; got none")
     used.sort(key=lambda run: float(run["limit"]))
     plain = expert.shifted(MappingProxyType({}))
-    surveyed = Surveyed(Field.of(field))
-    before = surveyed.at([run.bound for run in used], plain)
+    known = surveyed(Field.of(field))
+    before = known.at([run.bound for run in used], plain)
     where = np.log([float(run["limit"]) for run in used])
     size = field.values.size * field.values.dtype.itemsize
     off: dict[str, list[float]] = {"bits": [], "noise": []}
@@ -278,5 +311,5 @@ def calibrated(expert: Expert, field: Field, runs: Iterable[Run]) -> Expert:
         finite = math.isfinite(float(run["psnr"]))
         off["noise"].append((row.psnr - float(run["psnr"])) * math.log(10) / 10 if finite else 0.0)
     shifts: Mapping[str, tuple[np.ndarray, np.ndarray]] = {name: (where, np.array(values)) for name, values in off.items()}
-    starts = surveyed.survey.wavelets.starts if codec.id == "sperr" else None
-    return expert.shifted(shifts, starts, surveyed.field.shape)
+    starts = known.survey.wavelets.starts if codec.id == "sperr" else None
+    return expert.shifted(shifts, starts, known.shape)

@@ -106,12 +106,19 @@ class Ensembles:
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """The values of each ensemble, a row each, for each row of features."""
         count, trees = self.leaves.shape
-        right = rows.astype(np.float32).take(self.features, axis=1) > self.thresholds
-        right, found = right.reshape(len(rows), count - 1, trees), self.leaves[None]
-        while count > 1:   # from the leaves up, the side that each node takes
-            count //= 2
-            found = np.where(right[:, count - 1 : 2 * count - 1], found[:, 1::2], found[:, ::2])
-        return self.starts[:, None] + np.add.reduceat(found[:, 0], self.first, axis=1).T
+        right = rows.T.astype(np.float32).take(self.features, axis=0) > self.thresholds[:, None]
+        right = right.reshape(count - 1, trees, len(rows))
+        leaf, sides = np.zeros(right.shape[1:], np.int64), list[np.ndarray]()
+        while len(sides) < count.bit_length() - 1:   # from the root on, the side that each tree takes
+            level = right[(1 << len(sides)) - 1 : (2 << len(sides)) - 1]
+            for side in sides:
+                half = len(level) // 2
+                level = level[:half] ^ (side & (level[:half] ^ level[half:]))   # faster than np.where
+            sides.append(level[0])
+            leaf += leaf
+            leaf += level[0]
+        found = self.leaves.take(trees * leaf + np.arange(trees)[:, None])
+        return self.starts[:, None] + np.add.reduceat(found, self.first, axis=0)
 
 
 def _single(rows: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 
 from workbench import codecs
 from workbench.bounds.prediction.expert import Expert, shipped
-from workbench.bounds.prediction.predict import Prediction, Surveyed
+from workbench.bounds.prediction.predict import Prediction, Surveyed, surveyed
 from workbench.bounds.run import label_of
 from workbench.bounds.sweep import questions_of
 from workbench.bounds.tuning.attempt import Original
@@ -56,16 +56,17 @@ def chosen_candidate(
     `velocities` is the bound of the velocities of particles.
     """
     data = original.data
+    free = isinstance(given, str) and given == "auto"
     if isinstance(data, Particles):
-        codec = _checked("lattice" if given == "auto" else given)
+        codec = _checked("lattice" if free else given)
         return Candidate(codec, _ratio_of_particles(data, order, velocities), even_noise)
-    surveyed = Surveyed(data)
-    if given != "auto":
-        return _candidate(surveyed, _checked(given), limits, expert)
+    known = surveyed(data)
+    if not free:
+        return _candidate(data, known, _checked(given), limits, expert)
     installed = codecs.available()
     if expert is not None:
-        return _candidate(surveyed, expert.made, limits, expert)
-    candidates = [_candidate(surveyed, known.made, limits, known) for name, known in shipped().items() if name in installed]
+        return _candidate(data, known, expert.made, limits, expert)
+    candidates = [_candidate(data, known, each.made, limits, each) for name, each in shipped().items() if name in installed]
     return max(candidates, key=lambda each: merit(each, original, target, limits))
 
 
@@ -88,21 +89,21 @@ def merit(candidate: Candidate, original: Original | None, target: All, limits: 
     return math.log(float(candidate.ratio(np.exp(places[enough[-1:]]))[0]))
 
 
-def _candidate(surveyed: Surveyed, codec: Codec, limits: Limits, expert: Expert | None) -> Candidate:
+def _candidate(data: Field, known: Surveyed, codec: Codec, limits: Limits, expert: Expert | None) -> Candidate:
     """Predictions by an expert on this codec; without one, by closed forms."""
-    if expert is None and (known := shipped().get(codec.id)) is not None and known.made == codec:
-        expert = known
+    if expert is None and (own := shipped().get(codec.id)) is not None and own.made == codec:
+        expert = own
     elif expert is not None and expert.made != codec:
         raise WorkbenchError(f"expert must know {label_of(codec)}; got one on {dict(expert.codec)}")
     if expert is None:
-        return Candidate(codec, _ratio_of_field(surveyed.field), even_noise)
-    return predicted(surveyed, expert, limits)
+        return Candidate(codec, _ratio_of_field(data), even_noise)
+    return predicted(known, expert, limits)
 
 
-def predicted(surveyed: Predictable, expert: Expert, limits: Limits) -> Candidate:
+def predicted(field: Predictable, expert: Expert, limits: Limits) -> Candidate:
     """The codec of an expert, with what it predicts of a field."""
     places = np.linspace(math.log(max(limits.low, limits.high * 10**-DECADES)), math.log(limits.high), PLACES)
-    rows, codec = surveyed.at([Absolute(float(limit)) for limit in np.exp(places)], expert), expert.made
+    rows, codec = field.at([Absolute(float(limit)) for limit in np.exp(places)], expert), expert.made
     ratios = np.log([row.ratio for row in rows])
     noises = np.log(limits.peak) - np.array([row.psnr for row in rows]) * math.log(10) / 20
     notes = ("predictions were uncertain: the data are unlike those that the expert was trained on",) if rows.unlike else ()

@@ -16,7 +16,7 @@ from workbench.archive.encoding import Progress
 from workbench.archive.particles import codec_of_velocities
 from workbench.archive.plausibility import Spread, spread_of
 from workbench.archive.request import promises
-from workbench.arguments import whole_number
+from workbench.arguments import one_of, whole_number
 from workbench.bounds.as_code import bound_code
 from workbench.bounds.measure import answer
 from workbench.bounds.prediction.expert import Expert
@@ -88,9 +88,8 @@ def find_bound(
     """
     require_target(target)
     wanted = target if isinstance(target, All) else All(target)
-    if kind not in KINDS:
-        raise WorkbenchError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}")
-    if order not in get_args(Order):
+    one_of("kind", kind, tuple(KINDS))
+    if not isinstance(order, str) or order not in get_args(Order):
         raise WorkbenchError(f"order must be 'keep' or 'free'; got {order!r}")
     checked = require_data(data)
     limits = Limits.of(checked, KINDS[kind])

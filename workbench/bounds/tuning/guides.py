@@ -76,7 +76,7 @@ def _spectrum_curve(target: KeepSpectrum, original: Original, noise: Expected) -
     k, power, modes = before.k[used], before.power[used], before.modes[used]
 
     def deviation(limits: np.ndarray) -> np.ndarray:
-        squares = noise(limits)[:, None] ** 2
+        squares = np.ldexp(noise(limits), -before.exponent // 2)[:, None] ** 2
         if isinstance(original.data, Particles):
             share = -np.expm1(-k * k * squares)
             worst = share + FLUCTUATION * np.sqrt(share / modes)

@@ -9,6 +9,7 @@ than searching on: a ratio of 20 is answered by 20 to 20.2.
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -247,8 +248,7 @@ class KeepMassFunction(Target):
     precision: ClassVar[float] = 0.15
 
     def __post_init__(self) -> None:
-        if not self.tolerance >= 0 or not math.isfinite(self.tolerance):
-            raise WorkbenchError(f"tolerance must be finite and not negative; got {self.tolerance!r}")
+        object.__setattr__(self, "tolerance", number("tolerance", self.tolerance, 0.0, sys.float_info.max))
         KeepClusters(self.linking_length, self.unit)   # refuses lengths and units that are none
         for name in ("min_members", "min_halos"):
             object.__setattr__(self, name, whole_number(name, getattr(self, name), least=1))

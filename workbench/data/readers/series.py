@@ -15,7 +15,7 @@ from workbench.data.readers.options import FROM_FILE
 from workbench.data.readers.paths import in_order, is_several, listed
 from workbench.data.readers.registry import FORMATS, format_of
 from workbench.data.readers.source import Source
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,6 +70,10 @@ class SnapshotSeries(Sequence[ChunkedParticles]):
 
 def series_of(path: Any, *, chunk: int, **options: Any) -> SnapshotSeries:
     """The snapshots in files of a pattern, in a folder, or in a list, of which each entry is a snapshot."""
+    several = path if isinstance(path, list | tuple) else [path]
+    files = [one for entry in several for one in (entry if isinstance(entry, list | tuple) else [entry])]
+    if not all(isinstance(one, str | os.PathLike) for one in files):
+        raise WorkbenchError(f"a series is a pattern, a folder, or a list of snapshots; got {briefly(path)}")
     if isinstance(path, list | tuple):
         places: list[Any] = list(path)
     else:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from workbench.arguments import number, positive, whole_number
+from workbench.arguments import number, whole_number
 from workbench.data.particles import Particles
 from workbench.data.synthetic.cosmology import Cosmology
 from workbench.data.synthetic.initial_conditions import Displacements, displacements
@@ -19,6 +19,7 @@ from workbench.data.synthetic.random_numbers import generator
 from workbench.errors import WorkbenchError
 
 CELLS_PER_PARTICLE = 2   # of the mesh, along each axis
+SPACINGS = 1e-5, 1e6     # Mpc/h between particles for which the spectrum of the initial waves is known
 _HUBBLE = 100.0          # km/s per Mpc/h
 _UNITS = {"positions": "comoving Mpc/h", "velocities": "peculiar km/s", "particle_mass": "Msun/h"}
 
@@ -46,7 +47,7 @@ def cosmic_web(
     """
     n = whole_number("n", n, least=4, most=1024)
     steps = whole_number("steps", steps, least=1)
-    box = float(n) if box is None else positive("box", box)
+    box = float(n) if box is None else number("box", box, n * SPACINGS[0], n * SPACINGS[1])
     cosmology = _universe(cosmology)
     end = 1 / (1 + number("redshift", redshift, 0, 20))
     start = _start(cosmology, box / n, end)

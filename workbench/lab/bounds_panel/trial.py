@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -129,8 +129,8 @@ def _compared(original: Spectrum, decoded: Spectrum) -> Spectra:
     first = np.unique(np.searchsorted(original.k, edges * (1 - 1e-9)))
     modes = np.add.reduceat(original.modes, first)
     binned = [
-        Spectrum(np.add.reduceat(found.k * found.modes, first) / modes,
-                 np.add.reduceat(found.power * found.modes, first) / modes, modes, found.nyquist)
+        replace(found, k=np.add.reduceat(found.k * found.modes, first) / modes,
+                power=np.add.reduceat(found.power * found.modes, first) / modes, modes=modes, shot_noise=None)
         for found in (original, decoded)
     ]
     return Spectra(binned[0].k, spectrum_ratio(binned[0], binned[1]), original.nyquist)
