@@ -471,3 +471,10 @@ def test_steps_use_freed_memory_again_where_dask_returns_each_array_at_once():
     before, within, after = map(int, run.stdout.split())
     assert within < before / 4
     assert after > 4 * within
+
+
+def test_addresses_of_arrays_are_those_that_numpy_states(tmp_path):
+    base = np.arange(24.0)
+    mapped = np.memmap(tmp_path / "mapped", np.float32, "w+", shape=(3, 2))
+    for array in (base, base[3:], base[::-1], base.reshape(2, 12).T, base[:0], backend.read_only(base), mapped, mapped[1:]):
+        assert backend._address(array) == array.ctypes.data

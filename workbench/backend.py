@@ -45,8 +45,8 @@ RETURNING = 3 * 2**15                          # bytes: glibc returns memory of 
 MOST_KEPT = 2**25                              # bytes of freed memory that a step keeps
 
 _BLOCK = 256
-_NoBytes: Any = ctypes.c_char * 0   # stands for an array: where it begins
 _USABLE, _WRITEABLE = 0x101, 0x400   # flags of NumPy: contiguous and aligned, writeable
+_DATA = object.__basicsize__         # where a NumPy array has the address of its data, as compiled extensions read it
 _SCALARS = {"i32": ctypes.c_int, "i64": ctypes.c_longlong, "double": ctypes.c_double}
 _DTYPES = {
     "u8": np.uint8, "u16": np.uint16, "i32": np.int32, "u32": np.uint32, "i64": np.int64, "u64": np.uint64,
@@ -177,10 +177,9 @@ class Kernel:
                 continue
             if type(value) is not np.ndarray or value.dtype != dtype:
                 return None
-            has = value.flags.num
-            if has & flags != flags:
+            if value.flags.num & flags != flags:
                 return None
-            arguments.append(_NoBytes.from_buffer(value) if has & _WRITEABLE else value.ctypes.data)
+            arguments.append(_address(value))
         return arguments
 
     @functools.cached_property
@@ -243,7 +242,7 @@ class Kernel:
         return function
 
     def _run_on_host(self, given: tuple[Any, ...]) -> None:
-        self._host_function(*[v.ctypes.data if p.pointer else v for p, v in zip(self.parameters, given, strict=True)])
+        self._host_function(*[_address(v) if p.pointer else v for p, v in zip(self.parameters, given, strict=True)])
 
     def _run_on_device(self, given: tuple[Any, ...]) -> None:
         card = sys.modules["cupy"].cuda.Device()
@@ -258,6 +257,12 @@ class Kernel:
         blocks = min(-(-int(given[0]) // _BLOCK), 2**20)
         arguments = (v if p.pointer else self._dtype(p.type)(v) for p, v in zip(self.parameters, given, strict=True))
         function((blocks,), (_BLOCK,), tuple(arguments))
+
+
+def _address(array: np.ndarray) -> int | None:
+    """Where the data begin: as `array.ctypes.data`, in a fifth of the time."""
+    address: int | None = ctypes.c_void_p.from_address(id(array) + _DATA).value
+    return address
 
 
 def _aligned(array: Array) -> bool:

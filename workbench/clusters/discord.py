@@ -66,9 +66,12 @@ class Discords:
 
 
 def closest_discords(
-    cells: SortedCells, labels: Array, length: float, positions: Array, split: Groups | None = None
+    cells: SortedCells, labels: Array, length: float, positions: Array, split: Groups | None = None, *,
+    everywhere: bool = False,
 ) -> Discords:
     """The discords; how close two particles are is measured in these positions of them.
+
+    With `everywhere`, all cells are searched, as most of them have labels.
 
     Where labels are those of the parts of `split` groups, each the smallest particle in it, no discord is between two
     particles of main parts, which have the label of their group: most cells need not be searched. As the parts are to be
@@ -90,7 +93,8 @@ def closest_discords(
     given = {
         **cells.geometry(length), "order": cells.order, "sorted_label": sorted_label, "cell_label": cell_label,
         "labelled": labelled, "suspect": suspect, "split": split is not None,
-        "wanted": cells.blocks_before(suspect, length), "elsewhere": positions,
+        "wanted": xp.ones(cells.blocks, xp.uint8) if everywhere else cells.blocks_before(suspect, length),
+        "elsewhere": positions,
     }
     pairs = Pairs.room_for(cells)
     kernel("count_discords")(len(pairs.listed), given, pairs.given, crowded=some, crowd=marked)

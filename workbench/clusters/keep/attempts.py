@@ -133,8 +133,8 @@ class Attempts:
         """The violated constraints after an attempt that has moved these particles (flags); before it, all were known."""
         if self.count > 1:   # the first one moves many
             index = self.state.problem.xp.flatnonzero(moved).astype(np.int32)
-            with threads_for(len(index)):
-                if (region := region_around(self.state, index)) is not None:
+            if (region := region_around(self.state, index)) is not None:
+                with threads_for(len(region.index)):
                     return self._look(region, "comparing the groups concerned")
         return self._unproven()
 

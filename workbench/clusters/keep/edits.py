@@ -171,12 +171,12 @@ def _without_moves(view: memoryview, decoded: Array) -> tuple[Edits, memoryview]
 
 def _symbols(rank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A symbol for each rank, and the extra bits of uncommon ranks."""
-    above = np.maximum(rank.astype(np.int64) - COMMON, 1)
+    uncommon = rank > COMMON
+    above, place = rank[uncommon].astype(np.int64) - COMMON, np.arange(16)
     count = np.frexp(above)[1] - 1   # bits below the leading one
-    symbol = np.where(rank > COMMON, COMMON + count, rank.astype(np.int64) - 1).astype(np.uint8)
-    place = np.arange(16)
-    open_bits = (place[None, :] < count[:, None]) & (rank > COMMON)[:, None]
-    return symbol, (above[:, None] >> place & 1).astype(np.uint8)[open_bits]
+    symbol = (rank - 1).astype(np.uint8)
+    symbol[uncommon] = COMMON + count
+    return symbol, (above[:, None] >> place & 1).astype(np.uint8)[place[None, :] < count[:, None]]
 
 
 def _ranks(symbol: np.ndarray, data: memoryview, most: int) -> np.ndarray:

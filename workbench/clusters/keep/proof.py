@@ -89,7 +89,7 @@ def _mark_conflicts(state: State, index: Array, suspect: Array, used: Array) -> 
     current = state.particles(index)
     for number in range(len(problem.lengths)):
         cells, group = SortedCells.of(current, problem.far(number)), problem.group[number][index]
-        found = closest_discords(cells, group, problem.far(number), current.positions)
+        found = closest_discords(cells, group, problem.far(number), current.positions, everywhere=True)
         if not len(found.pairs):
             continue
         pairs = index[found.pairs].astype(np.int32)
