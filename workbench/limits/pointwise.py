@@ -11,6 +11,7 @@ bounds here hold for any orientation.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,7 +21,7 @@ from workbench.errors import WorkbenchError
 from workbench.limits.converse import chi_square_exceeded, converse
 from workbench.limits.spectrum import LOG2E, Spectrum, require_excess
 
-PRICE = float(0.5 * np.log2(2 * np.pi * np.e / 12))
+PRICE = float(0.5 * np.log2(2 * np.pi * math.e / 12))
 """Extra bits per sample of a pointwise bound over a bound on the mean square, at fine bounds; equal to 1.53 dB."""
 
 FINE = 0.1   # step in standard deviations, below which the expansions are exact in double precision
@@ -49,7 +50,7 @@ def pointwise_rate(spectrum: Spectrum, eb: float) -> float:
     """
     require_bound(eb)
     varying, _, room = _plane(spectrum, eb)
-    entropies = np.log2(2 * np.pi * np.e * spectrum.values[varying]) @ spectrum.counts[varying]
+    entropies = np.log2(2 * np.pi * math.e * spectrum.values[varying]) @ spectrum.counts[varying]
     return (0.5 * float(entropies) - room) / spectrum.size
 
 
@@ -108,7 +109,7 @@ class ScalarQuantiser:
         the variances. The entropy of the levels is then the differential entropy in units of the step.
         """
         if self.ratio < FINE:
-            return float(0.5 * np.log2(2 * np.pi * np.e * (1 + self.ratio**2 / 12)) - np.log2(self.ratio))
+            return float(0.5 * np.log2(2 * np.pi * math.e * (1 + self.ratio**2 / 12)) - np.log2(self.ratio))
         from scipy.special import entr
 
         _, shares = self._levels

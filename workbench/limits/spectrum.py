@@ -8,6 +8,7 @@ represented by the list of different variances and their counts.
 
 from __future__ import annotations
 
+import math
 import numbers
 import sys
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from workbench.data.taking import as_array, unmasked
 from workbench.errors import WorkbenchError, briefly
 
 Numbers = float | Sequence[float] | np.ndarray
-LOG2E = float(np.log2(np.e))   # bits in a nat
+LOG2E = float(np.log2(math.e))   # bits in a nat
 
 
 @dataclass(frozen=True, eq=False)
