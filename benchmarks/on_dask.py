@@ -71,6 +71,7 @@ def main() -> None:
         costs = searched(given, folder, client, reached)
         if not given.skip_archives:
             archived(given.n, folder, client, reached)
+            small(folder, client, given.repeats)
         if not given.skip_large:
             costs.append(out_of_core(given, folder, client, reached))
     for what, spent in zip(("search", "search and catalogue"), zip(*costs, strict=True), strict=False):
@@ -196,6 +197,24 @@ def archived(sizes: list[int], folder: Path, client: Client, reached: Reached) -
         ],
         rows,
     ))
+
+
+def small(folder: Path, client: Client, repeats: int) -> None:
+    """Archives of so few particles that their steps take all the time."""
+    rows: list[list[object]] = []
+    particles = wb.Particles(np.random.default_rng(0).random((1000, 3), np.float32), box=1.0)
+    np.save(folder / "small.npy", particles.positions)
+    source, bound = ParticlesInNpy.open(folder / "small.npy", particles.box), wb.Absolute(0.1 * LINKING * particles.spacing)
+    for order, keep in (("keep", []), ("free", []), ("keep", [wb.KeepClusters(LINKING)])):
+        _, took = repeated(
+            partial(
+                wb.distributed.compress, source, bound, keep=keep, order=order, out=folder / "small.zarr", client=client,
+                overwrite=True,
+            ),
+            own_time, repeats + 1,   # the first one finds nothing to overwrite
+        )
+        rows.append([f"order {order}{', clusters kept' if keep else ''}", f"{took.wall:.2f}"])
+    print(timing.table(["archive of 1,000 particles", "s"], rows))
 
 
 def positions_of_subdomain(particles: wb.Particles) -> float:
