@@ -1,6 +1,6 @@
-"""The built-in codec for fields beside SZ3, SPERR and ZFP: sizes on real fields, speed, memory, models, noise, AR(1).
+"""The built-in codec for fields beside SZ3, SPERR, ZFP and HPEZ: sizes on real fields, speed, memory, models, noise, AR(1).
 
-python benchmarks/fields.py [--repeats 5] [--data FOLDER] [--quick]
+python benchmarks/fields.py [--repeats 5] [--data FOLDER] [--hpez PROGRAM] [--quick]
 
 Sizes are those of the codecs' bytes for a whole field, with all headers, tables and fitted weights. Times are processor
 time on one thread, except of training; compared runs take turns. The last table has every figure beside its target. The
@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import hpez
 import numpy as np
 import timing
 
@@ -29,6 +30,9 @@ from workbench.codecs import Codec, Tolerance
 BOUNDS = (1e-2, 1e-3)   # of the range of the values
 LEAST_GAIN, MOST_LOSS = 1.18, 1.02   # how much smaller than SZ3 on average, and how much larger in any case
 MOST_DECIBELS = 1.5     # of the PSNR below that of SZ3, in any case
+LEAST_OVER_BEST = 1.2   # how much smaller than the best peer of each case, on average
+QUALITIES = (45, 60, 75, 90)   # PSNR in dB, at which sizes are compared, too
+LEAST_AT_EQUAL_PSNR = 1.0      # how much smaller than SPERR on average, at equal PSNR
 LEAST_SPEED = 20        # MB/s each way
 MOST_MEMORY = 12        # times the chunk
 LEAST_WITH_MODEL, MOST_WITH_MODEL = 1.28, 1.01   # the same gain with a trained model, and the most beside none
@@ -75,6 +79,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5, help="counted runs of each codec (default 5)")
     parser.add_argument("--data", type=Path, help="the folder of real files (default: shared/data beside the checkout)")
+    parser.add_argument("--hpez", type=Path, metavar="PROGRAM", help="the program of HPEZ, to compare with it, too")
     parser.add_argument("--quick", action="store_true", help="a small run to see that everything works")
     options = parser.parse_args()
     quick = options.quick
@@ -83,7 +88,8 @@ def main() -> None:
     most = 1 if quick else len(REAL_FIELDS)
     with backend.using_threads(1):
         figures = [
-            *sizes(folder, most),
+            *sizes(folder, most, options.hpez),
+            *equal_quality(folder, most, QUALITIES[:1] if quick else QUALITIES),
             *speed(1 if quick else options.repeats, 2**16 if quick else 2**20),
             *models(folder, most, 2 if quick else MOST_SECONDS),
             *noise(),
@@ -108,10 +114,10 @@ def fields(folder: Path, most: int) -> Iterator[tuple[str, np.ndarray]]:
             yield name, np.ascontiguousarray(values if month is None else values[month])
 
 
-def sizes(folder: Path, most: int) -> list[Figure]:
-    """Bits per value and PSNR of every codec on every real field; the gain over the better of SZ3's two modes."""
+def sizes(folder: Path, most: int, hpez_program: Path | None) -> list[Figure]:
+    """Bits per value and PSNR of every codec on every real field; the gain over SZ3's best mode, and over the best peer."""
     rows: list[list[object]] = []
-    gains, below = [], []
+    gains, over_best, below = [], [], []
     for name, values in fields(folder, most):
         span = float(np.ptp(values))
         for share in BOUNDS:
@@ -125,16 +131,69 @@ def sizes(folder: Path, most: int) -> list[Figure]:
             gains.append(bits[best] / bits[OURS])
             below.append(psnr[best] - psnr[OURS])
             shown = [f"{bits[label]:.3f} ({psnr[label]:.1f})" for label in bits]
-            rows.append([name, f"{share:g}", *shown, f"{gains[-1]:.2f}", f"{-below[-1]:+.2f}"])
+            if hpez_program:
+                bits["HPEZ"] = 8 * hpez.smallest(hpez_program, values, share * span) / values.size
+                shown.append(f"{bits['HPEZ']:.3f}")
+            over_best.append(min(each for label, each in bits.items() if label != OURS) / bits[OURS])
+            rows.append([name, f"{share:g}", *shown, f"{gains[-1]:.2f}", f"{over_best[-1]:.2f}", f"{-below[-1]:+.2f}"])
     if not rows:
         return []
     print("## Real fields: bits per value (PSNR in dB)\n")
-    print(timing.table(["field", "bound / range", *codecs(), "SZ3's best / ours", "PSNR, ours less SZ3's best"], rows))
+    peers = [*codecs(), *(["HPEZ, best level"] if hpez_program else [])]
+    ratios = ["SZ3's best / ours", "best peer / ours", "PSNR, ours less SZ3's best"]
+    print(timing.table(["field", "bound / range", *peers, *ratios], rows))
     return [
+        Figure("smaller than the best peer of each case, geometric mean",
+               statistics.geometric_mean(over_best), LEAST_OVER_BEST, most=False),
         Figure("smaller than SZ3's best, geometric mean", statistics.geometric_mean(gains), LEAST_GAIN, most=False),
         Figure("size beside SZ3's best, worst case", 1 / min(gains), MOST_LOSS),
         Figure("PSNR below that of SZ3's best, worst case [dB]", max(below), MOST_DECIBELS),
     ]
+
+
+def equal_quality(folder: Path, most: int, qualities: tuple[int, ...]) -> list[Figure]:
+    """Bits per value at equal PSNR beside SPERR, whose errors at equal bounds are smaller than the bound allows."""
+    if "SPERR" not in codecs():
+        return []
+    rows: list[list[object]] = []
+    gains: dict[int, list[float]] = {quality: [] for quality in qualities}
+    for name, values in fields(folder, most):
+        for quality in qualities:
+            bits = {label: bits_at_psnr(codecs()[label], values, quality) for label in ("SPERR", OURS)}
+            gains[quality].append(bits["SPERR"] / bits[OURS])
+            rows.append([name, quality, *(f"{each:.3f}" for each in bits.values()), f"{gains[quality][-1]:.2f}"])
+    if not rows:
+        return []
+    print("## Real fields: bits per value at equal PSNR\n")
+    print(timing.table(["field", "PSNR, dB", "SPERR", OURS, "SPERR / ours"], rows))
+    means = {quality: statistics.geometric_mean(each) for quality, each in gains.items()}
+    return [
+        Figure(f"smaller than SPERR at {quality} dB, geometric mean", mean, LEAST_AT_EQUAL_PSNR, most=False)
+        for quality, mean in means.items()
+    ]
+
+
+def bits_at_psnr(codec: Codec, values: np.ndarray, quality: float) -> float:
+    """Bits per value at a PSNR, from the bounds on its two sides, which bisection brings close to each other."""
+    span = float(np.ptp(values))
+
+    def measured(share: float) -> tuple[float, float]:
+        data = codec.encode(values, Tolerance(absolute=share * span))
+        error = codec.decode(data, values.shape, values.dtype).astype(np.float64) - values
+        return 20 * math.log10(span / float(np.sqrt(np.mean(error**2)))), 8 * len(data) / values.size
+
+    fine, coarse = 10 ** (-quality / 20) / 2, 10 ** (-quality / 20) * 8
+    ends = {share: measured(share) for share in (fine, coarse)}
+    for _ in range(6):
+        middle = math.sqrt(fine * coarse)
+        ends[middle] = measured(middle)
+        if ends[middle][0] >= quality:
+            fine = middle
+        else:
+            coarse = middle
+    (better, more), (worse, fewer) = ends[fine], ends[coarse]
+    assert worse < quality <= better, "the quality is not between the bounds"
+    return fewer + (more - fewer) * (quality - worse) / (better - worse)
 
 
 def models(folder: Path, most: int, seconds: float) -> list[Figure]:
