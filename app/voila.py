@@ -46,6 +46,7 @@ os.environ["JUPYTER_PATH"] = os.pathsep.join(filter(None, (str(APP), os.environ.
 
 c = get_config()   # noqa: F821 (Voilà provides it)
 c.Voila.ip = "127.0.0.1"
+c.Voila.auto_token = True   # in the address that is opened and printed: this machine may have other users
 c.Voila.tornado_settings = {"headers": {"Content-Security-Policy": ONLY_THIS_SERVER}, "allow_remote_access": False}
 c.VoilaConfiguration.page_config_hook = add_cards
 c.VoilaConfiguration.strip_sources = True

@@ -26,6 +26,7 @@ import timing
 import workbench as wb
 from workbench import backend
 from workbench.codecs import Codec, Tolerance
+from workbench.codecs.interpolation_training import STEPS
 
 BOUNDS = (1e-2, 1e-3)   # of the range of the values
 LEAST_GAIN, MOST_LOSS = 1.18, 1.02   # how much smaller than SZ3 on average, and how much larger in any case
@@ -91,9 +92,9 @@ def main() -> None:
             *sizes(folder, most, options.hpez),
             *equal_quality(folder, most, QUALITIES[:1] if quick else QUALITIES),
             *speed(1 if quick else options.repeats, 2**16 if quick else 2**20),
-            *models(folder, most, 2 if quick else MOST_SECONDS),
+            *models(folder, most, 100 if quick else STEPS),
             *noise(),
-            *autoregression(128 if quick else 1024, 2 if quick else MOST_SECONDS),
+            *autoregression(128 if quick else 1024, 100 if quick else STEPS),
         ]
     figures += training(2**13 if quick else 10**6)
     print("## Figures and targets\n")
@@ -182,9 +183,9 @@ def bits_at_psnr(codec: Codec, values: np.ndarray, quality: float) -> float:
         error = codec.decode(data, values.shape, values.dtype).astype(np.float64) - values
         return 20 * math.log10(span / float(np.sqrt(np.mean(error**2)))), 8 * len(data) / values.size
 
-    fine, coarse = 10 ** (-quality / 20) / 2, 10 ** (-quality / 20) * 8
+    fine, coarse = 10 ** (-quality / 20) / 2, 10 ** (-quality / 20) * 32
     ends = {share: measured(share) for share in (fine, coarse)}
-    for _ in range(6):
+    for _ in range(8):
         middle = math.sqrt(fine * coarse)
         ends[middle] = measured(middle)
         if ends[middle][0] >= quality:
@@ -196,7 +197,7 @@ def bits_at_psnr(codec: Codec, values: np.ndarray, quality: float) -> float:
     return fewer + (more - fewer) * (quality - worse) / (better - worse)
 
 
-def models(folder: Path, most: int, seconds: float) -> list[Figure]:
+def models(folder: Path, most: int, steps: int) -> list[Figure]:
     """Bits per value with a model that was trained on the field itself, or on the month before; its bytes included."""
     rows: list[list[object]] = []
     gains, losses, slowest, beside_sperr = [], [], math.inf, []
@@ -207,7 +208,7 @@ def models(folder: Path, most: int, seconds: float) -> list[Figure]:
             earlier = np.ascontiguousarray(wb.open(folder / place, **options).values[month - 1])
         for share in BOUNDS:
             aim, start = Tolerance(absolute=share * float(np.ptp(values))), time.process_time()
-            model = wb.codecs.train(earlier, share, seconds=seconds)
+            model = wb.codecs.train(earlier, share, steps=steps)
             trained, codec = time.process_time() - start, wb.codecs.get(OURS, model=model)
             plain = len(wb.codecs.get(OURS).encode(values, aim))
             start = time.process_time()
@@ -291,11 +292,11 @@ def noise() -> list[Figure]:
     return [Figure("white noise: bits over its entropy", max(over), MOST_NOISE)]
 
 
-def autoregression(side: int, seconds: float) -> list[Figure]:
+def autoregression(side: int, steps: int) -> list[Figure]:
     """The distance from the pointwise bound of a Gaussian autoregression along two axes, which is known exactly."""
     values = wb.synthetic.piecewise_field((side, side), [wb.synthetic.Region(1.0, CORRELATION)], seed=0).values
     limits = wb.rate_distortion(wb.limits.separable(CORRELATION, values.shape))
-    model = wb.codecs.train(values, AR_BOUNDS[0], relative=False, seconds=seconds)
+    model = wb.codecs.train(values, AR_BOUNDS[0], relative=False, steps=steps)
     ours, modelled = wb.codecs.get(OURS), wb.codecs.get(OURS, model=model)
     tried = {label: codec for label, codec in codecs().items() if label == "SZ3, Lorenzo"}
     tried |= {OURS: ours, f"{OURS} with a model": modelled}

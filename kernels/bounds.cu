@@ -94,6 +94,13 @@ DEVICE bool near_around(double x, double y, Promise promise)
     return promise.limit >= promise.period || at_most(distance(promise.period, promise.limit), distance(x, y));
 }
 
+// period - |x - y|, rounded once where it is the shorter way: the first difference is then exact.
+DEVICE double way_around(double x, double y, double period)
+{
+    const Exact apart = distance(x, y);
+    return period - apart.nearest - apart.rest;
+}
+
 DEVICE bool inside(double y, double period) { return period == 0 || (y >= 0 && y < period); }
 
 // Whether the promise about one value is kept, where the rounded difference alone does not show it.
@@ -126,8 +133,7 @@ DEVICE bool kept(real x, real y, Promise promise, double* error)
     const bool plain = apart < allowed && inside(y, promise.period);   // no NaN or infinity passes
     const bool good = plain || kept_after_all(x, y, promise, apart, allowed);
     double off = plain ? (promise.relative ? apart / size : apart) : large_error(x, y, apart, promise.relative);
-    const double around = promise.period - apart;
-    if (around >= 0 && around < off && !promise.relative) off = around;
+    if (!promise.relative && apart <= promise.period && promise.period - apart < off) off = way_around(x, y, promise.period);
     *error = good && off > promise.limit ? promise.limit : off;
     return good;
 }

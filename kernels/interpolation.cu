@@ -4,8 +4,8 @@
 // multiples along the others; all points that it reads are decoded before. A point's location is interpolated from its
 // neighbours, with weights of the pass. Its scale (how far off the location may be) is estimated from their differences and
 // from their own deviations from their locations. The scale names the table of frequencies with which rANS codes the
-// residual, in steps of twice the bound. So the decoder repeats this arithmetic: sums are in a fixed order, there is no fused
-// multiply-add, and logarithms are read off the exponent.
+// residual, in steps of twice the bound, or of less in coarse passes. So the decoder repeats this arithmetic: sums are in a
+// fixed order, there is no fused multiply-add, and logarithms are read off the exponent.
 //
 // Targets (the points of all passes) are numbered through, pass after pass, in each with the last axis fastest and frozen axes
 // faster than all others. A block is a range of targets that is decoded in order, in one pass or in several small ones. So
@@ -691,7 +691,7 @@ DEVICE ALWAYS_INLINE void decode_some(const Pass& pass, const Grid& grid, const 
 KERNEL(decode_targets)(i64 blocks, i64 block, const i64* begin SIZE(>= blocks + 1), i64 passes,
                        const i64* pass_begin SIZE(passes + 1), const i64* description SIZE(passes * 32),
                        const real* weight SIZE(passes * 24), const float* network SIZE(passes * 955),
-                       const i64* shape SIZE(4), double step,
+                       const i64* shape SIZE(4), const double* step SIZE(passes),
                        const i64* word_first SIZE(begin), const u16* words SIZE(LAST(word_first)),
                        const i64* rest_first SIZE(begin), const u32* rest SIZE(LAST(rest_first)), const u8* row SIZE(64),
                        const u8* symbol_at SIZE(CEIL(frequency, 256) * 4096), const u32* frequency SIZE(>= 256),
@@ -713,10 +713,10 @@ KERNEL(decode_targets)(i64 blocks, i64 block, const i64* begin SIZE(>= blocks + 
             const Pass pass = pass_at(description, k);
             const real* own = weight + k * WEIGHTS;
             const float* net = network + k * NETWORK;
-            if (pass.odd == 1) decode_some(pass, grid, own, net, 1, from, to, step, &source, value, deviation);
-            else if (pass.odd == 2) decode_some(pass, grid, own, net, 2, from, to, step, &source, value, deviation);
-            else if (pass.odd == 3) decode_some(pass, grid, own, net, 3, from, to, step, &source, value, deviation);
-            else decode_some(pass, grid, own, net, 4, from, to, step, &source, value, deviation);
+            if (pass.odd == 1) decode_some(pass, grid, own, net, 1, from, to, step[k], &source, value, deviation);
+            else if (pass.odd == 2) decode_some(pass, grid, own, net, 2, from, to, step[k], &source, value, deviation);
+            else if (pass.odd == 3) decode_some(pass, grid, own, net, 3, from, to, step[k], &source, value, deviation);
+            else decode_some(pass, grid, own, net, 4, from, to, step[k], &source, value, deviation);
         }
         const bool ended = source.state == LEAST_STATE && source.word == source.last_word
                            && source.rest.from == source.rest.last;

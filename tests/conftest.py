@@ -18,7 +18,7 @@ from workbench.errors import WorkbenchError
 
 # No deadline: a slow machine is not a wrong result. Fewer examples than usual, as there are many tests. CI tries the same
 # examples each time, people try new ones.
-settings.register_profile("workbench", deadline=None, max_examples=30, derandomize="CI" in os.environ, print_blob=True)
+settings.register_profile("workbench", deadline=None, max_examples=20, derandomize="CI" in os.environ, print_blob=True)
 settings.load_profile("workbench")
 
 # Whoever is started in the background ignores Ctrl-C, and so would every program that these tests start and interrupt.

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from workbench.codecs import get
-from workbench.codecs.interpolation import _CHECKSUM, _HEADER, _MODELLED, _weights_from
-from workbench.codecs.interpolation_grid import Pass, coarsest, every, four_axes, passes
+from workbench.codecs.interpolation_decoding import weights_from
+from workbench.codecs.interpolation_grid import Pass, coarsest, every, four_axes, passes, steps_of
 from workbench.codecs.interpolation_model import CONSTANTS, UNIT, Model, constants_of
-from workbench.codecs.interpolation_stream import DIRECT, ESCAPE, Blocks, targets_before
+from workbench.codecs.interpolation_stream import DIRECT, ESCAPE, Blocks, Header, targets_before
 from workbench.codecs.pieces import split
+from workbench.codecs.prequantised import Prequantised
 
 
 class Decoder:
@@ -22,19 +22,18 @@ class Decoder:
 
     def __init__(self, data: bytes, shape: Sequence[int], dtype: np.dtype, model: Model | None = None) -> None:
         ((_, body),) = split("interpolation", data, tuple(shape), dtype)
-        self.step, mean, mask, coarse, tables = _HEADER.unpack_from(body)
-        rest = body[_HEADER.size :]
+        header, coarse, tables, rest = Header.from_bytes(body)
         self.shape, self.real = four_axes(shape), dtype.type
-        self.model = model if mask & _MODELLED else None
-        rest = rest[_CHECKSUM.size :] if self.model else rest
-        frozen = tuple(axis for axis in range(4) if mask >> axis & 1)
+        self.model, frozen = model if header.model else None, header.frozen
         self.passes = passes(self.shape, frozen)
+        self.steps = steps_of(self.passes, header.step, header.finer).tolist()
         self.value, self.deviation = np.zeros(self.shape, dtype), np.zeros(self.shape, dtype)
         places = every(coarsest(self.shape, frozen), frozen)
-        self.value[places] = get("prequantised").decode(rest[:coarse], self.value[places].shape, dtype)
-        weights, side = _weights_from(zlib.decompress(rest[coarse : coarse + tables]), self.passes)
-        self.weights = [each.for_kernel(mean, self.step / 2, dtype) for each in weights]
-        self.blocks = Blocks.from_bytes(side, memoryview(rest)[coarse + tables :], self.passes)
+        self.value[places] = Prequantised()._decode_piece(bytes(rest[:coarse]), self.value[places].shape, dtype)
+        weights, side = weights_from(zlib.decompress(rest[coarse : coarse + tables]), self.passes)
+        pairs = zip(weights, self.steps, strict=True)
+        self.weights = [each.for_kernel(header.mean, step / 2, dtype) for each, step in pairs]
+        self.blocks = Blocks.from_bytes(side, rest[coarse + tables :], self.passes)
 
     def decode(self) -> np.ndarray:
         """All values."""
@@ -51,6 +50,7 @@ class Decoder:
                         for axis in reversed(order):
                             left, along = divmod(left, of.count[axis])
                             place[axis] = of.first[axis] + along * of.step[axis]
+                        self.step = self.steps[number]
                         self._target(of, self.weights[number], tuple(place), target - start, order)
         return self.value
 

@@ -39,9 +39,10 @@ class App:
     address: str
     process: psutil.Process
 
-    def get(self, path: str, host: str | None = None) -> tuple[str, str]:
+    def get(self, path: str, host: str | None = None, token: bool = True) -> tuple[str, str]:
         """The text of a page, and the policy that comes with it."""
-        request = urllib.request.Request(self.address + path, headers={"Host": host} if host else {})
+        own = {"Authorization": "token secret"} if token else {}
+        request = urllib.request.Request(self.address + path, headers={**own, **({"Host": host} if host else {})})
         with urllib.request.urlopen(request, timeout=SPARE_TIME) as answer:
             return answer.read().decode(), answer.headers["Content-Security-Policy"]
 
@@ -60,7 +61,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     port = free_port()
     options = ["--no-browser", f"--port={port}", "--Voila.port_retries=0"]
     own = {f"JUPYTER_{name}_DIR": str(folder / name) for name in ("CONFIG", "DATA", "RUNTIME")}
-    environment = {**os.environ, **own, "IPYTHONDIR": str(folder / "ipython")}
+    environment = {**os.environ, **own, "IPYTHONDIR": str(folder / "ipython"), "JUPYTER_TOKEN": "secret"}
     with (folder / "log").open("w") as log:
         started = subprocess.Popen(
             [sys.executable, "-m", "voila", *command.split(), *options], cwd=folder, env=environment, stdout=log, stderr=log
@@ -143,10 +144,18 @@ def test_it_answers_to_no_other_name(app: App) -> None:
         app.get("", host="elsewhere.example")
 
 
+@pytest.mark.parametrize("path", ["", "voila/render/panel.ipynb"])
+def test_other_users_of_this_machine_are_not_answered(app: App, path: str) -> None:
+    page, _ = app.get(path, token=False)
+    assert "Password or token" in page
+    assert "About" not in page
+    assert "widget-view" not in page
+
+
 @pytest.mark.slow
 def test_a_browser_shows_the_panel_and_asks_nobody_else(app: App) -> None:
-    assert asked_elsewhere(app.address + "voila/render/panel.ipynb", ".widget-slider") == []
-    assert asked_elsewhere(app.address, ".card img") == []
+    assert asked_elsewhere(app.address + "voila/render/panel.ipynb?token=secret", ".widget-slider") == []
+    assert asked_elsewhere(app.address + "?token=secret", ".card img") == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)

@@ -44,6 +44,7 @@ def there(stand_in: ModuleType) -> Machine:
     return Machine(stand_in, real=False)
 
 
+@pytest.mark.long
 def test_the_whole_command_on_the_stand_in(tmp_path: Path) -> None:
     ended = command("--cpu", "--sizes", "300", "--compared", str(COUNT), "--out", str(tmp_path))
     assert ended.returncode == 0, ended.stdout + ended.stderr

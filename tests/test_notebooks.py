@@ -6,6 +6,8 @@ from typing import Any
 import nbformat
 import pytest
 
+from workbench.lab import chart_library
+
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 
 
@@ -23,6 +25,7 @@ def test_there_are_notebooks() -> None:
 
 def test_the_map_at_the_start_is_square_and_suits_every_theme() -> None:
     hv = pytest.importorskip("holoviews", reason="needs the lab extra")
+    chart_library.load()   # the panels do it where HoloViews is imported before them, as in the first cell
     cells = nbformat.read(NOTEBOOKS[-1], as_version=4).cells
     names: dict[str, Any] = {}
     for source in [cell.source for cell in cells if cell.cell_type == "code"][:4]:

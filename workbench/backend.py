@@ -12,6 +12,7 @@ array would corrupt memory instead of raising.
 from __future__ import annotations
 
 import ctypes
+import errno
 import functools
 import os
 import re
@@ -47,6 +48,7 @@ MOST_KEPT = 2**25                              # bytes of freed memory that a st
 _BLOCK = 256
 _USABLE, _WRITEABLE = 0x101, 0x400   # flags of NumPy: contiguous and aligned, writeable
 _DATA = object.__basicsize__         # where a NumPy array has the address of its data, as compiled extensions read it
+_HERE, _EXCHANGE = -100, 2           # of renameat2: names from the working directory, both are kept
 _SCALARS = {"i32": ctypes.c_int, "i64": ctypes.c_longlong, "double": ctypes.c_double}
 _DTYPES = {
     "u8": np.uint8, "u16": np.uint16, "i32": np.int32, "u32": np.uint32, "i64": np.int64, "u64": np.uint64,
@@ -339,6 +341,18 @@ def _library() -> ctypes.CDLL:
         )
     os.register_at_fork(after_in_child=_single_thread_after_fork)
     return library
+
+
+def exchange_names(one: Path, other: Path) -> bool:
+    """Let two files or folders exchange their names in one step; False where the system or file system cannot do so."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)   # of Linux
+    if rename is None:
+        return False
+    if rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+        return True
+    if (reason := ctypes.get_errno()) in (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP):
+        return False
+    raise OSError(reason, os.strerror(reason), str(one), None, str(other))
 
 
 def _load(path: str) -> ctypes.CDLL:

@@ -19,6 +19,15 @@ WORD_BITS = 64
 MOST_DIGIT_BITS = 11   # as in kernels/ordering.cu
 
 
+def stored_index(count: int) -> np.dtype:
+    """The type in which checksums take the indices of so many particles, and the labels that are such indices.
+
+    >>> stored_index(10), stored_index(10_000_000_000)
+    (dtype('int32'), dtype('int64'))
+    """
+    return np.dtype("<i4" if count <= 2**31 else "<i8")
+
+
 def sort_by_key(key: Array, bits: int, scratch: Array | None = None) -> Array:
     """Sort keys (uint64, less than 2**bits) in place; the stable order (int32) that sorts them is returned.
 

@@ -7,6 +7,7 @@ are uniform random numbers and sums of them: no function whose last bit depends 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,9 @@ from workbench.clusters.sorted_cells import SortedCells
 from workbench.codecs import Tolerance
 from workbench.codecs.crc import _crc_in_pieces, crc32_of_blocks
 from workbench.codecs.entropy import even_blocks, slots_of, words_of
+from workbench.codecs.gaps import filled, repeated
 from workbench.codecs.interpolation_training import _jobs, _lessons
+from workbench.codecs.mask import pack_mask, unpack_mask
 from workbench.data.extent import inside
 from workbench.data.synthetic import adversarial
 from workbench.distributed.decomposition import Decomposition
@@ -80,6 +83,8 @@ def _cases() -> Iterator[tuple[str, Callable[[Move, int], Named]]]:
         yield f"fields, {np.dtype(dtype).name}", _on(_fields, dtype)
     yield "symbols", _symbols
     yield "CRC", _crc
+    yield "masks", _masks
+    yield "gaps", _gaps
 
 
 def _on(run: Callable[..., Named], *given: Any) -> Callable[[Move, int], Named]:
@@ -333,7 +338,7 @@ def _fields(move: Move, count: int, dtype: Any) -> Named:
     side = min(max(round(count ** (1 / 3)), 24), 40)   # enough that weights are fitted
     steps = numbers(13).random((side, side + 1, side - 3)) - 0.5
     field = move(steps.cumsum(axis=0).cumsum(axis=1).cumsum(axis=2).astype(dtype))
-    values, codec, bound = backend.to_host(field), wb.codecs.get("interpolation"), 0.01
+    values, codec, bound = backend.to_host(field), wb.codecs.get("interpolation"), 1.0   # no lattice is smaller
     with launched_on(backend.namespace(field)):
         data = codec.encode(values, Tolerance(absolute=bound))
         yield f"{BYTES} of fields", data
@@ -352,6 +357,26 @@ def _struck(result: Array) -> Array:
     wrong = result.copy()
     wrong[..., 3, 5], wrong[..., 4, 5] = float("nan"), 1e20
     return wrong
+
+
+def _masks(move: Move, count: int) -> Named:
+    """Round islands that move a little at each of several times."""
+    side = max(math.isqrt(count) // 2, 3)
+    place = np.add.outer(np.arange(side) ** 2, np.arange(side) ** 2)
+    mask = np.stack([place < (side // 2 + time // 3) ** 2 for time in range(8)])
+    data = pack_mask(move(mask))
+    yield from (("coded mask", data), ("mask", unpack_mask(data, mask.shape, backend.namespace(move(mask)))))
+
+
+def _gaps(move: Move, count: int) -> Named:
+    """Planes with holes of many sizes, the last without any value."""
+    side = max(math.isqrt(count), 2)
+    place = np.add.outer(np.arange(side), np.arange(side)).astype(float)
+    planes = np.stack([place, place**2, place])
+    valid = (numbers(2).random(planes.shape) < 0.3) & (np.add.outer([0, 0, 10 * side], place) < 1.4 * side)
+    for dtype in ("float32", "float64"):
+        yield f"filled, {dtype}", filled(move(planes.astype(dtype)), move(valid))
+    yield "repeated", repeated(move(planes), move(valid))
 
 
 def _symbols(move: Move, count: int) -> Named:

@@ -35,7 +35,7 @@ class Parts:
     def small() -> tuple[dict[str, bytes], ArrayLayout, np.ndarray]:
         """One array of (5, 7) values in chunks of (2, 4)."""
         values = np.arange(35, dtype=np.float32).reshape(5, 7) + 1
-        layout = Parts.layout("density", values, (2, 4), unit="kg")
+        layout = Parts.layout("values", values, (2, 4), unit="kg")
         return dict(Parts.entries([(layout, values)])), layout, values
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-import zlib
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -17,6 +16,7 @@ import workbench as wb
 from workbench.archive import Archive, document
 from workbench.archive.key import COPY, ROOT
 from workbench.archive.root import CONSOLIDATED
+from workbench.archive.second_copy import deflated
 from workbench.archive.store import MemoryStore
 from workbench.codecs import registry
 from workbench.data.readers import open_file
@@ -127,18 +127,17 @@ def from_parts(entries: dict[str, bytes]) -> Archive:
     return Archive(MemoryStore(entries))
 
 
+def described(entries: dict[str, bytes], array: str) -> dict[str, Any]:
+    """The document of an array in the root."""
+    return document.from_bytes(entries[ROOT], ROOT)[CONSOLIDATED]["metadata"][array]
+
+
 def resealed(entries: dict[str, bytes], key: str, change: Any) -> dict[str, bytes]:
-    """The parts with one document changed by someone who knows about checksums, in both roots, too."""
-    described = document.unsealed(document.from_bytes(entries[key], key), key)
-    change(described)
-    changed = document.sealed(described)
-    if key == ROOT:
-        copies = [name for name in entries if name.endswith(f"/{COPY}")]
-        data = document.to_bytes(changed)
-        return {**entries, key: data, **{name: zlib.compress(data) for name in copies}}
-    found = {**entries, key: document.to_bytes(changed)}
-    array = key.split("/")[0]
-    return resealed(found, ROOT, lambda root: root[CONSOLIDATED]["metadata"].__setitem__(array, changed))
+    """The parts with the root, or the document of an array in it, changed by someone who knows about checksums."""
+    root = document.unsealed(document.from_bytes(entries[ROOT], ROOT), ROOT)
+    change(root if key == ROOT else root[CONSOLIDATED]["metadata"][key.split("/")[0]])
+    data = document.to_bytes(document.sealed(root))
+    return {**entries, ROOT: data, **{name: deflated(data) for name in entries if name.endswith(f"/{COPY}")}}
 
 
 @contextlib.contextmanager
@@ -148,6 +147,7 @@ def registered(*classes: type[wb.codecs.Codec]) -> Iterator[None]:
     class Point:
         def __init__(self, found: type[wb.codecs.Codec]) -> None:
             self.name, self.value, self.load = found.id, f"tests:{found.__name__}", lambda: found
+            self.module = found.__module__
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(registry, "_entry_points", lambda: {found.id: Point(found) for found in classes})
@@ -162,4 +162,5 @@ def reopened(archive: Archive, path: Any) -> Archive:
 def _limit(valid: np.ndarray, bound: Any) -> float:
     if not isinstance(bound, wb.Relative) or not valid.size:
         return bound.eb
-    return bound.eb * float(valid.astype(np.float64).max() - valid.astype(np.float64).min())
+    least, largest = float(valid.min()), float(valid.max())
+    return bound.eb * largest - bound.eb * least   # their difference may be more than any float

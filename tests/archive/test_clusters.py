@@ -20,7 +20,7 @@ from archive import documented_edits, samples
 from archive.samples import CODECS, assert_equal, assert_kept, assert_same_bits, from_parts, parts, reopened, resealed
 from oracles import brute_force_labels, scipy_labels
 from workbench import backend
-from workbench.archive import Damaged, clusters
+from workbench.archive import Damaged, clusters, finer
 from workbench.archive import chunk as chunks
 from workbench.archive import particles as of_particles
 from workbench.archive.clusters_in_words import clusters_in_words
@@ -236,6 +236,19 @@ def test_bounds_far_beyond_the_linking_length_keep_groups(eb, codec, order, box)
     original = clumps(200, dimensions=2, box=box)
     archive = wb.compress(original, wb.Absolute(eb), codec, keep=[KEEP], order=order)
     assert_clusters_kept(archive, original, KEEP, wb.Absolute(eb))
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("box", [1.0, None])
+def test_particles_that_a_codec_decodes_to_few_places_keep_their_groups(codec, box):
+    """No finer bound is tried, so that the correction starts from what the codec made."""
+    positions = (np.random.default_rng(0).integers(0, 6, (120, 3)) / 6).astype(np.float32)
+    with mock.patch.object(finer, "MOST_HALVES", 0):
+        for share, members in ((2.5, 1), (6.0, 2)):
+            original, bound = wb.Particles(positions, box), wb.Absolute(share / 6)
+            keep = wb.KeepClusters(1 / 6, "length", min_members=members)
+            archive = wb.compress(original, bound, codec, keep=[keep], order=ORDERS[members == 2])
+            assert_clusters_kept(archive, original, keep, bound)
 
 
 def test_small_groups_do_not_grow_through_links_of_just_the_linking_length():

@@ -8,6 +8,9 @@ import pytest
 import workbench as wb
 from workbench.archive.frame import Damaged
 from workbench.codecs import CodecFailed, Tolerance, get
+from workbench.codecs.interpolation_encoding import Encoding
+from workbench.codecs.pieces import join
+from workbench.codecs.prequantised import lattice_step
 from workbench.errors import WorkbenchError
 
 
@@ -43,8 +46,10 @@ def test_masked_and_corrected_values_are_part_of_it(bound):
 
 def test_only_the_coarse_points_are_decoded():
     values = field((64, 64, 64)).values
-    codec, tolerance = get("interpolation", frozen=(), block=4096), Tolerance(absolute=0.05)
-    data = codec.encode(values, tolerance)
+    codec, tolerance = get("interpolation"), Tolerance(absolute=0.05)
+    step = lattice_step(0.05, float(np.abs(values).max()), values.dtype)
+    code = Encoding.of(values, (), 12, 0.05, step).to_bytes()   # whether a lattice is smaller or not
+    data = join("interpolation", [code], values.shape, values.dtype, 2**28)
     coarse = codec.coarse(4).decode(data, values.shape, values.dtype)
     places = np.zeros(values.shape, bool)
     places[::4, ::4, ::4] = True

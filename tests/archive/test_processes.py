@@ -94,7 +94,7 @@ def test_an_archive_that_several_processes_write_has_the_same_bytes(tmp_path, su
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         chunks = pool.map(put_chunk, [(draft, task, index) for index in layout.chunk_indices()])
     array = encoding.assembled(task, chunks)
-    described = {key: archive.attributes[key] for key in ("kind", "spacing", "name")}
+    described = {key: archive.attributes.get(key) for key in ("kind", "spacing", "name")}
     documents = request.documents_for([array], described, archive.codec, {})
     for key, data in documents.items():
         if key != ROOT:

@@ -3,6 +3,7 @@
 import inspect
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from archive.samples import CODECS, assert_equal, from_parts, parts, resealed
 from workbench.archive import Archive, Damaged
 from workbench.archive.trust import BUILT_IN, Trust
 from workbench.archive.writing import write
+from workbench.codecs import registry
 from workbench.codecs.isolation import Isolated
 from workbench.errors import WorkbenchError
 
@@ -181,6 +183,7 @@ def test_forged_bytes_that_say_where_points_went_are_damage(tmp_path):
     ({"most_bytes": 0}, "most_bytes must be a whole number, at least 1; got 0"),
     ({"most_bytes": 1.5}, "most_bytes must be a whole number"),
     ({"isolate": "no"}, "isolate must be True or False; got 'no'"),
+    ({"patience": 0}, "patience must be a number in"),
     ({"frame": 3}, "'frame' makes no sense for some.zip.*: it takes codecs, most_bytes, isolate"),
 ])
 def test_options_that_make_no_sense_are_refused(path, options, said):
@@ -190,4 +193,25 @@ def test_options_that_make_no_sense_are_refused(path, options, said):
 
 def test_both_ways_to_open_take_the_same():
     taken = set(inspect.signature(Archive.open).parameters) - {"path"}
-    assert taken == {"codecs", "most_bytes", "isolate", "damaged"} == set(Trust.__dataclass_fields__) | {"damaged"}
+    assert taken == {"codecs", "most_bytes", "isolate", "patience", "damaged"}
+    assert taken == set(Trust.__dataclass_fields__) | {"damaged"}
+
+
+def test_a_codec_of_another_package_is_not_imported_unasked(tmp_path, monkeypatch):
+    """The package is not there at all, so any attempt to import it would say so."""
+    point = EntryPoint("theirs", "package_of_others.codecs:Theirs", registry.GROUP)
+    monkeypatch.setattr(registry, "_entry_points", lambda: {"theirs": point})
+    entries = parts(wb.compress(samples.field(), wb.Absolute(0.1), "prequantised"))
+    described = resealed(entries, "values/zarr.json", lambda document: document["codecs"][0]["configuration"].update(
+        codec={"id": "columns", "codec": {"id": "theirs"}}))
+    saved = tmp_path / "some.zarr"
+    for key, data in described.items():
+        (saved / key).parent.mkdir(parents=True, exist_ok=True)
+        (saved / key).write_bytes(data)
+    with pytest.raises(WorkbenchError, match=r"'theirs' of another package, package_of_others\.codecs, and a file must"):
+        wb.open(saved)
+    with pytest.raises(WorkbenchError, match="cannot be imported: No module named 'package_of_others'"):
+        wb.open(saved, codecs=["theirs"])
+    monkeypatch.setitem(sys.modules, "package_of_others.codecs", None)   # imported by the program, without success
+    with pytest.raises(WorkbenchError, match="cannot be imported"):
+        wb.open(saved)

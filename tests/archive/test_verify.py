@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import zlib
 
 import numpy as np
 import pytest
@@ -10,9 +9,10 @@ import pytest
 import workbench as wb
 from archive import samples
 from archive.samples import assert_equal, assert_same_bits, from_parts, parts, reopened, resealed
-from workbench.archive import Damaged, document
+from workbench.archive import Damaged
 from workbench.archive import chunk as chunks
 from workbench.archive.frame import pack, unpack
+from workbench.archive.second_copy import deflated
 from workbench.data.readers import open_file
 from workbench.errors import GuaranteeBroken, WorkbenchError
 
@@ -329,14 +329,14 @@ def test_an_array_of_another_archive_is_noticed():
     theirs = {key: data for key, data in parts(other).items() if key.startswith("velocities/")}
     mixed = from_parts({**entries, **theirs})
     assert sorted(found.where for found in mixed.damage()) == sorted(theirs)
-    with pytest.raises(GuaranteeBroken, match=r"6 of 25 chunks are damaged and 1 documents .*velocities/zarr\.json"):
+    with pytest.raises(GuaranteeBroken, match="6 of 25 chunks are damaged, and the others"):
         mixed.verify()
     assert_same_bits(mixed.data.values(), from_parts(entries).data.values())
 
 
 def test_an_array_that_was_added_is_no_part_of_the_archive():
     archive = snapshot("keep")[1]
-    added = {"extra/zarr.json": document.to_bytes(archive.arrays["ids"].layout.metadata()), "extra/c/0": b"LBC1"}
+    added = {"extra/zarr.json": b"{}", "extra/c/0": b"LBC1"}
     again = from_parts({**parts(archive), **added})
     assert again.nbytes == archive.nbytes
     assert "extra" not in again.arrays
@@ -347,8 +347,8 @@ def test_a_missing_array_is_noticed():
     whole = snapshot()[1]
     entries = {key: data for key, data in parts(whole).items() if not key.startswith("velocities/")}
     archive = from_parts(entries)
-    assert len(archive.damage()) == 7
-    with pytest.raises(GuaranteeBroken, match=r"velocities/zarr\.json: it is missing"):
+    assert len(archive.damage()) == 6
+    with pytest.raises(GuaranteeBroken, match=r"velocities/c/0/0: "):
         archive.verify()
     rest, _ = archive.salvage()
     assert rest.velocities is None
@@ -361,7 +361,7 @@ def test_two_archives_copied_over_each_other_are_noticed(tmp_path):
     shutil.copytree(paths[1] / "positions", paths[0] / "positions", dirs_exist_ok=True)
     mixed = open_file(paths[0])
     assert {found.where.split("/")[0] for found in mixed.damage()} == {"positions"}
-    assert len(mixed.damage()) == 8
+    assert len(mixed.damage()) == 7
     with pytest.raises(Damaged, match="not the one that was written here"):
         mixed.decompress()
 
@@ -400,7 +400,7 @@ def test_a_certificate_that_was_edited_is_refused(tmp_path):
     text = (path / "zarr.json").read_text()
     assert '"eb":0.01' in text
     edited = text.replace('"eb":0.01', '"eb":0.001').encode()
-    for name, data in (("zarr.json", edited), ("positions/root.json.z", zlib.compress(edited))):
+    for name, data in (("zarr.json", edited), ("positions/root.json.z", deflated(edited))):
         (path / name).write_bytes(data)
         archive = open_file(path) if name == "zarr.json" else None
         assert archive is None or archive.certificate["positions"].bound == BOUND   # by the copy
@@ -413,13 +413,14 @@ def test_a_certificate_that_promises_more_than_is_kept_does_not_pass():
 
     def promise(more):
         entry = more["attributes"]["certificate"]["promises"][0]
-        entry["bound"]["eb"] = entry["limit"]["value"] = 0.001
+        entry["bound"]["eb"] = 0.001
 
     with pytest.raises(GuaranteeBroken, match="of positions break the promise"):
         from_parts(resealed(parts(archive), "zarr.json", promise)).verify(original)
 
     def only_the_bound(more):
         more["attributes"]["certificate"]["promises"][0]["bound"]["eb"] = 0.1
+        more["attributes"]["certificate"]["promises"][0]["limit"] = {"kind": "absolute", "value": 0.01}
 
     with pytest.raises(GuaranteeBroken, match="the bound of positions is"):
         from_parts(resealed(parts(archive), "zarr.json", only_the_bound)).verify(original)

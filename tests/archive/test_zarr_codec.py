@@ -45,10 +45,10 @@ SHAPES = [((9,), (4,)), ((5, 7), (2, 4)), ((4, 6, 5), (2, 3, 5)), ((3, 4, 2, 5),
 @pytest.mark.parametrize(("shape", "chunk_shape"), SHAPES)
 def test_zarr_reads_what_we_wrote(tmp_path, parts, suffix, shape, chunk_shape):
     values = sample(shape, np.float32)
-    layout = parts.layout("density", values, chunk_shape, unit="kg")
+    layout = parts.layout("values", values, chunk_shape, unit="kg")
     path = write(tmp_path / f"some{suffix}", parts.entries([(layout, values)], {"kind": "field"}))
     group = opened(path)
-    array = group["density"]
+    array = group["values"]
     np.testing.assert_array_equal(array[...], values)
     assert (array.shape, array.chunks, array.dtype) == (shape, chunk_shape, np.float32)
     assert array.attrs["unit"] == "kg"
@@ -70,8 +70,8 @@ def test_zarr_reads_every_type_and_several_arrays(tmp_path, parts, dtype):
 def test_zarr_opens_a_path_without_being_told_how(tmp_path, parts):
     entries, _, values = parts.small()
     write(tmp_path / "some.zarr", entries.items())
-    np.testing.assert_array_equal(zarr.open(tmp_path / "some.zarr")["density"][:], values)
-    np.testing.assert_array_equal(zarr.open(str(tmp_path / "some.zarr"), path="density", mode="r")[:], values)
+    np.testing.assert_array_equal(zarr.open(tmp_path / "some.zarr")["values"][:], values)
+    np.testing.assert_array_equal(zarr.open(str(tmp_path / "some.zarr"), mode="r")["values"][:], values)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
@@ -80,9 +80,9 @@ def test_any_slice_is_the_slice_of_the_whole(tmp_path_factory, parts, data):
     shape = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple))
     chunk_shape = tuple(data.draw(st.integers(1, 9)) for _ in shape)
     values = sample(shape, np.float64)
-    layout = parts.layout("density", values, chunk_shape)
+    layout = parts.layout("values", values, chunk_shape)
     path = write(tmp_path_factory.mktemp("slices") / "some.zarr", parts.entries([(layout, values)]))
-    array = zarr.open_group(path, mode="r")["density"]
+    array = zarr.open_group(path, mode="r")["values"]
     chosen = tuple(
         slice(*sorted(data.draw(st.tuples(st.integers(0, size), st.integers(0, size)))), data.draw(st.integers(1, 3)))
         for size in shape
@@ -105,13 +105,13 @@ def test_zarr_and_we_see_the_same_keys_and_bytes(tmp_path, parts, suffix):
     described = read_root(store)
     read, arrays = described.attributes, described.layouts
     assert read == {name: value for name, value in group.attrs.items() if name in read}
-    assert arrays == {"density": layout}
-    array = group["density"]
+    assert arrays == {"values": layout}
+    array = group["values"]
     assert (array.nchunks, array.cdata_shape) == (layout.chunk_count, layout.chunk_grid)
     assert array.nchunks_initialized == layout.chunk_count
-    assert array.nbytes_stored() == sum(store.size(key) for key in entries if key.startswith("density/"))
+    assert array.nbytes_stored() == sum(store.size(key) for key in entries if key.startswith("values/"))
     for index in itertools.product(*map(range, array.cdata_shape)):
-        assert read_chunk(store, layout, index) == entries[f"density/{array.metadata.encode_chunk_key(index)}"]
+        assert read_chunk(store, layout, index) == entries[f"values/{array.metadata.encode_chunk_key(index)}"]
     group.store.close()
 
 
@@ -127,7 +127,7 @@ def test_an_archive_that_zarr_copied_chunk_by_chunk_is_still_an_archive(tmp_path
     with theirs:
         zarr.core.sync.sync(copy())
     store = open_store(tmp_path / "copied.zip")
-    assert read_root(store).layouts == {"density": layout}
+    assert read_root(store).layouts == {"values": layout}
     assert read_chunk(store, layout, (0, 0)) == parts.chunk(values[:2, :4])
 
 
@@ -135,7 +135,7 @@ def test_dask_reads_an_archive_through_zarr(tmp_path, parts):
     dask_array = pytest.importorskip("dask.array")
     entries, _, values = parts.small()
     write(tmp_path / "some.zarr", entries.items())
-    lazy = dask_array.from_zarr(str(tmp_path / "some.zarr"), component="density")
+    lazy = dask_array.from_zarr(zarr.open_group(tmp_path / "some.zarr", mode="r")["values"])
     np.testing.assert_array_equal(lazy.compute(scheduler="threads"), values)
     assert lazy.chunks == ((2, 2, 1), (4, 3))
 
@@ -145,13 +145,13 @@ def test_dask_reads_an_archive_through_zarr(tmp_path, parts):
 
 def test_a_damaged_chunk_is_an_error_and_the_others_are_read(tmp_path, parts):
     entries, _, values = parts.small()
-    whole = entries["density/c/1/1"]
+    whole = entries["values/c/1/1"]
     for place in range(len(whole)):
         broken = bytearray(whole)
         broken[place] ^= 4
-        entries["density/c/1/1"] = bytes(broken)
+        entries["values/c/1/1"] = bytes(broken)
         path = write(tmp_path / f"some{place}.zarr", entries.items())
-        array = zarr.open_group(path, mode="r")["density"]
+        array = zarr.open_group(path, mode="r")["values"]
         np.testing.assert_array_equal(array[:2], values[:2])
         with pytest.raises(Damaged, match="chunk of a Zarr array is damaged"):
             array[:]
@@ -161,10 +161,10 @@ def test_a_damaged_chunk_is_an_error_and_the_others_are_read(tmp_path, parts):
 def test_a_chunk_that_claims_another_shape_is_not_decoded(tmp_path, parts, shape, raw_chunks, monkeypatch):
     monkeypatch.setattr(raw_chunks, "decode_chunk", lambda *given: pytest.fail("it was decoded"))
     entries, _, _ = parts.small()
-    entries["density/c/0/0"] = pack(shape, {"code": b"few bytes"})
+    entries["values/c/0/0"] = pack(shape, {"code": b"few bytes"})
     path = write(tmp_path / "some.zarr", entries.items())
     with pytest.raises(Damaged, match="it must hold values of at most the shape"):
-        zarr.open_group(path, mode="r")["density"][0, 0]
+        zarr.open_group(path, mode="r")["values"][0, 0]
 
 
 def test_a_decoder_that_keeps_to_no_shape_is_caught(tmp_path, parts, raw_chunks, monkeypatch):
@@ -172,7 +172,7 @@ def test_a_decoder_that_keeps_to_no_shape_is_caught(tmp_path, parts, raw_chunks,
     entries, _, _ = parts.small()
     path = write(tmp_path / "some.zarr", entries.items())
     with pytest.raises(Damaged, match=r"it decodes to float32 of shape \(1, 1\)"):
-        zarr.open_group(path, mode="r")["density"][0, 0]
+        zarr.open_group(path, mode="r")["values"][0, 0]
 
 
 # what does not work, says so
@@ -181,11 +181,11 @@ def test_a_decoder_that_keeps_to_no_shape_is_caught(tmp_path, parts, raw_chunks,
 def test_writing_through_zarr_is_refused(tmp_path, parts):
     entries, _, values = parts.small()
     path = write(tmp_path / "some.zarr", entries.items())
-    array = zarr.open_group(path, mode="r+")["density"]
+    array = zarr.open_group(path, mode="r+")["values"]
     for chosen in (slice(None), (0, 0), slice(2, 3)):
         with pytest.raises(WorkbenchError, match=r"Zarr cannot write into an archive.*wb\.compress"):
             array[chosen] = 7.0
-    np.testing.assert_array_equal(zarr.open_group(path, mode="r")["density"][:], values)
+    np.testing.assert_array_equal(zarr.open_group(path, mode="r")["values"][:], values)
     created = zarr.create_array(tmp_path / "new.zarr", shape=(4,), dtype="float32", serializer=LossbenchCodec({}),
                                 compressors=None)
     with pytest.raises(WorkbenchError, match="Zarr cannot write into an archive"):

@@ -193,10 +193,12 @@ class NotebookPage:
     def portrait(self, name: str, selector: str = ".wb-panel") -> Path:
         """A picture of one element, as high as it is; JupyterLab's columns at the sides are put away for it."""
         path = self._artefacts / f"{name}.png"
-        size = self.page.viewport_size
-        element = self.page.locator(selector).first
+        size, element = self.page.viewport_size, self.page.locator(selector).first
         element.scroll_into_view_if_needed()
-        self.page.set_viewport_size({"width": size["width"], "height": round(element.bounding_box()["height"]) + 260})
+        box = element.bounding_box()
+        assert size is not None
+        assert box is not None
+        self.page.set_viewport_size({"width": size["width"], "height": round(box["height"]) + 260})
         element.scroll_into_view_if_needed()
         self.page.wait_for_timeout(500)   # what follows the size has been drawn
         element.screenshot(path=path)

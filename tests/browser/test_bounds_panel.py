@@ -181,7 +181,7 @@ def test_particles_are_seen_by_their_density(page: Opened) -> None:
 
 @pytest.mark.long
 def test_a_model_is_left_out_and_chosen_again(page: Opened) -> None:
-    page[0].run_cell("trained = wb.codecs.train(field, bounds=1e-3, seconds=3)")
+    page[0].run_cell("trained = wb.codecs.train(field, bounds=1e-3, steps=100)")
     with opened_panel(page, "wb.lab.bounds(field, model=trained)", LAST) as panel:
         chosen = panel.page.locator(".wb-control-model select")
         expect(chosen.locator("option:checked")).to_have_text("trained")

@@ -13,7 +13,7 @@ from browser.conftest import Opened
 from browser.notebook_page import NotebookPage, eventually
 from browser.panels import enter, entry, idle, opened_panel, prepared, unfold
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 DATA = """import workbench as wb
 field = wb.synthetic.gaussian_field((64, 64), seed=3)
 snapshot = wb.synthetic.cosmic_web(n=24)"""

@@ -5,7 +5,7 @@ import pytest
 from browser.conftest import NOTEBOOKS
 from browser.notebook_page import NotebookPage
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 WITHIN = 90.0     # seconds
 MEMORY = 2 * 2**30
 # Run by make test-long.

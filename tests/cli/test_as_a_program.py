@@ -108,3 +108,9 @@ def read_until(screen: int, wanted: str) -> str:
         except OSError:   # the program has ended
             pytest.fail(f"no {wanted!r} in {shown!r}")
     return shown
+
+
+@pytest.mark.parametrize("module", ["workbench", "workbench.cli"])
+def test_the_package_runs_as_the_command_does(module: str) -> None:
+    ran = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, program("--version").stdout, "")

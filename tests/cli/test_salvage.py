@@ -53,6 +53,37 @@ def test_lost_values_of_a_field_are_masked(run: Run, tmp_path: Path) -> None:
     assert f"lost      {lost.sum():,}\n" in saved.out
 
 
+def test_lost_integers_are_counted(run: Run, tmp_path: Path) -> None:
+    whole = np.arange(600, dtype=np.int32).reshape(20, 30)
+    path = wb.compress(wb.Field(whole), wb.Absolute(0), chunk_values=100).save(tmp_path / "a.zarr")
+    damage(next(file for file in sorted((path / "values" / "c").rglob("*")) if file.is_file()))
+    saved = run("salvage", path, tmp_path / "saved.npz", "--json")
+    written = np.load(tmp_path / "saved.npz")
+    assert saved.json["lost"] == written["mask"].sum() > 0
+    np.testing.assert_array_equal(written["values"][~written["mask"]], whole[~written["mask"]])
+
+
+@pytest.mark.parametrize("suffix", [".zarr", ".zip"])
+@pytest.mark.parametrize("stated", [True, False])
+def test_what_a_lost_mask_hid_is_no_value(tmp_path: Path, suffix: str, stated: bool) -> None:
+    values = wave().values.copy()
+    mask = values > np.quantile(values, 0.7)
+    values[mask] = 1e20 if stated else np.linspace(-1, 1, mask.sum())
+    archive = wb.compress(wb.Field(values, mask=mask), wb.Absolute(0.01), "prequantised")
+    path = archive.save(tmp_path / f"a{suffix}")
+    key = archive.arrays["mask"].layout.chunk_key((0,) * values.ndim)
+    stored = archive.store.read(key)
+    if suffix == ".zarr":
+        damage(path / key)
+    else:
+        data = path.read_bytes()
+        place = data.index(stored) + len(stored) // 2
+        path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+    field, found = wb.open(path, damaged=True).salvage()
+    assert [one.where for one in found] == [key]
+    np.testing.assert_array_equal(field.mask, mask if stated else np.ones_like(mask))
+
+
 def test_when_nothing_is_left_nothing_is_written(run: Run, archive: Path, tmp_path: Path) -> None:
     for chunk in (archive / "positions" / "c").rglob("0"):
         if chunk.is_file():
@@ -77,8 +108,8 @@ def test_a_cut_zip_and_a_damaged_document_give_back_what_is_whole(run: Run, arch
     complete = run("salvage", zipped, tmp_path / "saved.npz", "--json")
     assert (complete.status, complete.json["lost"]) == (0, 0)
     zipped.write_bytes(whole_bytes[: len(whole_bytes) // 2])
-    text = (archive / "ids/zarr.json").read_bytes()
-    (archive / "ids/zarr.json").write_bytes(text[: len(text) // 2])
+    text = (archive / "zarr.json").read_bytes()
+    (archive / "zarr.json").write_bytes(text[: len(text) // 2])
     for path in (zipped, archive):
         saved = run("salvage", path, tmp_path / "saved.npz", "--overwrite", "--json")
         assert saved.status == 1, saved.err

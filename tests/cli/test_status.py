@@ -56,7 +56,7 @@ def test_a_damaged_document_is_damage(run: Run, archive: Path, command: str, dam
 
 
 def test_one_damaged_document_fails_the_check(run: Run, archive: Path) -> None:
-    document = archive / "ids/zarr.json"
+    document = archive / "zarr.json"
     document.write_bytes(document.read_bytes().replace(b"{", b"[", 1))
     assert run("verify", archive).status == 1
 

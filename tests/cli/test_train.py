@@ -25,7 +25,7 @@ def steps(tmp_path, monkeypatch):
 
 def test_a_model_of_two_steps_serves_the_third(run, steps, tmp_path):
     model, out = tmp_path / "waves.model", tmp_path / "2.zip"
-    outcome = run("train", *steps[:2], "--kind", "field", "--rel", "1e-3", "-o", model, "--json", "-q")
+    outcome = run("train", *steps[:2], "--kind", "field", "--rel", "1e-3", "--steps", "300", "-o", model, "--json", "-q")
     assert outcome.status == 0, outcome.err
     assert outcome.json["weights"] == Model.load(model).weights
     assert outcome.json["nbytes"] == len(Model.load(model).text)
@@ -41,7 +41,7 @@ def test_a_model_of_two_steps_serves_the_third(run, steps, tmp_path):
 
 def test_a_model_is_not_replaced_unasked_and_nothing_is_left_after_an_error(run, steps, tmp_path):
     model = tmp_path / "a.model"
-    arguments = ("train", steps[0], "--kind", "field", "--abs", "0.01", "0.001", "-o", model, "-q")
+    arguments = ("train", steps[0], "--kind", "field", "--abs", "0.01", "0.001", "--steps", "30", "-o", model, "-q")
     assert run(*arguments).status == 0
     before = model.read_bytes()
     outcome = run(*arguments)
@@ -54,7 +54,7 @@ def test_a_model_is_not_replaced_unasked_and_nothing_is_left_after_an_error(run,
 
 def test_wrong_usage(run, steps, snapshot, tmp_path):
     model, damaged = tmp_path / "a.model", tmp_path / "damaged.model"
-    assert run("train", steps[0], "--kind", "field", "--rel", "0.01", "--seconds", "1", "-o", model, "-q").status == 0
+    assert run("train", steps[0], "--kind", "field", "--rel", "0.01", "--steps", "100", "-o", model, "-q").status == 0
     damaged.write_bytes(model.read_bytes()[:-9])
     compress = ("compress", steps[0], tmp_path / "a.zip", "--kind", "field", "--rel", "0.01", "-q")
     for arguments, message in (

@@ -109,6 +109,8 @@ def served(notebooks: Path, tmp_path: Path) -> Iterator[str]:
     own = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
     environment = {**os.environ, **own, "JUPYTER_TOKEN": "secret", "JUPYTER_PORT": str(port), "JUPYTER_PORT_RETRIES": "0"}
     command, quiet = [sys.executable, "-c", code], subprocess.DEVNULL
+    for name in ("jupyterlab", "jupyter_server", "ipykernel_launcher"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('code of the folder was run')")
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=quiet) as process:
         address = f"http://127.0.0.1:{port}"
         until = time.monotonic() + SPARE_TIME
@@ -142,3 +144,12 @@ def test_the_server_opens_the_first_notebook_and_saving_it_changes_no_original(
     urllib.request.urlopen(save, timeout=SPARE_TIME).close()
     assert '"mine"' in text(tmp_path / "my-notebooks", "start")
     assert text(notebooks, "start") == before
+
+
+def test_a_kernel_runs_nothing_of_the_folder_of_its_notebook(tmp_path: Path) -> None:
+    kernels = pytest.importorskip("workbench.cli.kernels", reason="needs the lab extra")
+    (tmp_path / "ipykernel_launcher.py").write_text("print('code of the folder was run')")
+    command = kernels.KernelManager(kernel_name="python3").format_kernel_cmd()
+    assert command[1:4] == ["-P", "-m", "ipykernel_launcher"]
+    ended = subprocess.run([*command[:4], "--version"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "code of the folder" not in ended.stdout

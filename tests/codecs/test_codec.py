@@ -1,3 +1,5 @@
+import importlib.metadata
+import re
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -5,6 +7,7 @@ import numpy as np
 import pytest
 
 from workbench.codecs import Codec, CodecFailed, ParticleCodec, Tolerance, option
+from workbench.codecs.registry import _OWN, codec_class
 from workbench.errors import WorkbenchError
 
 
@@ -103,10 +106,17 @@ def test_a_missing_library_is_named_with_the_way_to_get_it():
         id = "missing"
         module = "a_library_that_nobody_has"
 
-    assert "needs a_library_that_nobody_has, which is not installed: pip install" in str(Missing.missing())
+    assert str(Missing.missing()).endswith("which is not installed: pip install a_library_that_nobody_has")
     for call in (lambda: Missing().encode(VALUES, EXACT), lambda: Missing().decode(b"", (1,), "f8")):
         with pytest.raises(WorkbenchError, match="missing needs a_library_that_nobody_has"):
             call()
+
+
+def test_every_codec_names_the_extra_that_installs_its_library():
+    lines = [line.lower().partition(";") for line in importlib.metadata.requires("lossbench")]
+    known = {(re.split("[^a-z0-9]", name)[0], re.sub(".*extra == ", "", mark).strip(" '")) for name, _, mark in lines}
+    for made in [codec_class(name) for name in _OWN]:
+        assert made.module is None or (made.module.lower(), made.needs_extra or "") in known, made.id
 
 
 @pytest.mark.parametrize("given", [{}, {"absolute": 1.0, "relative": 1.0}])

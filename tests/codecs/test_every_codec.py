@@ -15,7 +15,7 @@ from workbench.errors import WorkbenchError
 FIELD_CODECS = [name for name in registry.status() if not issubclass(registry.codec_class(name), ParticleCodec)]
 LOSSY = ["sz3", "zfp", "sperr", "fpzip", "bitround", "prequantised", "interpolation"]
 EXACT_AT_ZERO = ["sz3", "zfp", "fpzip", "pcodec", "bitround", "numcodecs"]
-KEEPS_NOT_FINITE = ["sz3", "pcodec", "bitround"]
+KEEPS_NOT_FINITE = ["pcodec", "bitround"]
 SHAPES = [(500,), (24, 31), (9, 10, 11), (3, 4, 9, 10), (1,), (1, 1), (1, 7), (5, 1, 1, 6), (2, 2, 2, 2)]
 
 # Every setting of every codec that changes what is written.

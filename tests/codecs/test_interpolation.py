@@ -13,9 +13,9 @@ from slow_interpolation import Decoder
 from turbulence import turbulent
 from workbench import backend
 from workbench.codecs import CodecFailed, Tolerance, get
-from workbench.codecs.interpolation import _HEADER, _Encoding
+from workbench.codecs.interpolation_encoding import Encoding
 from workbench.codecs.interpolation_grid import coarsest, every, four_axes, passes
-from workbench.codecs.interpolation_stream import blocks_of, counted, grouped
+from workbench.codecs.interpolation_stream import _HEADER, blocks_of, counted, grouped
 from workbench.codecs.pieces import join, split
 from workbench.codecs.prequantised import lattice_step
 from workbench.errors import WorkbenchError
@@ -32,6 +32,13 @@ def layered(layers=8, size=96):
 
 def encoded(values, size, **options):
     return get("interpolation", **options).encode(values, Tolerance(absolute=size))
+
+
+def interpolated(values, size, frozen=(), finer=0):
+    """The code without a lattice, whether it is smaller or not."""
+    step = lattice_step(size, float(np.abs(values).max()), values.dtype)
+    code = Encoding.of(values, frozen, 12, size, step, finer=finer).to_bytes()
+    return join("interpolation", [code], values.shape, values.dtype, 2**28)
 
 
 def bits(values, size, **options):
@@ -82,8 +89,8 @@ def test_kernels_decode_what_plain_python_decodes(shape, frozen, dtype):
     random = np.random.default_rng(0).normal(size=shape).astype(dtype)
     values = turbulent(shape, dtype) if math.prod(shape) > 100 else random
     values.reshape(-1)[3::97] *= 1e6   # some are kept as they are
-    for size in (1e-3, 0.3):
-        data = encoded(values, size, frozen=frozen, block=4096)
+    for size, finer in ((1e-3, 0), (0.3, 0), (0.1, 1), (0.3, 2)):
+        data = interpolated(values, size, frozen, finer)
         slow = Decoder(data, shape, np.dtype(dtype)).decode().reshape(shape)
         assert get("interpolation").decode(data, shape, dtype).tobytes() == slow.tobytes()
 
@@ -129,9 +136,31 @@ def bits_of_innovations(size):
 def test_plain_fields_take_nearly_nothing():
     x, y = np.meshgrid(np.arange(300.0), np.arange(200.0))
     three = np.random.default_rng(0).integers(0, 3, (10, 15)).repeat(20, axis=0).repeat(20, axis=1)
-    assert len(encoded(np.full((200, 300), 3.3), 0.01)) < 200
+    assert len(encoded(np.full((200, 300), 3.3), 0.01)) < 50
     assert len(encoded(3 * x - 2 * y, 0.01)) < 200
-    assert bits(three.astype(np.float32), 0.01) < 0.7
+    assert bits(three.astype(np.float32), 0.01) < 0.05
+
+
+def test_steps_classes_and_counts_take_no_more_than_on_a_lattice():
+    rng = np.random.default_rng(0)
+    steps = np.repeat(rng.normal(size=(30, 90)), 3, axis=0)
+    for values in (rng.integers(0, 5, (90, 90)), rng.poisson(0.1, (90, 90)), steps):
+        for share in (0.1, 1e-3):
+            size = share * float(np.ptp(values))
+            lattice = get("prequantised").encode(values.astype(np.float32), Tolerance(absolute=size))
+            data = encoded(values.astype(np.float32), size)
+            assert len(data) <= len(lattice) + 1
+            assert np.abs(get("interpolation").decode(data, values.shape, "f4") - values).max() <= size
+            assert get("interpolation").coarse(4).decode(data, values.shape, np.dtype("f4")).shape == values.shape
+
+
+def test_finer_coarse_grids_make_smooth_fields_smaller():
+    x, y = np.meshgrid(np.linspace(-1, 1, 300), np.linspace(-1, 1, 300))
+    waves = np.sin(9 * x + 5 * y * y) * np.cos(7 * y)
+    sizes = [len(encoded(waves, 0.6, finer=finer)) for finer in range(3)]
+    assert min(sizes[1:]) < 0.8 * sizes[0]
+    assert len(encoded(waves, 0.6)) == min(sizes)
+    assert get("interpolation").tuned(turbulent((64, 64)), Tolerance(absolute=1e-4)).finer == 0
 
 
 def test_a_field_takes_less_than_with_differences_of_a_lattice():
@@ -153,8 +182,8 @@ def test_layers_are_found_and_frozen():
     values = layered()
     chosen = get("interpolation").tuned(values, Tolerance(absolute=0.05))
     assert chosen.frozen == (0,)
-    assert bits(values, 0.05, frozen=(0,)) < 0.9 * bits(values, 0.05, frozen=())
-    assert bits(values, 0.05) == bits(values, 0.05, frozen=chosen.frozen, block=chosen.block)
+    assert len(interpolated(values, 0.05, frozen=(0,))) < 0.9 * len(interpolated(values, 0.05))
+    assert bits(values, 0.05) == bits(values, 0.05, frozen=chosen.frozen, finer=chosen.finer, block=chosen.block)
     assert get("interpolation").tuned(turbulent((40, 40, 40)), Tolerance(absolute=0.05)).frozen == ()
 
 
@@ -174,12 +203,12 @@ def test_the_code_is_as_long_as_its_symbols_and_what_follows_them():
     values = turbulent((300, 300))
     for size in (1e-1, 1e-3):
         step = lattice_step(size, float(np.abs(values).max()), values.dtype)
-        found = _Encoding.of(values, (), 13, size, step)
+        found = Encoding.of(values, (), 13, size, step)
         assert len(found.to_bytes()) * 8 == pytest.approx(found.bits, rel=0.03)
 
 
 def test_grouping_contexts_costs_no_more_than_one_table_or_all():
-    counts = counted(_Encoding.of(turbulent((100, 100)), (), 13, 0.01, 0.02).coded.code)
+    counts = counted(Encoding.of(turbulent((100, 100)), (), 13, 0.01, 0.02).coded.code)
     groups = grouped(counts)
     assert [a for a, _ in groups] == [0, *(b for _, b in groups[:-1])]
     assert groups[-1][1] == 64
@@ -196,7 +225,8 @@ def test_values_out_of_reach_are_kept_as_they_are():
 
 @pytest.mark.parametrize(("options", "message"), [
     ({"frozen": (4,)}, "numbers from 0 to 3"), ({"frozen": (1, 1)}, "different axes"), ({"frozen": 1}, "got 1"),
-    ({"frozen": (True,)}, "numbers from 0 to 3"), ({"block": 5000}, "power of two"), ({"block": 64}, "from 4096"),
+    ({"frozen": (True,)}, "numbers from 0 to 3"),
+    ({"finer": 3}, "from 0 to 2"), ({"block": 5000}, "power of two"), ({"block": 64}, "from 4096"),
 ])
 def test_options_are_checked(options, message):
     with pytest.raises(WorkbenchError, match=message):
@@ -232,8 +262,8 @@ def test_a_machine_that_computes_otherwise_is_noticed():
     data = encoded(values, 0.001, block=4096)
 
     def another_step(body):   # by so little that no value moves by a hundredth of the bound
-        step, *rest = _HEADER.unpack_from(body)
-        _HEADER.pack_into(body, 0, step * (1 + 1e-6), *rest)
+        kind, step, *rest = _HEADER.unpack_from(body)
+        _HEADER.pack_into(body, 0, kind, step * (1 + 1e-6), *rest)
 
     with pytest.raises(CodecFailed, match="this machine computes otherwise"):
         get("interpolation").decode(forged(data, values, another_step), values.shape, values.dtype)
@@ -242,7 +272,7 @@ def test_a_machine_that_computes_otherwise_is_noticed():
 @pytest.mark.parametrize("seed", range(4))
 def test_forged_bytes_are_refused_or_decoded_to_something(seed):
     values, random = turbulent((40, 50)), np.random.default_rng(seed)
-    data = encoded(values, 0.01, block=4096)
+    data = interpolated(values, 0.01)
 
     def change(body):
         for place in random.integers(0, min(len(body), int(random.choice([30, 200, len(body)]))), random.integers(1, 4)):
@@ -276,7 +306,7 @@ def test_an_inflated_table_is_stopped():
         _HEADER.pack_into(body, 0, *head, coarse, len(packed))
 
     with pytest.raises(CodecFailed, match="must have at most"):
-        get("interpolation").decode(forged(encoded(values, 0.01), values, bomb), values.shape, values.dtype)
+        get("interpolation").decode(forged(interpolated(values, 0.01), values, bomb), values.shape, values.dtype)
 
 
 def test_bytes_do_not_depend_on_the_number_of_threads():
@@ -295,22 +325,21 @@ def test_bytes_of_an_earlier_day_decode_to_the_same_values():
 
 
 STORED = (
-    '`f8Lk0A&-dN8NgqKL7v#z$8$TKmaBH004^s002G0YK;H{096yNC*69aKX7AjAp-zF1OWp80000G01yBG00aO4c-n1EF%H5o47`2-dCU@F2~|jGLrs(fQ'
-    'Y6H~Sa<=CV(FLIh+6~$oGtt8lYIcNY9?HGCwqypccGWid3TD(972-wm_|8-R7!~{i{$7#Ke*O!TV^I>EurQTFnELTg~2cAQ>tpU^CGZ*sho_SsbWYyu+'
-    'd?*Aey&-tO)l8xK*}(ULP-nsS-6(0+RM3A@EQyFe66q;9o)w5QWIh)sAUeBn=5x*%NgEI;&WbqY+zMseBr5rbMxTnuIBMU6$oQ!j7UaQCmlaOO>3+S&&'
-    '!6a`bHF={)2lSwDVAb;Axk-o}Gg{GkOq>awN8#{|WCxui<rsS$_6?NFM=7ozuQb|0e*Xq-J4b*iDsvS)on%4Jw)L5d*y*2-8tr_yU7NvX<;4rIqknY*X'
-    'em<?&=VKY#g0g}pJ(XF>_T|@IhI|bMCWczyzG*j4|aS;zHKIqPFfbJGm3)#@u(C;s=BOn)-kX}i3+rmKy=3GbFbSt9%-m=zy_^d5Tn8Nu>CK(eq2Yhhc'
-    'Hy}yz=_-c$7rSSz$KMFJIte23Z`YJ$7vg)Td^paH3U3_4Co#kK3E@&EDhfM@4M4rt0`LQyEWjjm5f&^M|3ZC08;-)uTsAX?SB+{jD@3ppR>^3MPLxE%>'
-    'F!W}B87S)@O<+%fgxu=sNl?g3&#h-LE=;<8>zP5Y(1*wSJJa6r8O+_f);$>PQWBnxxzGlbMkLpEjwKB?o+l*4;^I~qzaOF^0el2{LhZ5e?^1687{9vzf'
-    'nXUGu{0%J&lhu2AH>}(%lbYwS-qR#eBr+=bg}HB_F`EECkp%=?*w0)uo6y!&C8sF$llvwyu#z<BBPRxc7|3`qcUZav=i-1Sg{<OuXm84L}JT1F<XazJ4'
-    'Z;j*}t&*eQ?88Ia$U=hf^v;TqTlWOA@CA=eAnPfG>DOO#@Z#G!6~qle1U=+lvyv^Q%e!Wv91r5}g{p`$bzMku-Cd|gJ17yGWYCM!P9zrgL!$#mD?Vae!'
-    'xyA+#Uj#rQI77V0Y5y6n8MJaj;GDYusU(6}h^-@a*RJZW#CMqDhZwbGbnJJQu#)OL=VT=r+pEJ&RJOwYYo&}Awgk5PQ^sqnO9ONzP-(hxrp5*n608!+r'
-    '`skeibp=EG1WV4a-k`(rL{~7pVFU-KorxsfHs?Z}b&}_<^A4~>_fr+3N8L^yiDFYgzA=2oS(H-UKFF@VEg%9O&Iy1gR%#q7og7{GV9rybUJ)5jy}I{nc'
-    '_?81q8+LTjnxWr45HvNizopL|NqeE9#Yh<RGqh6V<S>}sJz!>;?V#JoctJ~q3-}45KQ6$+ZnIe)@1s<ntjM7bIMA@`P>XW?_A0@6R9M=zKPQlcFiKSVH'
-    'bWuTFIo+kC^eg+Sv^`6zz0I<M0{n)(JIyR>n<SB*WD}ee840#^!Nr+`%GwVYuyeeI9T!Gt97Wt#k6*1e!?`*ykd$B_K3aXcXfqFcjZ)eNHChm#pT%IP-'
-    'jK9S+FbwJ*tC;>T{mVK#x1iiD13%W@6IV_ZT>eotFFju(OOHySnpch?_mA4{-GoII3ZnK*g77{KgqVI8w&7d-9uHkG!AQY6$?rb6Ai>@C1Vq_l%X#X%h'
-    'm&mz<-F5Y#KDDg7A>*6m=YE#btO?!?}2sNhRr|MH*>)cL2T$TU+Gn_GLS!RYT9K6&fv>YKCw>Op9?CHn>fxuuR%}`{+BCnUA=u6#-IIe@^i35T5;RPCZ'
-    'vG#-Ji{h8Yb7VMHiniPRFsbpTS3m9yJ`rv`r7!q)SlW<kFiQ|O1lCoVHEi+%j?^w*1PcKdU0p<3mpNGdmD@VZ)}NO+X>m+XnTjvjv^4CfvSSz*To^l$6'
-    '41o3J9V|9qq?MiTM}1+xc!r3=$-SO)k_nAlr5UKcQ7=MEC'
+    'p!lb=001*|tw-T_ls^Cf03gy2w!a`80002@00004TNJJb;d+!mAOHaX3jhEBc-muTfB*mhAOHk-+GAi~VBq1Hz{D<PU}S7&?!dsHc%K0b49`Po{fnry(K#>`'
+    'a}_FYdKyI>gEqJTq4h4InyYgKRUT%()iDTdb_zmUoIvH9oPn9|y%kv>Ox*4eMBMr)gm3xpBm)vZ<Q~{viSsRwqv|t1iE6*qF^D-ZKFpsmb!LnwQNu~#AjG}='
+    'J0a$BL-?9<5WbEugs;m5(Wff~5m%Hu7_tUPt4Q-~g~-dS1<@*Z7<{$>X*tQ0V0l3^h<Zsih&h6KQ2M<$BS@X(bC9nP@hA6)0oB1U;Jg>XPDC&T-=iuc#HThu'
+    'HNSw7fgu%0zui9ZH2{@RQeo!>S)op6mE6f|8SGBXDM~9yP(Bs!P>KlKhE^b=2+HM^|GijWmyDFNmIRIs=BMP$xC+azMMOnqs9$Wxgys88EnXle;3riTC4H{y'
+    'W%<~$Y<!#f^~A8Gl^90DH(IcFojh3lpqj^P!+MAtVVq=GP8Svfqe#J?hGpCF)G}_q0DA&?f|0a=TBe{mIcLi$zdC+GT!i@44!O78eGnm#R?KIdkKG%z4(5f!'
+    ';R7Jt;)rO!3C&M5*_hrTQNqGZS{a%<4!Y2+quz3FLJd{COr*=g`SHC(pZSWpih|caC%3G4#4e6FgvuDV0LIS;kdSm!arc&E*(Dcd3Y*p`w+i@|H-T1ly-5EY'
+    'SGXSemFum*PxH?UlOFoN(yBH5!ft;~J)^8hyX59Xp}|%C9Iw(V<iiYTR|3zHPnkU+Cd$#S`uA4dRchsch@y#mOMo!M2l0+a-k2z!c8p@U58`HV@a*c=%@)Q7'
+    'Jtms%N1A9J{Vt`nH-L!VZpB<i5U2F;G&+B*TkGU^BKh^F2gh%F5Hxlqrn2C%Y>PnlIn$#947RmL^uowA=Qnb7=A<}C&k&vHf)xQOCszmzb46RJnIp0b%eR1('
+    'uJ&Ucaw<IuEdJNq?ptQESVKX?k&|l#^)(#2Ws{nGnyheNMGTxOXK5HK<6-E{BZ0*09HL%eJAv{H0fDZC{n7$dEFJpOjyozT<Z<_*=Sw+33*z}4PE&I#8{8L~'
+    'wnCTInwKlmLKhWZ9`5(>uvgK+jA`n};(Ow$=yqB}jgj!clM;WmG_styOt4YK%rQIHgr&9R;ZtK->_0V%YXUTO{tG)H<pxhkcU}9wYcDU3+vR34;DJIPZ0Y!5'
+    'Lid(W4px|e!xWx7_|6}dNaOvmu^;9V>#}1Iu0gE^tzzo4%JoaC(*Pv_d7S0B(kBlHT0cz%%PY>mWfJ*|<pKqrmUin5IOu<t5l4Q#cnKPm)(UU!_lrm>=8p$X'
+    '{?P@y4SG1k7EU<H-K3#88g;XIAH;^D=#STW?n?mSk$k>8dYV}Y3o2wjtH;EnAQD*p7^0!?KutYDJL9!&{Zn+vCUZ)N#>%`5J?~sfHXErhyWVNj6K)MNwP9C!'
+    'Kx(P9;{SEEm78-Y+UX3(!8)Oa&&sfgi)1PxA9Fvoj$7pp7~Xqbq_>;Q3^VLw>x}HSfoReK_N_>44M;_1F_r>B@m=@lWHR>4Y7Xo(&$reAp}bxDlH8?5Y$n*2'
+    'R3wBjT9;}ds!H<vTC@^0yaz#d*BH|A=nMMWu%rZDnbx@knTQ055Dd>ER4g{$eG#4MT^E00Qk(Mj^IDJr^ws@b=LSRKs_;L<5e;5w6IzZ<|3F}{k!CJ(3cqx&'
+    'iromb4=>QRjkOQpavL5S+HN=GwDxsp@QE<~smj+9#EpS-C4i&Ui}&F!`pW9n;JB^CYW-XEjH%L+u%pU~aa?d=>_AFMlLl_o)ryYl5^)uX<3E9h-#I@MaFi{Y'
+    'x9?zR9$5'
 )
-STORED_HASH = "d9547e1d5f2482fc"
+STORED_HASH = "7404a3613cd8a008"

@@ -1,5 +1,7 @@
 """Training of models: what is learned is true, repeatable, and helps on fields that were not seen."""
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -27,7 +29,7 @@ def fronts(seed, size=128):
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(training, "STEPS", 250)
+    monkeypatch.setitem(train.__kwdefaults__, "steps", 250)
     monkeypatch.setattr(training, "LEAST_STEPS", 100)
     monkeypatch.setattr(training, "BETWEEN", 50)
     monkeypatch.setattr(training, "ROUNDS", 2)
@@ -91,10 +93,23 @@ def test_the_same_seed_gives_the_same_model(quick):
     assert first == again != other
 
 
-def test_without_time_the_model_changes_nothing():
+def test_a_slow_machine_learns_the_same(quick, monkeypatch):
     values = turbulent((64, 64))
-    model = train(values, 1e-2, seconds=1e-9)
-    assert not any(network.numbers().any() for network in model.networks.values())
+    expected, step = train(values, 1e-2).text, training._Learner._gradients
+
+    def slowly(*lessons):
+        time.sleep(0.0005)
+        return step(*lessons)
+
+    monkeypatch.setattr(training._Learner, "_gradients", slowly)
+    assert train(values, 1e-2).text == expected
+
+
+def test_from_too_few_values_nothing_is_learned_and_that_is_said():
+    values = turbulent((24, 24))
+    model = train(values, 1e-2)
+    assert not model.learned
+    assert "nothing learned" in repr(model)
     assert size(values, 0.1, model=model) == size(values, 0.1)
 
 
@@ -144,7 +159,7 @@ def test_bounds_are_given_as_numbers_or_as_bounds(quick):
     (np.arange(9.0), {"bounds": wb.Relative(0)}, r"bounds above 0; got Relative\(eb=0.0\)"),
     (np.arange(9.0), {"bounds": [wb.Absolute(1), wb.PointwiseRelative(0.1)]}, "wb.Relative bounds; got Point"),
     (np.arange(9.0), {"bounds": wb.Absolute("1 km")}, "must be in the unit of the data"),
-    (np.arange(9.0), {"seconds": 0}, "seconds must be positive; got 0"),
+    (np.arange(9.0), {"steps": 0}, "steps must be"),
     (np.arange(9.0), {"seed": -1}, "seed"),
 ])
 def test_bad_input_is_refused(fields, options, message):

@@ -291,3 +291,13 @@ def test_limits_grow_with_the_size():
     assert (small.memory, small.processor, small.clock) == (512 * 2**20, 10, 30)
     assert large.memory == 512 * 2**20 + 8 * 2**30
     assert large.processor == 10 + 2**30 // 2_000_000
+
+
+def test_the_library_of_a_codec_is_loaded_before_the_time_for_decoding_begins(decoding_with):
+    decoding_with(misbehaving("import sys\nreturn np.full(shape, 'zfpy' in sys.modules, dtype)"))
+    assert asked().all()
+
+
+def test_patience_is_the_time_by_the_clock_for_each_second_of_the_processor():
+    assert Limits.for_size(0, patience=50).clock == 500
+    assert Limits.for_size(0, patience=50).processor == Limits.for_size(0).processor == 10

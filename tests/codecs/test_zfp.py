@@ -57,3 +57,27 @@ for rate in (0.1, 0.5, 1, 2, 3):
 print("done")
 """)
     assert done == "done\n"
+
+
+def test_the_largest_tolerances_are_taken_and_impossible_ones_are_refused():
+    values = np.linspace(-1.0, 1.0, 64)
+    assert np.abs(decoded(get("zfp"), values, Tolerance(absolute=1.7e308))).max() <= 1
+    for size in (np.inf, np.nan, -1.0, 1.5e308):
+        with pytest.raises(WorkbenchError, match="a tolerance must be from 0"):
+            get("zfp")._decode_piece(np.float64(size).tobytes() + bytes(64), values.shape, values.dtype)
+
+
+def test_every_tolerance_is_used_in_full():
+    sizes = [len(get("zfp").encode(VALUES, Tolerance(absolute=size))) for size in np.geomspace(2**-10, 2**-8, 9)]
+    steps = -np.diff(sizes) * 8 / VALUES.size   # a quarter of a bit for a quarter of an octave
+    assert (steps > 0.15).all()
+    assert (steps < 0.35).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1.0, 2.4e38, 1e-20])
+def test_values_that_cannot_be_multiplied_keep_the_bound_too(scale, dtype):
+    values = (np.random.default_rng(1).uniform(-1, 1, (9, 10, 11)) * scale).astype(dtype)
+    for size in (1e-2 * scale, 1.7e-7 * scale, 3e-9 * scale):
+        found = np.abs(decoded(get("zfp"), values, Tolerance(absolute=size)).astype(float) - values).max()
+        assert found <= max(size, 2 * float(np.finfo(dtype).eps) * scale)   # ZFP's own block exponents allow no less

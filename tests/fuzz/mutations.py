@@ -22,6 +22,7 @@ from workbench.archive import document
 from workbench.archive.chunk import CHECKSUMS, codec_of, decode_frame, exact_chunk
 from workbench.archive.frame import pack, unpack
 from workbench.archive.layout import ArrayLayout
+from workbench.archive.root import CONSOLIDATED
 from workbench.clusters.keep.edits import Edits
 from workbench.codecs.entropy import CodedIntegers
 from workbench.codecs.interpolation_model import Model, Network, shapes
@@ -29,7 +30,7 @@ from workbench.codecs.lattice_stream import CODERS, ORDERS, Stream
 from workbench.codecs.packing import PackedIntegers
 from workbench.codecs.pieces import join
 from workbench.errors import WorkbenchError
-from workbench.guarantees.sections import BYTES, CHECKSUM, CODE, EDIT, FIX, LOGS, PIN, SAME
+from workbench.guarantees.sections import CHECKSUM, CODE, EDIT, FIX, LOGS, MASK, PIN, SAME
 
 Parts = dict[str, bytes]
 
@@ -44,7 +45,7 @@ STRANGE = [
     {"id": "pcodec"}, {"id": "bitround"}, {"id": "columns", "codec": {"id": "prequantised"}}, {"id": []},
     [1e300, 1e300, 1e300], [2**52, 2**52, 2**52], "x" * 5000,
 ]
-TAGS = (CODE, LOGS, FIX, SAME, BYTES, EDIT, PIN, CHECKSUM)
+TAGS = (CODE, LOGS, FIX, SAME, MASK, EDIT, PIN, CHECKSUM)
 MODEL_AT, HEADER = 30, 25   # of the checksum of the model, in a code and in what is behind its own checksum
 BUILT_IN = ("lattice", "interpolation", "prequantised", "pcodec", "bitround", "columns")
 
@@ -75,8 +76,9 @@ def raw(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
 def documents(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
     """One or two values of the documents replaced."""
     for _ in range(random.randint(1, 2)):
-        key = random.choice(sorted(k for k in entries if k.endswith("zarr.json")))
-        described = document.unsealed(document.from_bytes(entries[key], key), key)
+        described_by = _documents_of(entries)
+        key = random.choice(sorted(described_by))
+        described = described_by[key]
         path = random.choice([p for p in _places(described) if p])
         value, how = copy.deepcopy(random.choice(STRANGE)), random.choice(["set", "set", "nudge", "remove", "repeat"])
         if path[-1] == "id" and value not in BUILT_IN:
@@ -147,7 +149,7 @@ def models(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
     model = Model(dimensions, (), networks)
     key, shape, found = _chunk(entries, random, CODE)
     name = key.split("/")[0]
-    layout = ArrayLayout.from_metadata(name, document.from_bytes(entries[f"{name}/zarr.json"], name))
+    layout = ArrayLayout.from_metadata(name, samples.described(entries, name))
     code = bytearray(found[CODE][MODEL_AT - HEADER :])
     code[HEADER : HEADER + 4] = model.checksum.to_bytes(4, "little")
     if random.random() < 0.5:
@@ -164,7 +166,7 @@ def arrays(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
     """The values of an array that is kept exactly (extents, ids, permutation, masks), made up."""
     key = random.choice(sorted(k for k in entries if "/c/" in k))
     name = key.split("/")[0]
-    layout = ArrayLayout.from_metadata(name, document.from_bytes(entries[f"{name}/zarr.json"], name))
+    layout = ArrayLayout.from_metadata(name, samples.described(entries, name))
     opened = unpack(entries[key], key)
     try:
         values = decode_frame(opened, codec_of(layout.configuration, key), layout.dtype)
@@ -190,9 +192,8 @@ def transplants(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
             array = random.choice(sorted({k.split("/")[0] for k in other if "/" in k}))
             without = {k: v for k, v in entries.items() if k.split("/")[0] != array}
             changed = {**without, **{k: v for k, v in other.items() if k.split("/")[0] == array}}
-            described = document.from_bytes(other[f"{array}/zarr.json"], array)
-            seal = described["attributes"][document.SEAL]
-            return resealed(changed, "zarr.json", lambda root: root["attributes"]["arrays"].__setitem__(array, seal))
+            theirs = samples.described(other, array)
+            return resealed(changed, "zarr.json", lambda root: root[CONSOLIDATED]["metadata"].__setitem__(array, theirs))
     return {**entries, "zarr.json": other["zarr.json"]}
 
 
@@ -381,7 +382,7 @@ def _with_chunk(entries: Parts, key: str, shape: tuple[int, ...], found: dict[st
     if random.random() < 0.2:
         return changed
     name = key.split("/")[0]
-    described = document.from_bytes(entries[f"{name}/zarr.json"], name)
+    described = samples.described(entries, name)
     try:
         layout = ArrayLayout.from_metadata(name, described)
         values = decode_frame(unpack(changed[key], key), codec_of(layout.configuration, key), layout.dtype)
@@ -394,7 +395,7 @@ def _with_chunk(entries: Parts, key: str, shape: tuple[int, ...], found: dict[st
 def with_checksum_listed(entries: Parts, key: str, checksum: bytes) -> Parts:
     """The archive whose array lists this as the checksum of a chunk."""
     name = key.split("/")[0]
-    layout = ArrayLayout.from_metadata(name, document.from_bytes(entries[f"{name}/zarr.json"], name))
+    layout = ArrayLayout.from_metadata(name, samples.described(entries, name))
     number = [layout.chunk_key(index) for index in layout.chunk_indices()].index(key)
 
     def change(described: dict[str, Any]) -> None:
@@ -402,6 +403,14 @@ def with_checksum_listed(entries: Parts, key: str, checksum: bytes) -> Parts:
         described["attributes"][CHECKSUMS] = listed[: 8 * number] + checksum.hex() + listed[8 * number + 8 :]
 
     return resealed(entries, f"{name}/zarr.json", change)
+
+
+def _documents_of(entries: Parts) -> dict[str, Any]:
+    """The documents that another change can be made to, by key: the root, and those of the arrays while it lists them."""
+    root = document.unsealed(document.from_bytes(entries["zarr.json"], "zarr.json"), "zarr.json")
+    consolidated = root.get(CONSOLIDATED)
+    arrays = consolidated.get("metadata") if isinstance(consolidated, dict) else None
+    return {"zarr.json": root, **(arrays if isinstance(arrays, dict) else {})}
 
 
 def resealed(entries: Parts, key: str, change: Any) -> Parts:

@@ -12,7 +12,6 @@ from archive import samples
 from fuzz.mutations import resealed, with_checksum_listed
 from fuzz.uses import used
 from fuzz.victims import Victim
-from workbench.archive import document
 from workbench.archive.frame import pack, unpack
 from workbench.archive.root import CONSOLIDATED
 from workbench.clusters.keep.edits import Edits
@@ -121,7 +120,7 @@ def test_an_array_that_belongs_to_another_kind_of_archive():
     made = victim()
     field = wb.compress(samples.field((12, 13)), wb.Absolute(0.1), "prequantised")
     added = {key: data for key, data in samples.parts(field).items() if key.startswith("values/")}
-    values = document.from_bytes(added["values/zarr.json"], "values")
+    values = samples.described(samples.parts(field), "values")
     root = lambda described: described[CONSOLIDATED]["metadata"].__setitem__("values", values)   # noqa: E731
     outcome, findings = used(made, resealed({**made.entries, **added}, "zarr.json", root))
     assert findings == []

@@ -9,8 +9,9 @@ import numpy as np
 
 import workbench as wb
 from archive import samples
-from workbench.codecs import Model, get
+from workbench.codecs import Codec, Model, get
 from workbench.codecs.interpolation_model import Network, shapes
+from workbench.codecs.interpolation_stream import ON_LATTICE
 
 
 @dataclass(frozen=True)
@@ -61,14 +62,21 @@ def _fields() -> Made:
     plain, wide = wb.Field(samples.field((40,))), wb.Field(samples.field((30, 20)))
     whole = wb.Field(np.rint(1000 * samples.field((9, 11))).astype(np.int16), mask=np.arange(99).reshape(9, 11) % 7 == 0)
     large = wb.Field(np.array([-(2**63), 2**63 - 1, *range(30)]))
+    classes = wb.Field(np.array([0.0, 0.3, 70.0, 70.1])[np.random.default_rng(0).integers(0, 4, (20, 30))])
+    coast = np.add.outer(np.arange(24) ** 2, np.arange(30) ** 2) < 300
+    ocean = wb.Field(samples.field((2, 24, 30)), mask=np.stack([coast, coast]))
+    repeated = wb.Field(np.tile(np.random.default_rng(0).integers(0, 2, 37), 40).astype(np.float32))
     return {
         "field": (field, wb.compress(field, wb.Absolute(0.1), "prequantised", chunk_values=60)),
         "logarithms": (field, wb.compress(field, wb.PointwiseRelative(0.01), "prequantised", chunk_values=60)),
-        "interpolation": (field, wb.compress(field, wb.Absolute(0.1), "interpolation", chunk_values=60)),
+        "interpolation": (field, _interpolated(field, wb.Absolute(0.1), chunk_values=60)),
+        "classes": (classes, wb.compress(classes, wb.Absolute(1e-4), "interpolation")),
+        "repeats": (repeated, wb.compress(repeated, wb.Absolute(0.1), "interpolation")),
         "model": (wide, _with_model(wide)),
-        "interpolated logarithms": (field, wb.compress(field, wb.PointwiseRelative(0.01), "interpolation")),
+        "interpolated logarithms": (field, _interpolated(field, wb.PointwiseRelative(0.01))),
         "bit rounding": (plain, wb.compress(plain, wb.Relative(0.01), "bitround")),
         "integers": (whole, wb.compress(whole, wb.Absolute(3), chunk_values=50)),
+        "coasts": (ocean, wb.compress(ocean, wb.Absolute(0.1), "prequantised")),
         "large integers": (large, wb.compress(large, wb.Absolute(0))),
         "exact": (plain, wb.compress(plain, wb.Absolute(0), "pcodec")),
     }
@@ -79,9 +87,15 @@ def _with_model(field: wb.Field) -> wb.Archive:
     rng = np.random.default_rng(0)
     networks = {odd: [rng.integers(-40, 41, shape).astype(np.int16) for shape in shapes(odd)] for odd in (1, 2)}
     model = Model(2, (), {odd: Network(*parts) for odd, parts in networks.items()})
-    interpolation = "workbench.codecs.interpolation"
-    with patch(f"{interpolation}._smaller", lambda _plain, modelled: modelled), patch(f"{interpolation}.COPIES", -1):
-        return wb.compress(field, wb.Absolute(0.1), get("interpolation", model=model))
+    with patch("workbench.codecs.interpolation.COPIES", -1):
+        return _interpolated(field, wb.Absolute(0.1), get("interpolation", model=model))
+
+
+def _interpolated(field: wb.Field, bound: wb.Bound, codec: Codec | str = "interpolation", **options: int) -> wb.Archive:
+    """An archive without a lattice, and with the model if there is one, whatever is smaller."""
+    kept = "workbench.codecs.interpolation._smaller"
+    with patch(kept, lambda one, other: one if other[0] == ON_LATTICE else other):
+        return wb.compress(field, bound, codec, **options)
 
 
 def _foreign() -> Made:

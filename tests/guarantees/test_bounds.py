@@ -112,3 +112,8 @@ def test_a_pointwise_bound_is_itself_whatever_the_values():
 def test_the_base_class_promises_nothing():
     with pytest.raises(TypeError, match="abstract"):
         Bound(0.1)
+
+
+def test_a_share_of_a_range_of_integers_may_be_beyond_all_floats():
+    values = np.array([-(2**62), 2**62])
+    assert Relative(1e300).limit(values).value == sys.float_info.max

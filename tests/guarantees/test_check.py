@@ -247,6 +247,15 @@ def test_the_largest_periodic_error_goes_the_shorter_way():
     assert largest_error(x, y, period=(1.0, 1.0)) == 0.25
 
 
+@given(st.floats(0, 1e-3), st.floats(0.6, 1, exclude_max=True), st.sampled_from(DTYPES))
+@example(1e-20, math.nextafter(1, 0), np.float64)
+def test_an_error_across_the_face_is_rounded_once(near, far, dtype):
+    x, y = dtype(near), min(dtype(far), np.nextafter(dtype(1), dtype(0)))
+    exact = min(y_less_x := Fraction(float(y)) - Fraction(float(x)), 1 - y_less_x)
+    assert largest_error(np.array([[x]]), np.array([[y]]), period=[1.0]) == float(exact)
+    assert largest_error(np.array([[y]]), np.array([[x]]), period=[1.0]) == float(exact)
+
+
 @pytest.mark.parametrize("chunks", [1, 2, 7, 1000])
 def test_any_number_of_chunks_gives_the_same(monkeypatch, chunks):
     monkeypatch.setattr(backend, "chunks", lambda count, array: min(chunks, count))
@@ -276,7 +285,7 @@ def test_long_arrays_are_judged_as_their_single_values(period, eb, seed, threads
     with backend.using_threads(threads):
         found = check(x, y, limit, period)
     assert found.broken.tolist() == np.flatnonzero(wrong).tolist()
-    assert found.largest_error == (math.inf if np.isnan(y).any() else apart.max())
+    assert found.largest_error == pytest.approx(math.inf if np.isnan(y).any() else apart.max(), rel=1e-15, abs=1e-16)
 
 
 def test_an_empty_array_keeps_every_promise():

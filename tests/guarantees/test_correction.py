@@ -124,7 +124,15 @@ def test_indices_beyond_the_array_are_refused():
 
 def test_a_count_that_does_not_fit_the_parts_is_refused():
     decoded, data = good()
-    near, *rest = struct.unpack_from("<6I", data)
-    for wrong in (near - 1, near + 1):
+    near, far, *lengths = struct.unpack_from("<6I", data)
+    for wrong in ((near, far - 1), (near, far + 1), (near + 1, far), (near + 1, far - 1)):
         with pytest.raises(WorkbenchError):
-            apply_correction(decoded, struct.pack("<6I", wrong, *rest) + data[24:])
+            apply_correction(decoded, struct.pack("<6I", *wrong, *lengths) + data[24:])
+
+
+def test_regular_values_behind_noise_take_what_they_take_alone():
+    wanted = np.arange(20_000.0)
+    decoded = np.random.default_rng(1).normal(5e4, 1, wanted.size)
+    data = encode_correction(np.arange(wanted.size), wanted, decoded)
+    assert len(data) < 5000   # as differences to the noise, 7 bytes each
+    assert apply_correction(decoded, data).tobytes() == wanted.tobytes()

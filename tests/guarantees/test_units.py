@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.data.units import factor_between, number_and_unit
+from workbench.data.unit_grammar import factor_between, number_and_unit
 
 TEMPERATURE = wb.Field(280 + np.random.default_rng(0).random(500), metadata={"units": "K"})
 POSITIONS = np.random.default_rng(0).random((300, 3))
@@ -18,6 +18,12 @@ POSITIONS = np.random.default_rng(0).random((300, 3))
         ("pc", "kpc", 1e-3), ("kpc/h", "Mpc/h", 1e-3), ("hPa", "Pa", 100), ("mbar", "hPa", 1), ("km/s", "m s-1", 1000),
         ("kg m-2 s-1", "g m-2 s-1", 1000), ("kg/m^2/s", "kg m**-2 s-1", 1), ("nm", "angstrom", 10), ("mK", "K", 1e-3),
         ("Mpc", "3.0856775814913673e24 cm", 1), ("%", "1", 0.01), ("day", "s", 86400),
+        ("degC", "K", 1), ("degrees Celsius", "°C", 1), ("degree_C", "celsius", 1), ("degF", "kelvin", 5 / 9),
+        ("PSU", "psu", 1),
+        ("millibars", "hPa", 1), ("Kelvin/day", "degC s-1", 1 / 86400), ("days since 2000-01-01 00:00", "hours", 24),
+        ("kg/(m2 s)", "kg m-2 s-1", 1), ("(m/s)^2", "m2.s-2", 1), ("km / s ** 2", "m·s⁻²", 1000), ("m/s*kg", "kg m s-1", 1),
+        ("J kg**-1 K**-1", "J/(kg K)", 1), ("1/s", "Hz", 1), ("10^3 m", "kilometers", 1), ("g kg-1", "1e-3", 1),
+        ("1e10 Msun/h", "Msun h-1", 1e10), ("degrees_north", "radian", np.pi / 180), ("widgets/s", "widgets s-1", 1),
     ],
 )
 def test_factors(unit, other, factor):
@@ -26,11 +32,22 @@ def test_factors(unit, other, factor):
 
 
 @pytest.mark.parametrize(
-    ("unit", "other"), [("pc", "K"), ("Mpc", "Mpc/h"), ("furlong", "m"), ("m", "not a unit"), ("", "m")]
+    ("unit", "other"),
+    [
+        ("pc", "K"), ("Mpc", "Mpc/h"), ("furlong", "m"), ("m", "not a unit"), ("", "m"), ("J/kg K", "J kg-1 K-1"),
+        ("m" + "(" * 9, "m"), ("m)", "m"), ("(m", "s"), ("m^9999", "s"), ("1e400 m", "m"), ("m$", "m"),
+        ("mm/day", "kg m-2 s-1"), ("1 hour", "h"),
+    ],
 )
 def test_what_does_not_fit_is_refused(unit, other):
     with pytest.raises(wb.WorkbenchError):
         factor_between(unit, other)
+
+
+def test_an_unknown_unit_fits_itself_and_is_named_otherwise():
+    assert factor_between("practical widgets [sic]", "practical  widgets [sic]") == 1
+    with pytest.raises(wb.WorkbenchError, match="'furlong' is not known"):
+        factor_between("furlong", "m")
 
 
 @pytest.mark.parametrize("text", ["pc", "10", "ten pc", ""])

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +61,14 @@ class Bench:
         while not self.hold.wait(0.01):
             job(0.9, "held")
         return results["fine"].replace("fine", "asked")
+
+
+def eventually(true: Callable[[], bool]) -> None:
+    """Wait until this is true; fails where it never is."""
+    end = time.monotonic() + SOON
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.001)
 
 
 @pytest.fixture
@@ -163,8 +173,7 @@ def test_what_there_is_so_far_is_shown_and_goes_when_it_ends(bench: Bench) -> No
     seen: list[dict[str, Any]] = []
     bench.engine.changed = lambda: seen.append(dict(bench.engine.partial))
     bench.engine.ask("asked")
-    while {"asked so far": 1} not in seen:
-        pass
+    eventually(lambda: {"asked so far": 1} in seen)
     bench.hold.set()
     assert bench.engine.wait(SOON)
     assert bench.engine.partial == {}
@@ -174,8 +183,7 @@ def test_cancelling_stops_and_says_so(bench: Bench) -> None:
     bench.engine.settled(SOON)
     bench.hold.clear()
     bench.engine.ask("asked")
-    while not bench.engine.partial:
-        pass
+    eventually(lambda: bool(bench.engine.partial))
     bench.engine.cancel()
     assert bench.engine.wait(SOON)
     assert "asked" not in bench.engine.results()
@@ -192,8 +200,7 @@ def test_changing_while_something_is_under_way_ends_with_the_newest(bench: Bench
 def test_a_change_that_no_result_depends_on_lets_the_work_go_on(bench: Bench) -> None:
     bench.hold.clear()
     bench.engine.change(bound=2.0)
-    while ("coarse", 2.0) not in bench.called:
-        pass
+    eventually(lambda: ("coarse", 2.0) in bench.called)
     bench.engine.change(axis=2)
     bench.hold.set()
     assert bench.engine.settled(SOON)["fine"] == "fine 2.0"
@@ -252,6 +259,110 @@ def test_a_closed_engine_is_silent_and_keeps_nothing_of_what_was_under_way() -> 
     assert engine.wait(SOON)
     assert len(news) == count
     assert engine.results() == {}
+    with pytest.raises(WorkbenchError, match="it was closed"):
+        engine.settled()
+
+
+@dataclass(frozen=True)
+class Large:
+    nbytes: int = 2**40
+
+
+def test_results_larger_than_the_memory_reach_later_stages_and_stay_while_they_are_shown() -> None:
+    def later(state: State, results: Any, job: Job) -> Large:
+        assert "first" in results
+        return Large()
+
+    stages = [
+        Stage("first", lambda state: state.bound, lambda state, results, job: Large()),
+        Stage("second", lambda state: (state.bound, state.axis), later),
+        Stage("asked", lambda state: state.bound, later, on_demand=True),
+    ]
+    engine = Engine(State(), stages, lambda callback: callback())
+    engine.settled(SOON)
+    engine.ask("asked")
+    assert engine.wait(SOON)
+    assert engine.settled(SOON).keys() == {"first", "second", "asked"}
+    assert engine.runs == {"first": 1, "second": 1, "asked": 1}
+    engine.change(bound=2.0)
+    engine.settled(SOON)
+    assert engine.results(State()).keys() == set()   # dropped: no longer shown
+    engine.close()
+
+
+def test_waiting_ends_at_its_deadline_though_work_is_begun_again_and_again() -> None:
+    engine = Engine(State(), [Stage("none", lambda state: 0, lambda *ignored: None)], lambda callback: callback())
+    start = time.monotonic()
+    with pytest.raises(WorkbenchError, match=r"within 0\.1 s"):
+        engine.settled(0.1)
+    assert time.monotonic() - start < SOON / 2
+    engine.close()
+
+
+def test_what_failed_is_tried_again_after_a_change(bench: Bench) -> None:
+    bench.engine.change(bound=13.0)
+    with pytest.raises(WorkbenchError):
+        bench.engine.settled(SOON)
+    before = bench.called.count(("coarse", 13.0))
+    bench.engine.change(bound=1.0)
+    bench.engine.change(bound=13.0)
+    with pytest.raises(WorkbenchError, match="13 is not possible"):
+        bench.engine.settled(SOON)
+    assert bench.called.count(("coarse", 13.0)) == before + 1
+
+
+def test_a_valid_change_while_work_goes_on_withdraws_a_refusal(bench: Bench) -> None:
+    bench.hold.clear()
+    bench.engine.refresh()
+    assert not bench.engine.change(bound=-1.0)
+    bench.engine.change(axis=1)
+    assert bench.engine.status.error == ""
+
+
+def test_what_follows_from_results_waits_for_them_and_hears_when_there_are_none(bench: Bench) -> None:
+    heard: list[str] = []
+    bench.hold.clear()
+    bench.engine.when_settled(heard.append)
+    assert heard == []
+    bench.hold.set()
+    assert bench.engine.wait(SOON)
+    bench.engine.when_settled(heard.append)
+    assert heard == ["", ""]
+    bench.engine.change(bound=13.0)
+    bench.engine.when_settled(heard.append)
+    assert bench.engine.wait(SOON)
+    assert heard[2] == "13 is not possible"
+    bench.hold.clear()
+    bench.engine.change(bound=2.0)
+    bench.engine.when_settled(heard.append)
+    bench.engine.cancel()
+    assert heard[3] == "cancelled"
+
+
+def test_a_mistake_on_demand_is_told_until_another_change_whatever_else_ends(bench: Bench) -> None:
+    bench.engine.settled(SOON)
+    bench.hold.clear()
+    bench.engine.change(bound=2.0)
+    eventually(lambda: ("coarse", 2.0) in bench.called)
+    job = Job(lambda job: None, lambda job: None)
+    job.error = "nothing to ask"
+    heard: list[str] = []
+    bench.engine.when_settled(heard.append)
+    bench.engine._under_way.append(job)
+    bench.engine._ended(job, lambda: None)
+    assert heard == []
+    bench.hold.set()
+    assert bench.engine.wait(SOON)
+    assert heard == [""]
+    assert bench.engine.status.error == "nothing to ask"
+    bench.engine.change(axis=1)
+    assert bench.engine.status.error == ""
+
+
+def test_a_mistake_in_what_follows_becomes_the_status(bench: Bench) -> None:
+    bench.engine.ask("asked", then=lambda: {}["missing"])
+    assert bench.engine.wait(SOON)
+    assert bench.engine.status.error == "KeyError: 'missing'"
 
 
 def test_waiting_for_a_stage_with_a_mistake_ends() -> None:

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 import time
 from typing import Any
 
+import pytest
+
 from workbench.errors import WorkbenchError
-from workbench.lab.jobs import MOST_THREADS, Job, Lane, deliver_to_this_loop
+from workbench.lab.jobs import MOST_JOBS, Job, Lane, deliver_to_this_loop
 
 SOON = 10.0
 
@@ -171,13 +175,55 @@ def test_reports_are_not_more_frequent_than_anybody_can_read() -> None:
     assert 1 <= len(reports) < 50
 
 
-def test_any_number_of_lanes_takes_turns_in_a_few_threads() -> None:
-    lanes, where = [Lane(pause=0.0) for _ in range(20)], set()
+def test_of_any_number_of_lanes_only_a_few_work_at_a_time() -> None:
+    lanes, lock, counts = [Lane(pause=0.0) for _ in range(20)], threading.Lock(), [0, 0]
+
+    def work(job: Job) -> None:
+        with lock:
+            counts[0] += 1
+            counts[1] = max(counts)
+        time.sleep(0.002)
+        with lock:
+            counts[0] -= 1
+
     for lane in lanes:
-        lane.submit(Job(lambda job: where.add(threading.current_thread().name), lambda job: None))
+        lane.submit(Job(work, lambda job: None))
     assert all(lane.wait(SOON) and not lane.busy for lane in lanes)
-    assert where
-    assert len([thread for thread in threading.enumerate() if thread.name.startswith("lossbench panel")]) <= MOST_THREADS
+    assert 1 <= counts[1] <= MOST_JOBS
+
+
+def test_a_mistake_in_what_follows_does_not_stop_the_next_job(caplog: pytest.LogCaptureFixture) -> None:
+    lane, ended = Lane(pause=0.0), threading.Event()
+    lane.submit(Job(lambda job: 1, lambda job: 1 / 0))
+    assert lane.wait(SOON)
+    lane.submit(Job(lambda job: 2, lambda job: ended.set()))
+    assert lane.wait(SOON)
+    assert ended.is_set()
+    assert "ZeroDivisionError" in caplog.text
+
+
+SCRIPT = """
+import time
+from concurrent.futures import ThreadPoolExecutor
+from workbench.lab.jobs import Job, Lane
+
+def work(job):
+    for number in range(1000):
+        with ThreadPoolExecutor(1) as pool:   # as transforms do, which the end of a script refuses
+            pool.submit(time.sleep, 0.001).result()
+        if REPORTS:
+            job(number / 1000, "working")
+
+Lane(pause=0.0).submit(Job(work, lambda job: None))
+time.sleep(0.02)
+"""
+
+
+@pytest.mark.parametrize("reports", [True, False])
+def test_a_script_that_ends_before_its_panels_ends_quietly(reports: bool) -> None:
+    source = SCRIPT.replace("REPORTS", str(reports))
+    ended = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
 def test_results_are_delivered_in_the_event_loop_of_the_cell() -> None:

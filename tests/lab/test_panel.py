@@ -6,6 +6,7 @@ import html.parser
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from lab.toy import ToyPanel, ToyState
 from workbench.errors import WorkbenchError
 from workbench.lab.engine import Status
+from workbench.lab.turns import TURN
 
 SOON = 20.0
 
@@ -226,6 +228,23 @@ def test_a_report_is_one_file_that_needs_nothing_else(panel: ToyPanel, tmp_path:
     assert all(source.startswith("data:image/png;base64,") for source in page.sources)
     assert str(inside(panel)) in written.read_text()
     assert "&lt;= 0.5).sum()" in written.read_text()
+
+
+@pytest.mark.parametrize("draws", [lambda panel: panel.shown, lambda panel: panel.report(), lambda panel: panel._static()])
+def test_charts_are_drawn_by_one_thread_at_a_time(panel: ToyPanel, draws: Callable[[ToyPanel], object]) -> None:
+    panel.wait(SOON)
+    drawn = threading.Event()
+    with TURN:
+        thread = threading.Thread(target=lambda: (draws(panel), drawn.set()))
+        thread.start()
+        assert not drawn.wait(0.05)
+    assert drawn.wait(SOON)
+    thread.join()
+
+
+def test_who_assigns_to_a_choice_is_told_how_to_change_it(panel: ToyPanel) -> None:
+    with pytest.raises(WorkbenchError, match=r"changed by panel\.change\(radius=0\.1\)"):
+        panel.state.radius = 0.1   # type: ignore[misc]
 
 
 def test_a_report_without_a_name_says_when_it_was_made(

@@ -17,7 +17,7 @@ from lab.bounds_panel.samples import sample
 from workbench.lab import report, static_chart, static_picture
 from workbench.lab.charts import styled
 from workbench.lab.description import Fact, Marks, Picture, Shown, Table
-from workbench.lab.last_picture import MOST_BYTES, static_bundle
+from workbench.lab.last_picture import static_bundle
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 
@@ -125,7 +125,6 @@ def test_the_picture_for_a_notebook_without_a_kernel_is_small_and_says_what_it_i
     assert "ratio 8.1 x" in bundle["text/html"]
     assert "codec: sz3" in bundle["text/html"]
     assert "run the cell" in bundle["text/plain"]
-    assert MOST_BYTES < 300_000
 
 
 def test_the_sizes_of_tables_are_told() -> None:
@@ -139,3 +138,17 @@ def test_figures_of_a_group_stand_together_with_their_meanings() -> None:
     assert re.findall(r'role="group" aria-label="(\w+)"', page) == ["size", "error"]
     (described,) = re.findall(r'aria-describedby="([\w-]+)"', page)
     assert f'id="{described}">times smaller<' in page
+
+
+def test_a_report_is_not_written_through_what_lies_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link under the name of the unfinished file, which nobody can guess; if somebody does, nothing is written."""
+    monkeypatch.setattr("secrets.token_hex", lambda _: "guessed")
+    (tmp_path / "private").write_text("private")
+    (tmp_path / ".report.html.guessed.part").symlink_to(tmp_path / "private")
+    with pytest.raises(wb.WorkbenchError, match="File exists"):
+        report.save(tmp_path / "report.html", "content")
+    assert (tmp_path / "private").read_text() == "private"
+    monkeypatch.undo()
+    (tmp_path / ".report.html.part").symlink_to(tmp_path / "private")
+    report.save(tmp_path / "report.html", "content")
+    assert (tmp_path / "private").read_text() == "private"

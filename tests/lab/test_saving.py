@@ -106,3 +106,20 @@ def test_a_download_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None
     assert content == {"view": 1, "failed": True}
     assert data == []
     assert "no memory" in saver.said.value
+
+
+def test_nothing_waits_for_an_archive_that_is_being_computed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    waiting: list[Any] = []
+    saver = SaveArchive("field.zip", lambda path, overwrite=False: archive().save(path, overwrite), waiting.append)
+    monkeypatch.chdir(tmp_path)
+    answers = sent(saver.download, monkeypatch)
+    saver.press()
+    assert saver.said.value == "waiting for the archive …"
+    assert not answers
+    for then in waiting:
+        then("")
+    assert saver.said.value.startswith("saved as")
+    assert answers[0][0]["name"] == "field.zip"
+    saver.press()
+    waiting[-1]("cancelled")
+    assert "cancelled" in saver.said.value

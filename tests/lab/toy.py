@@ -10,12 +10,14 @@ import holoviews as hv
 import numpy as np
 
 from workbench.errors import WorkbenchError
+from workbench.lab.choices import told_how_to_change
 from workbench.lab.controls import Choice, LogSlider
 from workbench.lab.description import Fact, Marks, Picture, Shown, Table, Window
 from workbench.lab.engine import Results, Stage
 from workbench.lab.panel import Panel
 
 
+@told_how_to_change
 @dataclass(frozen=True)
 class ToyState:
     radius: float = 0.5

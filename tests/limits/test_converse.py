@@ -240,6 +240,7 @@ def test_components_that_nearly_reach_the_level_are_computed(below):
     assert family(spectrum, level, 0.01, 1e-12) == pytest.approx(plain, abs=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("eps", EPS)
 @pytest.mark.parametrize("share", [1e-12, 1e-3, 0.5, 1 - 1e-9, 1.0, 1.5])
 @pytest.mark.parametrize("n", [2, 100, 10**6])

@@ -167,3 +167,11 @@ def test_distortions_that_are_none_are_refused(distortion):
 def test_probabilities_of_excess_that_are_none_are_refused(eps):
     with pytest.raises(WorkbenchError, match="must lie in"):
         require_excess(eps)
+
+
+@pytest.mark.parametrize("scale", [1e-2, 1e25])
+def test_a_distortion_in_single_precision_is_the_number_that_it_is(scale):
+    spectrum = Spectrum(np.array([0.5, 1.0, 2.0]) * scale, np.ones(3))
+    distortion = np.float32(0.3 * scale)
+    assert spectrum.rate(distortion) == spectrum.rate(float(distortion))
+    assert spectrum.level(distortion) == spectrum.level(float(distortion))

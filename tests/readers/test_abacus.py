@@ -66,6 +66,16 @@ def test_packed_positions_and_velocities(tmp_path, compression):
     assert (metadata["redshift"], metadata["omega_m"], metadata["simulation"]) == (0.5, 0.31, "AbacusSummit_test")
 
 
+@pytest.mark.parametrize("compression", ["blsc", None])
+def test_a_block_may_be_larger_than_its_array(tmp_path, compression):
+    rvint = packed(300)[2]
+    path = write(tmp_path / "a.asdf", {"rvint": rvint}, compression=compression)
+    content = path.read_bytes()
+    assert content.count(b"shape: [300, 3]") == 1
+    (tmp_path / "b.asdf").write_bytes(content.replace(b"shape: [300, 3]", b"shape: [290, 3]"))
+    np.testing.assert_array_equal(open_file(tmp_path / "b.asdf").positions, open_file(path).positions[:290])
+
+
 def test_positions_and_velocities_as_floats(tmp_path):
     positions = np.array([[-1000.0, 0.0, 999.5], [250.0, -0.25, 1000.0]], np.float32)
     particles = open_file(write(tmp_path / "a.asdf", {"pos": positions, "vel": positions}))
@@ -105,3 +115,26 @@ def test_a_block_whose_pieces_do_not_fit(tmp_path):
     path.write_bytes(content)
     with pytest.raises(WorkbenchError, match="does not have its stated size"):
         open_file(path)
+
+
+def document(body):
+    head = "#ASDF 1.0.0\n#ASDF_STANDARD 1.5.0\n%YAML 1.1\n--- !core/asdf-1.1.0\n"
+    return f"{head}{body}\ndata: {{rvint: {{source: 0, datatype: int32, shape: [1, 3], byteorder: little}}}}\n...\n"
+
+
+def levels(before, after):
+    """Each line refers ten times to the line before."""
+    tens = [", ".join([f"*l{number}"] * 10) for number in range(8)]
+    lines = [f"  l{number + 1}: &l{number + 1} {before}{ten}{after}" for number, ten in enumerate(tens)]
+    return document("\n".join(["header:", "  l0: &l0 {a: 1}", *lines]))
+
+
+@pytest.mark.parametrize(("content", "message"), [
+    (levels("[", "]"), r"at most 262,144 values in its document"),
+    (levels("{<<: [", "]}"), r"it merges mappings"),
+    (document("header: &a [*a]"), r"at most 262,144 values in its document|truncated"),
+    (document("header: {a: " + "x" * 2**18 + "}"), r"the document at the beginning must have less than 262,144 bytes"),
+])
+def test_documents_that_would_never_end_are_refused(file, content, message):
+    with pytest.raises(WorkbenchError, match=message):
+        open_file(file(content))

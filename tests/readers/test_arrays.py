@@ -19,6 +19,8 @@ def test_npy_points_are_particles_and_grids_are_fields(tmp_path, dtype):
     assert open_file(tmp_path / "plane.npy").dimensions == 2
     np.testing.assert_array_equal(open_file(tmp_path / "grid.npy", spacing=2).values, grid)
     np.testing.assert_array_equal(open_file(tmp_path / "points.npy", kind="field").values, points)
+    assert open_file(tmp_path / "points.npy").metadata["kind"].startswith("particles, by the shape (N, ")
+    assert "kind" not in open_file(tmp_path / "points.npy", kind="particles").metadata
     assert open_file(tmp_path / "points.npy").positions.dtype == np.dtype(dtype).newbyteorder("=")
 
 

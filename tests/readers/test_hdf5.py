@@ -182,6 +182,13 @@ def test_grids_by_name(tmp_path):
         open_file(path, particle_type=1)
 
 
+def test_the_unit_of_h5md(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["particles/all/position/value"] = np.zeros((2, 3, 3))
+        file["particles/all/position/value"].attrs["unit"] = "nm"
+    assert open_file(tmp_path / "a.h5").metadata["units"] == "nm"
+
+
 def test_the_obvious_grid_needs_no_name(tmp_path):
     path = grid(tmp_path / "z.h5", x=np.arange(4.0), y=np.arange(4.0), rho=np.ones((4, 4, 4)))
     assert open_file(path).name == "rho"

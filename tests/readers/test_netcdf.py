@@ -1,5 +1,6 @@
 """NetCDF fields: the obvious variable, fill values, packing; AMBER trajectories."""
 
+import shutil
 from contextlib import suppress
 
 import netCDF4
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import workbench as wb
 from readers import written
 from workbench import Particles, WorkbenchError
 from workbench.data.readers import open_file
@@ -197,12 +199,12 @@ def test_amber(tmp_path, model):
 def test_amber_cells_that_are_no_boxes(tmp_path):
     assert open_file(amber(tmp_path / "a.nc", lengths=None)).box is None
     assert open_file(amber(tmp_path / "a.nc", lengths=(0.0, 0.0, 0.0))).box is None
-    for wrong in ({"lengths": (10.0, 10.0, 0.0)}, {"angles": (90.0, 90.0, 60.0)}):
-        path = amber(tmp_path / "a.nc", **wrong)
-        with pytest.raises(WorkbenchError, match=r"(periodic along some axes only|triclinic).* pass box=None"):
-            open_file(path)
-        assert open_file(path, box=None).box is None
-        assert open_file(path, box=12.0).box == (12.0,) * 3
+    path = amber(tmp_path / "a.nc", lengths=(10.0, 10.0, 0.0))
+    with pytest.raises(WorkbenchError, match=r"periodic along some axes only.* pass box=None"):
+        open_file(path)
+    for other in (path, amber(tmp_path / "b.nc", angles=(90.0, 90.0, 60.0))):
+        assert open_file(other, box=None).box is None
+        assert open_file(other, box=12.0).box == (12.0,) * 3
 
 
 def test_amber_scale_factors(tmp_path):
@@ -216,3 +218,42 @@ def test_amber_scale_factors(tmp_path):
 def test_amber_frames(tmp_path, frame):
     with pytest.raises(WorkbenchError, match="frame must be"):
         open_file(amber(tmp_path / "a.nc"), frame=frame)
+
+
+def packed_file(path):
+    """Numbers packed into int16, with a fill value: steps of 0.01 around 280."""
+    values = 280 + np.random.default_rng(0).normal(0, 9, (20, 30))
+    with netCDF4.Dataset(path, "w") as dataset:
+        for name, size in (("lat", 20), ("lon", 30)):
+            dataset.createDimension(name, size)
+        variable = dataset.createVariable("ta", "i2", ("lat", "lon"), fill_value=-32768)
+        variable.scale_factor, variable.add_offset = 0.01, 280.0
+        variable[:] = np.ma.array(values, mask=values > 290)
+    return path
+
+
+def test_how_packed_numbers_were_stored(tmp_path):
+    stored = {"dtype": "int16", "scale_factor": 0.01, "add_offset": 280.0, "_FillValue": -32768}
+    path = packed_file(tmp_path / "packed.nc")
+    field = open_file(path)
+    assert (field.values.dtype, field.metadata["stored"]) == (np.float64, stored)
+    archive = wb.compress(field, wb.Absolute(0.1), "pcodec")
+    assert archive.decompress().metadata["stored"] == stored
+    assert archive.original_nbytes == 2 * field.valid.sum()   # as in the file, not as float64
+    assert "stored" not in open_file(path, scaled=False).metadata
+    xarray = pytest.importorskip("xarray")
+    with xarray.open_dataset(path) as dataset:
+        assert wb.Field(dataset["ta"]).metadata["stored"] == stored
+
+
+def test_the_way_back_to_a_packed_file_keeps_the_bound(tmp_path):
+    path, back = packed_file(tmp_path / "packed.nc"), tmp_path / "back.nc"
+    steps = open_file(path, scaled=False)
+    decoded = wb.compress(steps, wb.Absolute(0.05 / 0.01), "prequantised").decompress()
+    shutil.copy(path, back)
+    with netCDF4.Dataset(back, "a") as dataset:
+        dataset.set_auto_maskandscale(False)
+        dataset["ta"][:] = decoded.values
+    with netCDF4.Dataset(path) as before, netCDF4.Dataset(back) as after:
+        np.testing.assert_array_equal(before["ta"][:].mask, after["ta"][:].mask)
+        assert 0.03 < abs(before["ta"][:] - after["ta"][:]).max() <= 0.05 + 1e-12

@@ -1,6 +1,7 @@
 """What is common to all formats: paths, recognition, options, missing libraries, new formats."""
 
 import importlib
+import sys
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from readers import written
 from workbench import WorkbenchError
-from workbench.data.readers import FORMATS, Format, open_file, register
+from workbench.data.readers import FORMATS, Format, dcd, open_file, register, xtc
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,6 @@ SIGNATURES = {   # the first bytes of a format that needs a library
     "netCDF4": b"CDF\x01",
     "asdf": b"#ASDF 1.0.0\n",
     "gsd": (0x65DF65DF65DF65DF).to_bytes(8, "little"),
-    "MDAnalysis": (1995).to_bytes(4, "big"),
 }
 
 
@@ -79,6 +79,15 @@ def test_a_missing_library_is_asked_for(file, tmp_path, monkeypatch, name):
     path = tmp_path if name == "zarr" else file(SIGNATURES[name] + bytes(100))
     with pytest.raises(WorkbenchError, match=rf"needs {name}: pip install 'lossbench\[io\]'"):
         open_file(path)
+
+
+@pytest.mark.parametrize("reader", [xtc, dcd])
+def test_a_missing_library_is_asked_for_in_another_process(monkeypatch, reader):
+    monkeypatch.setitem(sys.modules, "MDAnalysis", None)
+    for name in [name for name in sys.modules if name.startswith("MDAnalysis.")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(WorkbenchError, match=r"needs MDAnalysis: pip install 'lossbench\[io\]'"):
+        reader.frame_at("a file", 0)
 
 
 @pytest.mark.parametrize("name", [*SIGNATURES])

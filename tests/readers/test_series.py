@@ -31,6 +31,20 @@ def tng(folder):
             gadget(path, POINTS[rows], number=part, files=3, totals=[0, 12, 0, 0, 0, 0], Redshift=99.0 - number)
 
 
+def test_the_months_of_a_field(tmp_path):
+    netcdf4 = pytest.importorskip("netCDF4")
+    for month in (1, 2, 10):
+        with netcdf4.Dataset(tmp_path / f"sst_{month}.nc", "w") as file:
+            file.createDimension("x", 4)
+            for name in ("sst", "ice"):
+                file.createVariable(name, "f4", ("x",))[:] = month
+    series = wb.open_series(f"{tmp_path}/*.nc", name="sst")
+    assert [field.values[0] for field in series] == [1, 2, 10]
+    assert series.names == ("sst_1.nc", "sst_2.nc", "sst_10.nc")
+    with pytest.raises(WorkbenchError, match=r"'box' makes no sense for sst_1\.nc, which is read as NetCDF field"):
+        wb.open_series(f"{tmp_path}/*.nc", name="sst", box=1.0)[0]
+
+
 def test_single_files(tmp_path):
     swift(tmp_path)
     for given in (f"{tmp_path}/snap_*.hdf5", tmp_path):

@@ -170,6 +170,15 @@ def xyz(frames: list[np.ndarray], comment: str = "atoms") -> str:
     return "\n".join(lines) + "\n"
 
 
+def gro(positions: np.ndarray, box: float = BOX) -> str:
+    """One frame of a GROMACS structure."""
+    rows = [
+        f"{1:5d}{'SOL':<5}{'OW':>5}{index:5d}{x:8.3f}{y:8.3f}{z:8.3f}"
+        for index, (x, y, z) in enumerate(positions.tolist(), 1)
+    ]
+    return "\n".join(["atoms", f"{len(rows):5d}", *rows, f"{box:10.5f}" * 3]) + "\n"
+
+
 def lammps(
     positions: np.ndarray,
     *,

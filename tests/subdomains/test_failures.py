@@ -12,7 +12,7 @@ import pytest
 import workbench as wb
 from subdomains.scripted import ScriptedCluster
 from workbench.data.chunked import ParticlesInMemory, ParticlesInNpy, even_sizes
-from workbench.distributed import executors, groups
+from workbench.distributed import executors, groups, patience
 from workbench.errors import WorkbenchError
 
 distributed = pytest.importorskip("distributed")
@@ -223,8 +223,8 @@ def test_a_client_that_goes_away_leaves_a_cluster_that_works(script, tmp_path):
 
 
 def test_a_cluster_that_loses_its_workers_or_its_scheduler_is_an_error(monkeypatch, tmp_path):
-    monkeypatch.setattr(executors, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(executors, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(patience, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(patience, "PATIENCE_SECONDS", 0.3)
     for loss, told in (
         (lambda cluster: cluster.scale(0), "the cluster has had no worker for"),
         (lambda cluster: cluster.close(), "linger(: the connection| failed on the cluster)"),

@@ -9,7 +9,7 @@ import pytest
 import fake_cupy
 import workbench as wb
 from workbench.data.chunked import ParticlesInMemory, even_sizes
-from workbench.distributed import executors, gpu_workers
+from workbench.distributed import executors, gpu_workers, patience
 from workbench.errors import WorkbenchError
 
 distributed = pytest.importorskip("distributed")
@@ -76,11 +76,10 @@ def test_a_worker_that_claims_a_gpu_must_have_one(mixed, monkeypatch):
 
 
 def test_a_search_does_not_wait_for_ever_for_a_card(mixed, monkeypatch):
-    monkeypatch.setattr(executors, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(executors, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(patience, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(patience, "PATIENCE_SECONDS", 0.2)
     sleeps = mixed.submit(asyncio.sleep, 5, resources={"GPU": 1})   # the card is busy, and then gone
-    seen = iter([1])
-    monkeypatch.setattr(executors.OnDask, "_gpus", lambda self: next(seen, 0))
+    monkeypatch.setattr(patience, "GPU", "a card that is gone")
     with pytest.raises(WorkbenchError, match="find-groups: the cluster has had no worker with a GPU for"):
         executors.OnDask(mixed).map("find-groups", len, [[1]], on_gpu=True)
     mixed.cancel(sleeps, force=True)

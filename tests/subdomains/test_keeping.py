@@ -1,5 +1,7 @@
 """Clusters kept over subdomains: the guarantee of one process and, nearly always, its bytes."""
 
+import hashlib
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -8,12 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.archive import finer
-from workbench.clusters.keep import KeepClusters
+from clusters.keep.scenarios import thrown_together
+from workbench.archive import finer, verify
+from workbench.clusters.keep import KeepClusters, partition
+from workbench.clusters.keep.partition import fingerprint_of
 from workbench.data.chunked import ParticlesInMemory, even_sizes
 from workbench.data.outline import Outline
 from workbench.data.synthetic import adversarial
-from workbench.distributed.keeping import rounds
+from workbench.distributed import curve_order
+from workbench.distributed.keeping import finish, rounds
+from workbench.distributed.keeping.look import Violated
 from workbench.distributed.keeping.terms import Terms
 from workbench.guarantees import Limit
 
@@ -46,6 +52,23 @@ def test_the_bytes_are_those_of_one_process(tmp_path, parts, order, share):
     archive = kept_in_parts(WEB, bound, keep, parts, tmp_path / "many.zarr", order)
     assert files(tmp_path / "many.zarr") == files(tmp_path / "one.zarr")
     assert stated(archive)["edited"] > 50
+
+
+def test_labels_and_orders_take_64_bits_where_32_are_too_few(tmp_path, monkeypatch):
+    """More than 2^31 particles cannot be tested: the limit is lowered. Before, labels that differ by 2^32 were the same."""
+    large = 2**32
+    assert fingerprint_of([np.array([large, 7])], large) != fingerprint_of([np.array([0, 7])], large)
+    for module in (partition, finish, curve_order, verify):
+        monkeypatch.setattr(module, "stored_index", lambda count: np.dtype("<i4" if count <= 100 else "<i8"))
+    few, keep = part_of_web(2, np.float32, True), wb.KeepClusters(0.2)
+    bound = 0.05 * few.spacing
+    one = wb.compress(few, wb.Absolute(bound), keep=keep, order="free", chunk_values=1200)
+    many = kept_in_parts(few, bound, keep, 2, tmp_path / "many.zarr", "free", 1200)
+    labels = [wb.friends_of_friends(few.select(one.permutation(few))).labels]
+    assert stated(many)["partition"] == stated(one)["partition"] == [hashlib.blake2b(labels[0], digest_size=16).hexdigest()]
+    assert many.attributes["permutation"] == one.attributes["permutation"]
+    source = ParticlesInMemory(few, even_sizes(len(few), 400))
+    assert wb.distributed.verify(many, source).passed
 
 
 def assert_as_in_one_process(folder, particles, keep, share, parts, order="keep"):
@@ -125,6 +148,29 @@ def test_hard_cases_over_many_subdomains(tmp_path, kind):
     assert many.verify(particles).passed
     assert stated(many)["partition"] == stated(one)["partition"]
     assert many.data.nbytes <= 1.03 * one.data.nbytes + 64
+
+
+@pytest.mark.parametrize(("boxed", "share", "members"), [(True, 2.5, 1), (False, 6.0, 3)])
+def test_particles_that_were_decoded_to_few_places(tmp_path, boxed, share, members, monkeypatch):
+    """No finer bound is tried."""
+    monkeypatch.setattr(finer, "MOST_HALVES", 0)
+    scenario = thrown_together(7, share, "coincident", boxed, 3, members)
+    keep = wb.KeepClusters(scenario.lengths, "length", members)
+    archive = kept_in_parts(scenario.original, share * 0.2, keep, 2, tmp_path / "few.zarr", chunk_values=120)
+    assert archive.verify(scenario.original).passed
+
+
+@pytest.mark.parametrize("blind", [1, 99])
+def test_the_finder_decides_whatever_is_found_to_repair(tmp_path, monkeypatch, blind):
+    """When so many looks find nothing: if the next one does, that is repaired; if not, all particles become exact."""
+    monkeypatch.setattr(finer, "MOST_HALVES", 0)
+    few, looks = part_of_web(2, np.float32, True), itertools.count()
+    see = rounds.look
+    nothing = Violated(0, False, 0, [])
+    monkeypatch.setattr(rounds, "look", lambda *a, **k: nothing if next(looks) < blind else see(*a, **k))
+    archive = kept_in_parts(few, 0.05 * few.spacing, wb.KeepClusters(0.2), 2, tmp_path / "web.zarr")
+    assert archive.verify(few).passed
+    assert (stated(archive)["exact"] == len(few)) == (blind > 1)
 
 
 def test_fewer_particles_than_subdomains(tmp_path):

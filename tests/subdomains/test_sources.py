@@ -178,7 +178,7 @@ def test_a_block_that_fails_is_told(client):
         raise OSError("input/output error")
 
     lazy = in_blocks().map_blocks(block, meta=np.empty((0, 3), np.float32))
-    with pytest.raises(WorkbenchError, match="a block of a Dask array cannot be computed: OSError: input/output error"):
+    with pytest.raises(WorkbenchError, match="a block of a Dask array failed on the cluster: OSError: input/output error"):
         wb.distributed.friends_of_friends(lazy, 0.5, "length", client, parts=2)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -21,10 +22,11 @@ from workbench.archive import clusters
 from workbench.archive import region as regions
 from workbench.archive import verify as verification
 from workbench.archive.certificate import Certificate
-from workbench.archive.contents import DATA, DATA_ARRAYS, curve_from, missing_arrays, require_consistent
+from workbench.archive.chunk import VERSIONS
+from workbench.archive.contents import DATA, DATA_ARRAYS, curve_from, require_consistent
 from workbench.archive.frame import Damaged
-from workbench.archive.key import ROOT
-from workbench.archive.layout import require_plausible
+from workbench.archive.layout import ArrayLayout, require_plausible
+from workbench.archive.missing import masked_by_value
 from workbench.archive.preview import MOST_LEVEL, every
 from workbench.archive.reading import StoredArray
 from workbench.archive.root import read_root
@@ -73,16 +75,18 @@ class Archive:
         codecs: Collection[str] | None = None,
         most_bytes: int | None = None,
         isolate: bool = True,
+        patience: float | None = None,
         damaged: bool = False,
     ) -> Archive:
         """The archive at a path; `wb.open` opens all other known formats too.
 
         `codecs` lists the codecs that may decode it, besides the built-in ones; `most_bytes` limits the decoded size of one
-        call; `isolate=False` decodes in this process, which a hostile file could crash.
+        call; `isolate=False` decodes in this process, which a hostile file could crash; `patience` is how many seconds by
+        the clock another process may take for each second of processor time (3 unless given): more on a busy machine.
         `damaged=True` opens the readable part of an archive that cannot be opened otherwise: a truncated zip file, or a
         folder with missing files. `damage()` then lists the lost parts, and `salvage()` returns the rest.
         """
-        return cls(open_store(path, damaged), Trust(codecs, most_bytes, isolate), damaged)
+        return cls(open_store(path, damaged), Trust(codecs, most_bytes, isolate, patience), damaged)
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
         """Write one file (`x.zip`) or a directory (`x.zarr` or `x`), completely or not at all.
@@ -96,9 +100,8 @@ class Archive:
     @functools.cached_property
     def _keys(self) -> list[str]:
         """The keys of all parts. Other files in a folder are not parts."""
-        documents = self._described.documents or [*(f"{name}/{ROOT}" for name in self.arrays), ROOT]
         chunks = (stored.layout.chunk_key(i) for stored in self.arrays.values() for i in stored.layout.chunk_indices())
-        return [*documents, *chunks]
+        return [*self._described.documents, *chunks]
 
     # Description.
 
@@ -120,7 +123,9 @@ class Archive:
     @property
     def certificate(self) -> Certificate:
         """The promises, how they were checked, and the figures."""
-        return Certificate.from_dict(self.attributes.get("certificate"))
+        layouts = {name: stored.layout for name, stored in self.arrays.items()}
+        counts = {name: {"values": math.prod(one.shape), "chunks": one.chunk_count} for name, one in layouts.items()}
+        return Certificate.from_dict(self.attributes.get("certificate"), counts)
 
     @property
     def box(self) -> tuple[float, ...] | None:
@@ -129,10 +134,20 @@ class Archive:
         return None if box is None else tuple(map(float, box))
 
     @property
+    def spacing(self) -> tuple[float, ...]:
+        """The distance between neighbouring points of a field along each axis."""
+        return tuple(self.attributes.get("spacing", (1.0,) * len(self.data.layout.shape)))
+
+    @property
     def mass(self) -> float | None:
         """The mass of each particle, where all have the same."""
         mass = self.attributes.get("mass")
         return None if mass is None else float(mass)
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """The versions of the packages that wrote the data, and the kind of machine."""
+        return {VERSIONS: self.data.layout.configuration.get(VERSIONS), "machine": self.attributes.get("machine")}
 
     @property
     def reordered(self) -> bool:
@@ -149,7 +164,8 @@ class Archive:
     def original_nbytes(self) -> int:
         """The size of the original numbers in their own type; for a field, of the valid values only.
 
-        Masked and non-finite cells are not counted, nor is the mask: leaving out land does not compress the ocean.
+        Masked and non-finite cells are not counted, nor is the mask: leaving out land does not compress the ocean. Values
+        that a file held packed, as `metadata["stored"]` says, count as they were stored there.
         """
         return sum(count * width for count, width in self._counted())
 
@@ -167,7 +183,15 @@ class Archive:
     def _counted(self) -> list[tuple[int, int]]:
         """The number of counted values in each array, and the bytes of one."""
         layouts = [stored.layout for name, stored in self._data_arrays.items() if name != "mask"]
-        return [(self.certificate[one.name].valid_values(math.prod(one.shape)), one.dtype.itemsize) for one in layouts]
+        return [(self.certificate[one.name].valid_values(math.prod(one.shape)), self._width(one)) for one in layouts]
+
+    def _width(self, layout: ArrayLayout) -> int:
+        """The bytes of one original number."""
+        metadata = self.attributes.get("metadata") if layout.name == "values" else None
+        stored = metadata.get("stored") if isinstance(metadata, Mapping) else None
+        name = stored.get("dtype") if isinstance(stored, Mapping) else None
+        packed = isinstance(name, str) and re.fullmatch(r"u?int(8|16|32|64)|float(16|32|64)", name)
+        return min(np.dtype(name).itemsize, layout.dtype.itemsize) if packed else layout.dtype.itemsize
 
     @property
     def _data_arrays(self) -> dict[str, StoredArray]:
@@ -189,7 +213,8 @@ class Archive:
 
     def decompress(self) -> Particles | Field:
         """The whole contents, as particles or a field."""
-        self._trust.require_room(self.original_nbytes, self.store.name)
+        arrays = self._data_arrays.values()
+        self._trust.require_room(sum(one.nbytes_of(one.layout.shape) for one in arrays), self.store.name)
         if self.kind == "field":
             return self._field(self.data.values(), self._optional("mask"))
         return self._particles(self.data.values(), {name: self.arrays[name].values() for name in self._companions})
@@ -277,16 +302,14 @@ class Archive:
 
     def damaged_documents(self) -> list[Damaged]:
         """Every document that is damaged or missing, with the reason."""
-        missing = [f"{name}/{ROOT}" for name in missing_arrays(self._described)]
-        found = self._described.checked(self.store)
-        known = {damaged.where for damaged in found}
-        return [*found, *(Damaged(key, "it is missing") for key in missing if key not in known)]
+        return self._described.checked(self.store)
 
     def salvage(self) -> tuple[Particles | Field, list[Damaged]]:
         """The undamaged values, and the damage.
 
         Particles whose position, velocity, id or mass is lost are left out. If all velocities (or all ids or masses) are
-        lost, that array is left out instead. Lost values of a field are NaN and masked.
+        lost, that array is left out instead. Lost values of a field are NaN (of integers, zero) and masked. So are values
+        whose mask is lost; if the whole mask is lost, only those that hold the number for missing values, if it is stated.
         """
         axes = 1 if self.kind == "particles" else len(self.data.layout.shape)
         data = {name: self.arrays[name] for name in DATA_ARRAYS[self.kind] if name in self.arrays}
@@ -294,8 +317,11 @@ class Archive:
         others = [stored for name, stored in self.arrays.items() if name not in data]
         damage = [*self.damaged_documents(), *damage, *(found for stored in others for found in stored.damage())]
         if self.kind == "field":
-            mask = values.get("mask", gone) | gone
-            return self._field(values["values"], mask if "mask" in values or gone.any() else None), damage
+            if "mask" in self.arrays:
+                stated = self.data.layout.attributes
+                hidden = values["mask"] if "mask" in values else masked_by_value(values["values"], stated)
+                return self._field(values["values"], hidden | gone), damage
+            return self._field(values["values"], gone if gone.any() else None), damage
         kept = {name: whole[~gone] for name, whole in values.items()}
         return self._particles(kept.pop("positions"), kept), damage
 
@@ -391,8 +417,8 @@ class Archive:
         return Particles(backend.read_only(positions), self.box, metadata=self.attributes.get("metadata"), **own)
 
     def _field(self, values: np.ndarray, mask: np.ndarray | None) -> Field:
-        spacing, name, metadata = (self.attributes.get(key) for key in ("spacing", "name", "metadata"))
-        return Field(backend.read_only(values), spacing, name, mask, metadata)
+        name, metadata = (self.attributes.get(key) for key in ("name", "metadata"))
+        return Field(backend.read_only(values), self.spacing, name, mask, metadata)
 
     def __repr__(self) -> str:
         layout, inner = self.data.layout, self.codec

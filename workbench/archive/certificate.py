@@ -8,14 +8,20 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 from workbench.archive.clusters_in_words import clusters_in_words, listed, short
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Bound, Limit, bound_from_dict
+from workbench.guarantees import Bound, Limit, Relative, bound_from_dict
 from workbench.guarantees.enforce import Figures
 
 CHECKED = "every value was decoded from the stored bytes and compared exactly with the original when the archive was made"
+NONE: Mapping[str, Any] = {"invalid": 0, "corrected": 0, "largest_error": 0.0, "chunks_stored_exactly": {}}
+Counts = Mapping[str, Mapping[str, int]]   # by array
+COUNTS = ("values", "chunks")   # figures that follow from the array
 
 
 @dataclass(frozen=True)
@@ -59,17 +65,30 @@ class Promise:
             "figures": dict(self.figures),
         }
 
+    def to_document(self) -> dict[str, Any]:
+        """The promise as an archive states it: without what is zero or follows from the rest."""
+        figures = {name: figure for name, figure in self.figures.items() if figure or name not in NONE}
+        figures = {name: figure for name, figure in figures.items() if name not in COUNTS}
+        parts = {
+            "bound": self.bound and self.bound.to_dict(),
+            "limit": None if self.limit == _own_limit(self.bound) else self.to_dict()["limit"],
+            "keep": [dict(kind) for kind in self.keep],
+        }
+        stated = {"figures": figures} if self.figures else {}
+        return {"array": self.array, **{name: part for name, part in parts.items() if part}, **stated}
+
     @classmethod
-    def from_dict(cls, described: Mapping[str, Any]) -> Promise:
-        """The promise that `to_dict` described."""
+    def from_dict(cls, described: Mapping[str, Any], counts: Counts = MappingProxyType({})) -> Promise:
+        """The promise that `to_dict` or `to_document` described; `counts` are the figures that follow from the arrays."""
         try:
-            bound, limit = described["bound"], described["limit"]
+            bound, limit, figures = (described.get(name) for name in ("bound", "limit", "figures"))
+            known = None if bound is None else bound_from_dict(bound)
             return cls(
                 str(described["array"]),
-                None if bound is None else bound_from_dict(bound),
-                None if limit is None else Limit(limit["kind"], limit["value"]),
-                tuple(dict(kind) for kind in described["keep"]),
-                _checked_figures(described["figures"]),
+                known,
+                _own_limit(known) if limit is None else Limit(limit["kind"], limit["value"]),
+                tuple(dict(kind) for kind in described.get("keep", ())),
+                {} if figures is None else _checked_figures({**NONE, **figures, **counts.get(str(described["array"]), {})}),
             )
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise WorkbenchError(f"the certificate of the archive cannot be read: {error!r}") from None
@@ -80,7 +99,6 @@ class Certificate:
     """The promises of an archive, one for each array."""
 
     promises: tuple[Promise, ...]
-    checked: str = CHECKED
     notes: tuple[str, ...] = ()   # what was unusual about the bound or the linking length
     choice: str = ""              # how the codec was chosen, if by trial
 
@@ -94,23 +112,29 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """The certificate, ready for JSON."""
-        described = {"checked": self.checked, "promises": [promise.to_dict() for promise in self.promises]}
+        return {"checked": CHECKED, "promises": [promise.to_dict() for promise in self.promises], **self._remarks()}
+
+    def to_document(self) -> dict[str, Any]:
+        """The certificate as an archive states it."""
+        return {"promises": [promise.to_document() for promise in self.promises], **self._remarks()}
+
+    def _remarks(self) -> dict[str, Any]:
         notes = {"notes": list(self.notes)} if self.notes else {}
-        return described | notes | ({"choice": self.choice} if self.choice else {})
+        return notes | ({"choice": self.choice} if self.choice else {})
 
     @classmethod
-    def from_dict(cls, described: Any) -> Certificate:
-        """The certificate that `to_dict` described."""
+    def from_dict(cls, described: Any, counts: Counts = MappingProxyType({})) -> Certificate:
+        """The certificate that `to_dict` or `to_document` described."""
         if not isinstance(described, Mapping) or not isinstance(described.get("promises"), list):
             raise WorkbenchError("the archive has no readable certificate")
         notes = tuple(str(note) for note in listed(described, "notes"))
-        checked, choice = (str(described.get(name, "")) for name in ("checked", "choice"))
-        return cls(tuple(map(Promise.from_dict, described["promises"])), checked, notes, choice)
+        promises = tuple(Promise.from_dict(promise, counts) for promise in described["promises"])
+        return cls(promises, notes, str(described.get("choice", "")))
 
     def __str__(self) -> str:
         lines = [line for promise in self.promises for line in (promise.describe(), *_figure_lines(promise))]
         notes = (f"note: {note}" for note in self.notes)
-        said = [f"  ({self.checked})", *([f"  ({self.choice})"] if self.choice else [])]
+        said = [f"  ({CHECKED})", *([f"  ({self.choice})"] if self.choice else [])]
         return "\n".join(["promised, and checked:", *(f"  {line}" for line in lines), *said, *notes])
 
     __repr__ = __str__
@@ -120,10 +144,15 @@ class Certificate:
         for promise in self.promises:
             figures = "; ".join(line.strip() for line in _figure_lines(promise))
             items.append(f"<li>{html.escape(promise.describe())}<br><small>{html.escape(figures)}</small></li>")
-        checked = html.escape(self.checked)
+        checked = html.escape(CHECKED)
         notes = "".join(f"<p><strong>note:</strong> {html.escape(note)}</p>" for note in self.notes)
         said = f"<small>{checked}</small>" + (f"<br><small>{html.escape(self.choice)}</small>" if self.choice else "")
         return f"<div><strong>promised, and checked</strong><ul>{''.join(items)}</ul>{said}{notes}</div>"
+
+
+def _own_limit(bound: Bound | None) -> Limit | None:
+    """The limit that follows from a bound alone, without the values."""
+    return None if bound is None or isinstance(bound, Relative) else bound.limit(np.empty(0))
 
 
 def summed(figures: Iterable[Figures]) -> dict[str, Any]:

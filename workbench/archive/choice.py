@@ -1,38 +1,38 @@
 """The codec of a field for which none is requested: the one that makes a sample of it smallest.
 
-No codec is best for all fields and bounds, and none can tell from a field's description. So those that may be best encode
-the values in the middle of the field, within the requested limit and with all corrections that the limit needs. The
-certificate states what came of it. A part of the field is enough, so that fields in many parts get the same codec as
-whole ones.
+No codec is best for all fields and bounds, and none can tell from a field's description. So each built-in one encodes the
+values in the middle of the field, within the requested limit and with all corrections that the limit needs. The certificate
+states what came of it. A part of the field is enough, so that fields in many parts get the same codec as whole ones. Codecs
+that need another package are not chosen unasked, as every reader would need it, too.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from workbench import backend, codecs
 from workbench.codecs import Codec
+from workbench.codecs.gaps import filled
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit, encode_guarded
 
-CANDIDATES = ("interpolation", "sz3", "sperr", "zfp")
 SAMPLED = 2**16   # values that are tried
-WORTH = 2**12     # in a smaller field there is little to gain, and a trial takes as long as the work
 
 Slices = tuple[slice, ...]
+Speed = Literal["small", "fast"]
 
 
-def usual(dtype: np.dtype) -> str:
-    """The codec of fields that are too small for a trial.
+def usual(dtype: np.dtype, speed: Speed = "small") -> str:
+    """The codec of fields without a trial.
 
-    >>> usual(np.dtype(np.int16))
-    'prequantised'
+    >>> usual(np.dtype(np.int16)), usual(np.dtype(np.float32), "fast")
+    ('prequantised', 'prequantised')
     """
-    return "prequantised" if dtype.kind in "iu" else "sz3" if "sz3" in codecs.available() else "interpolation"
+    return "prequantised" if dtype.kind in "iu" or speed == "fast" else "interpolation"
 
 
 def middle(shape: Sequence[int]) -> Slices:
@@ -48,11 +48,10 @@ def middle(shape: Sequence[int]) -> Slices:
     return tuple(slice(start, start + min(size, length)) for start, size in zip(starts, shape, strict=True))
 
 
-def is_open(requested: Any, shape: Sequence[int], dtype: np.dtype, limit: Limit) -> bool:
+def needs_trial(requested: Any, speed: Speed, dtype: np.dtype, limit: Limit) -> bool:
     """Whether a trial decides about the codec of a field."""
-    return isinstance(requested, str) and requested == "auto" and dtype.kind == "f" and limit.value > 0 and (
-        math.prod(shape) >= WORTH
-    )
+    free = isinstance(requested, str) and requested == "auto" and speed == "small"
+    return free and dtype.kind == "f" and limit.value > 0
 
 
 def chosen(values: np.ndarray, mask: np.ndarray | None, limit: Limit) -> tuple[Codec, str]:
@@ -60,20 +59,18 @@ def chosen(values: np.ndarray, mask: np.ndarray | None, limit: Limit) -> tuple[C
     values = np.ascontiguousarray(values)
     hidden = None if mask is None else np.ascontiguousarray(mask)
     bits: dict[Codec, float] = {}
-    for name in CANDIDATES:
-        codec = codecs.get(name) if name in codecs.available() else None
-        if codec is not None and values.ndim in codec.dimensions and values.dtype.name in codec.dtypes:
-            codec = tuned(codec, values, mask, limit)
-            try:
-                guarded = encode_guarded(codec, values, limit, mask=hidden)
-            except WorkbenchError:   # a codec that cannot keep this limit is not the smallest
-                continue
-            bits[codec] = 8 * guarded.nbytes / values.size
+    for name in codecs.automatic():
+        try:
+            codec = tuned(codecs.get(name), values, mask, limit)
+            guarded = encode_guarded(codec, values, limit, mask=hidden)
+        except WorkbenchError:   # a codec that cannot keep this limit is not the smallest
+            continue
+        bits[codec] = 8 * guarded.nbytes / values.size
     if not bits:
         return codecs.get(usual(values.dtype)), ""
     best = min(bits, key=lambda codec: bits[codec])
     sizes = ", ".join(f"{codec.id} {size:.3g}" for codec, size in sorted(bits.items(), key=lambda item: item[1]))
-    return best, f"{best.id} was chosen by trial on {values.size:,} values in the middle; bits per value: {sizes}"
+    return best, f"chosen by trial on {values.size:,} values in the middle: {sizes} bits per value"
 
 
 def worthwhile(
@@ -98,5 +95,5 @@ def tuned(codec: Codec, values: np.ndarray, mask: np.ndarray | None, limit: Limi
 
 
 def _shown(values: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-    shown = values if mask is None else np.where(mask, np.array(np.nan, values.dtype), values)
-    return np.ascontiguousarray(shown)
+    valid = np.isfinite(values) if mask is None else np.isfinite(values) & ~mask
+    return np.ascontiguousarray(values if valid.all() else filled(values, valid))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,10 +24,12 @@ from workbench.backend import Array
 from workbench.clusters.keep.correction import corrected
 from workbench.codecs import Codec, Columns, Tolerance
 from workbench.codecs.isolation import CannotIsolate, isolated
+from workbench.codecs.mask import pack_mask, unpack_mask
 from workbench.codecs.pcodec import PCodec
+from workbench.codecs.registry import require_imported
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Guarded, decode_guarded
-from workbench.guarantees.sections import BYTES, CHECKSUM, CODE, EDIT, FIX, PIN, SAME
+from workbench.guarantees.sections import CHECKSUM, CODE, EDIT, FIX, MASK, PIN, SAME
 
 VERSIONS = "versions"            # in an array's configuration: of the packages that its values depend on
 CHECKSUMS = "lossbench:chunks"   # an array's attribute: the checksums of all its chunks, to detect swapped ones
@@ -61,8 +63,7 @@ def exact_chunk(values: np.ndarray) -> EncodedChunk:
     if values.dtype.name in PCodec.dtypes:
         sections = {SAME: PCodec().encode(values, Tolerance(absolute=0.0))}
     else:
-        packed = np.packbits(values) if values.dtype.kind == "b" else values
-        sections = {BYTES: zlib.compress(packed.tobytes(), 6)}
+        sections = {MASK: pack_mask(values)}
     return framed(values.shape, sections, _checksum(values))
 
 
@@ -81,11 +82,12 @@ def checksums_of(layout: ArrayLayout) -> list[bytes]:
     return [together[i : i + 4] for i in range(0, len(together), 4)]
 
 
-def codec_of(configuration: Mapping[str, Any], where: str) -> Codec:
-    """The codec that an array's document names."""
+def codec_of(configuration: Mapping[str, Any], where: str, allowed: Collection[str] = ()) -> Codec:
+    """The codec that an array's document names; of other packages, those that are `allowed` or imported already."""
     described = configuration.get("codec")
     if not isinstance(described, Mapping):
         raise WorkbenchError(f"the codec of {where} must be described by names and values; got {described!r:.100}")
+    require_imported(described, allowed, where)
     try:
         return codecs.from_dict(described)
     except Exception as error:   # a forged description can make a codec's constructor raise anything
@@ -108,8 +110,8 @@ def decode_chunk(
 def decode_frame(opened: Frame, codec: Codec, dtype: np.dtype, xp: Any = np) -> Array:
     """The decoded values of an unpacked chunk, not yet compared, as an array of `xp`: numpy or cupy."""
     codec.require()
-    if BYTES in opened.sections:
-        return xp.asarray(_from_bytes(opened, dtype))
+    if MASK in opened.sections:
+        return _from_mask(opened, dtype, xp)
     sections = {tag: bytes(part) for tag, part in opened.sections.items() if tag != CHECKSUM}
     beside = {tag: sections.pop(tag) for tag in (EDIT, PIN) if tag in sections}
     if dtype.kind != "f" and (beside or not _holds_integers(set(sections), codec, dtype)):
@@ -137,7 +139,8 @@ def require_as_written(opened: Frame, values: np.ndarray, codec: Codec, configur
     if _checksum(values) == bytes(opened.section(CHECKSUM)):
         return
     inner = codec.codec if isinstance(codec, Columns) else codec
-    decoder = "pcodec" if SAME in opened.sections else "zlib" if BYTES in opened.sections else inner.id
+    others = {SAME: "pcodec", MASK: "the coder of masks"}
+    decoder = next((name for tag, name in others.items() if tag in opened.sections), inner.id)
     versions = provenance.compared(configuration.get(VERSIONS), codec)
     raise Damaged(opened.where, f"{decoder} decodes it to other values than when it was written ({versions})")
 
@@ -146,15 +149,10 @@ def _checksum(values: np.ndarray) -> bytes:
     return zlib.crc32(np.ascontiguousarray(values).data).to_bytes(4, "little")
 
 
-def _from_bytes(opened: Frame, dtype: np.dtype) -> np.ndarray:
-    count = int(np.prod(opened.shape, dtype=np.int64))
-    expected = -(-count // 8) if dtype.kind == "b" else count * dtype.itemsize
-    try:
-        inflated = zlib.decompressobj().decompress(bytes(opened.section(BYTES)), expected + 1)   # never more than expected
-    except zlib.error as error:
-        raise Damaged(opened.where, f"its bytes cannot be inflated ({error})") from None
-    if len(inflated) != expected:
-        raise Damaged(opened.where, f"it must inflate to {expected:,} bytes")
+def _from_mask(opened: Frame, dtype: np.dtype, xp: Any) -> Array:
     if dtype.kind != "b":
-        return np.frombuffer(inflated, dtype).reshape(opened.shape).copy()
-    return np.unpackbits(np.frombuffer(inflated, np.uint8), count=count).astype(bool).reshape(opened.shape)
+        raise Damaged(opened.where, f"a mask decodes to truth values, not to {dtype}")
+    try:
+        return unpack_mask(bytes(opened.section(MASK)), opened.shape, xp)
+    except WorkbenchError as error:
+        raise Damaged(opened.where, str(error)) from error

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from workbench.archive.archive import Archive
+from workbench.archive.choice import Speed
 from workbench.archive.encoding import Progress
 from workbench.archive.fields import compress_field
 from workbench.archive.particles import compress_particles
@@ -30,17 +31,21 @@ def compress(
     velocities: Bound | None = None,
     store_permutation: bool = False,
     chunk_values: int | None = None,
+    speed: Speed = "small",
 ) -> Archive:
     """Compress particles or a field so that the bound holds for every value, decoded and checked before this returns.
 
     `archive.certificate.notes` names a bound or a linking length that may be in another unit than the data.
 
     `codec` is a name or a codec with options; "auto" takes the built-in codec for particles, and for fields of floats the
-    codec that makes a sample smallest, as the certificate states (SZ3 for small fields). `order="free"` sorts the
+    built-in codec that makes a sample smallest, as the certificate states; with `speed="fast"` it takes `prequantised`,
+    which is many times as fast and usually larger. `order="free"` sorts the
     particles along a curve: positions become much smaller, consecutive ids larger; `store_permutation` then stores the
     permutation. `keep` is one promise beyond the bound, or several. `velocities` bounds the error of velocities, which are
     exact otherwise; ids are always exact. Velocities are encoded by `codec` or, if it is only for positions, by
-    `prequantised`. Arrays are treated as fields; the mask of a NumPy masked array is kept.
+    `prequantised`. Arrays are treated as fields, also those of shape (N, 3): give
+    `wb.Particles(array)` if they are positions. The mask of a NumPy masked array is kept, and what an array of xarray
+    carries.
 
     `progress` is called with the completed share and the current task; an exception that it raises stops the work. If it
     has a method `watch`, that is called with every step of keeping clusters: its number, phase, violations and loss.
@@ -53,7 +58,9 @@ def compress(
     >>> bool(abs(decoded.positions - snapshot.positions[order]).max() <= 0.01)
     True
     """
-    request = Request(bound, codec, promises(keep), order, progress, velocities, store_permutation, chunk_values)
+    request = Request(
+        bound, codec, promises(keep), order, progress, velocities, store_permutation, chunk_values, speed=speed
+    )
     if isinstance(data, Particles):
         require_storable(data.metadata)
         request = replace(request, bound=request.bound.for_data(data))

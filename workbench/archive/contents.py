@@ -1,34 +1,25 @@
 """The description of an archive, checked against its arrays before any of them is decoded.
 
-Each document is known to be whole, and each array to be no larger than its bytes allow. In format 1 parts of two archives
-in one folder could pass for a third archive, so its root names the arrays with the checksum of each; from format 2 on the
-root carries their documents. Anyone can write such documents, so every number that is used in decoding is checked here: a
-box of two lengths around points in space would let a kernel read beyond its memory.
+Its documents are known to be whole, and each array to be no larger than its bytes allow. But anyone can write such
+documents, so every number that is used in decoding is checked here: a box of two lengths around points in space would let a
+kernel read beyond its memory.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from workbench.archive.document import SEAL
-from workbench.archive.frame import HINT
 from workbench.archive.layout import ArrayLayout
-from workbench.archive.root import ARRAYS, Description
+from workbench.archive.root import Description
 from workbench.codecs.curve import MOST_CELL_BITS, Lattice
 from workbench.data.particles import COMPANIONS
-from workbench.errors import GuaranteeBroken, WorkbenchError
+from workbench.errors import WorkbenchError
 
-FORMAT = 2   # raised when older versions could not read what is written
-FORMATS = (1, FORMAT)
+FORMAT = 3   # raised when older versions could not read what is written
 DATA = {"particles": "positions", "field": "values"}
 DATA_ARRAYS = {"particles": ("positions", *COMPANIONS), "field": ("values", "mask")}
-
-
-def named(layouts: Iterable[ArrayLayout]) -> dict[str, str]:
-    """The arrays of an archive by name, each with the checksum of its document."""
-    return {layout.name: layout.metadata()["attributes"][SEAL] for layout in layouts}
 
 
 def require_consistent(described: Description, name: str, damaged: bool = False) -> None:
@@ -38,14 +29,12 @@ def require_consistent(described: Description, name: str, damaged: bool = False)
     """
     attributes, layouts = described.attributes, described.layouts
     known, kind = attributes.get("format"), attributes.get("kind")
-    fits = type(known) is int and known in FORMATS and isinstance(kind, str) and kind in DATA
-    if not fits or described.consolidated != (known != 1):
+    fits = type(known) is int and known == FORMAT and isinstance(kind, str) and kind in DATA
+    if not fits:
         raise WorkbenchError(
-            f"{name} must be an archive of format {FORMAT} (or 1) with particles or a field; got format {known!r:.40}, "
-            f"{kind!r:.40}: a newer lossbench may read it"
+            f"{name} must be an archive of format {FORMAT} with particles or a field; got format {known!r:.40}, "
+            f"{kind!r:.40}: another version of lossbench may read it"
         )
-    if not described.consolidated:
-        _require_arrays(attributes.get(ARRAYS), named(layouts.values()), name, damaged)
     if DATA[str(kind)] not in layouts:
         raise WorkbenchError(f"{name} has no {DATA[str(kind)]}, though it says that it holds {kind}")
     wrong = _wrong_metadata(attributes) or (_wrong_particles if kind == "particles" else _wrong_field)(attributes, layouts)
@@ -71,21 +60,6 @@ def curve_from(described: Any, dimensions: int) -> Lattice:
     return Lattice(ends[0], float(given["step"]), last, ends[1], bool(given.get("periodic")))
 
 
-def missing_arrays(described: Description) -> list[str]:
-    """The arrays that the root of an archive of format 1 names and that are not there."""
-    stated = described.attributes.get(ARRAYS) if not described.consolidated else None
-    return sorted(set(stated) - set(described.layouts)) if isinstance(stated, Mapping) else []
-
-
-def _require_arrays(stated: Any, found: Mapping[str, str], name: str, damaged: bool) -> None:
-    if not isinstance(stated, Mapping):
-        raise WorkbenchError(f"{name} does not say which arrays it has")
-    if (missing := sorted(set(stated) - set(found))) and not damaged:
-        raise GuaranteeBroken(f"{name} must hold the arrays {', '.join(stated)}; missing: {', '.join(missing)}; {HINT}")
-    if strangers := sorted(array for array, seal in found.items() if stated.get(array) != seal):
-        raise GuaranteeBroken(f"{name} holds arrays that were not written with it: {', '.join(strangers)}")
-
-
 def _wrong_metadata(attributes: Mapping[str, Any]) -> str | None:
     found = attributes.get("metadata")
     return None if isinstance(found, Mapping) else f"metadata must map names to values; got {found!r:.80}"
@@ -97,7 +71,7 @@ def _wrong_field(attributes: Mapping[str, Any], layouts: Mapping[str, ArrayLayou
     dimensions, name = len(values.shape), attributes.get("name")
     if values.dtype.kind not in "fiu" or dimensions > 4:
         return f"the values of a field are numbers of 1 to 4 dimensions; got {_described(values)}"
-    if not _are_lengths(attributes.get("spacing"), dimensions):
+    if not _are_lengths(attributes.get("spacing", [1.0] * dimensions), dimensions):
         return f"spacing must be {dimensions} positive numbers; got {attributes.get('spacing')!r:.80}"
     if not isinstance(name, str | None):
         return f"the name of a field must be text; got {name!r:.80}"

@@ -1,15 +1,17 @@
-"""The JSON documents of an archive (`zarr.json`): small, plain, finite, and each with a checksum of its own.
+"""The JSON document of an archive (`zarr.json`) and its copy: small, plain, finite, and with a checksum.
 
 The promises of an archive are in these documents, and one flipped bit can turn a bound of 0.1 into 0.5 in JSON that is
-still valid. So each document carries, among its attributes, the CRC-32 of everything else in it. The checksum is of the
+still valid. So the document carries, among its attributes, the CRC-32 of everything else in it. The checksum is of the
 content, so that spaces and the order of keys do not matter. Its presence distinguishes an archive of ours from any other
 Zarr group.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+import re
 import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
@@ -19,6 +21,8 @@ from workbench.errors import GuaranteeBroken, WorkbenchError
 SEAL = "lossbench:crc32"   # the attribute that holds the checksum
 MOST_BYTES = 2**24
 MOST_DEPTH = 64
+MOST_NODES = 2**20   # values in a document; each takes far more memory than the one byte it may have in the file
+_TO_SEPARATOR = re.compile(rb'(?:[^",\[{]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)*+(?:[,\[{]|\Z)', re.DOTALL)   # outside of quotes
 MOST_METADATA = MOST_BYTES // 2   # the rest is for the certificate and the documents of arrays
 
 
@@ -41,9 +45,10 @@ def require_storable(value: Any, what: str) -> None:
     Traceback (most recent call last):
     workbench.errors.WorkbenchError: metadata must fit into 8,388,608 bytes as JSON; got 16,777,227
     """
-    size = len(json.dumps(plain(value, what), separators=(",", ":")))
-    if size > MOST_METADATA:
-        raise WorkbenchError(f"{what} must fit into {MOST_METADATA:,} bytes as JSON; got {size:,}")
+    data = json.dumps(plain(value, what), separators=(",", ":")).encode()
+    if len(data) > MOST_METADATA:
+        raise WorkbenchError(f"{what} must fit into {MOST_METADATA:,} bytes as JSON; got {len(data):,}")
+    _require_few_nodes(data, what, MOST_NODES // 2)
     _require_shallow({"attributes": {"metadata": value}}, what)
 
 
@@ -86,6 +91,7 @@ def to_bytes(document: Mapping[str, Any]) -> bytes:
     _require_shallow(document, "the metadata of an archive")
     if len(data) > MOST_BYTES:
         raise WorkbenchError(f"the metadata of an archive must fit into {MOST_BYTES:,} bytes; got {len(data):,}")
+    _require_few_nodes(data, "the metadata of an archive")
     return data
 
 
@@ -93,6 +99,7 @@ def from_bytes(data: bytes, where: str) -> dict[str, Any]:
     """The JSON object in the file `where`. Objects that are too large, too deep, not finite or ambiguous are refused."""
     if len(data) > MOST_BYTES:
         raise WorkbenchError(f"{where} must have at most {MOST_BYTES:,} bytes; it has {len(data):,}")
+    _require_few_nodes(data, where)
     try:
         document = json.loads(data.decode(), object_pairs_hook=_object, parse_float=_finite, parse_constant=_refuse)
     except RecursionError:
@@ -127,6 +134,14 @@ def _finite(text: str) -> float:
 
 def _refuse(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a JSON number")
+
+
+def _require_few_nodes(data: bytes, where: str, most: int = MOST_NODES) -> None:
+    """Check the number of values in a JSON text before it is parsed: outside of quotes, each has a separator before it."""
+    if sum(map(data.count, (b",", b"[", b"{"))) <= most:   # quotes included: nearly always few enough
+        return
+    if sum(1 for _ in itertools.islice(_TO_SEPARATOR.finditer(data), most + 2)) > most + 1:
+        raise WorkbenchError(f"{where} must hold at most {most:,} values; it holds more")
 
 
 def _require_shallow(document: Mapping[str, Any], where: str) -> None:

@@ -5,6 +5,7 @@ Codecs that release Python's lock encode several chunks at once. Results do not 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from workbench import backend, ordering
-from workbench.archive import provenance
+from workbench.archive import missing, provenance
 from workbench.archive.certificate import Promise, summed
 from workbench.archive.chunk import VERSIONS, EncodedChunk, exact_chunk, guarded_chunk, with_checksums
 from workbench.archive.layout import ArrayLayout
@@ -94,6 +95,7 @@ class ReadyChunk:
     order: Array | None
     ends: tuple[np.ndarray, np.ndarray] | None
     decoded: Array | None
+    hidden: missing.Hidden | None = None   # where there is a mask
 
 
 def encode(task: Task, progress: Progress | None = None) -> EncodedArray:
@@ -112,7 +114,8 @@ def encode_values(task: Task, values: Array, mask: Array | None = None) -> Ready
     guarded = encode_guarded(task.codec, values, task.limit, period=task.period, mask=mask, keep=task.keep)
     ends = extent(guarded.decoded) if task.extents else None
     decoded = guarded.decoded if task.decoded else None
-    return ReadyChunk(guarded_chunk(guarded), guarded.figures, guarded.permutation, ends, decoded)
+    hidden = None if mask is None else missing.Hidden.of(guarded.decoded, mask)
+    return ReadyChunk(guarded_chunk(guarded), guarded.figures, guarded.permutation, ends, decoded, hidden)
 
 
 def encode_together(task: Task, values: Array, rows: int) -> Iterator[ReadyChunk]:
@@ -135,7 +138,9 @@ def assembled(task: Task, chunks: Sequence[ReadyChunk]) -> EncodedArray:
     promise = Promise(task.layout.name, task.bound, task.limit, kept, figures)
     data, orders, ends = ([getattr(chunk, name) for chunk in chunks] for name in ("data", "order", "ends"))
     decoded = [chunk.decoded for chunk in chunks] if task.decoded else ()
-    return EncodedArray(with_checksums(task.layout, data), data, promise, orders, ends, decoded)
+    hidden = missing.attributes(chunk.hidden for chunk in chunks if chunk.hidden is not None)
+    layout = dataclasses.replace(task.layout, attributes={**task.layout.attributes, **hidden})
+    return EncodedArray(with_checksums(layout, data), data, promise, orders, ends, decoded)
 
 
 def encode_exactly(name: str, values: Array, chunk_shape: Sequence[int]) -> EncodedArray:
@@ -164,7 +169,8 @@ def layout_for(
     name: str, shape: tuple[int, ...], dtype: np.dtype, chunk_shape: Sequence[int], codec: Codec, **attributes: Any
 ) -> ArrayLayout:
     """The layout of an array of this shape and type."""
-    configuration = {"codec": codec.to_dict(), VERSIONS: provenance.versions(codec)}
+    options = {name: value for name, value in codec.to_dict().items() if value is not None}   # as they are if left out
+    configuration = {"codec": options, VERSIONS: provenance.versions(codec)}
     return ArrayLayout(name, shape, tuple(chunk_shape), dtype, configuration, attributes)
 
 

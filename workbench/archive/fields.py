@@ -80,12 +80,13 @@ class Plan:
 
     def described(self, field: Described) -> dict[str, Any]:
         """The description of the archive."""
-        return {"kind": "field", "spacing": list(field.spacing), "name": field.name}
+        spacing = {} if set(field.spacing) == {1.0} else {"spacing": list(field.spacing)}
+        return {"kind": "field", **spacing, "name": field.name}
 
 
 def codec_for(field: Any, dtype: np.dtype, request: Request) -> Codec:
     """The codec of a field of this type; refused if it cannot do what is requested."""
-    chosen = request.chosen_codec(choice.usual(dtype))
+    chosen = request.chosen_codec(choice.usual(dtype, request.speed))
     if isinstance(chosen, ParticleCodec):
         raise WorkbenchError(f"{chosen.id} is for particles; got {field!r}")
     if dtype.kind in "iu":
@@ -99,11 +100,11 @@ def settled(
     codec: Codec, request: Request, shape: tuple[int, ...], dtype: np.dtype, limit: Limit, part: Callable[[Slices], Values]
 ) -> tuple[Codec, Request]:
     """The codec after trials on the middle of a field, and the request with what came of them in words."""
-    is_open = choice.is_open(request.codec, shape, dtype, limit)
-    if not is_open and type(codec).tuned is Codec.tuned:
+    on_trial = choice.needs_trial(request.codec, request.speed, dtype, limit)
+    if not on_trial and type(codec).tuned is Codec.tuned:
         return codec, request
     values, mask = part(choice.middle(shape))
-    if not is_open or backend.on_device(values):
+    if not on_trial or backend.on_device(values):
         codec, words = choice.worthwhile(codec, values, mask, limit, math.prod(shape))
         return choice.tuned(codec, values, mask, limit), replace(request, choice=words)
     codec, words = choice.chosen(values, mask, limit)

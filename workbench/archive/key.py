@@ -9,8 +9,9 @@ from workbench.errors import WorkbenchError
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 _MOST_CHARACTERS = 512
 
-ROOT = "zarr.json"      # the document of a group or an array
+ROOT = "zarr.json"      # the document of the archive
 COPY = "root.json.z"    # the second copy of the root, deflated, in the folder of the data
+COPIES = (f"positions/{COPY}", f"values/{COPY}")   # where it is: of particles, of a field
 
 
 def require_key(key: str) -> str:
@@ -33,7 +34,7 @@ def require_key(key: str) -> str:
 def is_document(key: str) -> bool:
     """Whether a document stands under this key, and no chunk.
 
-    >>> is_document("positions/zarr.json"), is_document("positions/c/0/0")
+    >>> is_document("positions/root.json.z"), is_document("positions/c/0/0")
     (True, False)
     """
     return key.rsplit("/", 1)[-1] in (ROOT, COPY)

@@ -24,7 +24,7 @@ from workbench.errors import WorkbenchError
 
 ROLE = "lossbench:role"   # the attribute of an array that states its purpose
 ROLES = ("data", "index", "model")
-INDEXES = ("extents", "permutation")   # the arrays without data in format 1, which states no roles
+INDEXES = ("extents", "permutation")   # the arrays that hold no data, and whose documents need not say so
 CODEC = "lossbench"   # the name by which Zarr libraries find our codec
 DTYPES = (
     *("float32", "float64", "bool"),
@@ -125,44 +125,43 @@ class ArrayLayout:
         return tuple(part.stop - part.start for part in self.chunk_slices(index))
 
     def metadata(self) -> dict[str, Any]:
-        """The document that describes the array: Zarr's, with our checksum."""
+        """The document that describes the array, as Zarr has it."""
         names = {} if self.dimension_names is None else {"dimension_names": list(self.dimension_names)}
-        return json_document.sealed({
+        return {
             "zarr_format": 3,
             "node_type": "array",
             "shape": list(self.shape),
             "data_type": self.dtype.name,
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(self.chunk_shape)}},
-            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "chunk_key_encoding": {"name": "default"},
             "fill_value": self.dtype.type(0).item(),
             "codecs": [{"name": CODEC, "configuration": self.configuration}],
             "attributes": self.attributes,
             **names,
-            "storage_transformers": [],
-        })
+        }
 
     @classmethod
-    def from_metadata(cls, name: str, document: Mapping[str, Any]) -> Self:
-        """The array that a document describes; any other content of the document is refused.
+    def from_metadata(cls, name: str, content: Mapping[str, Any], root: str = ROOT) -> Self:
+        """The array that a document in the root describes; any other content of the document is refused.
 
         >>> layout = ArrayLayout("density", (5, 8), (4, 4), np.dtype("float32"), {"codec": "sz3"})
         >>> ArrayLayout.from_metadata("density", layout.metadata()) == layout
         True
         """
-        where = f"{name}/{ROOT}"
-        content = json_document.unsealed(document, where)
+        where = f"{name} in {root}"
         try:
             chunk_shape, configuration = _grid(content), _configuration(content)
             shape: Any = content.get("shape")
             dtype: Any = content.get("data_type")
             names: Any = content.get("dimension_names")
-            layout = cls(name, shape, chunk_shape, dtype, configuration, content["attributes"], names)
+            attributes: Any = content.get("attributes")
+            layout = cls(name, shape, chunk_shape, dtype, configuration, attributes, names)
         except WorkbenchError as error:
             raise WorkbenchError(f"{where}: {error}") from None
         expected = layout.metadata()
-        for key in sorted({*expected, *document}):
-            if key != "attributes" and (key not in document or key not in expected or document[key] != expected[key]):
-                wanted, got = _short(expected.get(key)), _short(document.get(key))
+        for key in sorted({*expected, *content}):
+            if key not in content or key not in expected or content[key] != expected[key]:
+                wanted, got = _short(expected.get(key)), _short(content.get(key))
                 raise WorkbenchError(f"{where}: {key} must be {wanted}; got {got}")
         return layout
 

@@ -9,6 +9,7 @@ chunks and documents have checksums of their own.
 from __future__ import annotations
 
 import mmap
+import re
 import stat
 import struct
 import zipfile
@@ -21,9 +22,16 @@ from workbench.errors import WorkbenchError
 
 LOCAL_HEADER = struct.Struct("<4s2xHH8xIIHH")   # signature, flags, method, sizes, lengths of name and extra field
 LOCAL_SIGNATURE = b"PK\x03\x04"
-_ENCRYPTED = 0x1
-_SIZES_FOLLOW = 0x8
+_ENCRYPTED, _SIZES_LATER = 0x1, 0x8   # flags; the second says that the sizes are behind the member
+_MOST_EXTRA = 256   # bytes of an extra field in which the size is searched
 _ZIP64 = 2**32 - 1
+_NOT_PLAIN = _ENCRYPTED | _SIZES_LATER
+# The header of a member that is stored, not encrypted, with its size and a short name; a file that is nothing but
+# signatures is passed over at the speed of the search.
+_PLAIN_HEADER = re.compile(
+    rb"PK\x03\x04..[" + b"".join(re.escape(bytes([flags])) for flags in range(256) if not flags & _NOT_PLAIN)
+    + rb"].\0\0.{8}(.{4})\1.[\0-\x02]", re.DOTALL
+)
 
 
 @dataclass(frozen=True)
@@ -65,12 +73,12 @@ def scanned(path: Path) -> Listing:
     found: dict[str, Member] = {}
     with path.open("rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
-        at = data.find(LOCAL_SIGNATURE)
-        while at >= 0:
-            member, following = _member_at(data, at, size)
+        header = _PLAIN_HEADER.search(data)
+        while header:
+            member, following = _member_at(data, header.start(), size)
             if member is not None:
                 found.setdefault(member.key, member)
-            at = data.find(LOCAL_SIGNATURE, following)
+            header = _PLAIN_HEADER.search(data, following)
         if isinstance(data, mmap.mmap):
             data.close()
     return Listing(list(found.values()), size)
@@ -81,15 +89,14 @@ def _member_at(data: mmap.mmap | bytes, at: int, size: int) -> tuple[Member | No
     behind = at + LOCAL_HEADER.size
     if behind > size:
         return None, at + 1
-    _, flags, method, packed, unpacked, name_length, extra_length = LOCAL_HEADER.unpack(data[at:behind])
-    name = data[behind : behind + name_length].decode("utf-8", "replace")
-    extra = data[behind + name_length : behind + name_length + extra_length]
-    if unpacked == packed == _ZIP64:
-        packed = unpacked = _zip64_size(extra)
+    *_, unpacked, name_length, extra_length = LOCAL_HEADER.unpack(data[at:behind])
+    if unpacked == _ZIP64:
+        extra = data[behind + name_length : behind + name_length + min(extra_length, _MOST_EXTRA)]
+        unpacked = _zip64_size(extra)
     start = behind + name_length + extra_length
-    plain = method == zipfile.ZIP_STORED and not flags & (_ENCRYPTED | _SIZES_FOLLOW) and packed == unpacked
-    if not plain or start + unpacked > size:
+    if start + unpacked > size:
         return None, at + 1
+    name = data[behind : behind + name_length].decode("utf-8", "replace")
     return (Member(name, at, unpacked) if is_key(name) else None), start + unpacked
 
 

@@ -1,4 +1,4 @@
-"""The metadata of arrays for Zarr and xarray: the names of their axes, units, and the role of each array.
+"""The metadata of arrays for Zarr and xarray: the names of their axes, and units.
 
 xarray opens a Zarr group when every array names its axes. Names that a field brought from its file are kept.
 """
@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.archive.layout import INDEXES, ROLE, ArrayLayout
+from workbench.archive.layout import ArrayLayout
 
 PARTICLE_AXES = {
     "positions": ("particle", "axis"),
@@ -23,19 +23,18 @@ SHOWN = ("units", "standard_name", "long_name")   # attributes of a field's valu
 
 
 def named(layout: ArrayLayout, kind: str, metadata: Mapping[str, Any]) -> ArrayLayout:
-    """The layout with the names of its axes, its role, and the units of its values.
+    """The layout with the names of its axes, and the units of its values.
 
     >>> import numpy as np
     >>> layout = named(ArrayLayout("ids", (8,), (8,), np.dtype("int64")), "particles", {})
     >>> layout.dimension_names, layout.role
     (('particle',), 'data')
     """
-    role = layout.attributes.get(ROLE, "index" if layout.name in INDEXES else "data")
     axes = PARTICLE_AXES.get(layout.name) if kind == "particles" else _axes(metadata, len(layout.shape))
-    if role == "model":
+    if layout.role == "model":
         axes = tuple(f"{layout.name}_{axis}" for axis in range(len(layout.shape)))
     shown = _shown(metadata) if layout.name == "values" else {}
-    return dataclasses.replace(layout, attributes={**shown, **layout.attributes, ROLE: role}, dimension_names=axes)
+    return dataclasses.replace(layout, attributes={**shown, **layout.attributes}, dimension_names=axes)
 
 
 def _axes(metadata: Mapping[str, Any], count: int) -> tuple[str, ...]:

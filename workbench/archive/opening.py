@@ -21,10 +21,12 @@ def read(
     codecs: Collection[str] | None = None,
     most_bytes: int | None = None,
     isolate: bool = True,
+    patience: float | None = None,
     damaged: bool = False,
 ) -> Archive:
     """The archive, with nothing decoded yet; when `damaged`, its readable part."""
-    return Archive.open(source.path, codecs=codecs, most_bytes=most_bytes, isolate=isolate, damaged=damaged)
+    trust: dict[str, Any] = {"codecs": codecs, "most_bytes": most_bytes, "isolate": isolate, "patience": patience}
+    return Archive.open(source.path, **trust, damaged=damaged)
 
 
 def snapshot(
@@ -33,13 +35,14 @@ def snapshot(
     codecs: Collection[str] | None = None,
     most_bytes: int | None = None,
     isolate: bool = True,
+    patience: float | None = None,
 ) -> Snapshot:
     """The particles of an archive, to be decoded chunk by chunk."""
     first = sources[0]
     if len(sources) > 1:
         raise WorkbenchError(f"{sources[1].name}: an archive is a whole snapshot; open several by wb.open_series(...)")
     allowed = None if codecs is None else tuple(codecs)
-    trust: dict[str, Any] = {"codecs": allowed, "most_bytes": most_bytes, "isolate": isolate}
+    trust: dict[str, Any] = {"codecs": allowed, "most_bytes": most_bytes, "isolate": isolate, "patience": patience}
     archive = Archive.open(first.path, **trust)
     if archive.kind != "particles":
         raise WorkbenchError(f"{first.name} holds a field, and only particles are read in chunks: open it by wb.open(...)")

@@ -10,10 +10,12 @@ import errno
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from workbench import backend
 from workbench.archive.recognition import is_archive
 from workbench.errors import WorkbenchError
 
@@ -58,6 +60,13 @@ def take_name(partial: Path, target: Path, overwrite: bool) -> None:
 def partial_of(target: Path, token: str | None = None) -> Path:
     """A hidden name beside the target, for the unfinished archive; always the same one with the same token."""
     return target.with_name(f".{target.name}.{secrets.token_hex(4) if token is None else token}.partial")
+
+
+def require_own(partial: Path) -> None:
+    """Refuse a folder under the name of our own that is a link, or that another user has made."""
+    status = partial.lstat()
+    if not stat.S_ISDIR(status.st_mode) or (hasattr(os, "geteuid") and status.st_uid != os.geteuid()):
+        raise WorkbenchError(f"{partial} must be a folder of this user, where the archive is written: remove it")
 
 
 def _claim(partial: Path, target: Path) -> None:
@@ -111,10 +120,19 @@ def _taken(target: Path) -> WorkbenchError:
 
 
 def _swap(partial: Path, target: Path) -> None:
-    """Replace an old archive. An old directory is renamed first, and gets its name back if the replacement fails."""
+    """Replace an old archive; of a directory there is always either the old or the new one where the system allows it."""
     if not partial.is_dir():
         os.replace(partial, target)
         return
+    old = partial if backend.exchange_names(partial, target) else _step_aside(partial, target)
+    try:
+        remove(old)
+    except OSError as error:
+        raise WorkbenchError(f"{target} is written, but the old archive remains as {old} ({error}): remove it") from error
+
+
+def _step_aside(partial: Path, target: Path) -> Path:
+    """Rename the old directory first, and give it its name back if the replacement fails; returns its other name."""
     old = target.with_name(f".{target.name}.{secrets.token_hex(4)}.old")
     os.rename(target, old)
     try:
@@ -122,10 +140,7 @@ def _swap(partial: Path, target: Path) -> None:
     except BaseException:
         os.rename(old, target)
         raise
-    try:
-        remove(old)
-    except OSError as error:
-        raise WorkbenchError(f"{target} is written, but the old archive remains as {old} ({error}): remove it") from error
+    return old
 
 
 def _exists(path: Path) -> bool:

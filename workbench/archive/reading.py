@@ -44,7 +44,7 @@ class StoredArray:
         layout = self.layout
         self.trust.require_codec(layout.configuration.get("codec"), f"{layout.name} in {self.store.name}")
         self.trust.require_room(self.nbytes_of(layout.chunk_shape), f"a chunk of {layout.name}")
-        object.__setattr__(self, "codec", codec_of(layout.configuration, layout.name))
+        object.__setattr__(self, "codec", codec_of(layout.configuration, layout.name, self.trust.codecs or ()))
         object.__setattr__(self, "decoder", self.trust.decoder(self.codec, self.store))
         object.__setattr__(self, "checksums", checksums_of(self.layout))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from workbench.archive import document
 from workbench.archive.frame import MAGIC
-from workbench.archive.key import COPY, ROOT
+from workbench.archive.key import COPIES, COPY, ROOT
 from workbench.archive.members import LOCAL_HEADER, LOCAL_SIGNATURE
 from workbench.archive.root import document_of
 
@@ -33,10 +33,10 @@ def is_archive(path: str | os.PathLike[str]) -> bool:
 
 
 def _folder(place: Path) -> bool:
-    for found in (place / ROOT, *place.glob(f"*/{COPY}")):
-        if found.is_file():
-            with found.open("rb") as file:
-                if _is_root(file.read(_MOST), found.name):
+    for document_at in (place / key for key in (ROOT, *COPIES)):
+        if document_at.is_file():
+            with document_at.open("rb") as file:
+                if _is_root(file.read(_MOST), document_at.name):
                     return True
     return False
 
@@ -45,8 +45,9 @@ def _zip_file(place: Path) -> bool:
     """Recognise a zip file by its root or, if its directory is damaged, by its first part."""
     try:
         with zipfile.ZipFile(place) as opened:
-            for name in (ROOT, *(name for name in opened.namelist() if name.count("/") == 1 and name.endswith(f"/{COPY}"))):
-                if name in opened.namelist() and _is_root(opened.open(name).read(_MOST), name):
+            names = set(opened.namelist())
+            for name in (ROOT, *COPIES):
+                if name in names and _is_root(opened.open(name).read(_MOST), name):
                     return True
     except Exception:   # the central directory or a member is damaged
         return _begins_with_part(place)

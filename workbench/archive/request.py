@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from workbench import codecs
 from workbench.archive import document, naming, provenance
 from workbench.archive.archive import Archive
 from workbench.archive.certificate import Certificate
+from workbench.archive.choice import Speed
 from workbench.archive.contents import FORMAT
 from workbench.archive.encoding import EncodedArray, Progress
 from workbench.archive.plausibility import notes_on_groups
 from workbench.archive.root import documents_of
 from workbench.archive.store import MemoryStore
-from workbench.arguments import function, whole_number
+from workbench.arguments import function, one_of, whole_number
 from workbench.clusters.keep import KeepClusters
 from workbench.codecs import Codec
 from workbench.errors import WorkbenchError
@@ -38,6 +40,7 @@ class Request:
     chunk_values: int | None = None
     notes: tuple[str, ...] = ()   # on what is unusual for these data
     choice: str = ""              # how the codec was chosen, if by trial
+    speed: Speed = "small"        # what matters where the codec is free
 
     def __post_init__(self) -> None:
         for name, bound in (("bound", self.bound), ("velocities", self.velocities)):
@@ -46,6 +49,9 @@ class Request:
                 raise WorkbenchError(f"{name} must be {kinds}; got {bound!r}")
         if not isinstance(self.order, str) or self.order not in ORDERS:
             raise WorkbenchError(f"order must be 'keep' or 'free'; got {self.order!r}")
+        one_of("speed", self.speed, get_args(Speed))
+        if self.speed != "small" and not (isinstance(self.codec, str) and self.codec == "auto"):
+            raise WorkbenchError(f"speed={self.speed!r} chooses a codec; got codec={self.codec!r}, too: leave one out")
         function("progress", self.progress)
         if self.chunk_values is not None:
             object.__setattr__(self, "chunk_values", whole_number("chunk_values", self.chunk_values, least=1))
@@ -120,9 +126,9 @@ def documents_for(
     certificate = certificate_of(arrays, notes, choice)
     attributes = {
         "format": FORMAT,
-        **described,
-        "certificate": certificate.to_dict(),
-        "provenance": provenance.of(codec),
+        **{name: value for name, value in described.items() if value is not None},
+        "certificate": certificate.to_document(),
+        "machine": platform.machine(),
         "metadata": provenance.plain(metadata),
     }
     return documents_of(attributes, [naming.named(array.layout, str(described["kind"]), metadata) for array in arrays])

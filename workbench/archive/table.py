@@ -46,6 +46,9 @@ class ArchiveTable(Table):
         whole = tuple(slice(0, size) for size in stored.layout.shape[1:])
         return grid_part(stored, (slice(start, stop), *whole))
 
+    def _require_room(self, column: str, nbytes: int) -> None:
+        """Archives have limits of their own."""
+
     def sizes(self, most: int) -> tuple[int, ...]:
         """Whole chunks of the positions, so that none is decoded twice."""
         return even_sizes(self.count, most, self.unit)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.archive.store import MemoryStore, Store
-from workbench.arguments import whole_number
+from workbench.arguments import number, whole_number
 from workbench.codecs import Codec, Columns
 from workbench.codecs.isolation import isolated
 from workbench.errors import WorkbenchError
@@ -24,15 +24,17 @@ class Trust:
     """Limits on the work that an archive may cause its reader.
 
     `codecs` names the codecs that may decode, besides the built-in ones (None: any). `most_bytes` limits the decoded size
-    of one call (None: no limit). `isolate` decodes in another process where a codec could harm this one.
+    of one call (None: no limit). `isolate` decodes in another process where a codec could harm this one; there, `patience`
+    is the seconds by the clock for each second of processor time that decoding may take (None: 3), for busy machines.
 
     >>> Trust(codecs=["sz3"], most_bytes=10**9)
-    Trust(codecs=('sz3',), most_bytes=1000000000, isolate=True)
+    Trust(codecs=('sz3',), most_bytes=1000000000, isolate=True, patience=None)
     """
 
     codecs: Collection[str] | None = None
     most_bytes: int | None = None
     isolate: bool = True
+    patience: float | None = None
 
     def __post_init__(self) -> None:
         if self.codecs is not None:
@@ -44,6 +46,8 @@ class Trust:
             whole_number("most_bytes", self.most_bytes, least=1)
         if not isinstance(self.isolate, bool):
             raise WorkbenchError(f"isolate must be True or False; got {self.isolate!r}")
+        if self.patience is not None:
+            object.__setattr__(self, "patience", number("patience", self.patience, low=0.1, high=1e5))
 
     def require_codec(self, described: Any, where: str) -> None:
         """Refuse a codec that is not allowed, before any of it is imported."""
@@ -69,7 +73,7 @@ class Trust:
 
     def decoder(self, codec: Codec, store: Store) -> Codec:
         """The codec that decodes the chunks of a store. Archives in memory were made and decoded here: no isolation."""
-        return isolated(codec) if self.isolate and not isinstance(store, MemoryStore) else codec
+        return isolated(codec, self.patience) if self.isolate and not isinstance(store, MemoryStore) else codec
 
 
 DEFAULT = Trust()

@@ -24,6 +24,7 @@ from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Limit
 from workbench.guarantees.check import check
 from workbench.metrics.report import Check, Report
+from workbench.ordering import stored_index
 
 LISTED = 8   # damaged parts that a message names
 
@@ -136,12 +137,12 @@ def permutation_of(stored: np.ndarray) -> np.ndarray:
 
 
 def checksum_of(order: Array) -> str:
-    """The checksum of an order of particles: CRC-32 over 32-bit integers."""
-    return f"{zlib.crc32(np.ascontiguousarray(backend.to_host(order), '<i4').data):08x}"
+    """The checksum of an order of particles: CRC-32 over 32-bit integers, or of 64 bits for more than 2^31 particles."""
+    return f"{zlib.crc32(np.ascontiguousarray(backend.to_host(order), stored_index(len(order))).data):08x}"
 
 
 def require_same_order(stated: Any, order: Array) -> None:
-    """Refuse an order other than the recorded one; archives of format 1 do not record it."""
+    """Refuse an order other than the recorded one."""
     if stated is not None:
         require_same_checksum(stated, checksum_of(order))
 

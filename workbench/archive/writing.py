@@ -2,12 +2,14 @@
 
 Parts go to a hidden file or directory beside the target, the root last. Once everything is on the disk it is renamed in
 one step. So a reader finds the old archive, the new one or none, never a part of one. After an error nothing remains.
-After a kill there may be a hidden `.NAME.xxxxxxxx.partial` that can be deleted or, where a directory was being replaced,
-the old archive as `.NAME.xxxxxxxx.old`. The same parts make the same bytes: a zip file carries no times.
+After a kill there may be a hidden `.NAME.xxxxxxxx.partial` that can be deleted or, where a directory was being replaced on
+a file system that cannot exchange names, the old archive as `.NAME.xxxxxxxx.old`. The same parts make the same bytes: a
+zip file carries no times.
 
 A `Draft` takes parts from any thread or process. A part may be written twice, for example when a killed worker is replaced.
 A zip file is assembled from the parts at the end. With a token, a draft has always the same hidden name, so that a run that
-was killed can be continued: it finds the parts that are done.
+was killed, or that ended with an error, can be continued: it finds the parts that are done. A lock (`lock.py`) keeps
+a second run of the same call out.
 
 `placing.py` says what may be replaced.
 """
@@ -18,12 +20,13 @@ import os
 import secrets
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from workbench.archive.key import COPY, ROOT, is_key, require_key
-from workbench.archive.placing import flush, on_disk, partial_of, remove, require_free, take_name, target_of
+from workbench.archive.key import COPY, ROOT, is_document, is_key, require_key
+from workbench.archive.lock import LOCK, held
+from workbench.archive.placing import flush, on_disk, partial_of, remove, require_free, require_own, take_name, target_of
 from workbench.archive.suffix import require_suffix
 from workbench.errors import WorkbenchError
 
@@ -47,10 +50,11 @@ class Draft:
     """
 
     def __init__(self, path: str | os.PathLike[str], overwrite: bool = False, token: str | None = None) -> None:
-        self.target, self.overwrite = require_writable(path, overwrite), overwrite
+        self.target, self.overwrite, self.token = require_writable(path, overwrite), overwrite, token
         with on_disk(self.target):
             self.partial = partial_of(self.target, token)
             self.partial.mkdir(exist_ok=token is not None)
+            require_own(self.partial)
 
     def put(self, key: str, data: bytes) -> None:
         """Write a part; repeating it is harmless. It is on the disk when this returns."""
@@ -62,19 +66,42 @@ class Draft:
                 file.write(data)
             os.replace(written, place)
 
-    def commit(self, root: bytes) -> Path:
-        """Write the root and give the archive its name; returns where it is."""
+    @contextmanager
+    def continued(self) -> Iterator[None]:
+        """Keep other runs with this token out; after an error, what is done stays for the next one."""
+        with ExitStack() as lock:
+            with on_disk(self.target):
+                lock.enter_context(held(self.partial, self.target))
+            try:
+                yield
+            except BaseException as error:
+                if any(place.is_file() and place.name != LOCK for place in self.partial.rglob("*")):
+                    error.add_note(f"What is done stays in {self.partial}: the same call goes on from there.")
+                else:
+                    self.discard()
+                raise
+
+    def commit(self, root: bytes, parts: Iterable[str] = ()) -> Path:
+        """Write the root and give the archive its name; returns where it is.
+
+        If the chunks are named, all must be there, and others are removed: they are of a run with another plan.
+        """
+        chunks = set(parts)
+        self._require(chunks)
         try:
             self.put(ROOT, root)
             with on_disk(self.target):
+                self._remove_others(chunks)
                 done = self._gathered() if self.target.suffix == ".zip" else self.partial
-                _remove_leftovers(self.partial)
                 for folder, _, _ in os.walk(self.partial):
                     flush(Path(folder))
             take_name(done, self.target, self.overwrite)
         except BaseException:
-            self.discard()
+            if self.token is None:
+                self.discard()
             raise
+        with on_disk(self.target):
+            remove(self.target / LOCK)   # only now: before, another run could have gone on with this draft
         self.discard()   # the parts of which a zip file was made
         return self.target
 
@@ -83,6 +110,23 @@ class Draft:
         with on_disk(self.target):
             for left in (self.partial, self._zip_file):
                 remove(left)
+
+    def _remove_others(self, chunks: set[str]) -> None:
+        """Remove unfinished parts of writers that were killed, and all but these chunks and the documents."""
+        for place in [place for place in self.partial.rglob(".*") if place.name != LOCK]:
+            remove(place)
+        for place in [place for place in self.partial.rglob("*") if chunks and place.is_file() and place.name != LOCK]:
+            key = place.relative_to(self.partial).as_posix()
+            if key not in chunks and not is_document(key):
+                remove(place)
+
+    def _require(self, parts: set[str]) -> None:
+        """Refuse to call an archive complete that is not."""
+        if missing := [key for key in sorted(parts) if not (self.partial / key).is_file()]:
+            raise WorkbenchError(
+                f"{self.target} must have {len(parts)} parts; {len(missing)} are missing, such as {missing[0]}: did "
+                "another program delete files? Call again"
+            )
 
     @property
     def _zip_file(self) -> Path:
@@ -107,8 +151,8 @@ def require_writable(path: str | os.PathLike[str], overwrite: bool = False) -> P
 def in_order(keys: Iterable[str]) -> list[str]:
     """Keys in the order in which a zip file holds them: the copy of the root first, the root last.
 
-    >>> in_order(["zarr.json", "a/zarr.json", "a/c/0", "a/root.json.z"])
-    ['a/root.json.z', 'a/c/0', 'a/zarr.json', 'zarr.json']
+    >>> in_order(["zarr.json", "a/c/0", "a/root.json.z"])
+    ['a/root.json.z', 'a/c/0', 'zarr.json']
     """
     return sorted(keys, key=lambda key: (key == ROOT, not key.endswith(f"/{COPY}"), key))
 
@@ -202,11 +246,3 @@ def _put_all(put: Put, entries: Iterable[tuple[str, bytes]]) -> bytes:
     if root is None:
         raise WorkbenchError(f"an archive needs a {ROOT}; got {len(seen)} other parts")
     return root
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Remove the unfinished parts of writers that were killed."""
-    for place in folder.rglob(".*"):
-        remove(place)
-
-

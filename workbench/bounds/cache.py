@@ -110,7 +110,8 @@ class FolderCache:
         try:
             try:
                 held = {"checksum": _checksum(key, described), "run": described}
-                partial.write_text(json.dumps(held, indent=1), encoding="utf-8")
+                with partial.open("x", encoding="utf-8") as file:
+                    json.dump(held, file, indent=1)
                 partial.replace(self._path(key))
             finally:
                 partial.unlink(missing_ok=True)

@@ -24,6 +24,7 @@ from workbench.bounds.run import Metrics, Order, Question, Run
 from workbench.bounds.workers import in_processes
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
+from workbench.data.labelled import is_labelled
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
 
@@ -204,7 +205,7 @@ def bounds_of(given: Any) -> list[Bound]:
 def require_data(given: Any) -> Particles | Field:
     """Data that can be compressed in this process; an array becomes a field, and anything else is an error."""
     data = given if isinstance(given, Particles | Field) else None
-    if isinstance(given, np.ndarray):
+    if isinstance(given, np.ndarray) or is_labelled(given):
         data = Field(given)
     if data is None:
         kind = type(given).__name__

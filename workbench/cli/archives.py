@@ -31,7 +31,7 @@ def describe_archive(archive: Archive) -> dict[str, Any]:
         **sizes(archive),
         "arrays": {name: _describe_array(stored) for name, stored in archive.arrays.items()},
         "certificate": archive.certificate.to_dict(),
-        "provenance": archive.attributes.get("provenance"),
+        "provenance": archive.provenance,
         **{f"metadata.{name}": value for name, value in (metadata if isinstance(metadata, Mapping) else {}).items()},
     }
 

@@ -26,7 +26,7 @@ SET_ELSEWHERE = {
 
 def add_codec(parser: argparse.ArgumentParser) -> None:
     """Add the choice of a codec, and its options."""
-    names = "`workbench doctor` lists them; default: the best that is installed"
+    names = "`workbench doctor` lists them; default: the best of the built-in ones"
     parser.add_argument("--codec", default=AUTO, metavar="NAME", help=f"codec ({names})")
     text = "an option of the codec, such as algorithm=lorenzo_reg; may be given several times"
     parser.add_argument("--option", dest="codec_options", action="append", default=[], metavar="KEY=VALUE", help=text)

@@ -6,10 +6,11 @@ import argparse
 import contextlib
 import os
 import time
-from typing import Any
+from typing import Any, get_args
 
 from workbench import distributed
 from workbench.archive import Archive, compress
+from workbench.archive.choice import Speed
 from workbench.archive.recognition import is_archive
 from workbench.archive.request import ORDERS
 from workbench.archive.suffix import require_suffix
@@ -28,7 +29,7 @@ from workbench.clusters import KeepClusters
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.data.readers import left_out
-from workbench.data.units import number_and_unit
+from workbench.data.unit_grammar import number_and_unit
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, PointwiseRelative, Relative, Safeguard
 
@@ -55,6 +56,8 @@ def add(commands: Any) -> None:
     for name, (_, text) in BOUNDS.items():
         exclusive.add_argument(f"--{name}", type=_amount if name == "abs" else float, metavar="EB", help=text)
     add_codec(parser)
+    text = "what matters if no codec is named: a small archive, or to be done fast (default small)"
+    parser.add_argument("--speed", choices=get_args(Speed), default="small", help=text)
     text = "keep the particle order (default), or free: sort along a curve, which is smaller unless ids number the rows"
     parser.add_argument("--order", choices=ORDERS, default="keep", help=text)
     velocities = parser.add_mutually_exclusive_group()
@@ -88,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
             progress.say(in_words(scale, bound))
         start = time.perf_counter()
         archive = compress(
-            data, bound, codec, keep, options.order, progress, velocities=velocities,
+            data, bound, codec, keep, options.order, progress, velocities=velocities, speed=options.speed,
             store_permutation=options.store_permutation,
         )
         seconds = time.perf_counter() - start
@@ -119,7 +122,7 @@ def _run_on_workers(
         start = time.perf_counter()
         archive = distributed.compress(
             source, bound, codec, keep, options.order, out=options.out, client=client, overwrite=options.overwrite,
-            scratch=options.scratch, progress=progress,
+            scratch=options.scratch, progress=progress, speed=options.speed,
         )
         seconds = time.perf_counter() - start
     limit = archive.certificate[archive.data.layout.name].limit

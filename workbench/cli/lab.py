@@ -1,4 +1,4 @@
-"""`workbench lab`: JupyterLab with the user's copies of the notebooks."""
+"""`workbench lab`: JupyterLab with the user's copies of the notebooks; opening a folder runs nothing that lies in it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def run(options: argparse.Namespace) -> int:
     folder = Path(options.folder) if options.folder else _copies() if NOTEBOOKS.is_dir() else Path.cwd()
     if not folder.is_dir():
         raise WorkbenchError(f"the folder {folder} does not exist")
-    command = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={folder}"]
+    command = [sys.executable, "-P", "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={folder}"]
+    command.append("--MultiKernelManager.kernel_manager_class=workbench.cli.kernels.KernelManager")
     if (folder / FIRST).is_file():
         command.append(f"--LabApp.default_url=/lab/tree/{FIRST}")
     if options.no_browser:

@@ -7,9 +7,8 @@ many archives must see which of them are damaged.
 from __future__ import annotations
 
 import argparse
+import math
 from typing import Any
-
-import numpy as np
 
 from workbench.archive import Archive, Damaged
 from workbench.cli.failure import BROKEN, DONE
@@ -27,7 +26,8 @@ def add(commands: Any) -> None:
         "salvage",
         help="recover the undamaged parts of a damaged archive",
         description="Decode the undamaged parts, write them as a NumPy file, and list the lost ones. Damaged particles are "
-        "left out; lost values of a field are NaN and masked. The exit status is 1 when something was lost.",
+        "left out; lost values of a field are NaN (of integers, zero) and masked, as are values whose mask is lost. The "
+        "exit status is 1 when something was lost.",
     )
     add_archive(parser, "IN")
     add_numpy_target(parser)
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         data, damage = archive.salvage()
         progress(None, f"writing {options.out}")
         written = write_arrays(data, options)
-    lost = _lost(archive, data) if damage else 0
+    lost = _lost(archive, data, damage)
     outcome = {**_outcome(options, archive, data), **written, "lost": lost}
     if options.json:
         print_result({**outcome, "status": BROKEN if damage else DONE, "damaged": _listed(damage)}, True)
@@ -74,11 +74,13 @@ def _outcome(options: argparse.Namespace, archive: Archive, data: Particles | Fi
     }
 
 
-def _lost(archive: Archive, data: Particles | Field) -> int:
-    """The number of lost particles or, for a field, of lost values: those that are NaN and masked."""
+def _lost(archive: Archive, data: Particles | Field, damage: list[Damaged]) -> int:
+    """The number of lost particles or, for a field, of the values in damaged chunks."""
     if isinstance(data, Particles):
         return len(archive) - len(data)
-    return 0 if data.mask is None else int(np.count_nonzero(np.isnan(data.values) & data.mask))
+    layout, damaged = archive.data.layout, {found.where for found in damage}
+    lost = [layout.chunk_slices(index) for index in layout.chunk_indices() if layout.chunk_key(index) in damaged]
+    return sum(math.prod(part.stop - part.start for part in slices) for slices in lost)
 
 
 def _listed(damage: list[Damaged]) -> list[dict[str, str]]:

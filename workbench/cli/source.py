@@ -35,7 +35,9 @@ OPTIONS = {
     "velocities": "data set of the velocities there, or one for each axis",
     "ids": "data set of the ids there",
     "masses": "data set of the masses there",
+    "external": "also read data that an HDF5 or BOV file keeps in other files outside of its folder",
 }
+SWITCHES = ("wrap", "external")
 
 
 def add_file(
@@ -49,30 +51,38 @@ def add_file(
     group = parser.add_argument_group(f"opening {metavar}")
     for option, meaning in OPTIONS.items():
         switch = {"action": "store_const", "const": True}
-        how: dict[str, Any] = switch if option == "wrap" else {"type": _READ.get(option, str)}
+        how: dict[str, Any] = switch if option in SWITCHES else {"type": _READ.get(option, str)}
         group.add_argument(flag(option), help=meaning, **how)
+    if not optional:   # else the limit is for the archive before it
+        _add_most_bytes(group, "refuse an array that takes more than N bytes in memory, and accept any that takes less")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def add_archive(parser: argparse.ArgumentParser, metavar: str) -> None:
     """Add the archive, under this name, that a command works on."""
     parser.add_argument("archive", metavar=metavar, help="what `workbench compress` wrote: a zip file or a folder")
-    add_trust(parser)
+    _add_most_bytes(add_trust(parser), "decode at most N bytes")
 
 
-def add_trust(parser: argparse.ArgumentParser) -> None:
-    """Add the limits for archives from other people."""
+def add_trust(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Add the limits for archives from other people, without the one of memory, which other files have, too."""
     group = parser.add_argument_group("archives from elsewhere")
     text = "only these codecs may decode it, besides the built-in ones; names separated by commas"
     group.add_argument("--codecs", type=_names, metavar="A[,B...]", help=text)
-    group.add_argument("--most-bytes", type=_count, metavar="N", help="decode at most N bytes")
     text = "decode in this process: faster, but a forged archive could crash it"
     group.add_argument("--no-isolation", dest="isolate", action="store_false", default=None, help=text)
+    text = "seconds by the clock that the other process may take for each second of processor time; 3 unless given"
+    group.add_argument("--patience", type=float, metavar="X", help=text)
+    return group
+
+
+def _add_most_bytes(group: argparse._ArgumentGroup, text: str) -> None:
+    group.add_argument("--most-bytes", type=_count, metavar="N", help=text)
 
 
 def given_trust(options: argparse.Namespace) -> dict[str, Any]:
     """The limits that were given; archives made here need none."""
-    names = ("codecs", "most_bytes", "isolate")
+    names = ("codecs", "most_bytes", "isolate", "patience")
     return {name: value for name in names if (value := getattr(options, name, None)) is not None}
 
 
@@ -105,7 +115,8 @@ def open_data(options: argparse.Namespace) -> Particles | Field:
 
 def given_options(options: argparse.Namespace) -> list[str]:
     """Which of the options for opening a file were given."""
-    return [option for option in OPTIONS if getattr(options, option) is not None]
+    names = [*OPTIONS] if "archive" in options else [*OPTIONS, "most_bytes"]   # else that limit is the archive's
+    return [option for option in names if getattr(options, option) is not None]
 
 
 def require_file(options: argparse.Namespace, metavar: str) -> None:

@@ -14,10 +14,9 @@ from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.source import add_file, open_source, print_result
 from workbench.cli.target import add_overwrite, new_file, require_free
 from workbench.codecs import Model, train
+from workbench.codecs.interpolation_training import STEPS
 from workbench.data import Field
 from workbench.errors import WorkbenchError
-
-SECONDS = 60.0
 
 
 def add(commands: Any) -> None:
@@ -36,8 +35,8 @@ def add(commands: Any) -> None:
     )
     bounds.add_argument("--abs", type=float, nargs="+", metavar="EB", help="bounds in the unit of the values")
     bounds.add_argument("--rel", type=float, nargs="+", metavar="EB", help="bounds as shares of the range of each field")
-    text = f"train for at most S seconds (default {SECONDS:g}); training stops earlier when it helps no more"
-    parser.add_argument("--seconds", type=float, default=SECONDS, metavar="S", help=text)
+    text = f"steps of a round (default {STEPS:,}); training stops earlier when they help no more"
+    parser.add_argument("--steps", type=int, default=STEPS, metavar="N", help=text)
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random numbers (default 0)")
     add_quiet(parser)
     parser.set_defaults(run=run)
@@ -54,8 +53,8 @@ def run(options: argparse.Namespace) -> int:
             progress(number / len(options.files), f"reading {file}")
             fields.append(_field(options, file))
         model = train(
-            fields, options.rel or options.abs, relative=options.rel is not None, seconds=options.seconds,
-            seed=options.seed, progress=progress,
+            fields, options.rel or options.abs, relative=options.rel is not None, steps=options.steps, seed=options.seed,
+            progress=progress,
         )
         with new_file(options.out, options.overwrite) as out:
             out.write(f"{model.text}\n".encode())
@@ -79,5 +78,5 @@ def _field(options: argparse.Namespace, file: str) -> Field:
 def _outcome(options: argparse.Namespace, model: Model, seconds: float) -> dict[str, Any]:
     return {
         "files": options.files, "out": options.out, "axes": model.dimensions, "frozen": list(model.frozen),
-        "weights": model.weights, "nbytes": len(model.text), "seconds": round(seconds, 2),
+        "weights": model.weights, "learned": model.learned, "nbytes": len(model.text), "seconds": round(seconds, 2),
     }

@@ -42,8 +42,8 @@ def add(commands: Any) -> None:
     group.add_argument("--spectrum", type=_share, metavar="SHARE", help=text)
     text = "up to this wave number 2 pi / wavelength (default: half the Nyquist wave number)"
     group.add_argument("--kmax", type=float, metavar="K", help=text)
-    text = "number of halos in every bin of size within this share of the original"
-    group.add_argument("--mass-function", type=_share, metavar="SHARE", help=text)
+    text = "number of halos in every bin of size within this share of the original, or within its error (poisson)"
+    group.add_argument("--mass-function", type=_share_or_poisson, metavar="SHARE", help=text)
     add_clusters(parser)
     group = parser.add_argument_group("compression")
     add_codec(parser)
@@ -108,6 +108,11 @@ def _print(found: Found, options: argparse.Namespace) -> None:
         print(visible(f"  {run}: {run['nbytes']:,} bytes, ratio {run['ratio']:.4g}{', ' if values else ''}{values}"))
     if found.met and options.out is not None:
         print(visible(f"written to {options.out}"))
+
+
+def _share_or_poisson(text: str) -> Any:
+    """A share, or the word "poisson"."""
+    return text if text == "poisson" else _share(text)
 
 
 def _share(text: str) -> float:

@@ -22,6 +22,7 @@ from workbench.clusters.groups import Groups
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
 from workbench.data.outline import Outlined
+from workbench.data.triclinic import require_no_triclinic_cell
 from workbench.errors import WorkbenchError, briefly
 
 Unit = Literal["spacing", "length"]
@@ -51,6 +52,7 @@ def absolute_linking_length(particles: Outlined, linking_length: float, unit: Un
     0.6000000000000001
     """
     one_of("unit", unit, get_args(Unit))
+    require_no_triclinic_cell(particles, "a search for clusters")
     if isinstance(linking_length, bool) or not isinstance(linking_length, (int, float, np.integer, np.floating)):
         raise WorkbenchError(f"linking_length must be a number; got {linking_length!r}")
     if not (math.isfinite(linking_length) and linking_length > 0):

@@ -14,9 +14,10 @@ import numpy as np
 
 from workbench import backend, ordering
 from workbench.clusters.groups import Groups
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 
 NONE = -1   # the label of no group: no member of a halo is in the other set
+INTACT, SPLIT, MERGED = 0, 1, 2   # the status of a halo
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +95,11 @@ class Match:
         return ~self.identical & ~self.split
 
     @property
+    def status(self) -> np.ndarray:
+        """Of each halo: INTACT (identical), SPLIT or MERGED (uint8)."""
+        return np.where(self.split, SPLIT, np.where(self.identical, INTACT, MERGED)).astype(np.uint8)
+
+    @property
     def broken(self) -> np.ndarray:
         """Which halos lost or gained members: those that are split, and those that are merged."""
         return ~self.identical
@@ -151,6 +157,21 @@ def match(halos: Halos, others: Halos, pairs: Pairs, sizes: Any) -> Match:
     )
 
 
+def match_groups(halos: Halos, labels: np.ndarray, others: Groups, min_members: int) -> Match:
+    """The halos with their counterparts in other groups of the same particles, of which these are the labels before.
+
+    >>> before, after = Groups.from_labels([0, 0, 0, 0, 4], 0.1), Groups.from_labels([0, 1, 1, 1, 1], 0.1)
+    >>> found = match_groups(Halos.of(before, 2), before.labels, after, 2)
+    >>> found.status.tolist() == [SPLIT], found.found.tolist(), found.found_members.tolist()
+    (True, [1], [4])
+    """
+    is_halo = np.zeros(len(labels), bool)
+    is_halo[halos.labels] = True
+    members = np.flatnonzero(is_halo[labels])
+    pairs = Pairs.counted(labels[members], others.labels[members])
+    return match(halos, Halos.of(others, min_members), pairs, others.sizes_of)
+
+
 def common(first: Any, second: Any) -> tuple[np.ndarray, np.ndarray]:
     """Where the particles that both sets have are in either, by rising id; ids must name each particle of a set once.
 
@@ -174,7 +195,10 @@ _SETS = ("first", "second")
 
 
 def _checked(which: str, given: Any) -> np.ndarray:
-    ids = np.asarray(backend.to_host(given) if backend.on_device(given) else given)
+    try:
+        ids = np.asarray(backend.to_host(given) if backend.on_device(given) else given)
+    except ValueError:
+        raise WorkbenchError(f"the ids of the {which} set must be a row of integers; got {briefly(given)}") from None
     if ids.ndim != 1 or ids.dtype.kind not in "iu" or not len(ids):
         raise WorkbenchError(f"the ids of the {which} set must be a row of integers; got {ids.dtype} of shape {ids.shape}")
     return ids

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.codecs.codec import Codec, CodecFailed, ParticleCodec, Tolerance, option
 from workbench.codecs.columns import Columns
-from workbench.codecs.registry import available, from_dict, get, status
+from workbench.codecs.registry import automatic, available, from_dict, get, status
 
 if TYPE_CHECKING:
     from workbench.codecs.interpolation_model import Model
@@ -17,6 +17,7 @@ __all__ = [
     "Model",
     "ParticleCodec",
     "Tolerance",
+    "automatic",
     "available",
     "from_dict",
     "get",

@@ -30,10 +30,12 @@ class BitRound(InPieces):
     id: ClassVar[str] = "bitround"
     title: ClassVar[str] = "BitRound: rounded mantissas, Zstandard"
     module: ClassVar[str | None] = "numcodecs"
+    needs_extra: ClassVar[str | None] = "codecs"
     relative: ClassVar[bool] = True
     finite: ClassVar[bool] = False
     contained: ClassVar[bool] = True
     most_values: ClassVar[int] = 2**27
+    smooth: ClassVar[bool] = False
 
     keepbits: int | None = option(None, "bits of the mantissa kept (none: as the tolerance needs)", minimum=0, maximum=52)
     level: int = option(3, "how hard Zstandard looks for fewer bits", minimum=1, maximum=22)

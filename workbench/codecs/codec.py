@@ -23,6 +23,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
+from workbench.codecs.gaps import filled, repeated
 from workbench.codecs.together import Pieces
 from workbench.errors import WorkbenchError
 
@@ -97,12 +98,14 @@ class Codec(ABC):
     id: ClassVar[str]
     title: ClassVar[str]
     module: ClassVar[str | None] = None   # the package that must be installed
-    extra: ClassVar[str] = "codecs"       # and the extra of lossbench that installs it
+    needs_extra: ClassVar[str | None] = None   # the extra of lossbench that installs it; None: every installation has it
     lossless: ClassVar[bool] = False
     relative: ClassVar[bool] = False
     finite: ClassVar[bool] = True
+    smooth: ClassVar[bool] = True         # steps cost bits: gaps are filled smoothly, not by repeats
     holds_gil: ClassVar[bool] = False     # threads do not help
-    in_octaves: ClassVar[bool] = False    # rounds an absolute tolerance down to a power of two
+    automatic: ClassVar[bool] = False     # codec="auto" tries it for fields: whoever has the package can decode it
+    conservative: ClassVar[bool] = False  # errors are far below the tolerance
     on_device: ClassVar[bool] = False     # takes CuPy arrays too
     contained: ClassVar[bool] = False     # decoding forged bytes is harmless
     dimensions: ClassVar[tuple[int, ...]] = (1, 2, 3, 4)
@@ -126,7 +129,7 @@ class Codec(ABC):
     def tuned(self, sample: np.ndarray, tolerance: Tolerance) -> Self:
         """The codec with the options that suit an array, of which this is a part; by default the codec as it is.
 
-        The sample has as many axes as the array, and is NaN where values are masked.
+        The sample has as many axes as the array. Masked values are filled from those around them.
         """
         return self
 
@@ -167,6 +170,11 @@ class Codec(ABC):
         except Exception as error:
             reason = f"{self.id} could not encode {_describe(values)}: {type(error).__name__}: {error}"
             raise EncoderRaised(reason) from error
+
+    def encode_with_gaps(self, values: Array, valid: Array, tolerance: Tolerance) -> bytes:
+        """What `encode` returns where invalid values may be any: those that take few bits are put in their place."""
+        given = filled(values, valid) if self.smooth else repeated(values, valid)
+        return self.encode(backend.read_only(given), tolerance)
 
     def encode_together(self, values: Array, rows: int, tolerance: Tolerance) -> list[bytes] | None:
         """What `encode` returns for each piece of so many rows, from a few launches that serve all of them.
@@ -230,7 +238,8 @@ class Codec(ABC):
         """Why this codec cannot run here, or None."""
         if cls.module is None or importlib.util.find_spec(cls.module) is not None:
             return None
-        return f"{cls.id} needs {cls.module}, which is not installed: pip install 'lossbench[{cls.extra}]'"
+        source = cls.module if cls.needs_extra is None else f"'lossbench[{cls.needs_extra}]'"
+        return f"{cls.id} needs {cls.module}, which is not installed: pip install {source}"
 
     def require(self) -> None:
         """Raise an error when this codec cannot run here."""
@@ -263,6 +272,7 @@ class ParticleCodec(Codec):
     """A codec for positions (N, 2) or (N, 3) that treats rows as points; it may return them in another order."""
 
     dimensions: ClassVar[tuple[int, ...]] = (2,)
+    smooth: ClassVar[bool] = False
     chunk_values: ClassVar[int] = 3 * 2**19
 
     @property

@@ -7,7 +7,7 @@ as a two-dimensional field would make them predict y from x.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -80,10 +80,15 @@ class Columns(Codec):
             raise CodecFailed(f"columns must be described by their inner codec; got {dict(described)!r:.200}")
         return inner
 
+    def encode_with_gaps(self, values: Array, valid: Array, tolerance: Tolerance) -> bytes:
+        """Gaps are filled in each column by itself."""
+        contiguous = backend.namespace(values).ascontiguousarray
+        columns = zip(contiguous(values.T), contiguous(valid.T), strict=True)
+        return _joined(self.codec.encode_with_gaps(column, there, tolerance) for column, there in columns)
+
     def _encode(self, values: Array, tolerance: Tolerance) -> bytes:
         xp = backend.namespace(values)
-        parts = [self.codec.encode(xp.ascontiguousarray(column), tolerance) for column in values.T]
-        return b"".join(piece for part in parts for piece in (_LENGTH.pack(len(part)), part))
+        return _joined(self.codec.encode(xp.ascontiguousarray(column), tolerance) for column in values.T)
 
     def _decode(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> Array:
         view, table = memoryview(data), np.empty(shape, dtype)
@@ -96,3 +101,7 @@ class Columns(Codec):
         if view:
             raise CodecFailed(f"{len(view)} bytes follow the last column")
         return table
+
+
+def _joined(parts: Iterable[bytes]) -> bytes:
+    return b"".join(piece for part in parts for piece in (_LENGTH.pack(len(part)), part))

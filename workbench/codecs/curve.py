@@ -162,7 +162,7 @@ class Lattice:
 
 def _below(length: float, dtype: np.dtype) -> float:
     """The largest number of this type that is below a length."""
-    nearest = dtype.type(length)
+    nearest = dtype.type(min(length, float(np.finfo(dtype).max)))
     return float(nearest if float(nearest) < length else np.nextafter(nearest, dtype.type(0)))
 
 
@@ -170,7 +170,8 @@ def _rounding(reach: float, dtype: np.dtype) -> float:
     """The largest rounding error of a decoded coordinate: of the type, and of float64 arithmetic before."""
     if not reach:
         return 0.0
-    to_type = float(np.spacing(dtype.type(reach))) / 2 if dtype == np.float32 else 0.0
+    last = np.nextafter(np.finfo(dtype).max, dtype.type(0))   # of the largest itself, NumPy cannot tell the spacing
+    to_type = float(np.spacing(dtype.type(min(reach, float(last))))) / 2 if dtype == np.float32 else 0.0
     return to_type + 8 * float(np.spacing(reach))
 
 

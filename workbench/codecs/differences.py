@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-SAMPLE = 2**16     # numbers sampled to choose the axes
+RUNS, RUN = 64, 1024     # numbers in a row, with which the axes are chosen
 
 
 def differenced(numbers: np.ndarray) -> tuple[np.ndarray, int]:
@@ -44,5 +44,13 @@ def _differences(numbers: np.ndarray, axis: int) -> np.ndarray:
 
 def _typical_bits(numbers: np.ndarray) -> float:
     """About how many bits a number takes: the mean logarithm of its size, over a sample."""
-    sample = numbers.reshape(-1)[:: max(numbers.size // SAMPLE, 1)]
-    return float(np.log2(1.0 + abs(sample.astype(np.float64))).mean())
+    return float(np.log2(1.0 + abs(runs_of(numbers).astype(np.float64))).mean())
+
+
+def runs_of(numbers: np.ndarray) -> np.ndarray:
+    """A sample: numbers in a row, from several places."""
+    flat = numbers.reshape(-1)
+    if flat.size <= RUNS * RUN:
+        return flat
+    starts = np.linspace(0, flat.size - RUN, RUNS).astype(np.int64)
+    return flat[(starts[:, None] + np.arange(RUN)).reshape(-1)]

@@ -46,6 +46,7 @@ class Draco(pieces.InPieces, ParticleCodec):
     id: ClassVar[str] = "draco"
     title: ClassVar[str] = "Draco: point clouds"
     module: ClassVar[str | None] = "DracoPy"
+    needs_extra: ClassVar[str | None] = "codecs"
     most_values: ClassVar[int] = 3 * MOST_POINTS
 
     order: str = option("keep", "whether points may come back in another order", choices=ORDERS)

@@ -32,6 +32,7 @@ class FPZip(InPieces):
     id: ClassVar[str] = "fpzip"
     title: ClassVar[str] = "fpzip: so many bits of each number"
     module: ClassVar[str | None] = "fpzip"
+    needs_extra: ClassVar[str | None] = "codecs"
     relative: ClassVar[bool] = True
     holds_gil: ClassVar[bool] = True
     most_values: ClassVar[int] = 2**27

@@ -25,7 +25,10 @@ def _streamed(name: str, decompressor: Callable[[], Any]) -> Callable[[bytes, np
     """Fills an array by a decompressor of the standard library, which stops at a given size."""
 
     def fill(data: bytes, target: np.ndarray) -> None:
-        found = decompressor().decompress(data, target.nbytes + 1)
+        try:
+            found = decompressor().decompress(data, target.nbytes + 1)
+        except (zlib.error, OSError) as error:   # bz2 raises the latter
+            raise CodecFailed(f"{name} could not decode {len(data)} bytes: {error}: they are damaged") from error
         _require_size(name, len(found), target)
         target.reshape(-1).view(np.uint8)[:] = np.frombuffer(found, np.uint8)
 
@@ -37,7 +40,10 @@ def _zstd(data: bytes, target: np.ndarray) -> None:
 
     stated = zstd_content_size(data)
     _require_size("zstd", target.nbytes if stated is None else stated, target)
-    zstd.decompress(data, target.reshape(-1).view(np.uint8))   # an error if the number differs after all
+    try:
+        zstd.decompress(data, target.reshape(-1).view(np.uint8))   # an error if the number differs after all
+    except (RuntimeError, ValueError) as error:
+        raise CodecFailed(f"zstd could not decode {len(data)} bytes: {error}: they are damaged") from error
 
 
 def _lz4(data: bytes, target: np.ndarray) -> None:

@@ -24,6 +24,9 @@ AXES = backend.constant("interpolation.cu", "AXES")
 PAIRS = backend.constant("interpolation.cu", "PAIRS")
 DESCRIPTION = backend.constant("interpolation.cu", "DESCRIPTION")
 
+# How many times finer than the requested one the step of a pass is, by its spacing: 1, 2, 4, ...; then the last number.
+FINER = ((1.0,), (1.0, 1.2, 1.44, 1.5), (1.0, 1.5, 2.0))
+
 Axes = tuple[int, ...]
 
 
@@ -106,6 +109,18 @@ def passes(shape: Axes, frozen: Axes) -> list[Pass]:
         found += _of_spacing(shape, frozen, spacing)
         spacing //= 2
     return found
+
+
+def steps_of(order: Sequence[Pass], step: float, finer: int) -> np.ndarray:
+    """The step of each pass: finer ones for coarse grids, from which all others are interpolated.
+
+    QoZ (Liu et al., SC 2022) tunes error bounds by level in this way; here they are three fixed series.
+
+    >>> steps_of(passes((1, 1, 1, 9), frozen=()), 3.0, finer=2).tolist()
+    [1.5, 1.5, 2.0, 3.0]
+    """
+    factors = FINER[finer]
+    return np.array([step / factors[min(each.spacing.bit_length(), len(factors)) - 1] for each in order])
 
 
 def _of_spacing(shape: Axes, frozen: Axes, spacing: int) -> Iterator[Pass]:

@@ -143,6 +143,11 @@ class Model:
         return sum(len(network.numbers()) for network in self.networks.values())
 
     @property
+    def learned(self) -> bool:
+        """Whether any network answers anything; else the model changes nothing."""
+        return any(network.numbers().any() for network in self.networks.values())
+
+    @property
     def nbytes(self) -> int:
         """The bytes of its text, before they are written as letters."""
         return len(self.text) * 4 // 5
@@ -184,7 +189,8 @@ class Model:
 
     def __repr__(self) -> str:
         frozen = f", frozen axes {', '.join(map(str, self.frozen))}" if self.frozen else ""
-        return f"Model({self.dimensions}-D fields{frozen}, {self.weights:,} weights, {len(self.text):,} letters)"
+        nothing = "" if self.learned else ", nothing learned"
+        return f"Model({self.dimensions}-D fields{frozen}, {self.weights:,} weights{nothing}, {len(self.text):,} letters)"
 
 
 def checksum_of(text: str) -> int:
@@ -251,3 +257,8 @@ def require_dimensions(model: Model, dimensions: int) -> None:
             f"the model was trained on fields with {model.dimensions} axes; got a field with {dimensions}: "
             "train one on such fields, or leave the model out"
         )
+
+
+def networks_of(model: Model | None, order: Sequence[Pass]) -> np.ndarray:
+    """A row for each pass: its network, or none."""
+    return np.zeros((len(order), NETWORK), np.float32) if model is None else model.for_kernel(order)

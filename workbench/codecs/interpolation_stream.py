@@ -11,6 +11,7 @@ than the encoder's cannot return other values; the block and its pass are named.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,20 +21,57 @@ import numpy as np
 from workbench import backend
 from workbench.codecs.codec import CodecFailed
 from workbench.codecs.entropy import PRECISION, frequencies, slots_of, starts, words_of
-from workbench.codecs.interpolation_grid import Pass
+from workbench.codecs.interpolation_grid import AXES, FINER, Axes, Pass
 
 CONTEXTS = backend.constant("interpolation.cu", "CONTEXTS")
 SYMBOLS = backend.constant("interpolation.cu", "SYMBOLS")
 DIRECT = backend.constant("interpolation.cu", "DIRECT")
 ESCAPE = backend.constant("interpolation.cu", "ESCAPE")
 
+INTERPOLATED, ON_LATTICE = 0, 1   # the first byte of a piece: what follows is as here, or as `prequantised` writes it
+
 BLOCK_BYTES = 2**15               # aimed at: a block costs 20 bytes
 BLOCK_BITS = range(12, 20)        # of the number of targets in a block
 BITS_OF_ENTRY = 6.5               # of a frequency that is not 0, about
 
+_HEADER = struct.Struct("<BddBII")   # the kind, step, mean, axes and flags, bytes of the coarsest points and of the tables
+_CHECKSUM = struct.Struct("<I")      # of the model
+_MODELLED, _FINER = AXES, AXES + 1   # bits of flags beside the frozen axes: a model was used; `finer`
 _SIZES = struct.Struct("<BBH")     # the bits of a block's targets, how many tables there are, their bytes
 # The shares that the bytes in a table stand for, in eighths of an octave.
 _SHARES = np.concatenate([[0], np.rint(16 * 2.0 ** (np.arange(8 * PRECISION + 1) / 8))]).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a piece of an interpolated field begins with; `frozen` is among four axes."""
+
+    step: float
+    mean: float
+    frozen: Axes
+    finer: int          # how much finer the steps of coarse passes are
+    model: int | None   # the checksum of the trained model that was used
+
+    def to_bytes(self, coarse: int, tables: int) -> bytes:
+        """The header of a piece with so many bytes of the coarsest points and of tables."""
+        flags = sum(1 << axis for axis in self.frozen) | self.finer << _FINER | (self.model is not None) << _MODELLED
+        named = b"" if self.model is None else _CHECKSUM.pack(self.model)
+        return _HEADER.pack(INTERPOLATED, self.step, self.mean, flags, coarse, tables) + named
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> tuple[Header, int, int, memoryview]:
+        """The header, the bytes of the coarsest points and of tables, and what follows."""
+        if len(data) < _HEADER.size + _CHECKSUM.size:
+            raise CodecFailed(f"an interpolated field has a header of {_HEADER.size} bytes; got {len(data)}: truncated")
+        kind, step, mean, flags, coarse, tables = _HEADER.unpack_from(data)
+        sound = math.isfinite(step) and step > 0 and math.isfinite(mean) and flags >> _FINER < len(FINER)
+        if kind != INTERPOLATED or not sound:
+            raise CodecFailed(f"an interpolated field needs a positive step; got {step} and flags {flags:#b}: damaged")
+        frozen = tuple(axis for axis in range(AXES) if flags >> axis & 1)
+        view, model = memoryview(data)[_HEADER.size :], None
+        if flags >> _MODELLED & 1:
+            (model,), view = _CHECKSUM.unpack_from(view), view[_CHECKSUM.size :]
+        return cls(step, mean, frozen, flags >> _FINER, model), coarse, tables, view
 
 
 def blocks_of(passes: Sequence[Pass], block: int) -> tuple[np.ndarray, list[range]]:
@@ -53,6 +91,11 @@ def blocks_of(passes: Sequence[Pass], block: int) -> tuple[np.ndarray, list[rang
         begin += [start + each.targets * (piece + 1) // pieces for piece in range(pieces)]
         open_targets = each.targets if pieces == 1 else block
     return np.array(begin, np.int64), groups
+
+
+def kind_of(of: Pass) -> int:
+    """Passes that can use the same weights: those with the same odd axes and as many pairs."""
+    return sum(1 << axis for axis in of.odd) | len(of.pairs) << 4
 
 
 def targets_before(passes: Sequence[Pass]) -> np.ndarray:
@@ -241,7 +284,7 @@ class Blocks:
         )
 
     def decode(
-        self, passes: Sequence[Pass], weights: np.ndarray, networks: np.ndarray, step: float, value: np.ndarray,
+        self, passes: Sequence[Pass], weights: np.ndarray, networks: np.ndarray, steps: np.ndarray, value: np.ndarray,
         least_spacing: int = 1,
     ) -> None:
         """Decode the targets of all passes into `value`, which holds the points that are not interpolated.
@@ -263,7 +306,7 @@ class Blocks:
             if self.begin[group.start] >= end:
                 break
             kernel(
-                len(group), arrays, block=group.start, passes=len(passes), step=step, value=value.reshape(-1),
+                len(group), arrays, block=group.start, passes=len(passes), step=steps, value=value.reshape(-1),
                 deviation=deviation, sound=sound,
             )
             if not sound[group.start : group.stop].all():

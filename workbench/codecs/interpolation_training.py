@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import math
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
@@ -23,7 +22,8 @@ import numpy as np
 
 from workbench import backend
 from workbench.arguments import whole_number
-from workbench.codecs.interpolation import Interpolation, _crop, _Encoding
+from workbench.codecs.interpolation import Interpolation, _part, cut_to
+from workbench.codecs.interpolation_encoding import Encoding
 from workbench.codecs.interpolation_grid import Axes
 from workbench.codecs.interpolation_model import (
     CONSTANTS,
@@ -49,7 +49,7 @@ LEAST_LESSONS = 2000     # with fewer, a network stays zero
 SET_ASIDE = 8            # every so many-th lesson is for deciding when to stop
 BATCH = 2048
 ROUNDS = 3
-STEPS = 2500             # of the network with the most lessons, in each round
+STEPS = 2500             # of the network with the most lessons, in each round, unless told otherwise
 LEAST_STEPS = 800
 RATE = 6e-3              # in the first round, a half of it in the second ...
 BETWEEN = 250            # steps from one look at the lessons set aside to the next
@@ -91,28 +91,27 @@ def train(
     bounds: float | Bound | Sequence[float | Bound] = (1e-3,),
     *,
     relative: bool = True,
-    seconds: float = 60.0,
+    steps: int = STEPS,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Model:
     """A model for fields like these, at bounds like these: `wb.codecs.get("interpolation", model=model)`.
 
     `fields` is a field, an array, or several of them with as many axes, such as earlier steps of a series. `bounds` are
-    `wb.Absolute` or `wb.Relative`, or numbers: absolute, or `relative` to the range of each field. Training ends when it
-    helps no more, after `seconds` at the latest. The same seed gives the same model on the same machine, as long as there
-    is time enough.
+    `wb.Absolute` or `wb.Relative`, or numbers: absolute, or `relative` to the range of each field. Each of three
+    rounds takes so many `steps` for the network with the most to learn, and fewer where they help no more; 2,500 take some
+    20 seconds on two cores. The same seed gives the same model on the same machine, however busy it is. From
+    fewer than some 2,000 values, a network learns nothing, and changes nothing: see `model.learned`.
 
     >>> rough = np.cumsum(np.random.default_rng(0).laplace(size=(96, 96)), axis=1)
-    >>> model = train(rough, bounds=0.01, seconds=2)
+    >>> model = train(rough, bounds=0.01, steps=100)
     >>> model.dimensions, Interpolation(model=model).model == model.text
     (2, True)
     """
     arrays, sizes = _arrays(fields), _bounds(bounds)
-    if not 0 < seconds < math.inf:
-        raise WorkbenchError(f"seconds must be positive; got {seconds}")
+    steps = whole_number("steps", steps, least=1)
     rng = np.random.default_rng(whole_number("seed", seed, least=0))
     report = progress or (lambda _share, _what: None)
-    deadline = time.monotonic() + seconds
     jobs = _jobs(arrays, sizes, relative)
     dimensions, frozen = arrays[0].ndim, jobs[0].frozen
     learners = {odd: _Learner(odd, rng) for odd in range(1, dimensions - len(frozen) + 1)}
@@ -125,21 +124,20 @@ def train(
             encoded.append((job, job.encoded(model)))
         for odd, learner in learners.items():
             learner.see(_joined([_lessons(*each, odd, rng) for each in encoded]))
-        work = _work(learners)
+        work = _work(learners, steps)
         for odd, learner in learners.items():
             what = f"{said}: training network {odd} of {len(learners)}"
-            left = sum(work[later] for later in range(odd, len(work) + 1)) + (ROUNDS - 1 - turn) * sum(work.values())
-            end = time.monotonic() + (deadline - time.monotonic()) * work[odd] / left
-            learner.learn(work[odd], RATE / (turn + 1), end, functools.partial(_told, report, what))
+            learner.learn(work[odd], RATE / (turn + 1), functools.partial(_told, report, what))
         model = Model(dimensions, frozen, {odd: learner.network() for odd, learner in learners.items()})
     assert model is not None
     return model
 
 
-def _work(learners: Mapping[int, _Learner]) -> dict[int, int]:
+def _work(learners: Mapping[int, _Learner], steps: int) -> dict[int, int]:
     """The steps of each in a round."""
     most = max(len(each.known) for each in learners.values())
-    return {odd: max(round(STEPS * len(each.known) / max(most, 1)), LEAST_STEPS) for odd, each in learners.items()}
+    least = min(LEAST_STEPS, steps)
+    return {odd: max(round(steps * len(each.known) / max(most, 1)), least) for odd, each in learners.items()}
 
 
 def _told(report: Progress, what: str, share: float) -> None:
@@ -159,7 +157,7 @@ def _arrays(fields: Any) -> list[np.ndarray]:
         values, valid = backend.to_host(field.values), backend.to_host(field.valid)
         if not valid.any():
             raise WorkbenchError(f"models are trained on finite values; got none in {field!r}")
-        found.append(_crop(np.where(valid, values, np.median(values[valid])).astype(values.dtype), MOST_VALUES))
+        found.append(_middle(np.where(valid, values, np.median(values[valid])).astype(values.dtype)))
     if not found or len({values.ndim for values in found}) > 1:
         axes = sorted({values.ndim for values in found})
         raise WorkbenchError(f"a model is trained on one or more fields with as many axes; got fields with {axes} axes")
@@ -200,27 +198,35 @@ class _Job:
     frozen: Axes   # among its own axes
     bits: int      # of the number of targets in a block
 
-    def encoded(self, model: Model | None) -> _Encoding:
+    def encoded(self, model: Model | None) -> Encoding:
         """Its encoding with this model."""
         step = lattice_step(self.bound, largest_magnitude(self.values), self.values.dtype)
-        return _Encoding.of(self.values, self.frozen, self.bits, self.bound, step, model=model)
+        return Encoding.of(self.values, self.frozen, self.bits, self.bound, step, model=model)
+
+
+def _middle(values: np.ndarray) -> np.ndarray:
+    """The middle of a field, with about `MOST_VALUES` values."""
+    sizes = cut_to(values.shape, MOST_VALUES)
+    starts = ((whole - size) // 2 for whole, size in zip(values.shape, sizes, strict=True))
+    inside = tuple(slice(start, start + size) for start, size in zip(starts, sizes, strict=True))
+    return np.ascontiguousarray(values[inside])
 
 
 def _jobs(arrays: list[np.ndarray], bounds: Sequence[float | Bound], relative: bool) -> list[_Job]:
     """Every field at every bound; the axes that are frozen for the first are frozen for all."""
-    codec, found = Interpolation(), []
+    codec, found = Interpolation(finer=0), []
     for values in arrays:
         for given in bounds:
             bound = _absolute(given, values, relative)
             if not 0 < bound < math.inf:
                 raise WorkbenchError(f"a model is trained on fields that are not constant; got a range of {np.ptp(values)}")
-            frozen, bits = codec._plan(_crop(values), bound)
-            codec = replace(codec, frozen=frozen)
-            found.append(_Job(values, bound, frozen, bits))
+            plan = codec._plan(_part(values, bound), bound)
+            codec = replace(codec, frozen=plan.frozen)
+            found.append(_Job(values, bound, plan.frozen, plan.block_bits))
     return found
 
 
-def _lessons(job: _Job, encoding: _Encoding, odd: int, rng: np.random.Generator) -> Lessons:
+def _lessons(job: _Job, encoding: Encoding, odd: int, rng: np.random.Generator) -> Lessons:
     """Lessons from the passes with so many odd axes."""
     coded = encoding.coded
     chosen = [(of, own) for of, own in zip(coded.passes, encoding.weights, strict=True) if len(of.odd) == odd]
@@ -229,10 +235,10 @@ def _lessons(job: _Job, encoding: _Encoding, odd: int, rng: np.random.Generator)
     for of, own in chosen:
         count = min(of.targets, math.ceil(of.targets * MOST_LESSONS / total))
         target = np.sort(rng.choice(of.targets, count, replace=False)).astype(np.int64)
-        lesson = np.empty((count, LESSON), np.float32)
+        lesson, head = np.empty((count, LESSON), np.float32), encoding.header
         backend.kernel("interpolation", "survey_lessons", coded.value.dtype)(
-            count, target, of.description(), own.for_kernel(encoding.mean, encoding.step / 2, coded.value.dtype),
-            coded.shape, encoding.step, job.values.reshape(-1), coded.value, encoding.deviation, lesson.reshape(-1),
+            count, target, of.description(), own.for_kernel(head.mean, head.step / 2, coded.value.dtype),
+            coded.shape, head.step, job.values.reshape(-1), coded.value, encoding.deviation, lesson.reshape(-1),
         )
         lesson = lesson[(lesson[:, -1] == 1) & np.isfinite(lesson).all(axis=1)]
         seen = np.zeros((len(lesson), found[0].seen.shape[1]), np.float32)
@@ -279,26 +285,25 @@ class _Learner:
             self.scale[0] = 1   # the constant
             self.layers[0] *= self.scale > 0
 
-    def learn(self, steps: int, rate: float, end: float, report: Callable[[float], object]) -> None:
-        """Take so many steps, fewer if they help no more or the time is up."""
+    def learn(self, steps: int, rate: float, report: Callable[[float], object]) -> None:
+        """Take so many steps, fewer if they help no more. How long they take decides nothing."""
         if len(self.known) < LEAST_LESSONS:
             return
-        begin, looks = time.monotonic(), 0
+        looks = 0
         self.best = min([np.zeros_like(layer) for layer in self.layers], self.best, key=self._bits)
         fewest = self._bits(self.best)
         means, squares = ([np.zeros_like(layer) for layer in self.layers] for _ in range(2))
         for step in range(1, steps + 1):
-            share = max(step / steps, (time.monotonic() - begin) / max(end - begin, 1e-9))
-            if share > 1 or looks > PATIENCE:
+            if looks > PATIENCE:
                 break
-            falling = rate * (LEAST_RATE + (1 - LEAST_RATE) * 0.5 * (1 + math.cos(math.pi * share)))
+            falling = rate * (LEAST_RATE + (1 - LEAST_RATE) * 0.5 * (1 + math.cos(math.pi * step / steps)))
             gradients = self._gradients(self.known.part(self.rng.integers(0, len(self.known), BATCH)))
             for layer, gradient, mean, square in zip(self.layers, gradients, means, squares, strict=True):
                 mean += 0.1 * (gradient - mean)
                 square += 0.01 * (gradient * gradient - square)
                 layer -= falling * mean / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.99**step)) + 1e-8)
             if step % BETWEEN == 0 or step == steps:
-                report(share)
+                report(step / steps)
                 rounded = self._rounded()
                 looks += 1
                 if (bits := self._bits(rounded)) < fewest:

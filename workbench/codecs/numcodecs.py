@@ -47,7 +47,9 @@ class NumCodecs(InPieces):
     id: ClassVar[str] = "numcodecs"
     title: ClassVar[str] = "numcodecs: any of its codecs"
     module: ClassVar[str | None] = "numcodecs"
+    needs_extra: ClassVar[str | None] = "codecs"
     most_values: ClassVar[int] = 2**27
+    smooth: ClassVar[bool] = False
 
     codec: str = option("zstd", "the name of the codec in numcodecs")
     options: Mapping[str, Any] | str = option("{}", "the options of that codec, as JSON")

@@ -38,6 +38,7 @@ class PCodec(InPieces):
     relative: ClassVar[bool] = True
     finite: ClassVar[bool] = False
     contained: ClassVar[bool] = True
+    automatic: ClassVar[bool] = True
     dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64", *INTEGERS)
 
     level: int = option(LEVEL, "how hard to look for fewer bits", minimum=0, maximum=12)

@@ -1,9 +1,9 @@
-"""Quantise first, then predict: the built-in codec for fields, from NumPy and pcodec alone.
+"""Quantise first, then predict: a fast codec for fields, from NumPy and pcodec, and the one for steps, classes and counts.
 
-Values are rounded to a lattice of twice the tolerance; along each axis where that makes them smaller, numbers are
-replaced by their differences; pcodec codes the result. Because prediction works on integers that are already quantised,
-it is exactly invertible, has no loop from value to value, and the error is that of the lattice, whatever the data.
-Integers have a lattice of integers (`whole_numbers.py`), so that no value passes through a float.
+Values are rounded to a lattice of twice the tolerance, and the lattice numbers are coded (`lattice_numbers.py`). Because
+prediction works on integers that are already quantised, it is exactly invertible, has no loop from value to value, and the
+error is that of the lattice, whatever the data. Integers have a lattice of integers (`whole_numbers.py`), so that no value
+passes through a float.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import ClassVar
 import numpy as np
 
 from workbench.codecs.codec import CodecFailed, Tolerance, option
-from workbench.codecs.differences import differenced, summed
-from workbench.codecs.pcodec import INTEGERS, LEVEL, pack_integers, unpack_integers
+from workbench.codecs.lattice_numbers import pack_numbers, unpack_numbers
+from workbench.codecs.pcodec import INTEGERS, LEVEL
 from workbench.codecs.pieces import InPieces
 from workbench.codecs.rounding import before_rounding, largest_magnitude
 from workbench.codecs.whole_numbers import SIZE, IntegerLattice
@@ -24,13 +24,13 @@ from workbench.errors import WorkbenchError
 
 MOST_BITS = 52     # of a lattice number: it is exact in float64
 
-_HEADER = struct.Struct("<BBd")   # bytes of a number, axes that were differenced (a bit each), step
-_WHOLE_HEADER = struct.Struct("<BB")   # of integers: the same without the step, then the lattice
+_HEADER = struct.Struct("<Bd")   # bytes of a number, step; the numbers follow
+_WHOLE_HEADER = struct.Struct("<B")   # of integers: bytes of a number; the lattice and the numbers follow
 
 
 @dataclass(frozen=True)
 class Prequantised(InPieces):
-    """Values on a lattice of twice the tolerance, differences along the axes, pcodec.
+    """Values on a lattice of twice the tolerance, differences along the axes or repeats, pcodec.
 
     >>> values = np.sin(np.arange(4096.0)).reshape(64, 64)
     >>> codec = Prequantised()
@@ -40,10 +40,12 @@ class Prequantised(InPieces):
     """
 
     id: ClassVar[str] = "prequantised"
-    title: ClassVar[str] = "Prequantised: lattice, differences, pcodec"
+    title: ClassVar[str] = "Prequantised: lattice, differences or repeats, pcodec"
     module: ClassVar[str | None] = "pcodec"
     dtypes: ClassVar[tuple[str, ...]] = ("float32", "float64", *INTEGERS)
     contained: ClassVar[bool] = True
+    automatic: ClassVar[bool] = True
+    smooth: ClassVar[bool] = False
 
     level: int = option(LEVEL, "how hard pcodec looks for fewer bits", minimum=0, maximum=12)
 
@@ -51,35 +53,36 @@ class Prequantised(InPieces):
         if values.dtype.kind != "f":
             return self._encode_integers(values, tolerance)
         step = lattice_step(tolerance.absolute_for(values), largest_magnitude(values), values.dtype)
-        numbers, axes = differenced(_numbers(values, step))
-        return _HEADER.pack(numbers.itemsize, axes, step) + pack_integers(numbers, self.level)
+        numbers = _numbers(values, step)
+        return _HEADER.pack(numbers.itemsize, step) + pack_numbers(numbers, self.level)
 
     def _decode_piece(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         if dtype.kind != "f":
             return self._decode_integers(data, shape, dtype)
-        size, axes, step = _HEADER.unpack_from(data)
+        size, step = _HEADER.unpack_from(data)
         if not 0 < step < np.inf:
             raise CodecFailed(f"prequantised: a lattice must have a positive step; got {step}")
-        numbers = _unpacked(data[_HEADER.size :], shape, size, axes)
-        return np.multiply(numbers, step, dtype=np.float64).astype(dtype, copy=False)
+        numbers = unpack_numbers(data[_HEADER.size :], shape, _integer(size))
+        with np.errstate(over="ignore"):   # a lattice point beyond all numbers is infinite, and then corrected
+            return np.multiply(numbers, step, dtype=np.float64).astype(dtype, copy=False)
 
     def _encode_integers(self, values: np.ndarray, tolerance: Tolerance) -> bytes:
         lattice = IntegerLattice.of(values, tolerance.absolute or 0.0)
-        numbers, axes = differenced(lattice.numbers(values))
-        return _WHOLE_HEADER.pack(numbers.itemsize, axes) + lattice.to_bytes() + pack_integers(numbers, self.level)
+        numbers = lattice.numbers(values)
+        return _WHOLE_HEADER.pack(numbers.itemsize) + lattice.to_bytes() + pack_numbers(numbers, self.level)
 
     def _decode_integers(self, data: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        size, axes = _WHOLE_HEADER.unpack_from(data)
+        (size,) = _WHOLE_HEADER.unpack_from(data)
         start = _WHOLE_HEADER.size
         lattice = IntegerLattice.from_bytes(data[start : start + SIZE])
-        return lattice.values(_unpacked(data[start + SIZE :], shape, size, axes), dtype)
+        return lattice.values(unpack_numbers(data[start + SIZE :], shape, _integer(size)), dtype)
 
 
-def _unpacked(packed: bytes, shape: tuple[int, ...], size: int, axes: int) -> np.ndarray:
-    """Lattice numbers of `size` bytes each, from their differences along these axes."""
-    if size not in (4, 8) or axes >= 1 << len(shape):
-        raise CodecFailed(f"prequantised: {size} bytes a number and the axes {axes:#b} describe no lattice")
-    return summed(unpack_integers(packed, int(np.prod(shape)), f"int{8 * size}").reshape(shape), axes)
+def _integer(size: int) -> np.dtype:
+    """The type of lattice numbers with so many bytes."""
+    if size not in (4, 8):
+        raise CodecFailed(f"prequantised: {size} bytes a number describe no lattice")
+    return np.dtype(f"int{8 * size}")
 
 
 def lattice_step(tolerance: float, largest: float, dtype: np.dtype) -> float:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
-from collections.abc import Mapping
+import sys
+from collections.abc import Collection, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -41,6 +42,15 @@ def available() -> list[str]:
     True
     """
     return [name for name, reason in status().items() if reason is None]
+
+
+def automatic() -> list[str]:
+    """The names of the codecs among which `codec="auto"` chooses for fields: all decode without further packages.
+
+    >>> automatic()
+    ['interpolation', 'pcodec', 'prequantised']
+    """
+    return [name for name in _OWN if codec_class(name).automatic]
 
 
 def status() -> dict[str, str | None]:
@@ -86,6 +96,25 @@ def codec_class(name: Any) -> type[Codec]:
         return _load(_entry_points()[name])
     names = ", ".join([*_OWN, *_entry_points()])
     raise WorkbenchError(f"codec must be one of {names}; got {briefly(name)}")
+
+
+def require_imported(described: Any, allowed: Collection[str], where: str) -> None:
+    """Refuse a codec of another package that a file names, unless it is allowed or this program has imported it.
+
+    The import runs code of that package, and a file must not decide about that.
+    """
+    if not isinstance(described, Mapping):
+        return
+    name = described.get("id")
+    if name == Columns.id:
+        require_imported(described.get("codec"), allowed, where)
+    elif isinstance(name, str) and name in _entry_points() and name not in allowed:
+        module = _entry_points()[name].module
+        if module not in sys.modules:
+            raise WorkbenchError(
+                f"{where} needs the codec {name!r} of another package, {module}, and a file must not decide to run it: "
+                f"pass codecs=[{name!r}], or import {module} first"
+            )
 
 
 @functools.cache

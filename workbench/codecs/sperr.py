@@ -45,6 +45,7 @@ class SPERR(pieces.InPieces):
     id: ClassVar[str] = "sperr"
     title: ClassVar[str] = "SPERR: wavelets"
     module: ClassVar[str | None] = "hdf5plugin"
+    needs_extra: ClassVar[str | None] = "codecs"
     holds_gil: ClassVar[bool] = True
     most_values: ClassVar[int] = 2**26
 

@@ -1,7 +1,8 @@
 """SZ3: predicts each value from its neighbours, and stores the prediction error quantised by the tolerance.
 
-The strongest of the general codecs at moderate tolerances, and the only lossy one here that kept its bound, NaN and
-infinities in every case tried. It holds Python's lock, so that processes help and threads do not.
+The strongest of the general codecs at moderate tolerances. It kept its bound, NaN and infinities in every case tried, but
+values that are not finite spoil its predictions: the archive fills them in before, and corrects them after. It holds
+Python's lock, so that processes help and threads do not.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class SZ3(InPieces):
     id: ClassVar[str] = "sz3"
     title: ClassVar[str] = "SZ3: prediction and quantisation"
     module: ClassVar[str | None] = "pysz"
-    finite: ClassVar[bool] = False
+    needs_extra: ClassVar[str | None] = "codecs"
     holds_gil: ClassVar[bool] = True
     most_values: ClassVar[int] = 2**26   # it needs several times the memory of its input
 

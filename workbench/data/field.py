@@ -11,8 +11,9 @@ import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
+from workbench.data.labelled import Labelled, joined, to_data_array
 from workbench.data.summary_html import size, summary
-from workbench.data.taking import as_array, described, lengths, masked_parts, taken
+from workbench.data.taking import as_array, conversion, lengths, masked_parts, taken
 from workbench.errors import WorkbenchError
 
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
@@ -26,7 +27,8 @@ class Field:
 
     `spacing` is the distance between neighbouring points along each axis (one number, or one per axis; 1 when not
     given). `mask` marks values without meaning: fill values, or land in an ocean field. The mask of a NumPy
-    masked array is taken over, and joined with `mask` if both are given.
+    masked array is taken over, and joined with `mask` if both are given. A DataArray of xarray brings its name, dimensions,
+    coordinates and attributes, and a quantity of astropy, pint or unyt its unit, as metadata; `to_xarray` gives them back.
 
     A writeable NumPy array is copied, so that later writes to it change nothing here. Set `array.flags.writeable = False`
     to hand over a large one without a copy. CuPy arrays are never copied, and must not be written to afterwards.
@@ -51,14 +53,15 @@ class Field:
         mask: Any = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        plain, hidden = masked_parts(values)
+        labelled = Labelled.of(values)
+        plain, hidden = masked_parts(labelled.values)
         checked = _values(plain)
         entries = {
             "values": checked,
             "spacing": _spacing(spacing, checked.ndim),
-            "name": _name(name),
+            "name": _name(labelled.name if name is None else name),
             "mask": _mask(mask, hidden, checked),
-            "metadata": described(metadata),
+            "metadata": joined(labelled.metadata, metadata),
         }
         for key, value in entries.items():
             object.__setattr__(self, key, value)
@@ -72,7 +75,18 @@ class Field:
         """
         if isinstance(data, cls):
             return data
-        return cls(backend.read_only(data) if isinstance(data, np.ndarray) else data)
+        return cls(backend.read_only(data) if type(data) in (np.ndarray, np.ma.MaskedArray) else data)
+
+    def to_xarray(self) -> Any:
+        """The field as a DataArray of xarray, with the dimensions, coordinates and attributes that it came with.
+
+        Masked values become NaN. Fields that came without names of dimensions have axis_0, axis_1 and so on.
+
+        >>> Field([[1.0, 2.0]], name="T", metadata={"dimensions": ["time", "lat"], "units": "K"}).to_xarray().dims
+        ('time', 'lat')
+        """
+        mask = None if self.mask is None else backend.to_host(self.mask)
+        return to_data_array(backend.to_host(self.values), mask, self.name, self.metadata)
 
     def require_floats(self, what: str) -> None:
         """Refuse integers where they would have to be rounded; `what` names the operation that needs floats.
@@ -133,7 +147,7 @@ def _values(given: Any) -> Array:
     array = as_array("values", given)
     if array.dtype.name not in DTYPES:   # of either byte order
         raise WorkbenchError(
-            f"values must be float32, float64 or integers of at most 64 bits; got {array.dtype}: convert with .astype(...)"
+            f"values must be float32, float64 or integers of at most 64 bits; got {array.dtype}: {conversion(array.dtype)}"
         )
     if not 1 <= array.ndim <= 4:
         raise WorkbenchError(f"values must have 1 to 4 dimensions; got shape {array.shape}")

@@ -17,10 +17,12 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.data.extent import extent
+from workbench.data.labelled import joined, without_units
 from workbench.data.masses import Masses, checked_masses
 from workbench.data.outline import Placed
 from workbench.data.summary_html import size, summary
-from workbench.data.taking import as_array, described, lengths, taken, unmasked
+from workbench.data.taking import as_array, conversion, lengths, taken, unmasked
+from workbench.data.triclinic import in_triclinic_cell
 from workbench.errors import WorkbenchError
 
 Box = float | Sequence[float] | None
@@ -36,7 +38,8 @@ class Particles(Placed):
 
     `box` is None (open), one length, or a length per axis (periodic; positions then live in [0, box)).
     `velocities`, `ids`, `masses` (one for each, or one number for all) and `metadata` (such as the header of the file)
-    belong to the particles and stay with them.
+    belong to the particles and stay with them. Quantities of astropy, pint and unyt bring their units as metadata; a box
+    with a unit is converted to that of the positions.
 
     A writeable NumPy array is copied, so that later writes to it change nothing here. Set `array.flags.writeable = False`
     to hand over a large one without a copy. CuPy arrays are never copied, and must not be written to afterwards.
@@ -66,6 +69,8 @@ class Particles(Placed):
         metadata: Mapping[str, Any] | None = None,
         masses: Any = None,
     ) -> None:
+        bare, units = without_units(positions=positions, velocities=velocities, masses=masses, box=box)
+        positions, velocities, masses, box = bare["positions"], bare["velocities"], bare["masses"], bare["box"]
         checked = _positions(positions)
         periods = _box(box, checked.shape[1])
         lower, upper = _extent(checked)
@@ -75,7 +80,7 @@ class Particles(Placed):
             "box": periods,
             "velocities": _companion("velocities", velocities, checked, checked.shape),
             "ids": _companion("ids", ids, checked, checked.shape[:1]),
-            "metadata": described(metadata),
+            "metadata": joined({"units": units} if units else {}, metadata),
             "masses": _masses(masses, checked),
             "lower": lower,
             "upper": upper,
@@ -92,7 +97,10 @@ class Particles(Placed):
         >>> Particles.wrapped([[-0.25, 1.5]], box=1.0).positions.tolist()
         [[0.75, 0.5]]
         """
-        values = _positions(positions)   # at most one copy: the arrays derived below are handed over
+        bare, units = without_units(positions=positions, velocities=velocities, masses=masses, box=box)
+        box, velocities, masses = bare["box"], bare["velocities"], bare["masses"]
+        metadata = joined({"units": units} if units else {}, metadata)
+        values = _positions(bare["positions"])   # at most one copy: the arrays derived below are handed over
         periods = _box(box, values.shape[1])
         if periods is None:
             raise WorkbenchError("wrapping needs a periodic box; got box=None")
@@ -137,16 +145,20 @@ class Particles(Placed):
         return {name: array for name, array in found.items() if array is not None and not isinstance(array, float)}
 
     def __repr__(self) -> str:
-        where = "open" if self.box is None else "box " + " x ".join(f"{length:g}" for length in self.box)
+        where = self._space() if self.box is None else "box " + " x ".join(f"{length:g}" for length in self.box)
         rest = [name for name in COMPANIONS if getattr(self, name) is not None]
         return f"Particles({len(self):,} in {self.dimensions}-D, {', '.join([str(self.positions.dtype), where, *rest])})"
+
+    def _space(self) -> str:
+        """Where particles without a box are."""
+        return "triclinic cell" if in_triclinic_cell(self.metadata) else "open"
 
     def _repr_html_(self) -> str:
         units, there = self.metadata.get("units"), {"positions": self.positions, **self.companions}
         ends = zip(self.lower.tolist(), self.upper.tolist(), strict=True)
         rows = {
             "particles": f"{len(self):,}",
-            "space": "open" if self.box is None else f"periodic, {' x '.join(f'{length:g}' for length in self.box)}",
+            "space": self._space() if self.box is None else f"periodic, {' x '.join(f'{length:g}' for length in self.box)}",
             "range": ", ".join(f"{axis} {low:.6g} to {high:.6g}" for axis, (low, high) in zip("xyz", ends, strict=False)),
             "mean spacing": f"{self.spacing:.6g}",
             "units": units if isinstance(units, str) else "",
@@ -162,7 +174,7 @@ def _positions(given: Any) -> Array:
     if array.dtype.kind in "iu":
         array = _floats(array)
     if array.dtype.kind != "f" or array.dtype.itemsize not in (4, 8):
-        raise WorkbenchError(f"positions must be float32 or float64; got {array.dtype}: convert with .astype(...)")
+        raise WorkbenchError(f"positions must be float32 or float64; got {array.dtype}: {conversion(array.dtype)}")
     if array.ndim != 2 or array.shape[1] not in (2, 3):
         raise WorkbenchError(f"positions must have shape (N, 2) or (N, 3); got {array.shape}")
     if len(array) == 0:

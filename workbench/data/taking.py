@@ -52,6 +52,25 @@ def as_array(name: str, given: Any) -> Array:
         raise WorkbenchError(f"{name} must be an array of numbers; got {error}") from None
 
 
+def conversion(dtype: np.dtype) -> str:
+    """How an array of a type that is not taken becomes one that is, and what that loses.
+
+    >>> conversion(np.dtype("complex64"))
+    'take the real and the imaginary part, array.real and array.imag, as two arrays'
+    """
+    if dtype.names is not None:
+        return f"take its columns one by one, such as array[{dtype.names[0]!r}]"
+    if dtype.kind == "f":
+        return "convert with .astype('float32'), which is exact" if dtype.itemsize == 2 else "round with .astype('float64')"
+    return {
+        "b": "convert with .astype('uint8'), which is exact",
+        "c": "take the real and the imaginary part, array.real and array.imag, as two arrays",
+        "M": "take the time since a date of your choice, as in (array - array[0]).astype('int64')",
+        "m": "convert with .astype('int64'), which keeps its unit of time",
+        "O": "convert it to numbers with .astype('float64'); missing ones become NaN",
+    }.get(dtype.kind, "it must be an array of numbers")
+
+
 def lengths(given: Any, axes: int) -> tuple[float, ...] | None:
     """One length for each axis from a number or several; None if it is neither. They may still be negative or NaN."""
     try:

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import uuid
 import weakref
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from workbench import backend
 from workbench.bounds.code import own_code
-from workbench.distributed.executors import GPU, Executor, InProcess, OnDask, Progress
+from workbench.distributed.executors import Executor, InProcess, OnDask, Progress
+from workbench.distributed.patience import GPU, at_all_workers, lost, wait_for_workers
 from workbench.errors import WorkbenchError
 
+LOG = logging.getLogger(__name__)
 SAME = "install the same version of lossbench for the client and all workers, and start the workers again"
 
 
-def executor_of(client: Any, progress: Progress | None = None) -> Executor:
-    """The executor for a client, the address of a scheduler, or a scheduler file (.json); None: this process.
+def executor_of(client: Any, progress: Progress | None = None, *sources: Any) -> Executor:
+    """The executor for a client, the address of a scheduler, or a scheduler file (.json).
 
-    A cluster with other code, or without compiled kernels, is refused.
+    None is the active client of Dask where a source is a Dask or Zarr array, and otherwise this process. A cluster with
+    other code, or without compiled kernels, is refused.
 
     >>> executor_of(None)
     InProcess()
     """
+    if client is None and any(map(in_chunks, sources)) and (client := _active()) is not None:
+        LOG.info("the steps run on the active Dask client, %s", client)
     if client is None:
         return InProcess(progress)
     try:
@@ -35,18 +42,65 @@ def executor_of(client: Any, progress: Progress | None = None) -> Executor:
     found = _connected(client, Client) if isinstance(client, str | Path) else client
     if not isinstance(found, Client):
         raise WorkbenchError(f"client must be a dask.distributed.Client or the address of a scheduler; got {client!r:.100}")
-    if not found.nthreads():
-        raise WorkbenchError("the cluster has no workers yet: start some, or wait with client.wait_for_workers(1)")
-    require_same_code(found)
+    _require_ready(found)
     executor = OnDask(found, progress)
     if found is not client:   # opened here: closed with the last result that needs it
         weakref.finalize(executor, found.close).atexit = False
     return executor
 
 
+def in_chunks(source: Any) -> bool:
+    """Whether a source is one of chunks that workers may read: in an array of Dask, or of Zarr outside of memory.
+
+    >>> in_chunks([0.5, 1.5])
+    False
+    """
+    if isinstance(arrays := getattr(source, "arrays", None), Mapping):   # particles
+        return any(map(in_chunks, arrays.values()))
+    if not hasattr(source, "dtype"):
+        return False
+    names = ("values", "mask")
+    values: list[Any] = [getattr(source, name) for name in names] if hasattr(source, "chunk_shape") else [source]
+    return any(
+        (hasattr(array, "__dask_graph__") and array.__dask_graph__() is not None)
+        or (type(array).__module__.partition(".")[0] == "zarr" and type(array.store).__name__ != "MemoryStore")
+        for array in values
+    )
+
+
+def _active() -> Any:
+    """The client that Dask itself would use here, unless it is asynchronous."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import default_client
+
+    try:
+        client = default_client()
+    except ValueError:   # there is none
+        return None
+    return None if client._asynchronous else client
+
+
+def _require_ready(client: Any) -> None:
+    """Wait for workers, and check them; those that come later are checked with their first step."""
+    if client._asynchronous:
+        raise WorkbenchError("client must not be asynchronous: give the address of its scheduler instead")
+    if client.status != "running":
+        raise WorkbenchError(f"client must be connected to a scheduler; it is {client.status}: make a new one")
+    try:
+        wait_for_workers(client)
+        require_same_code(client)
+    except WorkbenchError:
+        raise
+    except Exception as error:
+        if client.status == "running":
+            raise
+        raise lost("start", error) from error
+
+
 def require_same_code(client: Any) -> None:
     """Refuse a cluster of which a worker has other code than this process, or kernels or a GPU that do not work."""
-    for worker, found in client.run(_state, on_error="return").items():
+    for worker, found in at_all_workers(client, _state).items():
         if isinstance(found, BaseException):
             raise WorkbenchError(f"the worker {worker} has no lossbench of this version ({found}): {SAME}")
         if found["code"] != own_code():
@@ -64,9 +118,11 @@ def require_shared(executor: Executor, folder: Path) -> None:
         return
     token = folder / f"token-{uuid.uuid4().hex}"
     token.touch()
-    able = executor.client.run(_can_write, str(token))
-    token.unlink()
-    if unable := [address for address, seen in able.items() if not seen]:
+    try:
+        able = at_all_workers(executor.client, _can_write, str(token))
+    finally:
+        token.unlink()
+    if unable := [address for address, seen in able.items() if seen is not True]:
         raise WorkbenchError(
             f"the scratch folder {folder} must be on a file system that all workers see and may write to; "
             f"{len(unable)} of {len(able)} cannot, such as {unable[0]}: give scratch=, a folder of a shared file system"

@@ -23,7 +23,7 @@ from workbench.clusters.matching import Halos, Match, Pairs, common, match
 from workbench.data import Particles
 from workbench.distributed.fof import Labels
 from workbench.distributed.groups import DistributedGroups
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 
 SHOWN = 12   # rows of the table in a notebook
 COLUMNS = {
@@ -190,13 +190,18 @@ def _put_together(halos: tuple[Halos, Halos], pairs: Pairs, sizes: Sequence[Any]
 
 def _ids(given: Sequence[Any], counts: Sequence[int]) -> list[Any]:
     """The ids of both sets."""
-    if isinstance(given, str | np.ndarray) or len(given) != 2:
-        raise WorkbenchError("ids must have two entries, the ids of the first and of the second set")
+    if not isinstance(given, list | tuple) or len(given) != 2:
+        got = f"{len(given)} entries" if isinstance(given, list | tuple) else briefly(given)
+        raise WorkbenchError(
+            f"ids must have two entries, the ids of the first and of the second set; got {got}: give ids=(first, second)"
+        )
     found = []
     for which, one, count in zip(("first", "second"), given, counts, strict=True):
         ids = one.ids if isinstance(one, Particles) else one
         if ids is None:
             raise WorkbenchError(f"the particles of the {which} set have no ids: give ids=(ids, ids), or the same order")
+        if not hasattr(ids, "__len__") or getattr(ids, "ndim", 1) == 0:
+            raise WorkbenchError(f"the ids of the {which} set must be a row of integers, or Particles; got {briefly(ids)}")
         if len(ids) != count:
             raise WorkbenchError(f"the {which} set must have one id for each of {count:,} particles; got {len(ids):,} ids")
         found.append(ids)

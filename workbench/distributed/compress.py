@@ -2,18 +2,15 @@
 
 Without `keep`, the bytes are those of `wb.compress` for the same chunks, in both orders. Each worker writes its chunks to a
 hidden folder; the description comes last, and then one renaming makes it an archive (`archive/writing.py`). The name of the
-hidden folder follows from the arguments and the outline of the particles, so that a run that was killed goes on from the
-chunks that are done (`encoded.py`).
+hidden folder follows from the arguments and the outline of the particles, so that a run that was killed, or failed, goes on
+from the chunks that are done (`encoded.py`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
-import json
 import os
-import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from workbench.archive import Archive, provenance
+from workbench.archive.choice import Speed
 from workbench.archive.encoding import EncodedArray, Slices, assembled
 from workbench.archive.finer import smallest
 from workbench.archive.key import ROOT
@@ -36,11 +34,12 @@ from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.data.chunked import ChunkedParticles
 from workbench.data.outline import Outline
+from workbench.data.triclinic import require_no_triclinic_cell
 from workbench.distributed.clients import executor_of
 from workbench.distributed.companions import Companions, encode_companions
 from workbench.distributed.curve_order import SortedRows, sort_along
 from workbench.distributed.decomposition import Decomposition
-from workbench.distributed.encoded import DECODED, RECORDS, DoneChunk, Encoded
+from workbench.distributed.encoded import DoneChunk, Encoded, put_hidden, token_of
 from workbench.distributed.executors import Executor, Progress
 from workbench.distributed.fields import ChunkedField
 from workbench.distributed.fields_compress import compress_field
@@ -68,6 +67,7 @@ def compress(
     scratch: str | Path | None = None,
     metadata: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
+    speed: Speed = "small",
 ) -> Archive:
     """Compress particles in chunks, or a field, on a Dask cluster; the archive is written to `out`.
 
@@ -77,8 +77,9 @@ def compress(
     a file system that all workers see, and so must `scratch`, which is needed for `order="free"` and for `keep`.
     `parts` is the number of subdomains for that (by default, about a million particles each); the bytes do not depend on
     the number of workers. `metadata` is that of the source, unless it is given. `codec="auto"` reads the middle of a field
-    first, to choose. `progress` is called with the completed share of each step and the name of the step, such as
-    `wb.ProgressBar()`. A run that was killed leaves a hidden folder beside `out`: the same call goes on from there.
+    first, to choose, unless `speed="fast"`. `progress` is called with the completed share of each step and the name of the
+    step, such as `wb.ProgressBar()`. A run that was killed, or failed, leaves a hidden folder beside `out`: the same call
+    goes on from there.
 
     >>> import tempfile
     >>> from workbench.data.synthetic import cosmic_web
@@ -92,16 +93,16 @@ def compress(
     if isinstance(source, ChunkedField | Field):
         return compress_field(
             source, bound, codec, keep, order, out=out, client=client, chunk_values=chunk_values, overwrite=overwrite,
-            scratch=scratch, metadata=metadata, progress=progress,
+            scratch=scratch, metadata=metadata, progress=progress, speed=speed,
         )
     if not isinstance(bound, Absolute | Relative):
         raise WorkbenchError(f"the bound must be wb.Absolute(...) or wb.Relative(...) on a cluster; got {bound!r}")
-    request = Request(bound, codec, promises(keep), order, chunk_values=chunk_values)
+    request = Request(bound, codec, promises(keep), order, chunk_values=chunk_values, speed=speed)
     promise_about_clusters(request)
     if parts is not None:
         whole_number("parts", parts, least=1)
     require_writable(out, overwrite)
-    executor = executor_of(client, progress)
+    executor = executor_of(client, progress, source)
     with scratch_folder(scratch, executor) as folder:
         particles = chunked(source, executor, folder)
         described = particles.metadata if metadata is None else metadata
@@ -109,17 +110,16 @@ def compress(
         companions = Companions.of(particles, executor)
         wanted = chosen_parts(parts, len(particles))
         sample = None
+        if request.keep:
+            require_no_triclinic_cell(particles, "keeping clusters")
         if request.keep or order == "free":
             outline, sample = surveyed(particles, executor)
         else:
             outline = outline_of(particles, executor).known
         draft = Draft(out, overwrite, _token(request, outline, parts, companions))
         run = _Run(particles, companions, outline, sample, request, draft, executor, folder, wanted)
-        try:
+        with draft.continued():
             return Archive.open(run.write(described))
-        except Exception:
-            draft.discard()
-            raise
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +166,7 @@ class _Run:
         read: Callable[[str, int, int], np.ndarray] = self.companions.between
         if isinstance(rows, SortedRows):
             permutation, read = rows.checksum(begins), functools.partial(_sorted_column, self.companions, rows, begins)
-        others = encode_companions(self.companions, read, encoding.plan, self.request, self.draft.put, self.executor)
+        others = list(encode_companions(self.companions, read, encoding.plan, self.request, self.draft.put, self.executor))
         notes = notes_on_outline(self.outline, self.request.bound, self.request.keep)
         described = encoding.plan.described(self.request, permutation)
         if self.source.mass is not None:
@@ -175,9 +175,8 @@ class _Run:
         root = documents.pop(ROOT)
         for key, data in documents.items():
             self.draft.put(key, data)
-        for place in [self.draft.partial / RECORDS, self.draft.partial / DECODED, *self.draft.partial.glob(".within-*")]:
-            rmtree(place, ignore_errors=True)
-        return self.draft.commit(root)
+        arrays = [array.layout for array in (positions, extents, *others)]
+        return self.draft.commit(root, [layout.chunk_key(index) for layout in arrays for index in layout.chunk_indices()])
 
     def _encoding(self, limit: Limit, keep_decoded: bool) -> _Encoding:
         """Encode all chunks within this limit: as parts of the archive or, if they are to be corrected, beside it."""
@@ -249,11 +248,7 @@ def _sorted_column(
 
 def _put(folder: Path, key: str, data: bytes) -> None:
     """Write a chunk that is to be corrected."""
-    place = folder / key
-    place.parent.mkdir(parents=True, exist_ok=True)
-    staged = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
-    staged.write_bytes(data)
-    staged.replace(place)
+    put_hidden(folder / key, data)
 
 
 def _take(encoded: Encoded, draft: Draft, chunk: int) -> None:
@@ -271,4 +266,4 @@ def _token(request: Request, outline: Outline, parts: int | None, companions: Co
         "lower": outline.lower.tolist(), "upper": outline.upper.tolist(),
         "columns": {name: str(dtype) for name, dtype in companions.dtypes.items()}, "mass": companions.source.mass,
     }
-    return hashlib.blake2b(json.dumps(described, sort_keys=True).encode(), digest_size=8).hexdigest()
+    return token_of(described)

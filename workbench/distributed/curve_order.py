@@ -23,7 +23,7 @@ from workbench.data.chunked import ChunkedParticles
 from workbench.distributed.exchange import Cargo, Destinations, Exchange
 from workbench.distributed.executors import Executor
 from workbench.distributed.scratch_files import complete, load, save
-from workbench.ordering import gather_rows, sort_by_key
+from workbench.ordering import gather_rows, sort_by_key, stored_index
 
 RANGES = 8           # of keys, in a chunk: what two chunks have in common is sorted twice
 MOST_RANGES = 4096   # an exchange counts for all pairs of them and chunks
@@ -95,7 +95,8 @@ class SortedRows:
             return load(known)
         positions, index, cargo = self._sorted(begin, end)
         with complete(self._file("order", begin)) as file:
-            file.write(zlib.crc32(index.astype("<i4", copy=False).data).to_bytes(4, "little"))
+            stored = index.astype(stored_index(self.starts[-1]), copy=False)
+            file.write(zlib.crc32(stored.data).to_bytes(4, "little"))
         if cargo is not None:
             save(self._file("cargo", begin), cargo)
         if self.again:
@@ -115,7 +116,7 @@ class SortedRows:
         value = 0
         for begin, end in zip(begins, [*begins[1:], self.starts[-1]], strict=True):
             found = int.from_bytes(self._file("order", begin).read_bytes(), "little")
-            value = crc.joined(value, found, 4 * (end - begin))
+            value = crc.joined(value, found, stored_index(self.starts[-1]).itemsize * (end - begin))
         return f"{value:08x}"
 
     def _sorted(self, begin: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

@@ -19,9 +19,9 @@ from workbench.data.particles import Box
 from workbench.data.readers.numpy_files import NpyTable
 from workbench.data.readers.options import checked_box
 from workbench.data.readers.snapshots import Snapshot, placed
+from workbench.distributed.executors import RETRIES, checked
+from workbench.distributed.fields_graph import computed
 from workbench.errors import WorkbenchError
-
-RETRIES = 3   # of a block whose worker died
 
 
 def is_dask_array(given: Any) -> bool:
@@ -109,12 +109,15 @@ class ParticlesInDask(ChunkedParticles):
 
         paths = [{name: folder / f"{name}-{number}.npy" for name in self.arrays} for number in range(len(self.sizes))]
         blocks = {name: array.to_delayed().ravel() for name, array in self.arrays.items()}
-        save = delayed(_save, name="save-blocks", pure=False)
+        save = delayed(checked(_save), name="save-blocks", pure=False)
         saves = [save(blocks[name][number], path) for number, one in enumerate(paths) for name, path in one.items()]
+        futures = client.compute(saves, retries=RETRIES)
         try:
-            client.gather(client.compute(saves, retries=RETRIES))
-        except Exception as error:
-            raise WorkbenchError(f"a block of {self.name} cannot be computed: {type(error).__name__}: {error}") from error
+            for future in futures:
+                computed(client, future, f"a block of {self.name}")
+        finally:
+            if client.status == "running":
+                client.cancel(futures)
         tables = [NpyTable.of(one) for one in paths]
         return Snapshot.of(self.name, tables, None, {}).in_chunks(self.box)
 

@@ -8,18 +8,21 @@ or damaged, or whose rows have changed, is encoded anew.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
 import secrets
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from workbench.archive.chunk import EncodedChunk
 from workbench.archive.encoding import ReadyChunk, Slices, Task, encode_chunk
+from workbench.archive.missing import Hidden
 from workbench.data.chunked import ChunkedParticles
 from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import Figures
@@ -87,10 +90,10 @@ class Encoded(ChunkedParticles):
         data = ready.data.data
         if self.keep_decoded:
             assert ready.decoded is not None
-            self._put_hidden(DECODED, number, np.ascontiguousarray(ready.decoded).tobytes())
+            put_hidden(self._hidden(DECODED, number), np.ascontiguousarray(ready.decoded).tobytes())
         self.put(self.task.layout.chunk_key((number, 0)), data)
         done = dataclasses.replace(ready, data=EncodedChunk(b"", ready.data.checksum), decoded=None)
-        self._put_hidden(RECORDS, number, _record(done, source, data))
+        put_hidden(self._hidden(RECORDS, number), record_of(done, source, data))
         return DoneChunk(done, len(data))
 
     def data(self, number: int) -> bytes:
@@ -104,33 +107,18 @@ class Encoded(ChunkedParticles):
 
     def _recalled(self, number: int, source: int) -> DoneChunk | None:
         """The chunk as an earlier run made it from the same rows."""
-        place = self._hidden(RECORDS, number)
-        if not place.exists() or not self._file(number).exists():
-            return None
-        record, data = json.loads(place.read_text()), self.data(number)
-        if (record["source"], record["data"]) != (source, zlib.crc32(data)):
-            return None
-        ends = None if record["ends"] is None else tuple(np.array(end, np.float64) for end in record["ends"])
-        checksum = bytes.fromhex(record["checksum"])
-        if self.keep_decoded:
+        found = recalled(self._hidden(RECORDS, number), self._file(number), source)
+        if found is not None and self.keep_decoded:
             kept = self._hidden(DECODED, number)
-            if not kept.exists() or zlib.crc32(kept.read_bytes()) != int.from_bytes(checksum, "little"):
+            if not kept.exists() or zlib.crc32(kept.read_bytes()) != int.from_bytes(found.ready.data.checksum, "little"):
                 return None
-        ready = ReadyChunk(EncodedChunk(b"", checksum), Figures(**record["figures"]), None, ends, None)   # type: ignore[arg-type]
-        return DoneChunk(ready, len(data))
+        return found
 
     def _file(self, number: int) -> Path:
         return self.folder / self.task.layout.chunk_key((number, 0))
 
     def _hidden(self, kind: str, number: int) -> Path:
         return self.folder / kind / str(number)
-
-    def _put_hidden(self, kind: str, number: int, data: bytes) -> None:
-        place = self._hidden(kind, number)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        staged = place.with_name(f".{number}.{secrets.token_hex(4)}")
-        staged.write_bytes(data)
-        os.replace(staged, place)
 
 
 @dataclass(frozen=True)
@@ -143,9 +131,42 @@ class _Rows:
         return self.rows
 
 
-def _record(done: ReadyChunk, source: int, data: bytes) -> bytes:
+def recalled(record: Path, file: Path, source: int) -> DoneChunk | None:
+    """The chunk as an earlier run made it from the same source, if its record and its file are there and undamaged."""
+    if not record.exists() or not file.exists():
+        return None
+    data = file.read_bytes()
+    try:
+        stated = json.loads(record.read_text())
+        if (stated["source"], stated["data"]) != (source, zlib.crc32(data)):
+            return None
+        ends = None if stated["ends"] is None else tuple(np.array(end, np.float64) for end in stated["ends"])
+        hidden = None if stated["hidden"] is None else Hidden(*(end and tuple(end) for end in stated["hidden"]))
+        chunk, figures = EncodedChunk(b"", bytes.fromhex(stated["checksum"])), Figures(**stated["figures"])
+    except (ValueError, KeyError, TypeError):   # a record that was written when power failed
+        return None
+    return DoneChunk(ReadyChunk(chunk, figures, None, ends, None, hidden), len(data))   # type: ignore[arg-type]
+
+
+def record_of(done: ReadyChunk, source: int, data: bytes) -> bytes:
+    """What is remembered of a chunk: the checksums of its source and of its bytes, and its figures."""
     ends = None if done.ends is None else [end.tolist() for end in done.ends]
+    hidden = None if done.hidden is None else [done.hidden.masked, done.hidden.valid]
     return json.dumps({
         "source": source, "data": zlib.crc32(data), "checksum": done.data.checksum.hex(),
-        "figures": dataclasses.asdict(done.figures), "ends": ends,
+        "figures": dataclasses.asdict(done.figures), "ends": ends, "hidden": hidden,
     }).encode()
+
+
+def put_hidden(place: Path, data: bytes) -> None:
+    """Write a file that is no part of the archive, completely or not at all."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    staged = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
+    with staged.open("xb") as file:
+        file.write(data)
+    os.replace(staged, place)
+
+
+def token_of(described: Mapping[str, Any]) -> str:
+    """A name for a call that is described so."""
+    return hashlib.blake2b(json.dumps(described, sort_keys=True).encode(), digest_size=8).hexdigest()

@@ -1,8 +1,8 @@
 """Who runs the steps: this process, or the workers of a Dask cluster. The steps are the same functions.
 
 The loop in this process is the reference that every cluster is tested against. A step whose worker dies, or that raises, is
-run again elsewhere; what fails repeatedly is an error that names the step and the item. Nothing waits for ever: if the
-cluster has had no worker for a while that could run a step, that is an error, too.
+run again elsewhere, unless its error says that it would be the same again; what fails repeatedly is an error that names the
+step and the item. Nothing waits for ever (`patience.py`).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from typing import Any, Protocol, TypeVar
 
 from workbench.backend import reusing_memory
 from workbench.bounds.code import own_code
+from workbench.distributed import patience
+from workbench.distributed.patience import GPU, Patience, lost
 from workbench.errors import WorkbenchError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Progress = Callable[[float, str], object]   # the completed share of a step, and its name
 
-RETRIES = 3             # of a step that raised an error
+RETRIES = 3             # of a step that raised an error that may not repeat
 AHEAD = 16              # items that the scheduler has for each thread of a worker; it gives a thread one or two at a time,
 AHEAD_ON_GPU = 2        # but to workers with a GPU, which are chosen, all at once
-LOOK_SECONDS = 5.0      # without a result before the client looks whether there are workers,
-PATIENCE_SECONDS = 120.0   # and how long there may be none: nannies and batch systems start new ones
-GPU = "GPU"             # the resource of workers with a GPU, as Dask's manual calls it
+COUNT_SECONDS = 1.0     # after which the threads of the cluster are counted again: workers come and go
 
 
 class Executor(Protocol):
@@ -93,7 +93,7 @@ class OnDask:
         except Exception as error:
             if self.client.status == "running":
                 raise
-            raise WorkbenchError(f"{name}: the connection to the scheduler is lost ({error}): try again") from error
+            raise lost(name, error) from error
         finally:
             run.stop()
 
@@ -113,7 +113,8 @@ class _Run:
         gpus: Callable[[], int] | None, progress: Progress | None,
     ) -> None:
         self._client, self._name, self._items, self._each, self._gpus = client, name, items, each, gpus
-        self._step = partial(_checked, own_code(), step)
+        self._step = checked(step)
+        self._patience, self._counted, self._ahead = Patience(client, name, gpus is not None), -COUNT_SECONDS, 0
         run = uuid.uuid4().hex[:8]
         self._numbers = {f"{name}-{run}-{number}": number for number in range(len(items))}
         self._told = Told(progress, name, len(items))
@@ -126,12 +127,11 @@ class _Run:
 
     def results(self) -> list[Any]:
         """All results, in the order of the items."""
-        threads = self._gpus() if self._gpus else sum(self._client.nthreads().values())
-        ahead = max(threads, 1) * (AHEAD_ON_GPU if self._gpus else AHEAD)
         while len(self._results) < len(self._items):
-            if len(self._running) <= ahead // 2:
-                self._send(ahead - len(self._running))
-            self._next()()
+            self._count()
+            if len(self._running) <= self._ahead // 2:
+                self._send(self._ahead - len(self._running))
+            self._next()
             while not self._events.empty():
                 self._events.get()()
             self._fetch()
@@ -143,6 +143,12 @@ class _Run:
             self._fetched.cancel()
         if self._client.status == "running" and (left := [*self._running.values(), *self._finished]):
             self._client.cancel(left, force=True)
+
+    def _count(self) -> None:
+        """Count the threads of the cluster, and so how many items it should have."""
+        if (now := time.monotonic()) - self._counted >= COUNT_SECONDS:
+            threads = self._gpus() if self._gpus else sum(self._client.nthreads().values())
+            self._ahead, self._counted = max(threads, 1) * (AHEAD_ON_GPU if self._gpus else AHEAD), now
 
     def _send(self, count: int) -> None:
         keys = list(itertools.islice(self._waiting, count))
@@ -178,7 +184,10 @@ class _Run:
             if future.status in ("error", "cancelled"):
                 self._fail(future)
         for future, result in zip(futures, fetched.result(), strict=True):
-            self._results[self._numbers[future.key]] = result
+            number = self._numbers[future.key]
+            if isinstance(result, Refusal):
+                raise _placed(result.error, self._name, self._each, number, len(self._items)) from result.error
+            self._results[number] = result
 
     def _fail(self, future: Any) -> None:
         """Raise the error of an item, and say where it arose."""
@@ -192,22 +201,15 @@ class _Run:
                 f"{self._name} failed on the cluster at {self._each} {number + 1} of {count}: {_cause(error)}"
             ) from error
 
-    def _next(self) -> Callable[[], None]:
-        """What happens next, while there are workers that could run the step."""
-        seen = time.monotonic()
-        while True:
-            try:
-                return self._events.get(timeout=LOOK_SECONDS)
-            except queue.Empty:
-                now = time.monotonic()
-                if self._gpus() if self._gpus else self._client.nthreads():
-                    seen = now
-                elif now - seen >= PATIENCE_SECONDS:
-                    which = "no worker with a GPU" if self._gpus else "no worker"
-                    raise WorkbenchError(
-                        f"{self._name}: the cluster has had {which} for {now - seen:.0f} s: see the logs of the workers "
-                        "and of the scheduler, start workers, and try again"
-                    ) from None
+    def _next(self) -> None:
+        """Deal with what happens next, if it does soon; otherwise look for workers that could run the step."""
+        try:
+            event = self._events.get(timeout=patience.LOOK_SECONDS)
+        except queue.Empty:
+            self._patience.look()
+        else:
+            self._patience.renew()
+            event()
 
 
 class Told:
@@ -224,14 +226,39 @@ class Told:
             self._progress(self._done / self._count, self._name)
 
 
-def _checked(code: str, step: Callable[[Item], Result], item: Item) -> Result:
-    """Run a step on a worker; one that joined late may have other code than the client."""
+@dataclass(frozen=True)
+class Refusal:
+    """What a step returns instead of raising an error that would be the same again."""
+
+    error: WorkbenchError
+
+
+def checked(step: Callable[..., Result]) -> Callable[..., Result | Refusal]:
+    """The step for workers: one that joined late may have other code than the client."""
+    return partial(_checked, own_code(), step)
+
+
+def _checked(code: str, step: Callable[..., Result], *items: Any) -> Result | Refusal:
     if own_code() != code:
-        raise WorkbenchError(
+        return Refusal(WorkbenchError(
             "a worker that joined later runs other code of lossbench than the client: install the same version everywhere"
-        )
-    with reusing_memory():   # at its end, all is returned: the next step may run in another thread, which cannot use it
-        return step(item)
+        ))
+    try:
+        with reusing_memory():   # at its end, all is returned: the next step may run in another thread, which cannot use it
+            return step(*items)
+    except WorkbenchError as error:
+        if _may_pass(error):
+            raise
+        return Refusal(error)
+
+
+def _may_pass(error: BaseException | None) -> bool:
+    """Whether a disk or a lack of memory is behind an error, so that another worker may do better."""
+    while error is not None:
+        if isinstance(error, OSError | MemoryError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _placed(error: WorkbenchError, name: str, each: str, number: int, count: int) -> WorkbenchError:

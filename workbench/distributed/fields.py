@@ -24,6 +24,7 @@ from workbench.archive.request import require_storable
 from workbench.data import Field
 from workbench.distributed.executors import Executor, OnDask
 from workbench.distributed.fields_graph import in_one_graph
+from workbench.distributed.labelled import is_labelled, metadata_of, name_of, spacing_of
 from workbench.errors import WorkbenchError
 
 Slices = tuple[slice, ...]
@@ -103,6 +104,7 @@ class ChunkedField:
     Paths are those of .npy files and of Zarr arrays. NumPy arrays are accepted, too. `spacing`, `name`, `mask` and
     `metadata` are those of `wb.Field`; the mask is an array of the same kinds. Masked Dask arrays keep their masks. Fill
     values of files are values like any other, unless a mask covers them.
+    An `xarray.DataArray` brings its name, its units and, where its coordinates are even, its spacing.
 
     >>> ChunkedField(np.zeros((64, 32), np.float32), spacing=0.5, name="temperature")
     ChunkedField('temperature', 64 x 32, float32)
@@ -116,6 +118,10 @@ class ChunkedField:
         mask: Any = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
+        if is_labelled(values):
+            spacing = spacing_of(values) if spacing is None else spacing
+            name = name_of(values) if name is None else name
+            metadata, values = metadata_of(values) if metadata is None else metadata, values.data
         self.values, self.mask = _readable("values", values), None if mask is None else _readable("mask", mask)
         if isinstance(self.values, np.ma.MaskedArray):
             here = Field(self.values, mask=None if self.mask is None else self.mask[...])
@@ -140,7 +146,7 @@ class ChunkedField:
             return cls(given)
         if given.kind != "field":
             raise WorkbenchError(f"the archive must hold a field; got {given!r}")
-        return cls(InArchive(given), given.attributes["spacing"], given.attributes["name"])
+        return cls(InArchive(given), given.spacing, given.attributes.get("name"))
 
     @property
     def on_dask(self) -> bool:

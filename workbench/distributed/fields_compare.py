@@ -54,7 +54,7 @@ def compare(
     """
     require_bound(bound)
     fields = _pair(original, decoded)
-    executor = executor_of(client, progress)
+    executor = executor_of(client, progress, *fields)
     with scratch_folder(scratch, executor) as folder:
         first, second = (field.reachable(executor, folder, name) for field, name in zip(fields, "ab", strict=True))
         shape = min((second, first), key=_cost_of_other_chunks).chunk_shape

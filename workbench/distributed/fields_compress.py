@@ -1,14 +1,17 @@
 """Fields as archives, chunk by chunk: each is encoded, checked and written where it is read.
 
 The bytes are those of `wb.compress` of the whole field. A relative bound needs the range of all values, so the field
-is read twice; for the other bounds once, and what the notes in the certificate need is collected on the way.
+is read twice; for the other bounds once, and what the notes in the certificate need is collected on the way. A run that was
+killed, or failed, leaves the chunks that are done and a record of each, from which the same call goes on.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import os
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +19,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from workbench.archive import Archive
+from workbench.archive import Archive, provenance
+from workbench.archive.choice import Speed
 from workbench.archive.chunk import EncodedChunk, exact_chunk
 from workbench.archive.encoding import (
     EncodedArray,
@@ -37,6 +41,7 @@ from workbench.archive.writing import Draft
 from workbench.codecs import Codec
 from workbench.data import Field
 from workbench.distributed.clients import executor_of
+from workbench.distributed.encoded import RECORDS, put_hidden, recalled, record_of, token_of
 from workbench.distributed.executors import Executor, Progress
 from workbench.distributed.fields import ChunkedField, map_parts, parts_at
 from workbench.distributed.sources import scratch_folder
@@ -88,22 +93,20 @@ def compress_field(
     scratch: str | Path | None,
     metadata: Mapping[str, Any] | None,
     progress: Progress | None,
+    speed: Speed = "small",
 ) -> Archive:
     """`wb.distributed.compress` for fields."""
-    request = Request(bound, codec, promises(keep), order, chunk_values=chunk_values)
+    request = Request(bound, codec, promises(keep), order, chunk_values=chunk_values, speed=speed)
     if order == "free":
         raise WorkbenchError("order='free' is for particles; got a field")
     field = ChunkedField.of(given)
     if metadata is not None:
         field = ChunkedField(field.values, field.spacing, field.name, field.mask, metadata)
     fitting_codec(field, request)
-    executor, draft = executor_of(client, progress), Draft(out, overwrite)
-    try:
-        with scratch_folder(scratch, executor) as folder:
-            return Archive.open(written(field.reachable(executor, folder, "field"), request, draft, executor))
-    except BaseException:
-        draft.discard()
-        raise
+    executor = executor_of(client, progress, field)
+    draft = Draft(out, overwrite, _token(field, request))
+    with draft.continued(), scratch_folder(scratch, executor) as folder:
+        return Archive.open(written(field.reachable(executor, folder, "field"), request, draft, executor))
 
 
 def written(field: ChunkedField, request: Request, draft: Draft, executor: Executor) -> Path:
@@ -112,14 +115,15 @@ def written(field: ChunkedField, request: Request, draft: Draft, executor: Execu
     known = surveyed(field, executor) if isinstance(request.bound, Relative) or field.masks_itself else None
     plan = plan_for(field, codec, request, known, executor)
     mask = mask_layout(plan, field.mask is not None or (known is not None and known.masked))
-    encode = functools.partial(_encode, plan.task(elsewhere), mask, known is None, draft)
+    encode = functools.partial(_encode, plan.task(elsewhere), mask, known is None, draft, _begin(plan))
     chunks = map_parts(executor, "encode-chunks", encode, plan.layout.chunk_shape, [field])
     arrays = arrays_of(plan, mask, chunks)
     documents = documents_of_field(field, plan, arrays, together(chunks) if known is None else known)
     root = documents.pop(ROOT)
     for key, data in documents.items():
         draft.put(key, data)
-    return draft.commit(root)
+    layouts = [array.layout for array in arrays]
+    return draft.commit(root, [layout.chunk_key(index) for layout in layouts for index in layout.chunk_indices()])
 
 
 def fitting_codec(field: ChunkedField, request: Request) -> Codec:
@@ -178,19 +182,56 @@ def together(chunks: list[Chunk]) -> Survey:
 
 def encoded(task: Task, mask: ArrayLayout | None, survey: bool, part: Field) -> Chunk:
     """One chunk, decoded and checked."""
-    hidden = None if mask is None else np.zeros(part.shape, bool) if part.mask is None else part.mask
+    hidden = None if mask is None else _hidden(part)
     ready = encode_values(task, part.values, hidden)
     return Chunk(ready, None if hidden is None else exact_chunk(hidden), Survey.of(part) if survey else None)
 
 
-def _encode(task: Task, mask: ArrayLayout | None, survey: bool, draft: Draft, number: int, part: Field) -> Chunk:
-    """Encode, check and write one chunk; returns everything but its bytes."""
-    done = encoded(task, mask, survey, part)
+def _encode(
+    task: Task, mask: ArrayLayout | None, survey: bool, draft: Draft, begin: int, number: int, part: Field
+) -> Chunk:
+    """Encode, check and write one chunk, unless an earlier run did; returns everything but its bytes."""
     index = tuple(int(place) for place in np.unravel_index(number, task.layout.chunk_grid))
-    draft.put(task.layout.chunk_key(index), done.values.data.data)
+    key, record, source = task.layout.chunk_key(index), draft.partial / RECORDS / str(number), _checksum(begin, part)
+    if (before := recalled(record, draft.partial / key, source)) is not None:
+        hidden = None if mask is None else exact_chunk(_hidden(part))
+        done = Chunk(before.ready, hidden, Survey.of(part) if survey else None)
+    else:
+        done = encoded(task, mask, survey, part)
+        draft.put(key, done.values.data.data)
+        put_hidden(record, record_of(done.values, source, done.values.data.data))
     if mask is not None and done.mask is not None:
         draft.put(mask.chunk_key(index), done.mask.data)
     return weightless(done)
+
+
+def _hidden(part: Field) -> np.ndarray:
+    """The mask of a part of a field that has masks."""
+    return np.zeros(part.shape, bool) if part.mask is None else part.mask
+
+
+def _begin(plan: Plan) -> int:
+    """A checksum of how chunks are encoded: from it, those of their sources go on."""
+    task = plan.task(elsewhere)
+    kept = [one.to_dict() for one in task.keep]
+    stated = [task.codec.to_dict(), provenance.versions(task.codec), repr(task.limit), task.layout.chunk_shape, kept]
+    return zlib.crc32(json.dumps(stated, sort_keys=True).encode())
+
+
+def _checksum(begin: int, part: Field) -> int:
+    """The checksum of a part and its mask."""
+    found = zlib.crc32(np.ascontiguousarray(part.values).data, begin)
+    return found if part.mask is None else zlib.crc32(np.ascontiguousarray(part.mask).data, found)
+
+
+def _token(field: ChunkedField, request: Request) -> str:
+    """A name for this call: the same for the same arguments and fields of the same shape and type."""
+    codec = request.chosen_codec("pcodec")
+    return token_of({
+        "bound": request.bound.to_dict(), "codec": [str(request.codec), codec.to_dict()], "chunk": request.chunk_values,
+        "keep": [kept.to_dict() for kept in request.keep], "versions": provenance.versions(codec), "shape": field.shape,
+        "dtype": str(field.dtype), "masked": field.mask is not None,
+    })
 
 
 def weightless(chunk: Chunk) -> Chunk:

@@ -10,7 +10,8 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from workbench.distributed.executors import RETRIES, Executor, OnDask, Told
+from workbench.distributed.executors import RETRIES, Executor, OnDask, Refusal, Told, checked
+from workbench.distributed.patience import lost, result_of
 from workbench.errors import WorkbenchError
 
 Result = TypeVar("Result")
@@ -24,7 +25,8 @@ def in_one_graph(
     from dask.callbacks import Callback
     from dask.delayed import delayed
 
-    run, call, told = uuid.uuid4().hex[:8], delayed(step, pure=False), Told(executor.progress, name, len(items))
+    run, told = uuid.uuid4().hex[:8], Told(executor.progress, name, len(items))
+    call = delayed(checked(step) if isinstance(executor, OnDask) else step, name=name, pure=False)
     keys = [f"{name}-{run}-{number}" for number in range(len(items))]
     tasks = [call(*item, dask_key_name=key) for key, item in zip(keys, items, strict=True)]
     if not isinstance(executor, OnDask):
@@ -34,17 +36,24 @@ def in_one_graph(
     futures, results = executor.client.compute(tasks, retries=RETRIES), []
     try:
         for number, future in enumerate(futures, start=1):
-            results.append(_result(future, f"{name} {number} of {len(items)}"))
+            results.append(computed(executor.client, future, f"{name} {number} of {len(items)}"))
             told.one_more()
     finally:
-        executor.client.cancel(futures)
+        if executor.client.status == "running":
+            executor.client.cancel(futures)
     return results
 
 
-def _result(future: Any, what: str) -> Any:
+def computed(client: Any, future: Any, what: str) -> Any:
+    """The result of a checked step; `what` is for messages."""
     try:
-        return future.result()
+        result = result_of(client, future, what)
     except WorkbenchError:
         raise
     except Exception as error:
+        if client.status != "running":
+            raise lost(what, error) from error
         raise WorkbenchError(f"{what} failed on the cluster: {type(error).__name__}: {error}") from error
+    if isinstance(result, Refusal):
+        raise result.error
+    return result

@@ -7,7 +7,6 @@ intervals.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,11 +16,12 @@ import numpy as np
 
 from workbench import codecs
 from workbench.archive import choice
+from workbench.archive.documents import Outline
 from workbench.bounds import Expert, Prediction
 from workbench.bounds.prediction.expert import shipped
 from workbench.bounds.prediction.features import LEAST_BITS, LEAST_NOISE
 from workbench.bounds.prediction.gaps import bytes_of_gaps
-from workbench.bounds.prediction.predict import OF_METADATA, Surveyed, Whole, expert_for, unlike
+from workbench.bounds.prediction.predict import Surveyed, Whole, expert_for, unlike
 from workbench.bounds.sweep import bounds_of
 from workbench.codecs import Codec
 from workbench.data import Field
@@ -32,7 +32,6 @@ from workbench.distributed.fields_compress import Survey, surveyed
 from workbench.distributed.sources import scratch_folder
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
-from workbench.json_values import json_value
 
 PARTS = 12
 NINETY = 1.645    # standard deviations on both sides of a mean that contain 90%
@@ -55,7 +54,7 @@ def predict(
     asked = bounds_of(bounds)
     known = expert or (shipped().get(codec) if isinstance(codec, str) else None)
     known = expert_for(codecs.get(codec) if isinstance(codec, str) else codec, known)
-    executor = executor_of(client, progress)
+    executor = executor_of(client, progress, source)
     with scratch_folder(scratch, executor) as folder:
         field = ChunkedField.of(source).reachable(executor, folder, "field")
         return Parts(field, surveyed(field, executor), executor).at(asked, known)
@@ -73,10 +72,9 @@ class Parts:
         self._described = Field(np.zeros(1, field.dtype), metadata=field.metadata)   # says what the unit is
         self._flat = len(parts) - len(self._surveyed)
         size = math.prod(field.shape)
-        told = OF_METADATA * len(json.dumps(json_value(field.metadata))) if field.metadata else 0.0
         gaps = sum(bytes_of_gaps(part, part.valid) for part in parts if not part.valid.all())
-        told += gaps * size / sum(part.values.size for part in parts)
-        self.whole = Whole(size, known.statistics.count, field.dtype, known.ends, told)
+        gaps *= size / sum(part.values.size for part in parts)
+        self.whole = Whole(Outline.of(field), known.statistics.count, known.ends, gaps)
 
     def at(self, bounds: Iterable[Bound], expert: Expert) -> Prediction:
         """The prediction at these bounds, by an expert on a codec."""

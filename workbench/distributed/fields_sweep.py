@@ -61,7 +61,7 @@ def sweep(
     >>> sweep(waves, ["pcodec", "prequantised"], [wb.Absolute(0.1), wb.Absolute(0.01)])
     Sweep(4 runs of 2 codecs)
     """
-    questions, executor = questions_of(codecs, bounds), executor_of(client, progress)
+    questions, executor = questions_of(codecs, bounds), executor_of(client, progress, source)
     with scratch_folder(scratch, executor) as folder:
         field = ChunkedField.of(source).reachable(executor, folder, "field")
         return answered(questions, field, surveyed(field, executor), executor, chunk_values)

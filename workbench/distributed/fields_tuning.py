@@ -85,7 +85,7 @@ def find_bound(
     if kind not in ("absolute", "relative"):
         raise WorkbenchError(f"kind must be 'absolute' or 'relative'; got {kind!r}")
     most = whole_number("most_runs", most_runs, least=1)
-    executor = executor_of(client, progress)
+    executor = executor_of(client, progress, source)
     with scratch_folder(scratch, executor) as folder:
         field = ChunkedField.of(source).reachable(executor, folder, "field")
         require_floats(field)
@@ -127,18 +127,16 @@ def _candidate(parts: Parts, codec: str | Codec, expert: Expert | None, wanted: 
         given = expert.made if codec == "auto" and expert is not None else codec
         chosen = codecs.get(given) if isinstance(given, str) else given
         return predicted(parts, expert_for(chosen, expert or shipped().get(chosen.id)), limits)
-    installed = codecs.available()
-    candidates = [predicted(parts, each, limits) for name, each in shipped().items() if name in installed]
+    candidates = [predicted(parts, each, limits) for name, each in shipped().items() if name in codecs.automatic()]
     return max(candidates, key=lambda each: merit(each, None, wanted, limits))
 
 
 def _runs(measured: Any, candidate: Candidate, wanted: All, limits: Limits, most: int) -> list[Run]:
     """The trials of a bracketed search."""
     sign = -1.0 if wanted.searched_upwards else 1.0
-    grain = math.log(2) if candidate.codec.in_octaves else None
     expected = expected_room(wanted, None, limits.peak, candidate.ratio, candidate.noise)
     ends = sorted((sign * math.log(limits.low), sign * math.log(limits.high)))
-    terms = Terms(ends[0], ends[1], wanted.stop, min(each.precision for each in wanted.leading), grain)
+    terms = Terms(ends[0], ends[1], wanted.stop, min(each.precision for each in wanted.leading))
 
     def guide(places: np.ndarray) -> np.ndarray:
         return expected(np.exp(sign * places))
@@ -146,9 +144,7 @@ def _runs(measured: Any, candidate: Candidate, wanted: All, limits: Limits, most
     tried: list[Tried] = []
     runs: list[Run] = []
     while len(runs) < most and (place := next_place(tried, guide, terms)) is not None:
-        limit = math.exp(sign * place)
-        bound = limits.bound(limit) if grain is None else limits.exact_bound(2.0 ** round(math.log2(limit)))
-        runs.append(measured(bound))
+        runs.append(measured(limits.bound(math.exp(sign * place))))
         tried.append(Tried(place, wanted.leading_room(runs[-1].figures)))
     return runs
 

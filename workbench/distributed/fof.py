@@ -74,11 +74,11 @@ class Labels:
         index, owned = self.exchange.members(part)
         return int((index[owned] == self.own(part)).sum())
 
-    def compare(self, starts: np.ndarray, part: int) -> Compared:
+    def compare(self, part: int) -> Compared:
         """What other subdomains call the particles of this one."""
         index, owned = self.exchange.members(part)
         own, label = index[owned], self.joint.own(part)
-        return self.joint.compare(starts, part, lambda wanted: label[np.searchsorted(own, wanted)])
+        return self.joint.compare(part, lambda wanted: label[np.searchsorted(own, wanted)])
 
     def shared(self, part: int) -> np.ndarray:
         """The final labels (rising) of the groups of this subdomain that other subdomains know, too."""
@@ -96,8 +96,8 @@ def find_groups(labels: Labels, executor: Executor) -> list[Shipped]:
     shipped = executor.map("send-particles", labels.exchange.send, range(len(labels.source.sizes)), "chunk")
     labels.exchange.sent(shipped)
     ghosts = executor.map("find-groups", functools.partial(_link, labels), parts, "subdomain", on_gpu=True)
-    step = functools.partial(labels.compare, starts_of(ghosts))
-    renaming = Joined.of(executor.map("compare-labels", step, parts, "subdomain")).renaming
+    labels.joint.order(starts_of(ghosts))
+    renaming = Joined.of(executor.map("compare-labels", labels.compare, parts, "subdomain")).renaming
     save(labels.folder / "renaming.npy", np.stack([renaming.label, renaming.final]))
     return shipped
 

@@ -15,7 +15,7 @@ import numpy as np
 from workbench import backend
 from workbench.arguments import whole_number
 from workbench.backend import Array
-from workbench.distributed.executors import GPU
+from workbench.distributed.patience import GPU
 from workbench.errors import WorkbenchError
 
 INSTALL = "pip install 'lossbench[dask,gpu]' 'dask-cuda[cu12]>=26.10' 'cuda-bindings<13'"

@@ -15,6 +15,7 @@ from workbench.arguments import whole_number
 from workbench.clusters import Catalogue, Groups, absolute_linking_length
 from workbench.clusters.friends import Unit
 from workbench.data.chunked import ChunkedParticles
+from workbench.data.triclinic import require_no_triclinic_cell
 from workbench.distributed.clients import executor_of
 from workbench.distributed.decomposition import Decomposition, WithGhosts
 from workbench.distributed.executors import Executor, Progress
@@ -48,7 +49,7 @@ def friends_of_friends(
     ...     groups.parts, groups.count(min_members=20)
     (4, 13)
     """
-    return search(executor_of(client, progress), source, linking_length, unit, parts, scratch)
+    return search(executor_of(client, progress, source), source, linking_length, unit, parts, scratch)
 
 
 def search(
@@ -62,6 +63,7 @@ def search(
     """The same by an executor."""
     with scratch_folder(scratch, executor, keep=True) as folder:
         particles = chunked(source, executor, folder)
+        require_no_triclinic_cell(particles, "a search for clusters")
         wanted = chosen_parts(parts, len(particles))
         require_room(folder, len(particles), particles.dtype.itemsize * particles.dimensions)
         length = absolute_linking_length(outline_of(particles, executor), linking_length, unit)

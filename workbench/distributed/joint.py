@@ -54,17 +54,26 @@ class JointLabels:
         """The labels of the particles that a subdomain owns, in the order of their indices."""
         return load(self.file("own", part))
 
-    def compare(self, starts: np.ndarray, part: int, label_of: Callable[[np.ndarray], np.ndarray]) -> Compared:
-        """What others call the particles of this subdomain; those of `o` begin at `starts[s, o]` of the ghosts of `s`.
+    def order(self, starts: np.ndarray) -> None:
+        """Write where ghosts begin: those of the owner `o` at `starts[s, o]` of the ghosts of `s`.
+
+        A table of all subdomains by all, of which each reads a few rows: with a task it would be sent to each of them.
+        """
+        save(self.folder / f"{self.name}-starts.npy", np.ascontiguousarray(starts.T))
+
+    def compare(self, part: int, label_of: Callable[[np.ndarray], np.ndarray]) -> Compared:
+        """What others call the particles of this subdomain, once `order` has written where they are.
 
         `label_of` returns its own labels of particles, of which it gets the indices. Members are not counted.
         """
-        others = np.flatnonzero(starts[:, part + 1] > starts[:, part]).tolist()
+        starts = load(self.folder / f"{self.name}-starts.npy")
+        begin, end = np.array(starts[part : part + 2])
+        others = np.flatnonzero(end > begin).tolist()
         nothing = np.empty((0, 2), np.int64)
-        lent = np.concatenate([nothing, *(self._given(other, *starts[other, part : part + 2]) for other in others)])
+        lent = np.concatenate([nothing, *(self._given(other, int(begin[other]), int(end[other])) for other in others)])
         here = label_of(lent[:, 0]).astype(np.int64)
         edges = different(lent[:, 1], here)
-        shared = distinct(np.concatenate([here, self._given(part, 0, starts[part, -1])[:, 1]]))
+        shared = distinct(np.concatenate([here, self._given(part, 0, int(starts[-1, part]))[:, 1]]))
         save(self.file("shared", part), shared)
         return Compared(edges, shared, np.zeros(len(shared), np.int64))
 

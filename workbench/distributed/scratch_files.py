@@ -20,9 +20,9 @@ from workbench.errors import WorkbenchError
 @contextmanager
 def complete(path: Path) -> Iterator[BinaryIO]:
     """A file to write to, which gets its name when the block ends without an error."""
-    staged = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    staged = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        with staged.open("wb") as file:
+        with staged.open("xb") as file:
             yield file
         staged.replace(path)
     except OSError as error:

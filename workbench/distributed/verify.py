@@ -25,6 +25,7 @@ from workbench.archive.layout import ArrayLayout
 from workbench.archive.reading import Index, StoredArray
 from workbench.archive.store import MemoryStore
 from workbench.archive.verify import Inspected, Original
+from workbench.clusters.keep.partition import fingerprint_of
 from workbench.data.chunked import ChunkedParticles
 from workbench.data.outline import Outline
 from workbench.distributed.clients import executor_of
@@ -34,7 +35,6 @@ from workbench.distributed.decomposition import Decomposition, WithGhosts
 from workbench.distributed.executors import Executor, OnDask, Progress
 from workbench.distributed.fof import Labels, find_groups
 from workbench.distributed.groups import DistributedGroups
-from workbench.distributed.keeping.keeping import fingerprint_of
 from workbench.distributed.plan import chosen_parts
 from workbench.distributed.sources import Given, chunked, outline_of, sample_of, scratch_folder, surveyed
 from workbench.errors import WorkbenchError
@@ -69,7 +69,7 @@ def verify(
     """
     opened = archive if isinstance(archive, Archive) else Archive.open(archive)
     wanted = chosen_parts(parts, len(opened))
-    executor = executor_of(client, progress)
+    executor = executor_of(client, progress, source)
     if isinstance(executor, OnDask) and isinstance(opened.store, MemoryStore):
         raise WorkbenchError("workers read an archive from a file system that all see: save it first, and give its path")
     with scratch_folder(scratch, executor) as folder:
@@ -252,7 +252,7 @@ def _sort(original: InOrder, chunk: int) -> None:
 
 
 def _fingerprint(groups: DistributedGroups, members: int) -> str:
-    return fingerprint_of(_kept(groups, members))
+    return fingerprint_of(_kept(groups, members), len(groups.source))
 
 
 def _kept(groups: DistributedGroups, members: int) -> Iterator[np.ndarray]:

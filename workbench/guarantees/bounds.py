@@ -25,7 +25,8 @@ from workbench.backend import Array
 from workbench.codecs.codec import Tolerance
 from workbench.data.field import Field
 from workbench.data.particles import Particles
-from workbench.data.units import factor_between, number_and_unit, unit_of
+from workbench.data.unit_grammar import factor_between, number_and_unit
+from workbench.data.units import unit_of
 from workbench.errors import WorkbenchError
 
 
@@ -116,8 +117,8 @@ class Bound(ABC):
 class Absolute(Bound):
     """Every value stays within `eb` of the original, in the unit of the values. Zero asks for the same bits.
 
-    `eb` may be a quantity, as text ("10 pc") or of astropy or unyt. It is converted to the unit of the data when they are
-    compressed, if they state one.
+    `eb` may be a quantity, as text ("10 pc") or of astropy, pint or unyt. It is converted to the unit of the data when
+    they are compressed, if they state one.
 
     >>> Absolute(1e-3).describe()
     'every value within 0.001 of the original'
@@ -195,14 +196,14 @@ def bound_from_dict(described: Mapping[str, Any]) -> Bound:
 
 
 def _quantity(given: Any) -> tuple[Any, str | None]:
-    """The number and the unit of text, or of a quantity of astropy or unyt; other things have no unit."""
+    """The number and the unit of text, or of a quantity of astropy, pint or unyt; other things have no unit."""
     if isinstance(given, str):
         try:
             return number_and_unit(given)
         except WorkbenchError:   # no quantity: refused as what it is, by the caller
             return given, None
     unit = getattr(given, "unit", None) or getattr(given, "units", None)
-    value = getattr(given, "value", None)
+    value = getattr(given, "value", getattr(given, "magnitude", None))
     if unit is None or value is None or np.ndim(value) != 0:
         return given, None
     return float(value), str(unit)
@@ -225,7 +226,7 @@ def _number(name: str, given: Any, most: float) -> float:
 def _share(eb: float, spread: int) -> float:
     """The share of a range of integers, rounded down to a float."""
     exact = Fraction(eb) * spread
-    share = min(float(exact), sys.float_info.max)
+    share = float(min(exact, Fraction(sys.float_info.max)))
     return share if share <= exact else math.nextafter(share, 0.0)
 
 

@@ -22,13 +22,13 @@ from workbench import backend
 from workbench.backend import Array
 from workbench.codecs.codec import Codec, CodecFailed, EncoderRaised, ParticleCodec, Tolerance
 from workbench.codecs.crc import crc32, crc32_of_pieces
+from workbench.codecs.gaps import filled
 from workbench.codecs.pcodec import PCodec
 from workbench.codecs.together import Pieces
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees.bounds import Limit
 from workbench.guarantees.check import Period, bits_of, check, check_pieces
 from workbench.guarantees.correction import apply_correction, encode_correction
-from workbench.guarantees.gaps import filled
 from workbench.guarantees.logarithm import from_logs, log_dtype, to_logs
 from workbench.guarantees.safeguard import Safeguard, safeguarded, safeguards_hold
 from workbench.guarantees.sections import CODE, FIX, LOGS, SAME
@@ -207,25 +207,33 @@ class _Chunk:
         return Guarded({SAME: code}, decoded, figures)
 
     def _encode(self) -> dict[str, bytes]:
-        given = self._without_gaps()
-        if not _takes_logs(self.codec, self.limit):
-            tolerance, extra = _tolerance(self.codec, self.values, self.limit), {}
-        else:
+        if _takes_logs(self.codec, self.limit):
+            given = filled(self.values, self.valid)
             logs = to_logs(given, self.limit.value, single="float32" in self.codec.dtypes)
-            given, tolerance, extra = logs.values, Tolerance(absolute=logs.tolerance), {LOGS: logs.extra}
-        if tolerance.value == 0 and not _can_keep_all(self.codec, given):
-            raise _LeftOut("the bound leaves no room for errors")
-        return {CODE: self.codec.encode(backend.read_only(given), tolerance), **extra}
+            self._require_room(logs.tolerance, logs.values)
+            code = self.codec.encode(backend.read_only(logs.values), Tolerance(absolute=logs.tolerance))
+            return {CODE: code, LOGS: logs.extra}
+        tolerance, given = _tolerance(self.codec, self.values, self.limit), backend.read_only(self.values)
+        self._require_room(tolerance.value, given)
+        taken = self._taken
+        if taken is None:
+            return {CODE: self.codec.encode(given, tolerance)}
+        return {CODE: self.codec.encode_with_gaps(given, taken, tolerance)}
 
-    def _without_gaps(self) -> Array:
-        """The values, with invalid ones that could disturb the codec replaced by a neighbour's."""
+    def _require_room(self, tolerance: float, given: Array) -> None:
+        if tolerance == 0 and not _can_keep_all(self.codec, given):
+            raise _LeftOut("the bound leaves no room for errors")
+
+    @property
+    def _taken(self) -> Array | None:
+        """Where values must not be replaced, as they do not disturb the codec; None: none must."""
         if self.codec.finite:
-            present = self.valid
+            taken = self.valid
         elif self.mask is not None and not self.codec.lossless:
-            present = ~self.mask
+            taken = ~self.mask
         else:
-            return self.values
-        return self.values if present.all() else filled(self.values, present)
+            return None
+        return None if taken.all() else taken
 
     def _guarded(self, sections: dict[str, bytes], decoded: Array, permutation: Array | None) -> Guarded:
         original = self.values if permutation is None else self.values[permutation]

@@ -7,32 +7,32 @@ mantissa, linear between the powers of two instead of log2. It is exact in both 
 An absolute error d <= 1 of L is a relative error of at most d. As a function of L, x is convex and doubles from L to L + 1,
 so x(L + d) <= x + d (2x - x); and below x no slope exceeds the power of two under x, so x(L - d) >= x - d x.
 
-Zeros are stored as a bit map, and so are signs if any value is negative. Denormal numbers, infinities and NaN have no such
+Zeros are stored as a mask, and so are signs if any value is negative. Denormal numbers, infinities and NaN have no such
 logarithm; they are replaced by a neighbour's value, and corrected after the check of the result.
 """
 
 from __future__ import annotations
 
 import struct
-import zlib
 from dataclasses import dataclass
 
 import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
+from workbench.codecs.gaps import filled
+from workbench.codecs.mask import pack_mask, unpack_mask
 from workbench.errors import WorkbenchError
 from workbench.guarantees.check import bits_of
-from workbench.guarantees.gaps import filled
 
-_HEADER = struct.Struct("<BQII")   # width of the logarithms, bits of the smallest value, lengths of the two maps
+_HEADER = struct.Struct("<BQII")   # width of the logarithms, bits of the smallest value, lengths of the two masks
 _MANTISSA_BITS = {4: 23, 8: 52}
 _ROOM = 16   # single precision will do where its rounding is this many times smaller than the bound
 
 
 @dataclass(frozen=True, eq=False)
 class Logarithms:
-    """The input of a codec in place of the values: logarithms, the allowed absolute error, and the bit maps to store."""
+    """The input of a codec in place of the values: logarithms, the allowed absolute error, and the masks to store."""
 
     values: Array
     tolerance: float   # zero where the bound leaves no room for any error
@@ -69,17 +69,17 @@ def from_logs(logs: Array, extra: bytes, dtype: np.dtype | type) -> Array:
     dtype = np.dtype(dtype)
     mantissa = _MANTISSA_BITS[dtype.itemsize]
     smallest, largest = _smallest(mantissa), _largest(mantissa)
-    base, negative, zero = _extra(extra, logs.size)
+    base, negative, zero = _extra(extra, logs.shape)
     base = min(max(base, smallest), largest)
     with np.errstate(over="ignore", invalid="ignore"):
         steps = xp.rint(logs.astype(np.float64) * 2.0**mantissa)
     steps = xp.clip(xp.where(xp.isnan(steps), 0.0, steps), float(smallest - base), float(largest - base)).astype(np.int64)
-    bits = xp.clip(steps + base, smallest, largest).astype(f"u{dtype.itemsize}").reshape(-1)
+    bits = xp.clip(steps + base, smallest, largest).astype(f"u{dtype.itemsize}")
     if zero is not None:
         bits[xp.asarray(zero)] = 0
     if negative is not None:
         bits[xp.asarray(negative)] |= bits.dtype.type(1 << (8 * dtype.itemsize - 1))
-    return bits.view(dtype.str).reshape(logs.shape)
+    return bits.view(dtype.str)
 
 
 def log_dtype(extra: bytes) -> np.dtype:
@@ -101,8 +101,8 @@ def _largest(mantissa: int) -> int:
 
 
 def _map(where: Array) -> bytes:
-    """A bit map, compressed; empty when no bit is set."""
-    return zlib.compress(np.packbits(backend.to_host(where)).tobytes()) if where.any() else b""
+    """A mask, packed; empty when nothing is set."""
+    return pack_mask(where) if where.any() else b""
 
 
 def _header(extra: bytes) -> tuple[int, int, int, int]:
@@ -111,24 +111,11 @@ def _header(extra: bytes) -> tuple[int, int, int, int]:
     return _HEADER.unpack_from(extra)
 
 
-def _extra(extra: bytes, size: int) -> tuple[int, np.ndarray | None, np.ndarray | None]:
-    """The smallest value's bits, and where values are negative and zero (flat masks, or None for nowhere)."""
+def _extra(extra: bytes, shape: tuple[int, ...]) -> tuple[int, np.ndarray | None, np.ndarray | None]:
+    """The smallest value's bits, and where values are negative and zero (masks, or None for nowhere)."""
     _, base, signs, zeros = _header(extra)
     if len(extra) != _HEADER.size + signs + zeros or base >= 2**63:
         raise WorkbenchError("the signs and zeros of the values are damaged: their parts do not fit together")
     middle = _HEADER.size + signs
-    return base, _mask(extra[_HEADER.size : middle], size), _mask(extra[middle:], size)
-
-
-def _mask(packed: bytes, size: int) -> np.ndarray | None:
-    if not packed:
-        return None
-    length = -(-size // 8)
-    try:
-        unpacker = zlib.decompressobj()
-        raw = unpacker.decompress(packed, length + 1)
-    except zlib.error as error:
-        raise WorkbenchError(f"the signs and zeros of the values are damaged: {error}") from None
-    if len(raw) != length:
-        raise WorkbenchError(f"signs or zeros of {size:,} values must have {length:,} bytes; got another number: damaged")
-    return np.unpackbits(np.frombuffer(raw, np.uint8), count=size).astype(bool)
+    negative, zero = (unpack_mask(part, shape) if part else None for part in (extra[_HEADER.size : middle], extra[middle:]))
+    return base, negative, zero

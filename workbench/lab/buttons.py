@@ -12,6 +12,16 @@ from workbench.errors import WorkbenchError
 from workbench.lab.front_end import widget_script
 
 Said = Callable[[str], object]
+When = Callable[[Said], object]   # calls back when all is there, with the reason if it will not be
+
+
+def at_once(then: Said) -> None:
+    """All is there.
+
+    >>> at_once(print)
+    <BLANKLINE>
+    """
+    then("")
 
 
 class CopyButton(anywidget.AnyWidget):
@@ -26,7 +36,8 @@ class CopyButton(anywidget.AnyWidget):
 class DownloadButton(anywidget.AnyWidget):
     """A button that has the browser save a file, whatever machine the kernel runs on.
 
-    `make` returns the name and the bytes of the file; if it raises `WorkbenchError`, `failed` receives the sentence.
+    `make` returns the name and the bytes of the file, and is called `when` there is something to make it of; if it raises
+    `WorkbenchError`, `failed` receives the sentence.
 
     >>> made = DownloadButton("download", lambda: ("notes.txt", b"words"), print)
     >>> made.label
@@ -36,21 +47,27 @@ class DownloadButton(anywidget.AnyWidget):
     _esm = widget_script("download.js")
     label = traitlets.Unicode("download").tag(sync=True)
 
-    def __init__(self, label: str, make: Callable[[], tuple[str, bytes]], failed: Said) -> None:
+    def __init__(self, label: str, make: Callable[[], tuple[str, bytes]], failed: Said, when: When = at_once) -> None:
         super().__init__(label=label)
-        self._make, self._failed = make, failed
+        self._make, self._failed, self._when = make, failed, when
         self.on_msg(self._asked)
 
     def _asked(self, _: Any, content: dict[str, Any], buffers: list[Any]) -> None:
         """A view asks for the file; the answer carries the view's number, as there may be several views."""
         answer = {"view": content.get("view")}
-        try:
-            name, data = self._make()
-        except WorkbenchError as error:
-            self._failed(str(error))
-            self.send({**answer, "failed": True})
-            return
-        self.send({**answer, "name": name}, [data])
+
+        def then(reason: str) -> None:
+            try:
+                if reason:
+                    raise WorkbenchError(reason)
+                name, data = self._make()
+            except WorkbenchError as error:
+                self._failed(str(error))
+                self.send({**answer, "failed": True})
+                return
+            self.send({**answer, "name": name}, [data])
+
+        self._when(then)
 
 
 class Disclosure(anywidget.AnyWidget):

@@ -132,6 +132,7 @@ class Chart(anywidget.AnyWidget):
         return super()._repr_mimebundle_(**kwargs)
 
 
+@in_turn
 def chart(element: Any) -> Chart:
     """A HoloViews element as a widget that, unlike the element itself, loads nothing from other machines.
 

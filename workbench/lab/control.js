@@ -3,6 +3,7 @@
 // of those made meanwhile, the newest is sent next.
 
 const PATIENCE = 5000; // ms after which a request without an answer no longer holds back the next one
+const SLOW = 500; // ms after which the panel says that a request has no answer yet
 const ONE_GESTURE = 1000; // ms between keys that count as one gesture, which is undone as a whole
 
 function element(tag, className, parent, properties = {}) {
@@ -29,6 +30,7 @@ class View {
   close() {
     for (const name of ["shown", "texts", "positions", "least"]) this.model.off(`change:${name}`, this.follow);
     clearTimeout(this.timer);
+    this.answered();
     this.closed = true;
   }
 
@@ -102,7 +104,30 @@ class View {
   ask(content) {
     this.number = Math.max(this.number, this.model.get("shown").answered ?? 0) + 1;
     this.waiting = { ...content, number: this.number, gesture: this.gesture ?? Date.now() };
+    this.slow ??= setTimeout(() => this.announce("wb-unanswered"), SLOW);
     if (!this.underWay) this.send();
+  }
+
+  // The frame of the panel hears this, and calls `giveUp` when there is nobody left to answer.
+  announce(event) {
+    this.root.dispatchEvent(new CustomEvent(event, { bubbles: true, detail: this }));
+  }
+
+  answered() {
+    if (!this.slow) return;
+    clearTimeout(this.slow);
+    this.slow = undefined;
+    this.announce("wb-answered");
+  }
+
+  // Show the value that holds, as the figures do.
+  giveUp() {
+    this.number = this.model.get("shown").answered ?? 0;
+    this.waiting = undefined;
+    this.edited = false;
+    this.proceed();
+    this.answered();
+    this.show();
   }
 
   send() {
@@ -141,6 +166,7 @@ class View {
   show() {
     const { position = 0, text = "", refused = null, answered = 0 } = this.model.get("shown");
     if (answered < this.number) return;
+    this.answered();
     if (this.list) this.fill();
     if (this.list) this.list.selectedIndex = position;
     if (this.box) this.box.checked = position === 1;

@@ -132,11 +132,15 @@ class LogSlider(Control):
     ) -> None:
         super().__init__(field, label, "slider", about, unit=unit, editable=True)
         self._spoken = spoken
+        self.low = self.high = 0.0
         self.span(low, high)
 
     def span(self, low: float, high: float) -> None:
         """Change the ends of the slider."""
-        self.low, self.high = max(low, sys.float_info.min), max(high, sys.float_info.min)
+        ends = max(low, sys.float_info.min), max(high, sys.float_info.min)
+        if ends == (self.low, self.high):
+            return
+        self.low, self.high = ends
         first = math.ceil(_steps(self.low) - 1e-6)
         last = max(math.floor(_steps(self.high) + 1e-6), first)
         with self.widget.hold_sync():
@@ -167,11 +171,13 @@ class Steps(Control):
 
     def __init__(self, field: str, label: str, low: int, high: int, about: str = "") -> None:
         super().__init__(field, label, "slider", about, editable=True, least=low)
-        self.low = low
+        self.low, self.high = low, low - 1
         self.reach(high)
 
     def reach(self, high: int) -> None:
         """Change the upper end."""
+        if max(high, self.low) == self.high:
+            return
         self.high = max(high, self.low)
         with self.widget.hold_sync():
             self.widget.positions = self.high - self.low + 1

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import logging
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -18,15 +20,19 @@ from typing import Any, Generic, TypeVar
 from workbench.backend import release_memory
 from workbench.bounds.measure import Cancelled
 from workbench.errors import WorkbenchError
+from workbench.lab.choices import plain, with_choices
 from workbench.lab.jobs import PAUSE, Deliver, Job, Lane
 from workbench.lab.memory import Memory
 from workbench.lab.turns import in_turn
 
 State = TypeVar("State")
 Results = Mapping[str, Any]
+Fields = dict[str, Any]   # of a state that are to change
 LOOKING = frozenset({"window", "pixels"})   # fields of the visible part, which follow every movement of a picture
 LATER = 0.25  # seconds that stages which come later leave to a slider that is moved on
 QUICK = 0.1   # seconds: a first stage that took less is begun without a pause, as dropping it would save nothing
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,9 @@ class Engine(Generic[State]):
     """State, results and work of a panel; `changed` is called after every change, in a thread that may change widgets."""
 
     def __init__(
-        self, state: State, stages: Sequence[Stage], deliver: Deliver, check: Callable[[State], object] = lambda state: None
+        self, state: State, stages: Sequence[Stage], deliver: Deliver,
+        check: Callable[[State], object] = lambda state: None,
+        implied: Callable[[Fields], Fields] = lambda fields: fields,
     ) -> None:
         self.state = state
         self.runs: Counter[str] = Counter()   # how often each stage has run
@@ -70,13 +78,15 @@ class Engine(Generic[State]):
         self.status = Status()
         self.partial: dict[str, Any] = {}    # results of running stages
         self.changed: Callable[[], object] = lambda: None
-        self._deliver, self._check = deliver, check
+        self._deliver, self._check, self._implied = deliver, check, implied
         self._memory = Memory()
         self._following, self._asked = Lane(), Lane(pause=0.0)
         self._under_way: list[Job] = []
         self._followed: tuple[Job, list[Hashable]] | None = None   # the latest automatic work, and its results
         self._failed: dict[Hashable, str] = {}
         self._refused = ""   # the reason why the last change was rejected
+        self._mistake = ""   # the reason why the last work failed, until there is other work or another change
+        self._awaiting: list[Callable[[str], object]] = []   # what follows when all results are there
         self._closed = False
 
     # Results.
@@ -89,16 +99,24 @@ class Engine(Generic[State]):
 
     def settled(self, timeout: float | None = None) -> dict[str, Any]:
         """Wait for the results of all stages not on demand, and return all results for the present state."""
-        while self._missing(self.state):
-            key = self._key(self._missing(self.state)[0], self.state)
+        until = math.inf if timeout is None else time.monotonic() + timeout
+        while True:
+            if self._closed:
+                raise WorkbenchError("the panel must be open to compute; it was closed: make another one")
+            state = self.state
+            results = self.results(state)
+            missing = self._missing(results)
+            if not missing:
+                return results
+            key = self._key(missing[0], state)
             if key in self._failed:
                 raise WorkbenchError(self._failed[key])
             if not self._following.busy:
                 self._follow()
             self._hurry()
-            if not self._following.wait(timeout):
+            left = until - time.monotonic()
+            if left <= 0 or not self._following.wait(None if timeout is None else left):
                 raise WorkbenchError(f"the panel must be done within {timeout:g} s; it is still at: {self.status.text}")
-        return self.results()
 
     @property
     def quick(self) -> bool:
@@ -107,25 +125,32 @@ class Engine(Generic[State]):
 
     # Actions.
 
+    def after(self, fields: Fields) -> State:
+        """The state after a change of these fields, and of what follows from them; raises if it is refused."""
+        state = with_choices(self.state, self._implied({name: plain(value) for name, value in fields.items()}))
+        self._check(state)
+        return state
+
     @in_turn
     def change(self, **fields: Any) -> bool:
-        """Change fields of the state. If the state rejects them, it stays unchanged, and the status has the error.
+        """Change fields of the state, and what follows from them. If they are refused, the status has the error.
 
         The error stays until another change; looking elsewhere is none.
         """
         try:
-            state = dataclasses.replace(self.state, **fields)   # type: ignore[type-var]
-            self._check(state)
+            state = self.after(fields)
         except WorkbenchError as error:
             self._refused = str(error)
             self._say(dataclasses.replace(self.status, error=self._refused))
             return False
+        had_error = bool(self.status.error)
         if not fields.keys() <= LOOKING:
-            self._refused = ""
+            self._refused = self._mistake = ""
+            self.status = dataclasses.replace(self.status, error="")
         if state != self.state:
             self.state = state
             self.refresh()
-        elif self.status.error:
+        elif had_error:
             self._settle()
             self._news()
         return True
@@ -133,21 +158,34 @@ class Engine(Generic[State]):
     @in_turn
     def refresh(self) -> None:
         """Compute missing results for the present state, and call `changed`. Work for the same results goes on."""
-        if self._missing(self.state):
+        if self._missing(self.results()):
             if not self._is_followed():
                 self._follow()
         else:
             self._following.cancel()   # the running work is for an earlier state
             self._settle()
+            self._tell_awaiting("")
         self._news()
 
     @in_turn
     def ask(self, name: str, then: Callable[[], object] = lambda: None) -> None:
         """Run a stage on demand for the present state, after the missing stages before it."""
         stage, state = self.stages[name], self.state
-        work = functools.partial(self._run, [*self._missing(state), stage], state)
+        work = functools.partial(self._run, state, stage)
         self._submit(self._asked, work, stage.text or name, then)
         self._news()
+
+    @in_turn
+    def when_settled(self, then: Callable[[str], object]) -> None:
+        """Call `then` when all stages not on demand have results: now, or later, with the reason if they come to none."""
+        missing = self._missing(self.results())
+        if not missing:
+            then("")
+            return
+        self._awaiting.append(then)
+        if not self._is_followed():
+            self._follow()
+            self._news()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until all work is done, and all that follows from it."""
@@ -164,7 +202,8 @@ class Engine(Generic[State]):
         self._following.cancel()
         self._asked.cancel()
         self.partial.clear()
-        missing = self._missing(self.state)
+        missing = self._missing(self.results())
+        self._tell_awaiting("cancelled")
         self._say(Status(error="cancelled: change something to go on") if missing else Status(text="cancelled"))
 
     @in_turn
@@ -181,10 +220,9 @@ class Engine(Generic[State]):
     def _key(self, stage: Stage, state: State) -> Hashable:
         return stage.name, stage.depends(state)
 
-    def _missing(self, state: State) -> list[Stage]:
-        """The stages that are not on demand and have no result."""
-        known = self.results(state)
-        return [stage for stage in self.stages.values() if not stage.on_demand and stage.name not in known]
+    def _missing(self, results: Results) -> list[Stage]:
+        """The stages that are not on demand and have none of these results."""
+        return [stage for stage in self.stages.values() if not stage.on_demand and stage.name not in results]
 
     def _keys(self, state: State) -> list[Hashable]:
         """The results that a state needs, but for those on demand."""
@@ -192,7 +230,8 @@ class Engine(Generic[State]):
 
     def _follow(self) -> None:
         state = self.state
-        job = self._submit(self._following, lambda job: self._run(self._missing(state), state, job), "")
+        self._failed.clear()   # what failed before is tried again
+        job = self._submit(self._following, functools.partial(self._run, state, None), "")
         self._followed = job, self._keys(state)
 
     def _is_followed(self) -> bool:
@@ -207,20 +246,24 @@ class Engine(Generic[State]):
     ) -> Job:
         job = Job(work, lambda job: self._ended(job, then), self._reported, self._deliver, text=text)
         self._under_way.append(job)
+        self._mistake = ""
         self.status = Status(True, 0.0, text)
         lane.submit(job)
         return job
 
-    def _run(self, stages: Sequence[Stage], state: State, job: Job) -> None:
-        first_later = next((stage for stage in stages if stage.later), None)
-        for stage in stages:
+    def _run(self, state: State, on_demand: Stage | None, job: Job) -> None:
+        """Run the stages without a result for this state, and one on demand; each gets the results of those before it."""
+        results = self.results(state)   # kept here, too: the memory may drop them meanwhile
+        missing = self._missing(results)
+        first_later = next((stage for stage in missing if stage.later), None)
+        for stage in missing if on_demand is None else [*missing, on_demand]:
             if stage is first_later:
                 job.rest(LATER)
             key = self._key(stage, state)
             self.runs[stage.name] += 1
             start = time.perf_counter()
             try:
-                result = stage.work(state, self.results(state), job)
+                result = stage.work(state, results, job)
             except Cancelled:
                 raise
             except Exception as error:
@@ -229,10 +272,11 @@ class Engine(Generic[State]):
                 raise
             if self._closed:
                 return   # a result kept now would never be released
-            if stage is stages[0] and not stage.on_demand:
+            if missing and stage is missing[0]:
                 self._following.pause = 0.0 if time.perf_counter() - start < QUICK else PAUSE
-            self._failed.pop(key, None)
-            self._memory.keep(key, result)
+            results[stage.name] = result
+            present = self.state
+            self._memory.keep(key, result, needed={self._key(each, present) for each in self.stages.values()})
             job.partial = None
             self.partial.pop(stage.name, None)
             job.deliver(self._news)
@@ -241,8 +285,8 @@ class Engine(Generic[State]):
     def _reported(self, job: Job) -> None:
         if job.ended.is_set() or job.cancelled.is_set():
             return
-        if job.partial is not None:
-            self.partial.update(job.partial)
+        if (partial := job.partial) is not None:   # the thread of the job may take it away
+            self.partial.update(partial)
         self._say(Status(True, job.share, job.text))
 
     @in_turn
@@ -271,17 +315,35 @@ class Engine(Generic[State]):
             return   # cancelling has set the status, or newer work is running
         self.partial.clear()
         if job.error:
+            self._mistake = job.error
             self._say(Status(error=job.error))
+            if not self._is_followed():   # else the results may come yet: only what was asked for has failed
+                self._tell_awaiting(job.error)
             return
         if self._settle():
             self._news()
-        then()
+        self._follows(then)
+        if not self._missing(self.results()):
+            self._tell_awaiting("")
+
+    def _tell_awaiting(self, reason: str) -> None:
+        awaiting, self._awaiting = self._awaiting, []
+        for then in awaiting:
+            self._follows(functools.partial(then, reason))
+
+    def _follows(self, then: Callable[[], object]) -> None:
+        """Do what follows from work that has ended."""
+        try:
+            then()
+        except Exception as error:   # no cell would show it, since none is running
+            log.exception("what follows from the work of a panel failed")
+            self._say(Status(error=f"{type(error).__name__}: {error}"))
 
     def _settle(self) -> bool:
         """Set the status to idle if no work is left."""
         idle = all(job.cancelled.is_set() for job in self._under_way)
         if idle:
-            self.status = Status(error=self._refused)
+            self.status = Status(error=self._refused or self._mistake)
         return idle
 
     @in_turn

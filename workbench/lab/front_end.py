@@ -31,13 +31,13 @@ def front_end(name: str) -> str:
     return text
 
 
-def widget_script(name: str) -> str:
-    """The script of a widget, which hears Python even if it loads slowly: `listening.js` says why.
+def widget_script(*names: str) -> str:
+    """The script of a widget, in one or several files, which hears Python even if it loads slowly: see `listening.js`.
 
     >>> widget_script("chart.js").count("export default")
     1
     """
-    return front_end(name).replace("export default", "const widget =") + front_end("listening.js")
+    return "\n".join(map(front_end, names)).replace("export default", "const widget =") + front_end("listening.js")
 
 
 def _with_imports(name: str, modules: dict[str, str]) -> dict[str, str]:

@@ -22,7 +22,7 @@ from workbench.errors import WorkbenchError
 PAUSE = 0.04      # delay of a request in seconds, for newer ones to replace it
 REPORT = 0.08     # seconds between two reports of progress
 DELIVERED = 1.0   # seconds: the longest time that work rests for a loop that is busy, or has ended
-MOST_THREADS = 4
+MOST_JOBS = 4     # at a time, of all panels
 
 Deliver = Callable[[Callable[[], object]], object]
 log = logging.getLogger(__name__)
@@ -49,14 +49,14 @@ class Job:
 
     def __call__(self, share: float, text: str) -> None:
         """Report progress from 0 to 1; raises `Cancelled` if the result is no longer needed."""
-        if self.cancelled.is_set():
+        if self.is_set():
             raise Cancelled
         self.share, self.text = min(max(share, 0.0), 1.0), text
         self._report()
 
     def show(self, partial: Any) -> None:
         """Report a partial result; raises `Cancelled` if the result is no longer needed."""
-        if self.cancelled.is_set():
+        if self.is_set():
             raise Cancelled
         self.partial = partial
         self._report()
@@ -85,10 +85,10 @@ class Job:
 
     def is_set(self) -> bool:
         """Whether to stop; so a job can be passed where an event is expected."""
-        return self.cancelled.is_set()
+        return self.cancelled.is_set() or not threading.main_thread().is_alive()
 
     def run(self) -> None:
-        """Do the work, and deliver its result; errors become sentences."""
+        """Do the work, and deliver its result; errors become sentences. At the end of a script, nobody is told anything."""
         try:
             self(0.0, self.text)
             self.value = self.work(self)
@@ -97,10 +97,16 @@ class Job:
         except WorkbenchError as error:
             self.error = str(error)
         except Exception as error:
-            log.exception("work for a panel failed")
-            self.error = f"{type(error).__name__}: {error}"
+            if _script_has_ended():
+                self.cancelled.set()
+            else:
+                log.exception("work for a panel failed")
+                self.error = f"{type(error).__name__}: {error}"
         self.ended.set()
-        self.deliver(lambda: self.done(self))
+        try:
+            self.deliver(lambda: self.done(self))
+        except Exception:   # the next job must run all the same
+            log.exception("delivering the work for a panel failed")
 
     def _report(self) -> None:
         now = time.monotonic()
@@ -130,7 +136,7 @@ class Lane:
             self._waiting = job
             if not self._working:
                 self._working = True
-                _threads.submit(self._work)
+                threading.Thread(target=self._work, name="lossbench panel").start()
             self._condition.notify_all()
 
     def cancel(self) -> None:
@@ -157,7 +163,8 @@ class Lane:
 
     def _work(self) -> None:
         while (job := self._next()) is not None:
-            job.run()
+            with _PLACES:
+                job.run()
             with self._condition:
                 self._running = None
 
@@ -176,7 +183,17 @@ class Lane:
             return None
 
 
-_threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="lossbench panel")
+_PLACES = threading.BoundedSemaphore(MOST_JOBS)   # plain threads, which notice the end of a script, share them
+
+
+def _script_has_ended() -> bool:
+    """Whether the interpreter is about to end, and refuses new threads to whoever still works."""
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(int)
+    except RuntimeError:
+        return True
+    return not threading.main_thread().is_alive()
 
 
 def deliver_to_this_loop() -> Deliver:

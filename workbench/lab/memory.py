@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import Any
 
 MOST_BYTES = 768 * 2**20   # so that a panel of a million particles, with all libraries, stays below 1.5 GB
 
 
 class Memory:
-    """A cache of results. The least recently used are dropped when their total gets too large; the newest stays.
+    """A cache of results. The least recently used are dropped when their total gets too large.
+
+    The newest stays, and so do those that are needed, however large they are.
 
     >>> memory = Memory(most_bytes=10)
     >>> memory.keep("a", "one", nbytes=6); memory.keep("b", "two", nbytes=6)
     >>> memory.find("a"), memory.find("b")
     (None, 'two')
+    >>> memory.keep("c", "three", nbytes=6, needed=["b"])
+    >>> memory.find("b"), memory.find("c")
+    ('two', 'three')
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
@@ -38,15 +43,17 @@ class Memory:
             self._held.move_to_end(key)
             return self._held[key][0]
 
-    def keep(self, key: Hashable, result: Any, nbytes: int | None = None) -> None:
-        """Keep a result. Its size is its own `nbytes` if it is not given."""
+    def keep(self, key: Hashable, result: Any, nbytes: int | None = None, needed: Collection[Hashable] = ()) -> None:
+        """Keep a result beside those that are `needed`. Its size is its own `nbytes` if it is not given."""
         size = int(getattr(result, "nbytes", 0)) if nbytes is None else nbytes
         with self._lock:
             self._held[key] = result, size
             self._held.move_to_end(key)
             total = sum(nbytes for _, nbytes in self._held.values())
-            while total > self.most_bytes and len(self._held) > 1:
-                total -= self._held.popitem(last=False)[1][1]
+            for other in [other for other in self._held if other != key and other not in needed]:
+                if total <= self.most_bytes:
+                    break
+                total -= self._held.pop(other)[1]
 
     def clear(self) -> None:
         """Forget everything."""

@@ -25,7 +25,7 @@ from workbench.lab import report
 from workbench.lab.cells import forget, replace_in_cell
 from workbench.lab.controls import Control
 from workbench.lab.description import STATIC, Reading, Shown, Window
-from workbench.lab.engine import LOOKING, Engine, Results, Stage, Status
+from workbench.lab.engine import LOOKING, Engine, Fields, Results, Stage, Status
 from workbench.lab.history import History
 from workbench.lab.jobs import deliver_to_this_loop
 from workbench.lab.last_picture import LastPicture, static_bundle
@@ -47,7 +47,7 @@ class Panel(ABC, Generic[State]):
     def __init__(self, subject: str, state: State, stages: Sequence[Stage]) -> None:
         self.subject = subject
         self.check(state)
-        self._engine: Engine[State] = Engine(state, stages, deliver_to_this_loop(), self.check)
+        self._engine: Engine[State] = Engine(state, stages, deliver_to_this_loop(), self.check, self.implied)
         self._engine.changed = self._show
         self._view: View | None = None
         self._shown: Shown | None = None
@@ -78,6 +78,13 @@ class Panel(ABC, Generic[State]):
 
     def check(self, state: State) -> None:
         """Raise for a state that these data do not have; the state itself knows no data."""
+
+    def implied(self, fields: Fields) -> Fields:
+        """Changes of the state with those that follow from them; raises for values that these cannot follow from."""
+        return fields
+
+    def fit_controls(self) -> None:
+        """Give controls the ends that suit the present state."""
 
     def remark(self, state: State) -> str:
         """What is unusual about a state, in a sentence; empty if nothing is."""
@@ -124,6 +131,7 @@ class Panel(ABC, Generic[State]):
         return self._engine.status
 
     @property
+    @in_turn
     def shown(self) -> Shown:
         """What the panel shows now."""
         return self.draw(self.state, {**self._engine.results(), **self._engine.partial})
@@ -142,6 +150,7 @@ class Panel(ABC, Generic[State]):
         if self._view is not None:
             if changed and not fields.keys() <= LOOKING:
                 self._view.forgive()
+                self.fit_controls()
             self._view.show_state(self.state)
             self._view.show_steps(*self._history.ends)
         return changed
@@ -160,6 +169,10 @@ class Panel(ABC, Generic[State]):
         """Start a stage on demand, as the panel's button does; `then` is called when it is done."""
         self._engine.ask(stage, then)
 
+    def when_settled(self, then: Callable[[str], object]) -> None:
+        """Call `then` when the results for the present state are there, with the reason if there will be none."""
+        self._engine.when_settled(then)
+
     def wait(self, timeout: float = PATIENCE) -> None:
         """Wait until all work is done."""
         if not self._engine.wait(timeout):
@@ -174,6 +187,7 @@ class Panel(ABC, Generic[State]):
         named, text = self.report()
         return report.save(named if path is None else path, text)
 
+    @in_turn   # drawing charts as texts changes what all plots share
     def report(self) -> tuple[str, str]:
         """A name and the text of the report of what the view shows, or, without a view, of the present results."""
         named = f"lossbench-{self.title.lower()}-{datetime.now():%Y%m%d-%H%M%S}.html"
@@ -267,9 +281,15 @@ class Panel(ABC, Generic[State]):
         view.show_freshness(self._shown.stale, self.status.busy)
         self._last_picture.follow(self._static)
 
+    @in_turn
     def _static(self) -> dict[str, str]:
         shown = Shown() if self._shown is None else self._shown
         return static_bundle(self.title, self.subject, shown, self._last_picture.key)
+
+    @in_turn
+    def _body(self) -> str:
+        """The content as HTML, for documentation."""
+        return report.body(self.title, self.subject, self.shown, self.code())
 
     def _ipython_display_(self) -> None:
         """Display the panel and, as a second output, its picture for the time when there is no kernel."""
@@ -284,7 +304,7 @@ class Panel(ABC, Generic[State]):
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         if os.environ.get(STATIC):
             self.wait()
-            body = report.body(self.title, self.subject, self.shown, self.code())
+            body = self._body()
             return {"text/html": report.library() + body, "text/plain": repr(self)}
         return {**self._static(), **self.widget._repr_mimebundle_(**kwargs), "text/plain": repr(self)}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import os
 import platform
+import secrets
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -102,10 +103,13 @@ def save(path: str | Path, content: str) -> Path:
     target = Path(path).expanduser()
     if target.suffix not in (".html", ".htm"):
         raise WorkbenchError(f"a report is written as .html; got {path}")
-    draft = target.with_name(f".{target.name}.part")
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:
-        draft.write_text(content, encoding="utf-8")
+        with draft.open("x", encoding="utf-8") as file:   # nothing of this name is written through
+            file.write(content)
         os.replace(draft, target)
+    except FileExistsError as error:
+        raise WorkbenchError(f"{draft} must not exist; {error.strerror}: save the report again") from None
     except OSError as error:
         draft.unlink(missing_ok=True)
         raise WorkbenchError(f"the report must be written into a folder that exists; {error}") from None

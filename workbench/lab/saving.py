@@ -10,7 +10,7 @@ from typing import Protocol
 import ipywidgets as widgets
 
 from workbench.errors import WorkbenchError
-from workbench.lab.buttons import DownloadButton
+from workbench.lab.buttons import DownloadButton, When, at_once
 from workbench.lab.controls import button
 
 
@@ -24,7 +24,8 @@ class Save(Protocol):
 class SaveArchive:
     """A field for a name, buttons to save and to download, and a message.
 
-    The message stands as long as the panel shows what was saved. A file is replaced only after a question.
+    The message stands as long as the panel shows what was saved. A file is replaced only after a question. Nobody waits
+    while the archive is being computed: `when` calls back.
 
     >>> asked = SaveArchive("snapshot.zip", lambda path, overwrite=False: Path("/data") / path)
     >>> asked.press(); asked.said.value
@@ -33,8 +34,8 @@ class SaveArchive:
     ''
     """
 
-    def __init__(self, name: str, save: Save) -> None:
-        self._save, self._proposed = save, name
+    def __init__(self, name: str, save: Save, when: When = at_once) -> None:
+        self._save, self._proposed, self._when = save, name, when
         self._shown = self._said_of = ""
         self.name = widgets.Text(
             name, description="file name", tooltip="a folder, or one file when it ends in .zip",
@@ -44,7 +45,7 @@ class SaveArchive:
         self.replace = button("replace it", self._replace, "replace the archive of this name")
         self.leave = button("keep it", self._leave, "leave the archive of this name as it is")
         self.question = widgets.HBox([self.replace, self.leave], layout=widgets.Layout(display="none"))
-        self.download = DownloadButton("download archive", self._packed, self._refuse)
+        self.download = DownloadButton("download archive", self._packed, self._refuse, when)
         self.widget = widgets.HBox(
             [self.name, button("save archive", self.press, "write the archive where the kernel runs"), self.download,
              self.said, self.question],
@@ -67,7 +68,11 @@ class SaveArchive:
         self._say("")
 
     def press(self) -> None:
-        """Write the archive; if the name is taken, ask first."""
+        """Write the archive when it is there; if the name is taken, ask first."""
+        self._say("waiting for the archive …")
+        self._when(lambda reason: self._refuse(reason) if reason else self._ask_or_write())
+
+    def _ask_or_write(self) -> None:
         try:
             taken = bool(self.name.value.strip()) and Path(self.name.value).expanduser().exists()
         except (OSError, RuntimeError) as error:
@@ -86,7 +91,7 @@ class SaveArchive:
             self._leave()
 
     def _replace(self) -> None:
-        self._write(overwrite=True)
+        self._when(lambda reason: self._refuse(reason) if reason else self._write(overwrite=True))
 
     def _leave(self) -> None:
         self._say("")

@@ -63,7 +63,7 @@ def volume(spectrum: Spectrum, distortion: float, eps: float) -> float:
     >>> round(2 ** volume(Spectrum.of(1.0), 0.01, 0.05), 4)   # how many intervals of length 0.2 hold 95%
     19.5996
     """
-    require_distortion(distortion)
+    distortion = require_distortion(distortion)
     require_excess(eps)
     varying = spectrum.values > 0
     number = float(spectrum.counts[varying].sum())
@@ -81,7 +81,7 @@ def family(spectrum: Spectrum, distortion: float, eps: float, s: float) -> float
     >>> [round(family(mixed, 0.75, 0.01, s), 4) for s in (0, 0.25, 1)]
     [0.6783, 0.6822, 0.6698]
     """
-    require_distortion(distortion)
+    distortion = require_distortion(distortion)
     require_excess(eps)
     if not 0 <= s <= 1:
         raise WorkbenchError(f"s must lie in [0, 1], from plain volume to d-tilted information; got {s!r}")
@@ -100,7 +100,7 @@ def d_tilted(spectrum: Spectrum, distortion: float, eps: float) -> float:
     >>> round(d_tilted(Spectrum.of(1.0, 100), 0.25, 0.01), 6)
     1.162622
     """
-    require_distortion(distortion)
+    distortion = require_distortion(distortion)
     require_excess(eps)
     if spectrum.variance == 0:
         return 0.0

@@ -219,7 +219,7 @@ class FieldLimits(RateDistortion):
 
     def rate(self, distortion: float) -> float:
         """The rate-distortion function of the model; of values on a lattice, never more than exact values need."""
-        require_distortion(distortion)
+        distortion = require_distortion(distortion)
         return super().rate(max(distortion, self.source.step**2 / 12))
 
     def pointwise(self, eb: float) -> float:

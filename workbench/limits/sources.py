@@ -129,7 +129,7 @@ class GaussMarkov:
         >>> [round(figure, 6) for figure in gauss_markov(0.5, 1.0, n=100).limit(4 / 9)]
         [0.584963, 1.040684]
         """
-        require_distortion(distortion)
+        distortion = require_distortion(distortion)
         a, variance = self._recursion(), self.sigma**2
         if distortion >= variance / (1 - a**2) * (1 - ROUNDING):
             return 0.0, 0.0

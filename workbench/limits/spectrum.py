@@ -83,7 +83,7 @@ class Spectrum:
 
     def level(self, distortion: float) -> float:
         """The water level at this mean square error; infinite at the variance and above."""
-        require_distortion(distortion)
+        distortion = require_distortion(distortion)
         if distortion >= self.variance:
             return float("inf")
         first = min(int(np.searchsorted(self._filled, distortion)), self.values.size - 1)   # the lowest described component
@@ -123,10 +123,12 @@ class Spectrum:
         return Spectrum(sums[used] / counts[used], counts[used], self.slack)
 
 
-def require_distortion(distortion: float) -> None:
-    """Check that a mean square error is positive."""
-    if not (isinstance(distortion, numbers.Real) and 0 < distortion <= sys.float_info.max):
+def require_distortion(distortion: float) -> float:
+    """A positive mean square error, in double precision."""
+    value = float(distortion) if isinstance(distortion, np.floating) else distortion   # integers may be beyond all floats
+    if not (isinstance(value, numbers.Real) and 0 < value <= sys.float_info.max):
         raise WorkbenchError(f"distortion must be a positive mean square error; got {briefly(distortion)}")
+    return float(value)
 
 
 def require_excess(eps: float) -> None:

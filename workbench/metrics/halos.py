@@ -14,7 +14,7 @@ import numpy as np
 from workbench.arguments import whole_number
 from workbench.clusters import Catalogue, Groups, catalogue, friends_of_friends
 from workbench.clusters.friends import Unit
-from workbench.clusters.matching import Halos, Match, Pairs, match
+from workbench.clusters.matching import Halos, Match, match_groups
 from workbench.data import Particles
 from workbench.data.periodic import nearest_image
 from workbench.errors import WorkbenchError, briefly
@@ -43,6 +43,12 @@ class MassFunction:
         """The largest |ratio - 1| over the bins where the original has at least `least` halos; 0 when there is none."""
         counted = self.original >= least
         return float(np.abs(self.ratio[counted] - 1).max()) if counted.any() else 0.0
+
+    def worst_in_errors(self, least: int = 1) -> float:
+        """The largest change over the Poisson error, the square root of the original number, over the same bins."""
+        counted = self.original >= max(least, 1)
+        changes = np.abs(self.decoded - self.original)[counted] / np.sqrt(self.original[counted])
+        return float(changes.max()) if counted.any() else 0.0
 
 
 def mass_function(original: Groups, decoded: Groups, min_members: int = 20) -> MassFunction:
@@ -108,13 +114,7 @@ def match_halos(
     min_members = whole_number("min_members", min_members, least=1)
     halos = catalogue(original, before, min_members)
     labels = before.labels if indices is None else before.labels[indices]
-    is_halo = np.zeros(len(labels), bool)
-    is_halo[halos.labels] = True
-    members = np.flatnonzero(is_halo[labels])
-    found = match(
-        Halos(halos.labels, halos.members), Halos.of(after, min_members),
-        Pairs.counted(labels[members], after.labels[members]), after.sizes_of,
-    )
+    found = match_groups(Halos(halos.labels, halos.members), labels, after, min_members)
     return HaloMatch(
         **vars(found),
         shifts=_shifts(halos, found, decoded, after, _weights(original, indices)),

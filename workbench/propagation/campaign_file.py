@@ -20,7 +20,7 @@ from workbench.backend import to_host
 from workbench.errors import WorkbenchError
 from workbench.propagation.trials import OUTCOMES, Experiment, Trial
 
-FORMAT = "lossbench campaign 1"
+FORMAT = "lossbench campaign 2"
 NUMBERS = ("error", "damage")
 
 

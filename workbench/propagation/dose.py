@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,11 +17,13 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound
 from workbench.json_values import json_value
 from workbench.propagation.bounded import Bounded
+from workbench.propagation.errors_of_sites import lost
 from workbench.propagation.number_format import components
 from workbench.propagation.pipeline import Pipeline, Run
 from workbench.propagation.report import figure, table
 from workbench.propagation.stage import StageFailed
 from workbench.propagation.tolerance import Tolerance, agreed
+from workbench.propagation.trials import NOT_FINITE
 
 STEPS = (1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)   # of the root mean square
 
@@ -50,12 +53,7 @@ class DoseResponse:
     @property
     def largest(self) -> Dose | None:
         """The largest bound up to which all are tolerated; None where none is."""
-        found = None
-        for dose in self.doses:
-            if not dose.damage <= 1:
-                break
-            found = dose
-        return found
+        return largest_tolerated(self.doses)
 
     def plot(self) -> Chart:
         """Damage against bound, with the limit at 1."""
@@ -80,6 +78,11 @@ class DoseResponse:
             for each in self.doses
         ]
         return table(f"{self!r}; tolerance: {self.tolerance}", ["bound", "ratio", "damage", ""], rows, texts=(0, 3))
+
+
+def largest_tolerated(doses: Iterable[Dose]) -> Dose | None:
+    """The last of these rising bounds up to which all are tolerated; None where none is."""
+    return max(itertools.takewhile(lambda dose: dose.damage <= 1, doses), key=lambda dose: dose.bound.eb, default=None)
 
 
 def _judgement(found: Dose) -> str:
@@ -120,6 +123,8 @@ def dose(run: Run, given: Sequence[Bounded], tolerance: Tolerance) -> list[Dose]
         changed = run.pipeline.perturbed(run, given)
         with np.errstate(all="ignore"):
             damage = float(tolerance.damage(run.results, changed.results))
+        if any(lost(run[site], changed[site]) for site in run.pipeline.outputs):
+            damage, reason = math.inf, NOT_FINITE
         notes = {site: found[0] for site, found in changed.notes.items()}
     except StageFailed as error:
         alone = {each.site: each.apply(run[each.site], None, run.pipeline.boxes.get(each.site)) for each in given}

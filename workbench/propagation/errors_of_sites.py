@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from workbench.propagation.pipeline import Pipeline, Run
 
 FLOOR_RUNS = 3
+FLOATS = "fc"   # kinds of numbers that may be not finite
 LEAST, MOST = 1e-260, 1e280   # sums of squares in which no square that matters overflows or underflows
 _SEED = 2**63   # not one that anybody chooses for a trial
 
@@ -48,7 +49,42 @@ def relative_error(original: Array, changed: Array, categorical: bool = False) -
     finite = np.isfinite(one) & np.isfinite(other)
     if not finite.all():
         one, other = one[finite], other[finite]
-    return ratio(norm(other - one), norm(one))
+    with np.errstate(all="ignore"):
+        change = other - one
+        if np.isfinite(change).all():
+            return _ratio_of_norms(change, one)
+        return _ratio_of_norms(other / 2 - one / 2, one / 2)
+
+
+def lost(original: Array, changed: Array) -> int:
+    """How many values were finite, and are not any more.
+
+    >>> lost(np.array([1.0, np.inf, 3.0]), np.array([np.nan, np.inf, np.inf]))
+    2
+    """
+    other = to_host(changed)
+    if other.dtype.kind not in FLOATS:
+        return 0
+    finite = np.isfinite(other)
+    return 0 if finite.all() else int(np.count_nonzero(~finite & np.isfinite(to_host(original))))
+
+
+def unlike(original: Array, changed: Array) -> bool:
+    """Whether any value that is not finite, before or after, is not the same: a size of such a change is none.
+
+    >>> unlike(np.array([1.0, -np.inf, np.nan]), np.array([2.0, -np.inf, np.nan]))
+    False
+    >>> unlike(np.array([-np.inf]), np.array([5.0]))
+    True
+    """
+    one, other = to_host(original), to_host(changed)
+    if one.dtype.kind not in FLOATS and other.dtype.kind not in FLOATS:
+        return False
+    finite = np.isfinite(one) & np.isfinite(other)
+    if finite.all():
+        return False
+    one, other = one[~finite], other[~finite]
+    return not bool(((one == other) | (np.isnan(one) & np.isnan(other))).all())
 
 
 def ratio(error: float, size: float) -> float:
@@ -74,13 +110,27 @@ def norm(values: np.ndarray) -> float:
     >>> round(norm(np.array([3e200, 4e200])) / 1e200, 9)
     5.0
     """
-    values = values.astype(np.promote_types(values.dtype, np.float64), copy=False)
-    largest = float(abs(values).max()) if values.size else 0.0
+    size, exponent = _scaled_norm(values)
+    with np.errstate(all="ignore"):
+        return float(np.ldexp(size, exponent))
+
+
+def _ratio_of_norms(error: np.ndarray, values: np.ndarray) -> float:
+    """The norm of the error over that of the values, although either may be too large or too small for its squares."""
+    (one, exponent), (other, larger) = _scaled_norm(error), _scaled_norm(values)
+    return float(np.ldexp(ratio(one, other), exponent - larger))
+
+
+def _scaled_norm(values: np.ndarray) -> tuple[float, int]:
+    """The norm as a number near 1, or 0, and the power of two that it is multiplied by."""
+    wide = np.complex128 if values.dtype.kind == "c" else np.float64
+    numbers = components(np.ascontiguousarray(values, wide))
+    largest = float(abs(numbers).max()) if numbers.size else 0.0
     if largest == 0 or not math.isfinite(largest):
-        return largest
-    if 1e-140 < largest < 1e140:
-        return math.sqrt(inner(values.ravel(), values.ravel()))
-    return largest * float(np.sqrt(np.sum((abs(values) / largest) ** 2)))
+        return largest, 0
+    exponent = math.frexp(largest)[1]
+    scaled = np.ldexp(numbers.ravel(), -exponent)
+    return math.sqrt(inner(scaled, scaled)), exponent
 
 
 def measured_floor(pipeline: Pipeline, run: Run, runs: int = FLOOR_RUNS) -> dict[str, float]:

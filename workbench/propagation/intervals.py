@@ -14,10 +14,10 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Rate:
-    """A share, and the ends of its interval.
+    """A share, the ends of its interval, and the number of trials behind it.
 
     >>> print(wilson(0, 300))
-    0.000 [0.000, 0.013]
+    0.000 [0.000, 0.013] in 300 trials
     """
 
     estimate: float
@@ -31,7 +31,7 @@ class Rate:
         return (self.high - self.low) / 2
 
     def __str__(self) -> str:
-        return f"{self.estimate:.3f} [{self.low:.3f}, {self.high:.3f}]"
+        return f"{self.estimate:.3f} [{self.low:.3f}, {self.high:.3f}] in {self.trials:,} trials"
 
 
 def wilson(successes: int, trials: int, confidence: float = CONFIDENCE) -> Rate:

@@ -1,4 +1,8 @@
-"""When two results are equally good: a measure of the damage, whose limit is 1."""
+"""When two results are equally good: a measure of the damage, whose limit is 1.
+
+It is the same in any unit of the outputs, down to the smallest and up to the largest numbers. A value that is not finite is
+equal to itself alone: the damage of any other in its place is infinite.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,10 @@ import numpy as np
 from workbench.arguments import positive
 from workbench.backend import Array, to_host
 from workbench.errors import WorkbenchError
+from workbench.propagation.errors_of_sites import relative_error, unlike
+from workbench.propagation.number_format import components
 
+LARGE = 1e307
 Results = Mapping[str, Array]   # the outputs of a pipeline
 
 
@@ -38,17 +45,31 @@ def agreed(given: Tolerance | None, own: Tolerance | None) -> Tolerance:
 
 
 @dataclass(frozen=True)
-class _LargestRelative:
+class _Worst:
+    """The largest damage of any output; infinite where a value that is not finite is not the same before and after."""
+
     share: float
 
     def __call__(self, right: Results, other: Results) -> float:
-        return max(self._of(to_host(right[name]), to_host(other[name])) for name in right)
+        return max((self._of_output(to_host(right[name]), to_host(other[name])) for name in right), default=0.0)
+
+    def _of_output(self, right: np.ndarray, other: np.ndarray) -> float:
+        if unlike(right, other):
+            return np.inf
+        finite = np.isfinite(right) & np.isfinite(other)
+        if not finite.all():
+            right, other = right[finite], other[finite]
+        with np.errstate(all="ignore"):
+            return self._of(right, other) / self.share if right.size else 0.0
 
     def _of(self, right: np.ndarray, other: np.ndarray) -> float:
-        with np.errstate(all="ignore"):
-            size = np.sqrt(np.sum(abs(right.astype(np.complex128)) ** 2))
-            error = np.sqrt(np.sum(abs(other.astype(np.complex128) - right.astype(np.complex128)) ** 2))
-        return float(error / size / self.share) if size > 0 else (0.0 if error == 0 else np.inf)
+        """The damage of finite values, of which there are some, at a share of 1."""
+        raise NotImplementedError
+
+
+class _LargestRelative(_Worst):
+    def _of(self, right: np.ndarray, other: np.ndarray) -> float:
+        return relative_error(right, other)
 
 
 def within(share: float = 0.01) -> Tolerance:
@@ -57,19 +78,14 @@ def within(share: float = 0.01) -> Tolerance:
     return Tolerance(f"every output within {share:.3g} of its size", _LargestRelative(share))
 
 
-@dataclass(frozen=True)
-class _EachRelative:
-    share: float
-
-    def __call__(self, right: Results, other: Results) -> float:
-        return max(self._of(to_host(right[name]), to_host(other[name])) for name in right)
-
+class _EachRelative(_Worst):
     def _of(self, right: np.ndarray, other: np.ndarray) -> float:
         wide = np.complex128 if right.dtype.kind == "c" else np.float64
-        with np.errstate(all="ignore"):
-            change: np.ndarray = abs(other.astype(wide) - right.astype(wide))
-            shares = np.where(change == 0, 0.0, change / abs(right.astype(wide)))
-        return float(shares.max()) / self.share
+        one, two = np.ascontiguousarray(right, wide), np.ascontiguousarray(other, wide)
+        if max(abs(components(one)).max(), abs(components(two)).max()) > LARGE:
+            one, two = one / 4, two / 4   # whose sizes and differences are finite
+        change: np.ndarray = abs(two - one)
+        return float(np.where(change == 0, 0.0, change / abs(one)).max())
 
 
 def each_within(share: float = 0.01) -> Tolerance:
@@ -82,16 +98,10 @@ def each_within(share: float = 0.01) -> Tolerance:
     return Tolerance(f"every value within {share:.3g} of itself", _EachRelative(share))
 
 
-@dataclass(frozen=True)
-class _Poisson:
-    sigmas: float
-
-    def __call__(self, right: Results, other: Results) -> float:
-        return max(self._of(to_host(right[name]), to_host(other[name])) for name in right)
-
+class _Poisson(_Worst):
     def _of(self, right: np.ndarray, other: np.ndarray) -> float:
-        error = np.sqrt(np.maximum(right.astype(np.float64), 1.0))
-        return float((abs(other.astype(np.float64) - right) / error).max()) / self.sigmas
+        counts = right.astype(np.float64)
+        return float((abs(other.astype(np.float64) - counts) / np.sqrt(np.maximum(counts, 1.0))).max())
 
 
 def poisson(sigmas: float = 1.0) -> Tolerance:
@@ -109,7 +119,11 @@ class _Shares:
     share: float
 
     def __call__(self, right: Results, other: Results) -> float:
-        return max(float(np.mean(to_host(right[name]) != to_host(other[name]))) for name in right) / self.share
+        return max((self._of(to_host(right[name]), to_host(other[name])) for name in right), default=0.0) / self.share
+
+    def _of(self, right: np.ndarray, other: np.ndarray) -> float:
+        differ = (right != other) & ~((right != right) & (other != other))   # not a number equals itself here
+        return float(np.mean(differ)) if differ.size else 0.0
 
 
 def shares_equal(share: float) -> Tolerance:

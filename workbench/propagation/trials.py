@@ -14,10 +14,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from workbench.backend import to_host
 from workbench.errors import WorkbenchError
 from workbench.propagation.draws import draws_of
-from workbench.propagation.errors_of_sites import relative_error
+from workbench.propagation.errors_of_sites import lost, relative_error, unlike
 from workbench.propagation.perturbation import Perturbation
 from workbench.propagation.pipeline import Pipeline, Run
 from workbench.propagation.stage import Detected, StageFailed
@@ -33,6 +32,8 @@ MEANING: Mapping[Outcome, str] = {
     "detected": "the result is not finite, or a stage refused its input",
     "crash": "a stage raised an exception, or in a process of its own, ended that or took too long",
 }
+
+NOT_FINITE = "the result is not finite"
 
 Stratum = tuple[Perturbation, ...]
 
@@ -92,18 +93,34 @@ class Experiment:
         outputs = [site for site in self.pipeline.outputs if changed.raw[site] is not self.run.raw[site]]
         if not outputs:
             return Trial(trial, "masked", 0.0, 0.0)
-        if any(_lost(to_host(self.run[site]), to_host(changed[site])) for site in outputs):
-            return Trial(trial, "detected", None, None, "the result is not finite")
-        errors = {
-            site: relative_error(self.run[site], changed[site], self.pipeline.categorical(site)) for site in outputs
-        }
-        error = max(errors.values())
+        error, outcome = judged(self.run, changed, outputs, self.floor)
+        if outcome == "detected":
+            return Trial(trial, "detected", None, None, NOT_FINITE)
         damage = float(self.tolerance.damage(self.run.results, changed.results))
-        if all(errors[site] <= NEAR_THE_FLOOR * self.floor[site] for site in outputs):
+        if outcome == "masked":
             return Trial(trial, "masked", error, damage)
         if math.isnan(damage):
             return Trial(trial, "detected", error, None, "the damage is not a number")
-        return Trial(trial, "benign" if damage <= 1 else "silent", error, damage)
+        return Trial(trial, weighed(damage), error, damage)
+
+
+def judged(run: Run, changed: Run, outputs: Sequence[str], floor: Mapping[str, float]) -> tuple[float, Outcome | None]:
+    """The largest relative error of these outputs, and the outcome where the tolerance need not be asked."""
+    if any(lost(run[site], changed[site]) for site in outputs):
+        return math.inf, "detected"
+    errors = {site: relative_error(run[site], changed[site], run.pipeline.categorical(site)) for site in outputs}
+    small = all(errors[site] <= NEAR_THE_FLOOR * floor[site] for site in outputs)
+    masked = small and not any(unlike(run[site], changed[site]) for site in outputs)
+    return max(errors.values()), "masked" if masked else None
+
+
+def weighed(damage: float) -> Outcome:
+    """The outcome by the damage alone: up to 1 is tolerated, and what is not a number is noticed.
+
+    >>> weighed(0.9), weighed(math.inf), weighed(math.nan)
+    ('benign', 'silent', 'detected')
+    """
+    return "detected" if math.isnan(damage) else "benign" if damage <= 1 else "silent"
 
 
 def drawn(strata: Sequence[Stratum], run: Run, seed: int, trial: int) -> Stratum:
@@ -113,10 +130,3 @@ def drawn(strata: Sequence[Stratum], run: Run, seed: int, trial: int) -> Stratum
         found += each.drawn(run[each.site], draws_of(seed, trial, number), run.pipeline.boxes.get(each.site))
     return tuple(found)
 
-
-def _lost(original: np.ndarray, changed: np.ndarray) -> bool:
-    """Whether values that were finite no longer are."""
-    if changed.dtype.kind not in "fc":
-        return False
-    finite = np.isfinite(changed)
-    return not bool(finite.all()) and bool((~finite & np.isfinite(original)).any())

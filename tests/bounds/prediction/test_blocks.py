@@ -25,13 +25,14 @@ def test_bits_and_errors_are_those_of_the_codec(shape, dtype):
         pytest.skip("needs zfp")
     values = np.cumsum(np.random.default_rng(0).standard_normal(4096)).reshape(shape).astype(dtype)
     blocks = transformed(all_blocks(values), np.ones((SIDE ** len(shape), 4096 // SIDE ** len(shape)), bool), len(shape))
-    limits = np.array([1e-2, 0.3, 3.0, 100.0])
+    limits = np.array([2.0**-7, 2.0**-2, 2.0, 64.0, 1e-2, 0.3, 3.0, 100.0])
     bits, squares, _ = blocks.coded(limits)
     for limit, each, square in zip(limits, bits, squares, strict=True):
         data = codec.encode(values, wb.codecs.Tolerance(absolute=float(limit)))
         true = codec.decode(data, shape, values.dtype).astype(float) - values
-        assert each * values.size == pytest.approx(8 * (len(data) - 13), rel=0.02, abs=64)   # but for the header
-        assert square == pytest.approx(float((true**2).mean()), rel=0.01)
+        of_bits, of_squares = (0.02, 0.01) if np.frexp(limit)[0] == 0.5 else (0.06, 0.04)   # others are interpolated
+        assert each * values.size == pytest.approx(8 * (len(data) - 13), rel=of_bits, abs=64)   # but for the header
+        assert square == pytest.approx(float((true**2).mean()), rel=of_squares)
 
 
 def test_blocks_beyond_the_end_are_filled_up_and_not_counted():
@@ -41,11 +42,10 @@ def test_blocks_beyond_the_end_are_filled_up_and_not_counted():
     values = wb.synthetic.gaussian_field((61, 63, 58), 3, seed=1).values.astype(np.float32)
     limits = np.array([0.003, 0.05])
     bits, squares, _ = blocks_of(values, None).coded(limits)
-    grid = 16 * 16 * 15 * SIDE**3
     for limit, each, square in zip(limits, bits, squares, strict=True):
         data = codec.encode(values, wb.codecs.Tolerance(absolute=float(limit)))
         true = codec.decode(data, values.shape, values.dtype).astype(float) - values
-        assert each * grid == pytest.approx(8 * len(data), rel=0.03)
+        assert each * values.size == pytest.approx(8 * len(data), rel=0.03)
         assert square == pytest.approx(float((true**2).mean()), rel=0.1)
 
 
@@ -55,7 +55,7 @@ def test_every_shape_has_blocks(shape):
     bits, squares, uneven = blocks_of(values, None).coded(np.array([1e-3, 1e9]))
     assert np.isfinite([bits, squares, uneven]).all()
     assert bits[0] > bits[1]
-    assert bits[1] * SIDE ** len(shape) == 1   # nothing is told but that the block is empty
+    assert bits[1] * values.size == np.prod([-(-n // SIDE) for n in shape])   # nothing is told but that each block is empty
     assert squares[0] < 1e-6
 
 

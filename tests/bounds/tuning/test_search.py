@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -74,19 +73,6 @@ def test_nothing_meets_an_impossible_target_and_everything_an_easy_one():
     assert best_of(none) is None
     assert none[-1].place == TERMS.low
     assert best_of(searched(lambda place: 1.0, guide)).place == TERMS.high
-
-
-@given(st.floats(-10, 1), st.floats(-3, 3))
-def test_a_coarse_search_ends_between_neighbouring_powers(root, offset):
-    grain = math.log(2)
-    terms = Terms(-12.0, 3.0, stop=1e-6, grain=grain)
-
-    def room(place):
-        return -(math.floor(place / grain + 1e-9) * grain - root)
-
-    tried = searched(room, lambda places: -places + root + offset, terms)
-    assert all(abs(point.place / grain - round(point.place / grain)) < 1e-6 for point in tried)
-    assert best_of(tried).place == pytest.approx(math.floor(root / grain) * grain)
 
 
 @given(st.floats(-4, 1), st.floats(0.3, 3))

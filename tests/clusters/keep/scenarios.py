@@ -105,6 +105,29 @@ def require_stored(scenario: Scenario, correction: Correction, chunk: int | None
         assert found.tobytes() == correction.positions[rows].tobytes()
 
 
+def thrown_together(
+    seed: int, share: float, kind: str, boxed: bool, dimensions: int, min_members: int = 1, dtype: type = np.float64
+) -> Scenario:
+    """Particles whose decoded positions coincide, nearly coincide, or go as far to one place as the bound allows."""
+    random, length = np.random.default_rng(seed), 0.2
+    bound, count = share * length, int(random.integers(12, 80))
+    side = length * random.uniform(2, 2.5 + count ** (1 / dimensions))
+    points = random.random((count, dimensions)) * side
+    if random.random() < 0.3:   # ties
+        points = np.round(points / length) * length
+    original = wb.Particles.wrapped(points.astype(dtype), side) if boxed else wb.Particles(points.astype(dtype))
+    places = original.positions.astype(np.float64)
+    targets = (np.floor(places / (2 * bound)) + 0.5) * 2 * bound
+    if kind == "collapsed":
+        targets[...] = side / 2
+    if kind == "near":
+        targets += 1e-3 * length * random.normal(size=places.shape)
+    decoded = decoded_with(original, np.clip((targets - places) / bound, -0.999, 0.999), wb.Absolute(bound))
+    return Scenario(original, decoded, wb.Absolute(bound), (length,), min_members)
+
+
+TOGETHER = ("coincident", "near", "collapsed")
+
 SHARES = (1e-4, 1e-3, 0.01, 0.03, 0.1, 0.2, 0.3, 0.45, 0.5, 0.6, 0.9, 1.2, 3.0)
 
 

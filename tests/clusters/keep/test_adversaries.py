@@ -131,7 +131,7 @@ def test_boxes_of_a_few_linking_lengths(box: float, solver: str) -> None:
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("bound", [0.3, 0.75, 1.2, 40.0])
+@pytest.mark.parametrize("bound", [0.3, 0.75, 1.2, 40.0, 1e300, 1.7e308])
 def test_bounds_of_half_the_box_and_more(bound: float, solver: str) -> None:
     """Such a bound says nothing, but groups are to be kept all the same, and inside the box."""
     random = np.random.default_rng(0)

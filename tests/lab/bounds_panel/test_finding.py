@@ -33,6 +33,7 @@ def test_the_bound_that_meets_the_target_is_chosen_and_its_runs_are_listed(panel
     run = panel.result["trial"].run
     assert 55 <= run["psnr"] <= 55.5   # it jumps near 55
     assert "meets a PSNR of at least 55 dB" in panel.shown.note
+    assert "meets a PSNR of at least 55 dB" in panel._said().text   # beside the controls
     names = {"field": panel.data}
     assert 'wb.find_bound(field, wb.PSNR(55), "sz3")' in panel.code()
     exec(panel.code(), names)

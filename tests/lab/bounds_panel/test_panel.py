@@ -94,7 +94,7 @@ def rough() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def model(rough: np.ndarray) -> wb.codecs.Model:
-    return wb.codecs.train(rough, bounds=0.01, seconds=3)
+    return wb.codecs.train(rough, bounds=0.01, steps=100)
 
 
 def test_a_model_is_chosen_and_left_out_again(rough: np.ndarray, model: wb.codecs.Model) -> None:

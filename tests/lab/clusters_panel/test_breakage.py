@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from lab.clusters_panel import samples
-from workbench.clusters import Catalogue
+from workbench.clusters import catalogue
+from workbench.clusters.matching import INTACT, MERGED, SPLIT
+from workbench.lab.cloud_view.fates import fates_of
 from workbench.lab.clusters_panel import ClustersState, Halos, break_halos, groups_of
-from workbench.lab.clusters_panel.breakage import INTACT, MERGED, SPLIT, Links, in_original_order, statuses
+from workbench.lab.clusters_panel.breakage import Links, in_original_order
 from workbench.lab.clusters_panel.curves import counted, mass_edges
 from workbench.metrics import mass_function, match_halos
 
@@ -86,14 +88,20 @@ def test_what_became_of_halos_is_what_following_them_says(name):
         assert outcome.counts(case.halos.count(members)) == tuple(int((status == kind).sum()) for kind in range(3))
 
 
-@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=40))
-def test_statuses_are_those_of_sets(given_labels):
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=40), st.integers(1, 4))
+def test_what_becomes_of_a_halo_is_the_same_everywhere(given_labels, least):
+    """In the panel, in the cloud, in the comparison of groups, and by sets of members; ties go to the smaller label."""
     before, after = (wb.Groups.from_labels(np.array(labels), 0.1) for labels in zip(*given_labels, strict=True))
-    large = before.ids[before.sizes >= 2]
-    none = np.zeros(len(large))
-    halos = Halos(before, Catalogue(large, before.sizes[before.sizes >= 2], none, none))
+    particles = wb.Particles(np.random.default_rng(0).random((len(before.labels), 2)))
+    match, fates = wb.compare_groups(before, after, min_members=least).match, fates_of(particles, before, after, least)
+    halos = Halos(before, catalogue(particles, before, least))
+    found = halos.matched(after, least)
+    for name in ("labels", "members", "found", "found_members", "matched", "status"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(match, name))
+    np.testing.assert_array_equal(fates.status, match.status)
+    np.testing.assert_array_equal(fates.sizes, np.where(match.matched, match.found_members, 0))
     groups = [set(after.members(label).tolist()) for label in after.ids]
-    for label, status in zip(large.tolist(), statuses(halos, after).tolist(), strict=True):
+    for label, status in zip(match.labels.tolist(), match.status.tolist(), strict=True):
         members = set(before.members(label).tolist())
         expected = INTACT if members in groups else MERGED if any(members < group for group in groups) else SPLIT
         assert status == expected

@@ -9,9 +9,9 @@ import pytest
 import workbench as wb
 from lab.clusters_panel import samples
 from workbench.clusters.keep.repair import Step
+from workbench.clusters.matching import SPLIT
 from workbench.lab.chart_view import ChartView
 from workbench.lab.clusters_panel import Chosen, Trace, chosen_mark, draw, shown_outcome
-from workbench.lab.clusters_panel.breakage import SPLIT
 from workbench.lab.clusters_panel.curves import descent_chart, mass_function_chart
 from workbench.lab.clusters_panel.density import shown_axes
 from workbench.lab.clusters_panel.detail import MOST_POINTS, sight_of
@@ -203,7 +203,7 @@ def test_all_figures_belong_to_the_archive_that_is_shown():
     assert kept["groups verified"] == "equal"
     assert {row[3] for row in drawn("periodic 3-D", shows="kept").tables["halos"].rows} == {"same"}
     told = [drawn("periodic 3-D", shows=shows).settings["kept"] for shows in ("decoded", "kept")]
-    assert told == ["no groups", "all groups, solver pgd"]
+    assert told == ["no groups", "all groups, solver auto"]
 
 
 @pytest.mark.parametrize("name", ["periodic 3-D", "no halos"])

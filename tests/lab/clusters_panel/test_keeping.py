@@ -60,7 +60,7 @@ def test_the_trace_is_told_step_by_step_and_kept(name):
     kept = keep_halos(case.particles, case.state, case.halos, lambda share, text: lengths.append(len(trace)), trace)
     assert kept.trace is trace
     assert trace.steps == case.kept.trace.steps
-    assert {step.phase for step in trace.steps} == {"descent", "moves"}
+    assert "moves" in {step.phase for step in trace.steps} <= {"descent", "moves"}
     assert trace.steps[0].violations == case.kept.certificate["pairs_set_right"]
     assert sum(step.phase == "descent" for step in trace.steps) == case.kept.certificate["descent_steps"]
     assert set(range(len(trace) + 1)) <= set(lengths)   # one call for each step, so that a panel can draw it

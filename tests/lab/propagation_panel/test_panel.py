@@ -214,6 +214,55 @@ def test_the_worst_sites_of_a_campaign_are_protected_by_a_button(panel: Propagat
     assert panel.result["campaign"].campaign.rate("silent").estimate < harm
 
 
+def test_what_belongs_to_another_kind_of_error_is_put_away_and_comes_back(panel: PropagationPanel) -> None:
+    panel.widget   # noqa: B018
+    panel.change(kind="stuck at 1", trials=30)
+    panel.ask("campaign")
+    panel.wait(SOON)
+    tried = len(panel.result["campaign"].campaign.trials)
+    assert f"of {tried} bits stuck at 1 ended silent: the result is wrong" in panel.shown.note
+    panel.change(kind="compression", codec="prequantised", bound=2.0)
+    panel.wait(SOON)
+    assert panel._start.layout.display == panel._worst.layout.display == "none"
+    assert ("campaign" in panel.shown.charts, "campaign" in panel.shown.tables, "ended" in panel.shown.note) == (False,) * 3
+    assert "campaign" not in panel.code()
+    assert "nearly any values would satisfy it" in panel._view.status.value
+    panel.ask("doses")
+    panel.wait(SOON)
+    assert "doses" in panel.shown.charts
+    assert "input: tolerated up to 0.0" in panel.shown.note
+    assert panel._use.layout.display is None
+    panel.use_tolerated()
+    assert 1e-7 <= panel.state.bound <= 0.1
+    panel.wait(SOON)
+    assert panel._use.layout.display == "none"
+    panel.change(kind="stuck at 1")
+    panel.wait(SOON)
+    assert "doses" not in panel.shown.charts
+    assert "campaign" in panel.shown.charts
+    assert "tolerated up to" not in panel.shown.note
+
+
+def test_a_campaign_made_with_other_choices_says_so_and_its_code_is_its_own(panel: PropagationPanel) -> None:
+    panel.change(trials=10, outcome="masked")
+    panel.ask("campaign")
+    panel.wait(SOON)
+    found = panel.result["campaign"].campaign
+    panel.change(seed=3, twice=True, trials=40)
+    assert panel.shown.note.endswith("counted before trials and seed and protection changed")
+    names: dict[str, Any] = {panel.names[0]: panel.run.pipeline, panel.names[1]: panel.run["input"]}
+    exec(panel.code(), names)
+    assert names["campaign"].counts == found.counts
+
+
+def test_only_faults_in_bits_are_counted(panel: PropagationPanel) -> None:
+    panel.change(kind="noise")
+    panel.wait(SOON)
+    panel.ask("campaign")
+    panel.wait(SOON)
+    assert panel.status.error == "a campaign tries faults in bits; got noise: choose a bit flip or a stuck bit"
+
+
 def test_switches_are_there_where_the_stages_have_them() -> None:
     for name, there in (("plane", True), ("halos", False), ("flow", False)):
         with opened(name) as panel:

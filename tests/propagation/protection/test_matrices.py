@@ -107,6 +107,17 @@ def test_every_flip_above_the_threshold_is_corrected(pair: tuple[np.ndarray, np.
         assert c.tobytes() == faulty.tobytes()
 
 
+@pytest.mark.parametrize(("shape", "value"), [((21, 27, 20), 1 / 3), ((87, 147, 99), 0.7), ((136, 13, 145), 9.1)])
+def test_equal_numbers_which_round_equally_are_no_fault(shape: tuple[int, int, int], value: float) -> None:
+    rows, terms, columns = shape
+    a, b = np.full((rows, terms), value, np.float32), np.full((terms, columns), 1 / value, np.float32)
+    c, found = protected_matmul(a, b)
+    assert (found.detected, found.corrected) == (0, 0)
+    assert c.tobytes() == (a @ b).tobytes()
+    _, found = protected_matmul(a, b, product=Once(struck(a @ b, 1, 2, 30)))
+    assert found.detected == 1
+
+
 def error_of(c: np.ndarray, a: np.ndarray, b: np.ndarray, row: int, column: int) -> Fraction:
     """How far one element is from the exact one."""
     terms = zip(a[row].tolist(), b[:, column].tolist(), strict=True)

@@ -3,11 +3,13 @@
 ZFP gives all values of a block of 4 along each axis one exponent, transforms them as integers, and writes bit planes from
 the highest to the one that the tolerance allows. In each plane, coefficients up to the last that was ever significant are
 written as they are; the others are told by tests. So the bits follow from the lengths of the numbers alone, and are exact
-but for the order of equally slow waves. Errors are what is cut off, transformed back.
+but for the order of equally slow waves. Errors are what is cut off, transformed back. Between powers of two, where the
+codec multiplies the values by a factor, bits and logarithms of errors are interpolated.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -38,6 +40,7 @@ class Blocks:
     exponents: np.ndarray
     known: np.ndarray
     axes: int
+    padding: float = 1.0   # the values in all blocks of the field, over the values in the field
 
     @property
     def planes(self) -> int:
@@ -53,8 +56,17 @@ class Blocks:
 
     def coded(self, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The bits of a value within each limit, the mean squared error of valid values, and how uneven it is."""
-        lowest = np.frexp(limits)[1][:, None] - 1   # the exponent of the largest power of two within the limit
-        depth = np.clip(self.exponents - lowest + 2 * self.axes + 2, 0, self.planes)
+        fraction, above = np.frexp(limits)   # limits are fractions from 0.5 up to 1 of a power of two
+        powers, place = np.unique([above - 1, above], return_inverse=True)
+        bits, squares, uneven = (row[place] for row in self._in_planes(powers))
+        up = np.log2(2 * fraction)
+
+        between = squares[0] ** (1 - up) * squares[1] ** up
+        return bits[0] + up * (bits[1] - bits[0]), between, uneven[0] + up * (uneven[1] - uneven[0])
+
+    def _in_planes(self, lowest: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same where the limits are powers of two with these exponents."""
+        depth = np.clip(self.exponents - lowest[:, None] + 2 * self.axes + 2, 0, self.planes)
         cut = (self.planes - depth).astype(np.int16)
         rest, leading = self._lengths
         bits = np.maximum(rest - cut[:, None], 0).sum(axis=1, dtype=np.int16)
@@ -64,7 +76,7 @@ class Blocks:
         counts, squares = self.known.sum(axis=0), self._squares(cut)
         mean = squares.sum(axis=1) / max(int(counts.sum()), 1)
         uneven = (squares / np.maximum(counts, 1)).std(axis=1)
-        return coded, mean, np.log2(uneven / (mean + 1e-300) + 1e-3)
+        return coded * self.padding, mean, np.log2(uneven / (mean + 1e-300) + 1e-3)
 
     def _squares(self, cut: np.ndarray) -> np.ndarray:
         """The sum of squared errors of each block whose planes below the cut are left out, over known values."""
@@ -90,13 +102,14 @@ def blocks_of(values: np.ndarray, valid: np.ndarray | None) -> Blocks:
     """Blocks spread over the grid; those at its ends are filled up as ZFP does.
 
     >>> noise = np.random.default_rng(0).standard_normal((64, 64))
-    >>> bits, squares, _ = blocks_of(noise, None).coded(np.array([0.01]))
+    >>> bits, squares, _ = blocks_of(noise, None).coded(np.array([2.0**-7]))
     >>> round(bits[0]), bool(squares[0] < 0.01**2)
     (13, True)
     """
     inside, there = _blocks_for(values.shape)
     known = there if valid is None else there & valid.reshape(-1)[inside]
-    return transformed(values.reshape(-1)[inside], known, values.ndim)
+    found = transformed(values.reshape(-1)[inside], known, values.ndim)
+    return dataclasses.replace(found, padding=math.prod(SIDE * -(-points // SIDE) / points for points in values.shape))
 
 
 @functools.lru_cache(SHAPES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 import math
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from workbench import codecs
+from workbench.archive.documents import Outline, documents_nbytes
 from workbench.bounds.prediction.expert import Expert, shipped
 from workbench.bounds.prediction.features import Counts, features_of
 from workbench.bounds.prediction.gaps import bytes_of_gaps
@@ -30,9 +30,7 @@ from workbench.json_values import json_value
 
 Figures = Mapping[str, np.ndarray]   # by name, three rows each: what is expected, and the ends of its interval
 
-OVERHEAD = 2690          # bytes of an archive besides its chunks and what it says of the field,
-OF_METADATA = 1.57       # for each byte of which it takes so many,
-OF_CHUNK = 70            # and bytes that each chunk takes besides those of the codec
+OF_CHUNK = 70            # bytes that each chunk takes besides those of the codec
 RANGES = 1e-140, 1e140   # of values, whose squares are numbers
 BEYOND = 1e3             # times the range: larger bounds make no difference
 MOST_REMEMBERED = 4      # fields whose surveys are kept
@@ -160,14 +158,23 @@ def expert_for(codec: Codec, given: Expert | None = None) -> Expert:
 class Whole:
     """What must be known of a whole field, besides samples: the figures of an archive follow from those of its values.
 
-    `told` are bytes for metadata, masks and what they hide.
+    `gaps` are bytes for masks and what they hide.
     """
 
-    size: int
+    outline: Outline
     count: int       # of valid values
-    dtype: np.dtype
     ends: np.ndarray
-    told: float = 0.0
+    gaps: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """The number of values."""
+        return math.prod(self.outline.shape)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Their type."""
+        return self.outline.dtype
 
     @property
     def peak(self) -> float:
@@ -195,7 +202,8 @@ class Whole:
         """What is predicted at each bound, given bits, noise and the loss of similarity."""
         chunks = -(-self.size // codec.chunk_values)
         bits = np.minimum(figures["bits"], 8 * self.dtype.itemsize)   # values that take more are stored as they are
-        nbytes = OVERHEAD + self.told + chunks * OF_CHUNK + bits * self.size / 8
+        beside = documents_nbytes(self.outline, codec) + self.gaps + chunks * OF_CHUNK
+        nbytes = beside + bits * self.size / 8
         ratio = self.count * self.dtype.itemsize / nbytes
         seen = self.within_reason(limits)
         psnr = 20 * np.log10(self.peak / seen) - 10 * np.log10(figures["noise"] / 3)
@@ -215,9 +223,8 @@ class Surveyed:
             raise WorkbenchError(f"wb.predict needs values; all of {field!r} are masked or not finite")
         self.shape = field.shape
         self.survey = Survey(field, valid)
-        told = OF_METADATA * len(json.dumps(json_value(field.metadata))) if field.metadata else 0.0
-        told += 0.0 if count == valid.size else bytes_of_gaps(field, valid)
-        self.whole = Whole(valid.size, count, field.values.dtype, self.survey.ends, told)
+        gaps = 0.0 if count == valid.size else bytes_of_gaps(field, valid)
+        self.whole = Whole(Outline.of(field), count, self.survey.ends, gaps)
         low, high = RANGES
         if not low < self.whole.peak < high:
             raise WorkbenchError(
@@ -225,7 +232,6 @@ class Surveyed:
                 f"{self.whole.peak:g}"
             )
         self._described = Field(np.zeros(1), metadata=field.metadata)   # says what the unit is
-        self._disturbed = count < valid.size and field.mask is None
         self._counts = Counts(self.survey, np.empty(0))
         self._looking = threading.RLock()   # samples are taken when they are first needed
 
@@ -236,8 +242,6 @@ class Surveyed:
         figures, distance = self.figures(self.whole.within_reason(limits), expert)
         notes = [unlike(distance)] if distance > 1 else []
         codec = expert.made
-        if self._disturbed and not codec.finite:
-            notes.append(f"values that are not finite disturb {codec.id}, by how much is not predicted: mask them")
         return Prediction(codec, self.whole.rows(asked, limits, figures, codec), distance, tuple(notes))
 
     def figures(self, limits: np.ndarray, expert: Expert) -> tuple[Figures, float]:

@@ -31,8 +31,8 @@ from workbench.bounds.prediction.targets import (
     steps_of,
     windows_for,
 )
+from workbench.codecs.gaps import filled
 from workbench.data import Field
-from workbench.guarantees.gaps import filled
 
 PLACES = 4096          # of each sample: entropies below 8 bits are then accurate to about a percent
 FEWEST, SHARE = 768, 192   # but fewer in small fields, of which one value in so many is looked at

@@ -16,10 +16,10 @@ from workbench.bounds.prediction.survey import Survey
 from workbench.bounds.prediction.trees import Trees
 from workbench.bounds.sweep import questions_of
 from workbench.codecs import Codec, Tolerance
+from workbench.codecs.gaps import filled
 from workbench.data import Field
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound
-from workbench.guarantees.gaps import filled
 from workbench.metrics import pointwise, ssim
 from workbench.metrics.similarity import WINDOW
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from workbench import codecs
+from workbench.archive.documents import Outline, documents_nbytes
 from workbench.bounds.prediction.expert import Expert, shipped
 from workbench.bounds.prediction.predict import Prediction, Surveyed, surveyed
 from workbench.bounds.run import label_of
 from workbench.bounds.sweep import questions_of
 from workbench.bounds.tuning.attempt import Original
 from workbench.bounds.tuning.guides import Expected, even_noise, expected_room
-from workbench.bounds.tuning.targets import All
+from workbench.bounds.tuning.targets import PSNR, All
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
@@ -25,8 +26,8 @@ from workbench.guarantees import Absolute, Bound
 if TYPE_CHECKING:
     from workbench.bounds.tuning.find import Limits
 
-OVERHEAD = 2780        # bytes of an archive's documents
 PLACES = 12            # limits at which a codec is predicted; between them, logarithms are interpolated
+WORTH_A_TRY = 0.05     # of the logarithm of the ratio
 DECADES = 6.0          # below the range of the values
 
 
@@ -59,15 +60,34 @@ def chosen_candidate(
     free = isinstance(given, str) and given == "auto"
     if isinstance(data, Particles):
         codec = _checked("lattice" if free else given)
-        return Candidate(codec, _ratio_of_particles(data, order, velocities), even_noise)
+        return Candidate(codec, _ratio_of_particles(data, codec, order, velocities), even_noise)
     known = surveyed(data)
     if not free:
         return _candidate(data, known, _checked(given), limits, expert)
-    installed = codecs.available()
     if expert is not None:
         return _candidate(data, known, expert.made, limits, expert)
-    candidates = [_candidate(data, known, each.made, limits, each) for name, each in shipped().items() if name in installed]
-    return max(candidates, key=lambda each: merit(each, original, target, limits))
+    return max(_candidates(data, limits), key=lambda each: merit(each, original, target, limits))
+
+
+def promising(data: Field, psnr: float, best: Candidate, tried: Collection[Codec], limits: Limits) -> Candidate | None:
+    """A codec that was not tried, and is predicted to make smaller archives at this PSNR than the best so far; or None.
+
+    Nothing is known beforehand of a figure of one's own. But once an archive meets it, others with the same noise probably
+    do, too.
+    """
+    target = All(PSNR(psnr))
+    candidates = _candidates(data, limits)
+    merits = {each.codec: merit(each, None, target, limits) for each in candidates}
+    others = [each for each in candidates if each.codec not in tried]
+    found = max(others, key=lambda each: merits[each.codec], default=None)
+    return found if found is not None and merits[found.codec] > merits.get(best.codec, math.inf) + WORTH_A_TRY else None
+
+
+def _candidates(data: Field, limits: Limits) -> list[Candidate]:
+    """The codecs among which "auto" chooses, as far as experts of the package know them, with predictions."""
+    known, experts = surveyed(data), shipped()
+    names = [name for name in codecs.automatic() if name in experts]
+    return [_candidate(data, known, experts[name].made, limits, experts[name]) for name in names]
 
 
 def _checked(given: str | Codec) -> Codec:
@@ -96,7 +116,7 @@ def _candidate(data: Field, known: Surveyed, codec: Codec, limits: Limits, exper
     elif expert is not None and expert.made != codec:
         raise WorkbenchError(f"expert must know {label_of(codec)}; got one on {dict(expert.codec)}")
     if expert is None:
-        return Candidate(codec, _ratio_of_field(data), even_noise)
+        return Candidate(codec, _ratio_of_field(data, codec), even_noise)
     return predicted(known, expert, limits)
 
 
@@ -123,7 +143,7 @@ def _interpolated(places: np.ndarray, logarithms: np.ndarray) -> Expected:
     return curve
 
 
-def _ratio_of_particles(data: Particles, order: str, velocities: Bound | None) -> Expected:
+def _ratio_of_particles(data: Particles, codec: Codec, order: str, velocities: Bound | None) -> Expected:
     """Bits of each coordinate on a lattice, those of velocities as if Gaussian, and other companion arrays as they are."""
     count, axes = len(data), data.dimensions
     whole = sum(values.nbytes for values in data.companions.values())
@@ -134,23 +154,25 @@ def _ratio_of_particles(data: Particles, order: str, velocities: Bound | None) -
         if not limit.relative:
             bits = math.log2(1 + float(values.std()) * math.sqrt(2 * math.pi * math.e) / (2 * limit.value))
             riders += values.size * bits / 8 - values.nbytes
+    documents = documents_nbytes(data, codec, order)
     unordered = max(math.log2(count) - 1.44, 0.0) if order == "free" else 0.0
 
     def ratio(limits: np.ndarray) -> np.ndarray:
         bits = sum(np.log2(1 + length / (2 * limits)) for length in data.lengths) - unordered - axes
-        nbytes = OVERHEAD + count * np.maximum(bits, 1.0) / 8 + riders
+        nbytes = documents + count * np.maximum(bits, 1.0) / 8 + riders
         return (data.positions.nbytes + whole) / nbytes
 
     return ratio
 
 
-def _ratio_of_field(field: Field) -> Expected:
+def _ratio_of_field(field: Field, codec: Codec) -> Expected:
     """The entropy of differences between neighbours, as if they had a Laplace distribution."""
     steps = np.abs(np.diff(field.values.reshape(-1)[: 2**20].astype(np.float64)))
+    documents = documents_nbytes(Outline.of(field), codec)
     scale = float(steps[np.isfinite(steps)].mean()) if np.isfinite(steps).any() else 1.0
 
     def ratio(limits: np.ndarray) -> np.ndarray:
         bits = np.log2(1 + scale / limits) + 0.05
-        return field.values.nbytes / (OVERHEAD + field.values.size * bits / 8)
+        return field.values.nbytes / (documents + field.values.size * bits / 8)
 
     return ratio

@@ -12,6 +12,7 @@ from typing import Any, get_args
 import numpy as np
 
 from workbench.archive import Archive, compress
+from workbench.archive.documents import Outline, documents_nbytes
 from workbench.archive.encoding import Progress
 from workbench.archive.particles import codec_of_velocities
 from workbench.archive.plausibility import Spread, spread_of
@@ -25,11 +26,11 @@ from workbench.bounds.run import Order, Question, Run
 from workbench.bounds.sweep import Data, require_data
 from workbench.bounds.tuning import cheapest
 from workbench.bounds.tuning.attempt import Attempt, Original
-from workbench.bounds.tuning.choice import Candidate, chosen_candidate
+from workbench.bounds.tuning.choice import Candidate, chosen_candidate, promising
 from workbench.bounds.tuning.found import Found
 from workbench.bounds.tuning.guides import expected_room
 from workbench.bounds.tuning.search import Terms, Tried, best_of, next_place
-from workbench.bounds.tuning.targets import PSNR, All, Quality, Target, require_target
+from workbench.bounds.tuning.targets import PSNR, All, Quality, Ratio, Target, require_target
 from workbench.clusters import KeepClusters
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
@@ -41,8 +42,11 @@ from workbench.metrics.errors import psnr
 KINDS: dict[str, type[Bound]] = {"absolute": Absolute, "relative": Relative, "pointwise-relative": PointwiseRelative}
 DIGITS = 5            # of a bound that is tried
 MOST_RUNS = 12
-COARSE = 16.0
+BEYOND = 16.0         # times the range of the values: up to here bounds of conservative codecs make sense
+FINER = (0.87, 0.71, 0.53)   # of a bound that meets a target which finer ones may miss: these are tried, too,
+SAME = 0.01                  # unless the logarithm of another is as near as this
 LARGER = 4            # larger bounds that are tried for a figure of one's own, if no smaller one meets its limit
+SHARE = 0.5           # of the bytes that a ratio leaves: documents that take more are named
 LEAST_STEP = 1e-4     # by which a bound of velocities is tightened, as a share
 
 
@@ -100,10 +104,12 @@ def find_bound(
     if aimed is not None:
         beside = bound_of_velocities(checked, aimed, codec, kind, most)
     held = _Held(order, beside, (*promises(keep), *wanted.promises))
-    original = Original(checked)
+    original, wanted = Original(checked), wanted.for_data(checked)
     chosen = chosen_candidate(original, codec, wanted, limits, order, expert, beside)
     search = _Search(wanted, original, chosen, limits, held, most, progress, watch, aimed)
     notes = _cheapest(search) if wanted.promises else _bracketed(search)
+    if isinstance(codec, str) and codec == "auto" and expert is None and not wanted.predictable:
+        return _with_other_codecs(search, notes)
     return search.found(*notes)
 
 
@@ -167,10 +173,6 @@ class Limits:
         """The bound with about this limit, in few digits."""
         return self.kind(float(f"{limit / self.unit:.{DIGITS}g}"))
 
-    def exact_bound(self, limit: float) -> Bound:
-        """The bound with this limit, not less."""
-        return self.kind(limit / self.unit if self.unit == 1 else math.nextafter(limit / self.unit, math.inf))
-
 
 def _finest(largest: float, dtype: np.dtype, high: float) -> float:
     """The limit below which rounded values hardly change."""
@@ -201,6 +203,16 @@ class _Call:
         return f"wb.{self.promise!r}"
 
 
+@dataclass(frozen=True, eq=False)
+class _Success:
+    """An attempt that met the target, and the arguments that it was made with."""
+
+    run: Run
+    archive: Archive
+    report: Report
+    held: _Held
+
+
 @dataclass
 class _Search:
     """The attempts of a search, and the best of them."""
@@ -215,7 +227,15 @@ class _Search:
     watch: Callable[[Run], object]
     aimed: PSNR | None = None   # of velocities, which have a bound already
     runs: list[Run] = field(default_factory=list)
-    best: tuple[Run, Archive, Report] | None = None
+    best: _Success | None = None
+    met: list[_Success] = field(default_factory=list)   # all that meet a target that is not in order
+    by_chance: int = 0   # how many of those were forgotten
+
+    def forget(self, failed: float) -> None:
+        """Count what meets the target at this bound or larger ones as chance: the largest below is the best then."""
+        left = [each for each in self.met if each.run.bound.eb < failed]
+        self.by_chance += len(self.met) - len(left)
+        self.met, self.best = left, max(left, key=lambda each: each.run.bound.eb, default=None)
 
     @property
     def exhausted(self) -> bool:
@@ -246,8 +266,12 @@ class _Search:
             raise WorkbenchError(f"{self.target} cannot be measured on {data!r}: {why}")
         self.runs.append(run)
         kept = self.aimed is None or figures["velocity_psnr"] >= self.aimed.least
-        if room >= 0 and kept and (self.best is None or better(run, self.best[0])):
-            self.best = run, archive, report
+        if room >= 0 and kept:
+            success = _Success(run, archive, report, self.held)
+            if self.best is None or better(run, self.best.run):
+                self.best = success
+            if not self.target.in_order:
+                self.met.append(success)
         self.watch(run)
         return run
 
@@ -261,12 +285,11 @@ class _Search:
 
     def found(self, *notes: str) -> Found:
         """The result."""
-        held = None if self.best is None else (self.best[0].bound, *self.best[1:])
-        nearest = self.best[0] if self.best else max(self.runs, key=lambda run: self.target.room_of(run.figures))
-        remarks = (*self.candidate.notes, *notes)
-        runs = Sweep(tuple(self.runs))
-        beside = self.held.velocities
-        return Found(self.target, self.candidate.codec, nearest, runs, remarks, self.held.as_code(), held, beside)
+        best, held = self.best, self.held if self.best is None else self.best.held
+        nearest = best.run if best else max(self.runs, key=lambda run: self.target.room_of(run.figures))
+        kept = (best.run.bound, best.archive, best.report) if best else None
+        remarks, runs = (*self.candidate.notes, *notes), Sweep(tuple(self.runs))
+        return Found(self.target, self.candidate.codec, nearest, runs, remarks, held.as_code(), kept, held.velocities)
 
     def _told(self, bound: Bound) -> Progress | None:
         progress = self.progress
@@ -283,16 +306,19 @@ def _velocity_psnr(data: Particles | Field, report: Report) -> float:
     return psnr(float(values.max()) - float(values.min()), float(report["velocity_rms_error"]))
 
 
-def _bracketed(search: _Search) -> list[str]:
-    """Search the largest bound with room, or the smallest for a ratio; returns notes."""
+def _bracketed(search: _Search, guiding: All | None = None) -> list[str]:
+    """Search the largest bound with room, or the smallest for a ratio; returns notes.
+
+    `guiding` is what the target is expected to amount to, if more is known of that.
+    """
     target, limits, candidate = search.target, search.limits, search.candidate
     sign = -1.0 if target.searched_upwards else 1.0
-    expected = expected_room(target, search.original, limits.peak, candidate.ratio, candidate.noise)
-    grain = math.log(2) if candidate.codec.in_octaves and limits.kind is not PointwiseRelative else None
-    high = limits.high if grain is None else limits.high * COARSE   # errors of coarse codecs are far below their bound
+    expected = expected_room(guiding or target, search.original, limits.peak, candidate.ratio, candidate.noise)
+    beyond = candidate.codec.conservative and limits.kind is not PointwiseRelative   # that is less than 1
+    high = limits.high * BEYOND if beyond else limits.high
     ends = sorted((sign * math.log(limits.low), sign * math.log(high)))
     precision = min(each.precision for each in target.leading)
-    terms = Terms(ends[0], ends[1], target.stop, precision, grain)
+    terms = Terms(ends[0], ends[1], target.stop, precision)
 
     def guide(places: np.ndarray) -> np.ndarray:
         return expected(np.exp(sign * places))
@@ -303,8 +329,7 @@ def _bracketed(search: _Search) -> list[str]:
     tried: list[Tried] = []
 
     def attempt(place: float) -> None:
-        limit = math.exp(sign * place)
-        run = search.attempt(limits.bound(limit) if grain is None else limits.exact_bound(_power_of_two(limit)), better)
+        run = search.attempt(limits.bound(math.exp(sign * place)), better)
         tried.append(Tried(place, target.leading_room(run.figures)))
 
     def narrow() -> None:
@@ -312,6 +337,8 @@ def _bracketed(search: _Search) -> list[str]:
             attempt(place)
 
     narrow()
+    if not target.in_order:
+        _confirm(search, tried, attempt, narrow)
     if best_of(tried) is None and any(isinstance(each, Quality) for each in target.leading):
         for place in _larger_places(tried, terms):   # a figure of one's own may be better at larger bounds
             if best_of(tried) is None and not search.exhausted:
@@ -323,38 +350,85 @@ def _bracketed(search: _Search) -> list[str]:
     return _notes(search, terms, tried)
 
 
+def _with_other_codecs(search: _Search, notes: list[str]) -> Found:
+    """The smallest archive of this search and of others, with codecs that are predicted to be better at the same noise."""
+    searches, best, remarks = [search], search, notes
+    data = search.original.data
+    while isinstance(data, Field) and best.best is not None and not search.exhausted:
+        psnr, tried = float(best.best.run["psnr"]), [each.candidate.codec for each in searches]
+        candidate = promising(data, psnr, best.candidate, tried, search.limits) if math.isfinite(psnr) else None
+        if candidate is None:
+            break
+        # The list of runs is the same: they are counted together.
+        other = dataclasses.replace(search, candidate=candidate, best=None, met=[], by_chance=0)
+        searches.append(other)
+        found = _bracketed(other, All(PSNR(psnr)))
+        if other.best is not None and other.best.run["ratio"] > best.best.run["ratio"]:
+            best, remarks = other, found
+    if len(searches) > 1:
+        remarks = [*remarks, f"codecs tried: {', '.join(each.candidate.codec.id for each in searches)}"]
+    return best.found(*remarks)
+
+
+def _confirm(search: _Search, tried: list[Tried], attempt: Callable[[float], None], narrow: Callable[[], None]) -> None:
+    """Require that finer bounds meet the target, too; where one does not, larger ones met it by chance."""
+    while (best := best_of(tried)) is not None and not search.exhausted:
+        for share in FINER:
+            place = best.place + math.log(share)
+            if not search.exhausted and not any(abs(point.place - place) < SAME for point in tried):
+                attempt(place)
+        failed = min((point.place for point in tried if point.room < 0), default=math.inf)
+        if best.place < failed:
+            return
+        tried[:] = [point for point in tried if point.place <= failed]
+        search.forget(search.limits.bound(math.exp(failed)).eb)
+        narrow()
+
+
 def _larger_places(tried: list[Tried], terms: Terms) -> list[float]:
     """A few places between the largest that was tried and the largest that makes sense."""
     largest = max(point.place for point in tried)
     return np.linspace(largest, terms.high, LARGER + 1)[1:].tolist() if largest < terms.high else []
 
 
-def _power_of_two(limit: float) -> float:
-    return 2.0 ** round(math.log2(limit))
-
-
 def _notes(search: _Search, terms: Terms, tried: list[Tried]) -> list[str]:
     """Why the answer is not closer to the target, where it is not."""
     target, best = search.target, search.best
+    if search.by_chance:
+        stopped = [f"stopped after {len(search.runs)} compressions"] if search.exhausted else []
+        return [f"{search.by_chance} larger bounds meet the target by chance: bounds below them do not", *stopped]
     if best is None:
         if any(target.leading_room(run.figures) >= 0 for run in search.runs):
             others = [each for each in target.measurable if each not in target.leading]
             return [f"the largest bounds that meet the other targets do not meet {', and '.join(map(str, others))}"]
-        return [f"stopped after {len(search.runs)} compressions"] if search.exhausted else []
-    if best[0].bound.eb == 0:
+        stopped = [f"stopped after {len(search.runs)} compressions"] if search.exhausted else []
+        return [*stopped, *_documents(search)]
+    if best.run.bound.eb == 0:
         return ["only exact values meet the target"]
-    unused = target.leading_room(best[0].figures)
-    if not 0 < terms.stop < unused:
-        return []
-    if terms.grain is not None:
-        return [f"{search.candidate.codec.id} rounds bounds down to powers of two: there is none closer to the target"]
     if max(point.place for point in tried if point.room >= 0) >= terms.high:
         if any(point.room < 0 for point in tried):
             return ["the largest bound that makes sense for these data meets the target, and smaller ones do not"]
         return ["the target is met by any bound that makes sense for these data"]
+    if not 0 < terms.stop < target.leading_room(best.run.figures):
+        return []
     if search.exhausted:
         return [f"stopped after {len(search.runs)} compressions; more may come closer to the target"]
     return ["the figure jumps here: no bound nearby is closer to the target"]
+
+
+def _documents(search: _Search) -> list[str]:
+    """What the documents of an archive take, if that is much of what a ratio leaves."""
+    least = max((each.least for each in search.target.leading if isinstance(each, Ratio)), default=0.0)
+    if not least or not search.runs:
+        return []
+    data = search.original.data
+    known = Outline.of(data) if isinstance(data, Field) else data
+    nbytes = documents_nbytes(known, search.candidate.codec, search.held.order)
+    allowed = float(search.runs[0]["ratio"]) * float(search.runs[0]["nbytes"]) / least
+    if nbytes < SHARE * allowed:
+        return []
+    alone = f"the documents of the archive alone take about {nbytes:,.0f} bytes"
+    return [f"{alone}; a ratio of {least:g} leaves {allowed:,.0f} in all"]
 
 
 def _cheapest(search: _Search) -> list[str]:

@@ -21,7 +21,7 @@ from workbench.metrics.spectrum import Spectrum
 Expected = Callable[[np.ndarray], np.ndarray]   # room for each limit
 
 SHARE_OF_RANGE = 1e-3       # where nothing better is known: of a field's range,
-SHARE_OF_SPACING = 0.05     # and of the mean spacing of particles
+SHARE_OF_SPACING = 0.047    # and of the mean spacing of particles: usual linking lengths are no multiples of a lattice step
 FLUCTUATION = 2.0           # of the worst shell's cross term, in standard deviations
 
 

@@ -8,7 +8,6 @@ each step narrows a bracket between a place with room and one without, and every
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -39,7 +38,6 @@ class Terms:
     high: float
     stop: float
     precision: float = 0.02
-    grain: float | None = None   # places between multiples of this make no difference
 
 
 def best_of(tried: Sequence[Tried]) -> Tried | None:
@@ -68,8 +66,7 @@ def next_place(tried: Sequence[Tried], guide: Guide, terms: Terms) -> float | No
         return None
     if lower is not None and upper is not None and upper.place - lower.place <= terms.precision:
         return None
-    wanted = _wanted(tried, lower, upper, guide, terms)
-    return wanted if terms.grain is None else _on_grain(wanted, lower, upper, terms)
+    return _wanted(tried, lower, upper, guide, terms)
 
 
 def _wanted(
@@ -123,13 +120,3 @@ def _correction(tried: Sequence[Tried], guide: Guide, places: np.ndarray) -> np.
             tilt = (wrong[near] - wrong[far]) / (where[near] - where[far])
             found[beyond] += np.clip(tilt, -MOST_TILT, MOST_TILT) * (places[beyond] - where[near])
     return found
-
-
-def _on_grain(wanted: float, lower: Tried | None, upper: Tried | None, terms: Terms) -> float | None:
-    """The nearest multiple of the grain strictly inside the bracket; None when there is none."""
-    assert terms.grain is not None
-    first = math.ceil(terms.low / terms.grain) if lower is None else math.floor(lower.place / terms.grain + 1e-6) + 1
-    last = math.floor(terms.high / terms.grain) if upper is None else math.ceil(upper.place / terms.grain - 1e-6) - 1
-    if first > last:
-        return None
-    return terms.grain * min(max(round(wanted / terms.grain), first), last)

@@ -8,12 +8,13 @@ than searching on: a ratio of 20 is answered by 20 to 20.2.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -37,6 +38,7 @@ class Target(ABC):
     precision: ClassVar[float] = 0.02    # of the bound, as a share, where a jump leaves nothing better
     rises: ClassVar[bool] = False        # whether room grows with the bound, as with a ratio
     steepness: ClassVar[float] = 1.0     # the usual change of room for each e-fold of the bound
+    in_order: ClassVar[bool] = True      # whether what a bound meets, finer bounds can be taken to meet, too
 
     @property
     @abstractmethod
@@ -57,6 +59,10 @@ class Target(ABC):
 
     def require(self, data: Particles | Field) -> None:   # noqa: B027 - most targets take any data
         """Refuse data that this target makes no sense for."""
+
+    def for_data(self, data: Particles | Field) -> Target:
+        """The target with what it needs to know of the original."""
+        return self
 
     def measured(self, attempt: Attempt) -> dict[str, float]:
         """The figures by name."""
@@ -230,25 +236,32 @@ class KeepSpectrum(Target):
 
 @dataclass(frozen=True)
 class KeepMassFunction(Target):
-    """The number of halos in every bin of size changes by at most `tolerance` of itself.
+    """The number of halos in every bin of size changes by at most `tolerance` of itself, or by its "poisson" error.
 
     Halos are friends-of-friends groups of at least `min_members`; each bin is twice as wide as the one before. Bins where
-    the original has fewer than `min_halos` are left out.
+    the original has fewer than `min_halos` are left out. With "poisson", a bin of n halos may change by the root of n.
+
+    As many halos may fall apart as others are made, so that the figure is small at some bounds by chance. A search
+    requires that finer bounds meet the target, too.
 
     >>> print(KeepMassFunction(0.05))
     a halo mass function within 5% (linking length 0.2 spacing, at least 20 members)
     """
 
-    tolerance: float = 0.01
+    tolerance: float | Literal["poisson"] = 0.01
     linking_length: float = 0.2
     unit: Unit = "spacing"
     min_members: int = 20
     min_halos: int = 1
     figure: ClassVar[str] = "mass_function_deviation"
     precision: ClassVar[float] = 0.15
+    in_order: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tolerance", number("tolerance", self.tolerance, 0.0, sys.float_info.max))
+        if not isinstance(self.tolerance, str):
+            object.__setattr__(self, "tolerance", number("tolerance", self.tolerance, 0.0, sys.float_info.max))
+        elif self.tolerance != "poisson":
+            raise WorkbenchError(f'tolerance must be a number, such as 0.05, or "poisson"; got {self.tolerance!r}')
         KeepClusters(self.linking_length, self.unit)   # refuses lengths and units that are none
         for name in ("min_members", "min_halos"):
             object.__setattr__(self, name, whole_number(name, getattr(self, name), least=1))
@@ -265,27 +278,32 @@ class KeepMassFunction(Target):
         absolute_linking_length(data, self.linking_length, self.unit)
 
     def value(self, attempt: Attempt) -> float:
-        """The largest relative change of the number of halos in a bin."""
+        """The largest relative change of the number of halos in a bin; with "poisson", in units of its error."""
         before = attempt.original.groups(self.linking_length, self.unit)
         assert isinstance(attempt.decoded, Particles)
         after = friends_of_friends(attempt.decoded, before.linking_length, "length")
-        return mass_function(before, after, self.min_members).worst(self.min_halos)
+        counted = mass_function(before, after, self.min_members)
+        return counted.worst_in_errors(self.min_halos) if isinstance(self.tolerance, str) else counted.worst(self.min_halos)
 
     def room(self, value: float) -> float:
         """The logarithm of the tolerance over the change, with half a tolerance added to both, as changes may be zero."""
-        more = max(self.tolerance, 0.01) / 2
-        return math.log(self.tolerance + more) - (math.log(value + more) if value < math.inf else value)
+        tolerance = 1.0 if isinstance(self.tolerance, str) else self.tolerance
+        more = max(tolerance, 0.01) / 2
+        return math.log(tolerance + more) - (math.log(value + more) if value < math.inf else value)
 
     def __str__(self) -> str:
         halos = f"linking length {self.linking_length:g} {self.unit}, at least {self.min_members} members"
-        return f"a halo mass function within {100 * self.tolerance:.4g}% ({halos})"
+        within = "its Poisson errors" if isinstance(self.tolerance, str) else f"{100 * self.tolerance:.4g}%"
+        return f"a halo mass function within {within} ({halos})"
 
 
 @dataclass(frozen=True)
 class Quality(Target):
     """A figure of one's own: `function(original, decoded)` returns a number that must be `at_least` or `at_most` a limit.
 
-    The function gets two fields, or two sets of particles in the same order.
+    The function gets two fields, or two sets of particles in the same order. A search calls it with the original twice
+    first: how far the figure of exact data is from the limit says how much may be lost, so that a search for a score of
+    0.999 is as fine as one for a loss of 0.001.
 
     >>> peak = Quality(lambda before, after: abs(after.values.max() - before.values.max()), at_most=0.1, name="peak shift")
     >>> print(peak)
@@ -296,6 +314,7 @@ class Quality(Target):
     at_least: float | None = None
     at_most: float | None = None
     name: str | None = None
+    exact: float | None = field(default=None, init=False, repr=False, compare=False)   # that of exact data
     figure: ClassVar[str] = "quality"
     precision: ClassVar[float] = 0.1
 
@@ -319,15 +338,29 @@ class Quality(Target):
 
     @property
     def stop(self) -> float:
-        """A twentieth of the limit may stay unused."""
-        return 0.05
+        """A twentieth of what may be lost may stay unused; where that is not known, only a narrow bracket ends a search."""
+        return 0.025 if self.exact is not None else 0.0
+
+    def for_data(self, data: Particles | Field) -> Quality:
+        """The target that knows the figure of exact data, where this is finite and on the right side of the limit."""
+        known = dataclasses.replace(self)
+        try:
+            exact = self._of(data, data)
+        except WorkbenchError:   # such as 0 / 0, which decoded data need not give
+            return known
+        if math.isfinite(exact) and self._beyond(exact) > 0:
+            object.__setattr__(known, "exact", exact)
+        return known
 
     def value(self, attempt: Attempt) -> float:
         """The number that the function returns; anything else is an error."""
-        original, decoded = attempt.original.data, attempt.decoded
+        original = attempt.original.data
         if attempt.order is not None:
             assert isinstance(original, Particles)
             original = original.select(attempt.order)
+        return self._of(original, attempt.decoded)
+
+    def _of(self, original: Particles | Field, decoded: Particles | Field) -> float:
         try:
             found: Any = self.function(original, decoded)
         except Exception as error:
@@ -342,14 +375,23 @@ class Quality(Target):
             value = math.nan
         if math.isnan(value) and not isinstance(found, float | np.floating):
             raise WorkbenchError(f"{self.name} must return a number; got {found!r:.60}")
-        if math.isnan(value):
+        if math.isnan(value) and self.exact is None:   # else all is lost, such as the correlation with a constant
             raise WorkbenchError(f"{self.name} must return a number for any decoded data; got nan")
         return value
 
     def room(self, value: float) -> float:
-        """The distance from the limit, in units of the limit."""
-        sign = 1.0 if self.at_least is not None else -1.0
-        return sign * (value - self._limit) / (abs(self._limit) or 1.0)
+        """Half the logarithm of what may be lost over what is lost, since most losses grow as the squared error.
+
+        Where what may be lost is not known, the distance from the limit, in units of the limit.
+        """
+        if self.exact is None:
+            return self._beyond(value) / (abs(self._limit) or 1.0)
+        may = self._beyond(self.exact)
+        return 0.5 * (math.log(may) - _log(may - self._beyond(value)))
+
+    def _beyond(self, value: float) -> float:
+        """How far on the right side of the limit this is."""
+        return value - self._limit if self.at_least is not None else self._limit - value
 
     def __str__(self) -> str:
         return f"{self.name} of at {'least' if self.at_least is not None else 'most'} {self._limit:g}"
@@ -391,6 +433,11 @@ class All(Target):
         return falling or self.measurable
 
     @property
+    def predictable(self) -> bool:
+        """Whether what a codec makes of the leading targets can be predicted: not of figures of one's own."""
+        return not any(isinstance(each, Quality) for each in self.leading)
+
+    @property
     def searched_upwards(self) -> bool:
         """Whether all targets become easier with the bound, so that the smallest bound is wanted."""
         return bool(self.leading) and self.leading[0].rises
@@ -399,6 +446,15 @@ class All(Target):
     def stop(self) -> float:
         """The least of the leading targets."""
         return min((target.stop for target in self.leading), default=0.0)
+
+    def for_data(self, data: Particles | Field) -> All:
+        """Each target, with what it needs to know."""
+        return All(*(each.for_data(data) if isinstance(each, Target) else each for each in self.targets))
+
+    @property
+    def in_order(self) -> bool:   # type: ignore[override]
+        """Whether all leading targets are."""
+        return all(target.in_order for target in self.leading)
 
     def require(self, data: Particles | Field) -> None:
         """Each target, in turn."""

@@ -3,8 +3,19 @@
 The first attempt satisfies nearly all constraints. Particles that no move can repair get their original coordinates; this
 may disturb neighbours, and so may moves of one round together. So after it, `proof.py` shows for every constraint that it
 is satisfied, or names suspects. Their groups and all particles near them are compared again, as this takes a small part of
-the time that all particles take. Later attempts move few particles; after them, the groups of these are compared again, and
-all particles near them. Where those are many, the proof is repeated; where suspects are many, all are searched again.
+the time that all particles take. Later attempts move few particles; after them, the groups of the particles concerned are
+compared again, and all particles near these. Where those are many, the proof is repeated; where suspects are many, all are
+searched again.
+
+Why it is enough to compare again what is near ends of constraints and particles that have moved: a search does not list
+every conflict, but each particle that has one is in a conflict that is listed (`kernels/unlike.cuh`). So both particles of
+a conflict are ends. If neither of two particles is an end or has moved since, they are as far apart as before, and had no
+conflict; all other pairs are compared again. An end counts as moved although it may not have: of three particles in one
+place, two conflicts may be listed, both with the first one; once it has moved, the others still conflict.
+
+None of this decides. In the end the finder searches all particles as they will be decoded; it knows nothing of constraints,
+marks or lists. If it finds other groups, those concerned get their original coordinates, and all is compared and repaired
+again; the next time, all particles do.
 
 What is done about a violated constraint depends on its two particles alone, on how often they were ends of violated
 constraints before. So a violation in one place changes no move in another. The loop terminates: the original satisfies all
@@ -40,7 +51,7 @@ SPREAD_AFTER = 12   # so do all their neighbours
 RADII = (2.0, 6.0)  # interaction radius of moves, in bounds: in the first attempt, which has few collisions, and later
 
 RESORT_AFTER = 64   # attempts: the last resort, all in a vicinity that doubles get their original coordinates
-MOST_ATTEMPTS = RESORT_AFTER + 32
+MOST_ATTEMPTS = RESORT_AFTER + 32   # in the last one, all particles do
 
 Progress = Callable[[float, str], object]   # with a method `watch(step)`, if it wants to see every Step
 
@@ -70,7 +81,6 @@ class Attempts:
     count: int = 0
     opened: Array = 0     # groups that were split or joined before: a number where the arrays are
     needs: int = 0
-    violations: int = 0   # pairs found wrong in the end
     spent: Array = 0      # distances computed by candidates: a number where the arrays are
     descent: list[Step] = field(default_factory=list)
 
@@ -84,31 +94,52 @@ class Attempts:
         return int(self.spent)
 
     def until_kept(self) -> None:
-        """Repair until a check of all particles, as they will be decoded, finds no violated constraint."""
+        """Repair until the finder gives the particles, as they will be decoded, the groups of the original.
+
+        It ends: after a second disagreement, all particles have their original coordinates.
+        """
         state, needs = self.state, self._look(AsDecoded(self.state.problem))
         self.needs, self._first = len(needs), FirstLook(needs, None)
         self.opened = sum(flags.sum() for flags in groups_with_needs(state, needs))
+        self._repair_all(needs)
+        for pinning in (self._groups_of, self._everybody, None):
+            differs = self._in_other_groups()
+            if not bool(differs.any()):
+                return
+            if pinning is None:
+                raise GuaranteeBroken("exact particles are found in groups that are not the original's: please report this")
+            state.pin(pinning(differs))
+            self._require_affordable()
+            self._repair_all(self._look())
+
+    def _repair_all(self, needs: Needs) -> None:
+        """Repair these constraints, and those that this violates, until a search finds none."""
         while len(needs):
             with threads_for(len(needs)):
                 moved = self._attempt(needs)
             needs = self._look_after(moved)
-        self.violations = len(needs)
-        self._require_kept()
 
-    def _require_kept(self) -> None:
-        """Run the finder again where the absence of violated constraints does not prove that the groups are kept.
-
-        It is a proof when all groups count: each group is connected by links, and no two particles of different groups are
-        friends. With `min_members`, small groups may be near each other, so the finder itself is run.
-        """
+    def _in_other_groups(self) -> Array:
+        """The particles (flags) that the finder sees in other groups than in the original: it knows of no constraint."""
         problem, members = self.state.problem, self.state.problem.promise.min_members
-        if members == 1:
-            return
         self._tell("finding the groups again")
+        current, differs = self.state.particles(), problem.xp.zeros(len(problem), bool)
         for length, groups in zip(problem.lengths, problem.wanted, strict=True):
-            found = link(SortedCells.of(self.state.particles(), length))
-            if bool((kept_labels(found, members) != kept_labels(groups, members)).any()):
-                raise GuaranteeBroken("groups differ although no constraint is violated: please report this")
+            found = link(SortedCells.of(current, length))
+            differs |= kept_labels(found, members) != kept_labels(groups, members)
+        return differs
+
+    def _groups_of(self, chosen: Array) -> Array:
+        """All particles in the original groups of those that are chosen (flags)."""
+        xp, whole = self.state.problem.xp, chosen.copy()
+        for groups in self.state.problem.wanted:
+            touched = xp.zeros(len(whole), bool)
+            touched[groups.labels[chosen]] = True
+            whole |= touched[groups.labels]
+        return xp.flatnonzero(whole).astype(np.int32)
+
+    def _everybody(self, chosen: Array) -> Array:
+        return self.state.problem.xp.arange(len(chosen), dtype=np.int32)
 
     @property
     def exempt(self) -> Array:
@@ -130,7 +161,10 @@ class Attempts:
         return self._look(Again(problem, self._first.needs.ends(self.state)) if problem.promise.min_members == 1 else None)
 
     def _look_after(self, moved: Array) -> Needs:
-        """The violated constraints after an attempt that has moved these particles (flags); before it, all were known."""
+        """The violated constraints after an attempt, of which these are the ends and others that moved (flags).
+
+        Before it, the ends of all were known.
+        """
         if self.count > 1:   # the first one moves many
             index = self.state.problem.xp.flatnonzero(moved).astype(np.int32)
             if (region := region_around(self.state, index)) is not None:
@@ -152,19 +186,22 @@ class Attempts:
         return self._look_again() if region is None else self._look(region, "comparing the groups concerned")
 
     def _attempt(self, needs: Needs) -> Array:
-        """Move the ends of these constraints, or give them their original coordinates; returns flags of these."""
+        """Move the ends of these constraints, or give particles their original coordinates; returns flags of them all."""
         state, xp, ends = self.state, self.state.problem.xp, needs.pairs.ravel()   # some ends repeatedly
-        before = state.rank[ends]
         if self.count == MOST_ATTEMPTS:
             raise GuaranteeBroken(f"{len(needs):,} pairs of particles could not be repaired: please report this")
         self.count += 1
         self._tell(f"{len(needs):,} pairs to repair")
-        hops = 2 ** (self.count - RESORT_AFTER - 1) if self.count > RESORT_AFTER else 0
-        forced = self._vicinity(ends, hops) if hops else self._escalated(needs, ends)
+        if self.count == MOST_ATTEMPTS:
+            forced = xp.arange(len(state.problem), dtype=np.int32)
+        elif self.count > RESORT_AFTER:
+            forced = self._vicinity(ends, 2 ** (self.count - RESORT_AFTER - 1))
+        else:
+            forced = self._escalated(needs, ends)
         state.pin(forced)
         self._require_affordable()
         moved = xp.zeros(len(state.problem), bool)
-        moved[ends] = state.rank[ends] != before
+        moved[ends] = True   # whether it has moved or not
         moved[forced] = True
         return moved
 

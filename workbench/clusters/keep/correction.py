@@ -22,9 +22,10 @@ class Correction:
     """The edits of decoded positions that keep clusters, and the corrected positions.
 
     `index` are the particles that move (ascending, int32), `rank` their moves, `pinned` the particles that get their
-    original coordinates. `opened` counts the groups that were split or joined before; `violations` the pairs found wrong
-    in the end (always 0, otherwise an error is raised); `close_calls` the deciding pairs that remain within
-    `margin` of a linking length because they are so in the original; `evaluated` the distances that moves took.
+    original coordinates. `opened` counts the groups that were split or joined before; `violations` the particles that the
+    finder sees in other groups in the end (always 0, otherwise an error is raised); `close_calls` the deciding pairs that
+    remain within `margin` of a linking length because they are so in the original; `evaluated` the distances that moves
+    took.
     """
 
     positions: Array

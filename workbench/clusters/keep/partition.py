@@ -7,12 +7,14 @@ wherever they were computed. Groups too small to count have no label.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 
 import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
 from workbench.clusters.groups import Groups
+from workbench.ordering import stored_index
 
 TOO_SMALL = -1
 
@@ -36,10 +38,23 @@ def kept_labels(groups: Groups, min_members: int = 1) -> Array:
 
 
 def fingerprint(labels: Array) -> str:
-    """The 16-byte BLAKE2b digest of these labels as little-endian 32-bit integers, in hexadecimal.
+    """The fingerprint of these labels: see `fingerprint_of`.
 
     >>> fingerprint(np.array([0, 0, 2]))
     '4b1498922e76c823ed99f8f04ddfdee6'
     """
-    host = np.ascontiguousarray(backend.to_host(labels).astype("<i4"))
-    return hashlib.blake2b(host.data, digest_size=16).hexdigest()
+    return fingerprint_of([backend.to_host(labels)], len(labels))
+
+
+def fingerprint_of(chunks: Iterable[np.ndarray], count: int) -> str:
+    """The 16-byte BLAKE2b digest, in hexadecimal, of the labels of `count` particles in chunks.
+
+    They are little-endian integers: of 32 bits, or of 64 where there are more than 2^31 particles.
+
+    >>> fingerprint_of([np.array([0, 0]), np.array([2])], 3)
+    '4b1498922e76c823ed99f8f04ddfdee6'
+    """
+    digest, kind = hashlib.blake2b(digest_size=16), stored_index(count)
+    for labels in chunks:
+        digest.update(np.ascontiguousarray(labels, kind).data)
+    return digest.hexdigest()

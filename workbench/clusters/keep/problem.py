@@ -28,6 +28,9 @@ from workbench.guarantees import Limit
 # In place of a group: too small to count, no constraints among such particles.
 UNASKED = backend.constant("repair.cu", "UNASKED")
 
+# Moves use no more of a bound, so that their squares can be added up. No linking length is longer.
+MOST_BOUND = 1e150
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -64,9 +67,9 @@ class Problem:
 
     @functools.cached_property
     def bound(self) -> float:
-        """The size of the bound; if relative, for a typical coordinate."""
+        """The size of the bound, as far as moves use it; if relative, for a typical coordinate."""
         if not self.limit.relative:
-            return self.limit.value
+            return min(self.limit.value, MOST_BOUND)
         size = abs(self.original.positions)
         return self.limit.value * float(self.xp.median(size[size > 0])) if bool((size > 0).any()) else 0.0
 

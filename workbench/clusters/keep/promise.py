@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,13 +9,15 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
+from workbench.arguments import one_of, whole_number
 from workbench.clusters.friends import Unit, absolute_linking_length
 from workbench.data.outline import Outlined
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, briefly
 
 Solver = Literal["auto", "pgd", "refine"]
 
 MOST_LENGTHS = 64
+MOST_MEMBERS = 2**63 - 1   # that a certificate can state
 
 
 @dataclass(frozen=True)
@@ -40,21 +41,22 @@ class KeepClusters:
 
     def __post_init__(self) -> None:
         given = self.linking_length
-        several = tuple(given) if isinstance(given, list | tuple | np.ndarray) else (given,)
+        given = given.tolist() if isinstance(given, np.ndarray) else given
+        several = tuple(given) if isinstance(given, list | tuple) else (given,)
         if not 1 <= len(several) <= MOST_LENGTHS:
-            raise WorkbenchError(f"linking_length must be a number, or 1 to {MOST_LENGTHS} of them; got {given!r}")
+            raise WorkbenchError(
+                f"linking_length must be a number, or 1 to {MOST_LENGTHS} of them; got {len(several)} of them"
+            )
         for length in several:
             if not _is_length(length):
-                raise WorkbenchError(f"linking_length must be positive and finite; got {length!r}")
-        if self.unit not in get_args(Unit):
-            raise WorkbenchError(f"unit must be one of {', '.join(get_args(Unit))}; got {self.unit!r}")
-        members = self.min_members
-        if isinstance(members, bool) or not isinstance(members, numbers.Integral) or members < 1:
-            raise WorkbenchError(f"min_members must be a whole number, at least 1; got {members!r}")
-        if self.solver not in get_args(Solver):
-            raise WorkbenchError(f"solver must be one of {', '.join(get_args(Solver))}; got {self.solver!r}")
+                raise WorkbenchError(f"linking_length must be positive and finite; got {briefly(length)}")
+        one_of("unit", self.unit, get_args(Unit))
+        members = whole_number("min_members", self.min_members, least=1)
+        if members > MOST_MEMBERS:
+            raise WorkbenchError(f"min_members must be less than 2^63; got {members}")
+        one_of("solver", self.solver, get_args(Solver))
         object.__setattr__(self, "linking_length", tuple(sorted({float(length) for length in several})))
-        object.__setattr__(self, "min_members", int(members))
+        object.__setattr__(self, "min_members", members)
 
     def lengths(self, particles: Outlined) -> tuple[float, ...]:
         """The linking lengths in the unit of the positions, ascending."""

@@ -107,7 +107,7 @@ def _look_farther(state: State, index: Array, reach: Array, listed: Array, suspe
     along = xp.argsort(problem.decoded_places[index], kind="stable")
     chosen, reach = index[along], xp.minimum(reach[along] * (1 + ROUNDING), problem.widest_reach)
     # Decoded and current positions are both within the bound of the original.
-    apart = math.inf if problem.limit.relative else 2 * math.sqrt(problem.original.dimensions) * problem.bound
+    apart = math.inf if problem.limit.relative else 2 * math.sqrt(problem.original.dimensions) * problem.limit.value
     own, longest = xp.where(listed[along], 0.0, reach), (_far(state) + apart) * (1 + ROUNDING) ** 3
     lists = neighbours_of(problem, chosen, reach, own, MOST_LISTED, longest)
     suspect[chosen] |= disturbed(state, chosen, *lists, used) | (lists[1] - lists[0] >= MOST_LISTED)

@@ -27,7 +27,7 @@ PROGRAM = """
 from workbench.codecs.isolation.process import main
 main(int(sys.argv[1]))
 """
-START_SECONDS = 60
+START_SECONDS = 600   # to start, and to load the library of a codec, which no foreign bytes take part in
 GRACE_SECONDS = 30   # after which a process that should have ended itself is ended
 KEPT = 2**25         # bytes of a shared file that is kept for the next request: enough for chunks of the usual size
 
@@ -74,7 +74,9 @@ class Decoder:
         self.questions += 1
         try:
             file = self._asked(question)
-            heard = self._heard(question.limits.clock + GRACE_SECONDS)
+            heard = self._heard(START_SECONDS)
+            if heard is not None and heard.get("begun"):
+                heard = self._heard(question.limits.clock + GRACE_SECONDS)
         except BaseException:   # an interrupt: a late answer would be taken for the next one
             self.end()
             raise

@@ -19,14 +19,14 @@ MOST_OVERRUNS = 3   # time-outs; then no more chunks are tried, or a file could 
 __all__ = ["CannotIsolate", "Isolated", "isolated"]
 
 
-def isolated(codec: Codec) -> Codec:
+def isolated(codec: Codec, patience: float | None = None) -> Codec:
     """The codec itself if it decodes any bytes without harm, and otherwise one that decodes in another process.
 
     >>> from workbench.codecs import get
     >>> isolated(get("pcodec"))
     PCodec(level=8)
     """
-    return codec if codec.contained else Isolated(codec)
+    return codec if codec.contained else Isolated(codec, patience)
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ class Isolated(ParticleCodec):
     title: ClassVar[str] = "Another codec, in another process"
 
     codec: Codec
+    patience: float | None = None
     overruns: list[str] = field(default_factory=list, init=False, compare=False, repr=False)
 
     # These attributes of the other codec hold here too.
@@ -85,7 +86,7 @@ class Isolated(ParticleCodec):
         if len(self.overruns) >= MOST_OVERRUNS:
             raise CodecFailed(f"it was not tried, since the decoder took too long for {MOST_OVERRUNS} chunks before")
         try:
-            return ask(Question({"codec": self.codec.to_dict(), **request}, given, shape, dtype))
+            return ask(Question({"codec": self.codec.to_dict(), **request}, given, shape, dtype, self.patience))
         except TookTooLong as overrun:
             self.overruns.append(str(overrun))
             raise

@@ -6,6 +6,7 @@ are generous: the slowest of the codecs here, SPERR, decodes 40 MB per second, a
 
 from __future__ import annotations
 
+import math
 import mmap
 import signal
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ MEMORY_PER_BYTE = 8
 SECONDS = 10                # likewise
 SECONDS_PER_BYTE = 1 / 2e6
 STATM = Path("/proc/self/statm")
-PATIENCE = 3                # seconds of wall time per second of processor time, as other programs run too
+PATIENCE = 3                # seconds by the clock per second of processor time, unless the caller has more: others run, too
 
 
 @dataclass(frozen=True)
@@ -31,14 +32,15 @@ class Limits:
     clock: int
 
     @classmethod
-    def for_size(cls, nbytes: int) -> Self:
+    def for_size(cls, nbytes: int, patience: float | None = None) -> Self:
         """The limits for decoding an array of so many bytes.
 
         >>> Limits.for_size(8 * 2**20)
         Limits(memory=603979776, processor=14, clock=42)
         """
         processor = SECONDS + int(nbytes * SECONDS_PER_BYTE)
-        return cls(MARGIN + MEMORY_PER_BYTE * nbytes, processor, PATIENCE * processor)
+        clock = math.ceil((PATIENCE if patience is None else patience) * processor)
+        return cls(MARGIN + MEMORY_PER_BYTE * nbytes, processor, clock)
 
     @contextmanager
     def kept(self) -> Iterator[None]:

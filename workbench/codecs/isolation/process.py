@@ -5,6 +5,7 @@ The program that starts it is in `decoders.py`.
 
 from __future__ import annotations
 
+import importlib
 import socket
 from collections.abc import Mapping
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from workbench.codecs import registry
 from workbench.codecs.codec import Codec, CodecFailed, ParticleCodec, Tolerance
+from workbench.codecs.columns import Columns
 from workbench.codecs.isolation.exchange import SharedFile, receive, send
 from workbench.codecs.isolation.limits import Limits, write_no_files
 from workbench.errors import WorkbenchError
@@ -27,18 +29,20 @@ def main(descriptor: int) -> None:
         while (received := receive(link)) is not None:
             request, file = received[0], received[1] or file
             assert file is not None   # the first request comes with one
-            send(link, _answer(request, file))
+            send(link, _answer(request, file, link))
             if not request["keep"]:
                 file = None
 
 
-def _answer(request: Mapping[str, Any], file: SharedFile) -> dict[str, Any]:
+def _answer(request: Mapping[str, Any], file: SharedFile, link: socket.socket) -> dict[str, Any]:
     limits = Limits(**request["limits"])
     try:
         codec = registry.from_dict(request["codec"])
         codec.require()
+        _load_library(codec)
     except Exception as error:   # whatever the package of the codec raises
         return {"unknown": f"{type(error).__name__}: {error}"}
+    send(link, {"begun": True})   # what came before is no part of the time for decoding
     try:
         with limits.kept():
             return {"found": WORK[request["work"]](codec, request, file)}
@@ -49,6 +53,14 @@ def _answer(request: Mapping[str, Any], file: SharedFile) -> dict[str, Any]:
         return {"failed": _too_large(codec, limits) if out_of_memory else str(error)}
     except WorkbenchError as error:   # the inputs do not fit together; the encoded bytes may be fine
         return {"refused": str(error)}
+
+
+def _load_library(codec: Codec) -> None:
+    """Import the package that decodes, which can take seconds on a busy machine."""
+    if codec.module is not None:
+        importlib.import_module(codec.module)
+    if isinstance(codec, Columns):
+        _load_library(codec.codec)
 
 
 def _too_large(codec: Codec, limits: Limits) -> str:

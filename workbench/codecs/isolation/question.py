@@ -28,6 +28,7 @@ class Question:
     given: Sequence[memoryview]
     shape: tuple[int, ...]
     dtype: np.dtype
+    patience: float | None = None   # seconds by the clock per second of processor time
 
     @functools.cached_property
     def _places(self) -> list[int]:
@@ -47,7 +48,7 @@ class Question:
     @property
     def limits(self) -> Limits:
         """The resource limits for answering it."""
-        return Limits.for_size(self.nbytes)
+        return Limits.for_size(self.nbytes, self.patience)
 
     def described(self) -> dict[str, Any]:
         """The request with the places of everything, ready for JSON."""

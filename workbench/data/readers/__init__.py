@@ -14,6 +14,7 @@ from typing import Any
 from workbench.data.chunked import CHUNK, ChunkedParticles
 from workbench.data.readers.format import Format
 from workbench.data.readers.leaving import left_out
+from workbench.data.readers.limits import ReadLimits, without_limits
 from workbench.data.readers.opening import is_set, snapshot_of
 from workbench.data.readers.options import FROM_FILE
 from workbench.data.readers.registry import FORMATS, check_options, format_of, register
@@ -45,7 +46,9 @@ def open_file(path: Files, *, format: str | None = None, **options: Any) -> Any:
     - `shape`, `dtype`: of raw floats; `kind`: whether a bare array is "particles" or a "field"
     - `spacing`: of a field, the distance between grid points
     - `damaged`: True opens what is left of a cut or incomplete archive
-    - `codecs`, `most_bytes`, `isolate`: limits for archives from other people (`workbench.Archive.open`)
+    - `most_bytes`: of one array in memory; unless given, 1,024 for each byte of the file, and 2^28
+    - `external`: True also reads data that an HDF5 or BOV file keeps in other files outside of its folder
+    - `codecs`, `isolate`, `patience`: limits for archives from other people (`workbench.Archive.open`)
 
     >>> import pathlib, tempfile
     >>> import numpy as np
@@ -64,10 +67,11 @@ def open_file(path: Files, *, format: str | None = None, **options: Any) -> Any:
     """
     if is_set(path, format):
         return snapshot_of(path, format, options).particles(options.get("box", FROM_FILE), options.get("wrap", False))
-    source = Source.at(path)   # type: ignore[arg-type]
+    source = Source.at(path, ReadLimits.among(options))   # type: ignore[arg-type]
     found = format_of(source, format, options)
-    check_options(found, source, options, found.options)
-    return found.read(source, **options)
+    own = without_limits(options, found.options)
+    check_options(found, source, own, found.options)
+    return found.read(source, **own)
 
 
 def open_chunked(path: Files, *, format: str | None = None, chunk: int = CHUNK, **options: Any) -> ChunkedParticles:
@@ -99,8 +103,11 @@ def open_chunked(path: Files, *, format: str | None = None, chunk: int = CHUNK, 
 def open_series(path: Files | Sequence[Files], *, chunk: int = CHUNK, **options: Any) -> SnapshotSeries:
     """The snapshots of a simulation as a sequence; each is opened when it is asked for, as by `wb.open_chunked`.
 
+    Files that are only read as a whole, such as the months of a field in NetCDF, are read by `wb.open` each time.
+
     `path` is a pattern such as "snap_*.hdf5" or "snapdir_*", the folder of the snapshots, or a list of what
-    `wb.open_chunked` opens. The files of one snapshot are one entry. The options are those of `wb.open_chunked`.
+    `wb.open_chunked` opens. The files of one snapshot are one entry. The options are those of `wb.open_chunked`, or of
+    `wb.open`, such as `name`.
 
     >>> import tempfile
     >>> import numpy as np

@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,9 @@ import numpy as np
 
 from workbench.data.readers.libraries import library
 from workbench.data.readers.source import Source, plain
+from workbench.errors import WorkbenchError
 
+MOST_DOCUMENT = 2**18   # bytes, and values: hundreds of columns take a tenth of it, and parsing it some seconds
 BLOCK = b"\xd3BLK"
 BLOCK_HEADER = struct.Struct(">4sHI4sQQQ")   # magic, size of the rest, flags, compression, allocated, used, decoded
 STREAMED = 1
@@ -88,13 +90,38 @@ class Column:
 def opened(source: Source) -> tuple[dict[str, Column | None], dict[str, Any]]:
     """The columns in `data`, None for those that are no plain arrays; and the header."""
     asdf = library("asdf", "Abacus files")
+    _require_plain_document(source)
     with source.read_by("asdf"):
         tree = asdf.util.load_yaml(source.path)
+    _require_few_nodes(source, tree)
     data, header = tree.get("data"), tree.get("header")
     entries = data if isinstance(data, dict) else {}
     blocks = _blocks(source) if entries else []
     columns = {str(name): _column(source, str(name), entry, blocks) for name, entry in entries.items()}
     return columns, plain(header) if isinstance(header, dict) else {}
+
+
+def _require_plain_document(source: Source) -> None:
+    """Refuse a document that would be long in parsing: of many bytes, or with mappings merged from others over and over."""
+    size = min(_first_block(source, most=MOST_DOCUMENT), source.size)
+    if size >= MOST_DOCUMENT:
+        raise source.damaged(f"the document at the beginning must have less than {MOST_DOCUMENT:,} bytes")
+    if b"<<" in source.bytes(0, size, "the document"):
+        raise WorkbenchError(f"{source.name} must have plain values in its document; it merges mappings (<<)")
+
+
+def _require_few_nodes(source: Source, tree: Any) -> None:
+    """Refuse a document with more values than it has bytes: references to one value, each of which counts."""
+    layer, nodes = [tree], 0
+    while layer:
+        nodes += len(layer)
+        if nodes > MOST_DOCUMENT:
+            raise WorkbenchError(f"{source.name} must have at most {MOST_DOCUMENT:,} values in its document; it has more")
+        layer = list(itertools.islice((child for node in layer for child in _children(node)), MOST_DOCUMENT))
+
+
+def _children(node: Any) -> Iterable[Any]:
+    return node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
 
 
 def _column(source: Source, name: str, entry: Any, blocks: list[tuple[bytes, int, int, int]]) -> Column | None:
@@ -112,7 +139,7 @@ def _column(source: Source, name: str, entry: Any, blocks: list[tuple[bytes, int
     if not 0 <= entry["source"] < len(blocks):
         raise source.damaged(f"the column {name} is in block {entry['source']}; the file has {len(blocks)} blocks")
     compression, at, used, size = blocks[entry["source"]]
-    if size != math.prod(shape) * dtype.itemsize:
+    if size < math.prod(shape) * dtype.itemsize:   # ASDF allows a block that is larger than its array
         raise source.damaged(f"the column {name} of shape {tuple(shape)} and type {kind} has a block of {size:,} bytes")
     return Column(source.path.absolute(), name, dtype, tuple(shape), compression, at, used)
 
@@ -133,10 +160,10 @@ def _blocks(source: Source) -> list[tuple[bytes, int, int, int]]:
     return found
 
 
-def _first_block(source: Source) -> int:
-    """Where the blocks begin: after the end of the document, and zeros for padding."""
+def _first_block(source: Source, most: int | None = None) -> int:
+    """Where the blocks begin: after the document, and zeros for padding; the end of the file if not by `most`."""
     tail, at = b"", 0
-    for start in range(0, source.size, 2**16):
+    for start in range(0, min(source.size, most or source.size), 2**16):
         tail = tail[-64:] + source.bytes(start, min(2**16, source.size - start), "the document")
         at = start + min(2**16, source.size - start) - len(tail)
         for end in (b"\n...\n", b"\n...\r\n"):
@@ -164,6 +191,6 @@ def _piece_table(column: Column, *state: int) -> tuple[np.ndarray, list[int]]:
             at += PIECE.size + compressed
     starts = np.array(list(itertools.accumulate(sizes)))
     expected = math.prod(column.shape) * column.dtype.itemsize
-    if starts[-1] != expected or at != column.at + column.used:
+    if starts[-1] < expected or at != column.at + column.used:
         raise source.damaged(f"expected {expected:,} bytes of {column.name}; got {starts[-1]:,}")
     return starts, [*places, at]

@@ -8,6 +8,7 @@ cell, which then are float64.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from workbench.data.readers.images import Images
 from workbench.data.readers.leaving import named, noted, other_frames
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles, shifted
 from workbench.data.readers.source import Source, plain
+from workbench.data.triclinic import edges_of
 from workbench.errors import WorkbenchError
 
 LABELS = ("spatial", "cell_spatial", "cell_angular")   # names of axes
@@ -32,8 +34,8 @@ def read(
     with netcdf.opened(source) as dataset:
         frames = len(dataset.dimensions["frame"])
         at = chosen_frame(frame, frames)
-        found = {name: _read(dataset, name, at, scaled) for name in ("coordinates", "velocities", "cell_origin")}
-        lengths, angles = (_read(dataset, name, at, scaled) for name in ("cell_lengths", "cell_angles"))
+        found = {name: _read(source, dataset, name, at, scaled) for name in ("coordinates", "velocities", "cell_origin")}
+        lengths, angles = (_read(source, dataset, name, at, scaled) for name in ("cell_lengths", "cell_angles"))
         others = named("variable", set(dataset.variables) - READ)
         metadata = noted(_metadata(dataset, at, frames, scaled), other_frames(at, frames), others)
     positions = found["coordinates"]
@@ -46,17 +48,20 @@ def read(
     return particles(positions, cell, box, velocities, metadata=metadata, images=Images.ANY, wrap=wrap)
 
 
-def _read(dataset: Any, name: str, frame: int, scaled: bool | None) -> np.ndarray | None:
+def _read(source: Source, dataset: Any, name: str, frame: int, scaled: bool | None) -> np.ndarray | None:
     if name not in dataset.variables:
         return None
     variable = dataset[name]
+    source.require_room(name, variable.dtype.itemsize * math.prod(variable.shape[1:]))
     return cf.unpacked(variable[frame], {key: variable.getncattr(key) for key in variable.ncattrs()}, scaled)
 
 
 def _cell(lengths: np.ndarray | None, angles: np.ndarray | None) -> Cell | None:
     if lengths is None:
         return None
-    return Cell(tuple(lengths.tolist()), tilted=angles is not None and bool((angles != 90).any()))
+    if angles is None or not lengths.all():
+        return Cell(tuple(lengths.tolist()))
+    return Cell.of_edges(edges_of(lengths, angles))
 
 
 def _metadata(dataset: Any, frame: int, frames: int, scaled: bool | None) -> dict[str, Any]:

@@ -29,6 +29,8 @@ def particles_or_field(
 ) -> Particles | Field:
     """Floats of shape (N, 2) or (N, 3) are particles, all other arrays are fields; `kind` overrides this.
 
+    Particles that are such by their shape alone say so in their metadata.
+
     A trajectory (frames, N, 3) is a field unless `kind` is "particles"; then `frame` selects a frame.
 
     >>> particles_or_field(np.zeros((5, 3), np.float32))
@@ -43,6 +45,9 @@ def particles_or_field(
     pointlike = array.ndim == 2 and array.shape[1] in (2, 3) and array.dtype.kind == "f"
     if kind == "particles" or (kind is None and pointlike):
         _refuse("particles", "field", spacing=spacing)
+        if kind is None:
+            by_shape = f"particles, by the shape (N, {array.shape[1]}) of an array of floats; kind='field' reads a field"
+            metadata = {**(metadata or {}), "kind": by_shape}
         others = other_frames(frame or 0, len(array)) if array.ndim == 3 else []
         return particles(_one_frame(array, frame), None, box, metadata=noted(metadata or {}, others), wrap=wrap)
     _refuse("a field", "particles", box=box, frame=frame, wrap=wrap or None)

@@ -47,7 +47,9 @@ def _entries(source: Source) -> dict[str, str]:
 
 def _raw_file(source: Source, entries: dict[str, str]) -> Source:
     try:
-        raw = Source.at(source.path.parent / entries["DATA_FILE"])
+        named = source.path.parent / entries["DATA_FILE"]
+        source.limits.require_inside(named, source.path)
+        raw = Source.at(named, source.limits)
     except WorkbenchError as error:
         raise WorkbenchError(f"{source.name} is only a header, for {entries['DATA_FILE']!r} beside it: {error}") from None
     if raw.is_folder:

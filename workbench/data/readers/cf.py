@@ -11,23 +11,28 @@ with the packed numbers, and attributes that their type cannot represent are ign
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from workbench.data.labelled import PACKING, stored_as
 from workbench.errors import WorkbenchError
-
-PACKING = ("scale_factor", "add_offset")
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """Decoded numbers: the values, the mask of missing ones, and whether packing was undone."""
+    """Decoded numbers: the values, the mask of missing ones, whether packing was undone, and if so how they were stored."""
 
     values: np.ndarray
     mask: np.ndarray | None
     scaled: bool
+    stored: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The entries of metadata: `scaled`, and for unpacked numbers `stored`, their type and packing in the file."""
+        return {"scaled": self.scaled, **({"stored": dict(self.stored)} if self.stored else {})}
 
 
 def decoded(stored: np.ndarray, attributes: Mapping[str, Any], scaled: bool | None, default_fill: Any = None) -> Decoded:
@@ -38,7 +43,9 @@ def decoded(stored: np.ndarray, attributes: Mapping[str, Any], scaled: bool | No
     """
     numbers = stored if scaled is False else with_sign(stored, attributes)
     values = unpacked(numbers, attributes, scaled)
-    return Decoded(values, missing(numbers, attributes, default_fill, stored.dtype), values is not numbers)
+    scaled = values is not numbers
+    packing = stored_as({"dtype": stored.dtype, **attributes}) if scaled else {}
+    return Decoded(values, missing(numbers, attributes, default_fill, stored.dtype), scaled, packing)
 
 
 def with_sign(stored: np.ndarray, attributes: Mapping[str, Any]) -> np.ndarray:

@@ -40,7 +40,7 @@ def completed(sources: Sequence[Source], files_stated: Callable[[Source], int]) 
     """
     first, count = sources[0], files_stated(sources[0])
     if len(sources) == 1:
-        return [first if path == first.path else Source.at(path) for path in members(first.path, count)]
+        return [first if path == first.path else Source.at(path, first.limits) for path in members(first.path, count)]
     for other in sources:
         if (found := files_stated(other)) <= 1:
             raise WorkbenchError(

@@ -22,6 +22,7 @@ from workbench.data.readers.particle_types import TypeWanted, chosen_types, desc
 from workbench.data.readers.snapshots import Snapshot
 from workbench.data.readers.source import Source
 from workbench.data.readers.tables import IDS, MASSES, POSITIONS, VELOCITIES, Table
+from workbench.data.readers.unread import is_pp
 
 HEADER = 256
 LABELS = ("HEAD", "POS", "VEL", "ID")
@@ -193,7 +194,7 @@ def _metadata(first: GadgetFile, counts: list[int], kinds: tuple[int, ...], file
 
 def _recognises(source: Source) -> bool:
     if byte_order(source, (HEADER,)):
-        return True
+        return not is_pp(source.head)   # whose headers have the same length
     return byte_order(source, (8,)) is not None and source.head[4:8] == b"HEAD"
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 
 from workbench.data.particles import Particles
@@ -12,6 +16,8 @@ from workbench.data.readers.libraries import library
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles
 from workbench.data.readers.source import Source
 
+KINDS = ("particles", "bonds", "angles", "dihedrals", "impropers", "constraints", "pairs")
+BYTES_OF_PARTICLE = 112   # of all columns together; bonds have fewer
 MAGIC = (0x65DF65DF65DF65DF).to_bytes(8, "little")
 
 
@@ -19,25 +25,42 @@ def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool
     """One frame, wrapped into [0, box); a two-dimensional one keeps two axes."""
     hoomd = library("gsd.hoomd", "GSD files")
     with source.read_by("gsd"), hoomd.open(str(source.path), "r") as frames:
-        at = chosen_frame(frame, len(frames))
-        snapshot = frames[at]
         total = len(frames)
-    axes = 2 if snapshot.configuration.dimensions == 2 else 3
-    lengths, tilts = np.asarray(snapshot.configuration.box[:3]), np.asarray(snapshot.configuration.box[3:])
+        at = chosen_frame(frame, total)
+        _require_room(source, frames.file, {0, at})
+        return _particles(frames[at], at, total, box, wrap)
+
+
+def _particles(frame: Any, at: int, total: int, box: FileBox, wrap: bool) -> Particles:
+    """The particles of a frame; its arrays have any shape that the file states."""
+    axes = 2 if frame.configuration.dimensions == 2 else 3
     metadata = {
         "format": "GSD (HOOMD)",
         "frame": at,
         "frames": total,
-        "step": int(snapshot.configuration.step),
+        "step": int(frame.configuration.step),
         "units": "not stated; reduced units by convention",
     }
-    cell = Cell(tuple(lengths[:axes].tolist()), tilted=bool(tilts[: 1 if axes == 2 else 3].any()))
-    velocities = np.array(snapshot.particles.velocity)[:, :axes]
+    cell = Cell.of_edges(_edges(*frame.configuration.box)[:axes, :axes])
+    velocities = np.array(frame.particles.velocity)[:, :axes]
     metadata = noted(metadata, other_frames(at, total), ["types, images and bonds of the particles"])
-    masses = np.array(snapshot.particles.mass)   # 1 where the file states none
+    masses = np.array(frame.particles.mass)   # 1 where the file states none
     masses = masses.flat[0] if len(set(masses.tolist())) == 1 else masses
-    positions = np.array(snapshot.particles.position)[:, :axes]
+    positions = np.array(frame.particles.position)[:, :axes]
     return particles(positions, cell, box, velocities, None, metadata, masses, images=Images.CENTRE, wrap=wrap)
+
+
+def _require_room(source: Source, file: Any, frames: Iterable[int]) -> None:
+    """Refuse frames of implausibly many particles or bonds: the library allocates the columns that the file lacks."""
+    for frame, kind in itertools.product(frames, KINDS):
+        if file.chunk_exists(frame, f"{kind}/N"):
+            count = int(np.max(file.read_chunk(frame, f"{kind}/N"), initial=0))
+            source.require_room(f"frame {frame} of {count:,} {kind}", count * BYTES_OF_PARTICLE)
+
+
+def _edges(x: float, y: float, z: float, xy: float, xz: float, yz: float) -> np.ndarray:
+    """The edges of a cell from its lengths and tilt factors, as HOOMD defines them."""
+    return np.array([[x, 0, 0], [xy * y, y, 0], [xz * z, yz * z, z]], np.float64)
 
 
 GSD = Format("gsd", "GSD trajectory (HOOMD)", lambda source: source.starts_with(MAGIC), read)

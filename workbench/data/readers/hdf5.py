@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from workbench.data.readers.hdf5_references import require_inside
 from workbench.data.readers.libraries import library
 from workbench.data.readers.source import Source, plain
 from workbench.errors import WorkbenchError
@@ -18,10 +19,12 @@ MOST_ENTRIES = 1000   # of one attribute; longer ones are data, not a descriptio
 
 @contextmanager
 def opened(source: Source) -> Iterator[Any]:
-    """The file, open for reading."""
+    """The file, open for reading, if it names no data elsewhere."""
     h5py = library("h5py", "HDF5 files")
-    with source.read_by("h5py"), h5py.File(source.path, "r") as file:
-        yield file
+    with source.read_by("h5py"):
+        require_inside(source)
+        with h5py.File(source.path, "r") as file:
+            yield file
 
 
 def kind(source: Source) -> str | None:
@@ -56,6 +59,14 @@ def attributes(node: Any) -> dict[str, Any]:
     small = [key for key, entry in entries.items() if entry.get_storage_size() <= 8 * MOST_ENTRIES]
     values = {key: node.attrs[key] for key in small}
     return {key: None if isinstance(value, h5py.Empty) else plain(value) for key, value in values.items()}
+
+
+def require_room(dataset: Any, name: str, source: Source) -> None:
+    """Refuse a data set that takes implausibly much memory for the bytes of this file, and of those that it refers to."""
+    names = {one.file_name for one in dataset.virtual_sources()} if dataset.is_virtual else set()
+    named = [source.path.parent / name for name in names]
+    stored = source.size + sum(path.stat().st_size for path in named if path.is_file())
+    source.limits.require_room(dataset.nbytes, stored, f"{name} in {source.name}")
 
 
 def refuse_missing_sources(dataset: Any, path: Path) -> None:

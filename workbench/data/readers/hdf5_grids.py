@@ -8,6 +8,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.data.field import Field
+from workbench.data.labelled import PACKING
 from workbench.data.readers import cf, hdf5
 from workbench.data.readers.arrays import Spacing
 from workbench.data.readers.format import Format
@@ -15,7 +16,7 @@ from workbench.data.readers.leaving import named, noted
 from workbench.data.readers.options import chosen_name
 from workbench.data.readers.source import Source, plain
 
-CONVENTIONS = ("_FillValue", "missing_value", "valid_range", "valid_min", "valid_max", "_Unsigned", *cf.PACKING)
+CONVENTIONS = ("_FillValue", "missing_value", "valid_range", "valid_min", "valid_max", "_Unsigned", *PACKING)
 
 
 def read(source: Source, *, name: str | None = None, scaled: bool | None = None, spacing: Spacing = None) -> Field:
@@ -28,13 +29,14 @@ def read(source: Source, *, name: str | None = None, scaled: bool | None = None,
         chosen = chosen_name(name, shapes, "file")
         dataset = file[chosen]
         hdf5.refuse_missing_sources(dataset, source.path)
+        hdf5.require_room(dataset, chosen, source)
         described = {key: dataset.attrs[key] for key in CONVENTIONS if key in dataset.attrs}
         found = cf.decoded(dataset[()], {key: _number(value) for key, value in described.items()}, scaled)
         metadata = {
             "format": "HDF5 grid",
             "path": chosen,
-            "units": plain(dataset.attrs.get("units", "not stated")),
-            "scaled": found.scaled,
+            "units": plain(dataset.attrs.get("units", dataset.attrs.get("unit", "not stated"))),   # "unit" is H5MD's
+            **found.metadata,
             "attributes": hdf5.attributes(dataset),
             "file_attributes": _description(file),
         }
@@ -54,7 +56,7 @@ def _shapes(file: Any) -> dict[str, tuple[int, ...]]:
 
     def note(path: str, node: Any) -> None:
         shape = getattr(node, "shape", None)
-        if shape and node.dtype.kind in "fiu" and node.size:
+        if shape and node.dtype.kind in "fiu" and node.size and isinstance(path, str):   # bytes are no text
             shapes[path] = tuple(shape)
 
     file.visititems(note)

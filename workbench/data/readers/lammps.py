@@ -15,10 +15,12 @@ import numpy as np
 
 from workbench.data.particles import Particles
 from workbench.data.readers.format import Format
+from workbench.data.readers.frame_index import known_frames, nearest_frame, text_lines
 from workbench.data.readers.images import Images
 from workbench.data.readers.leaving import named, noted
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles, shifted
 from workbench.data.readers.source import Source
+from workbench.data.triclinic import is_triclinic
 from workbench.errors import WorkbenchError
 
 SPELLINGS = (("x", "y", "z"), ("xu", "yu", "zu"), ("xs", "ys", "zs"), ("xsu", "ysu", "zsu"))
@@ -39,21 +41,25 @@ class Frame:
 def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
     """One frame, atoms sorted by id where there are ids."""
     wanted = chosen_frame(frame)
-    with source.path.open(encoding="utf-8", errors="replace") as lines:
-        for number in range(wanted + 1):
+    nearest, at = nearest_frame(source, wanted)
+    with source.path.open("rb") as file:
+        file.seek(at)
+        lines = text_lines(file)
+        for number in range(nearest, wanted + 1):
             found = _next_frame(source, lines, wanted, number)
+            known_frames(source)[number + 1] = file.tell()
         more = bool(next(lines, "").strip())
     table = _table(source, found)
-    low, lengths, tilted = _bounds(source, found)
+    low, edges = _bounds(source, found)
     spelling = next((names for names in SPELLINGS if set(names) <= table.keys()), None)
     if spelling is None:
         listed = ", ".join(found.columns)
         raise WorkbenchError(f"{source.name} has no columns x, y, z (or xu, xs, xsu, ...); it has {listed}")
     positions = np.stack([table[name] for name in spelling], axis=1)
-    positions = positions * lengths if "s" in spelling[0] else shifted(positions, low)
+    positions = positions @ edges if "s" in spelling[0] else shifted(positions, low)
     velocities = np.stack([table[name] for name in VELOCITIES], axis=1) if set(VELOCITIES) <= table.keys() else None
     ids = table["id"].astype(np.int64) if "id" in table else None
-    cell = _cell(source, found, lengths, tilted) if isinstance(box, str) else None
+    cell = _cell(source, found, edges, isinstance(box, str))
     metadata = {
         "format": "LAMMPS text dump",
         "frame": wanted,
@@ -75,14 +81,17 @@ def _flags(frame: Frame) -> list[str]:
     return [word for word in frame.bounds_title if re.fullmatch("[pfsm]{2}", word)]
 
 
-def _cell(source: Source, frame: Frame, lengths: np.ndarray, tilted: bool) -> Cell:
+def _cell(source: Source, frame: Frame, edges: np.ndarray, needed: bool) -> Cell | None:
+    lengths, triclinic = np.diag(edges), edges if is_triclinic(edges) else None
     if len(flags := _flags(frame)) != 3:
+        if not needed:
+            return None if triclinic is None else Cell(tuple(lengths.tolist()), triclinic)
         size = " x ".join(f"{length:g}" for length in lengths)
         raise WorkbenchError(
             f"{source.name} does not say which faces of its box ({size}) are periodic, as dumps before 2011 do not: "
             f"pass box=({', '.join(f'{length:g}' for length in lengths)}) if all are, or box=None for an open space"
         )
-    return Cell(tuple(np.where([flag == "pp" for flag in flags], lengths, 0.0).tolist()), tilted)
+    return Cell(tuple(np.where([flag == "pp" for flag in flags], lengths, 0.0).tolist()), triclinic)
 
 
 def _next_frame(source: Source, lines: Iterator[str], wanted: int, number: int) -> Frame:
@@ -127,15 +136,21 @@ def _table(source: Source, frame: Frame) -> dict[str, np.ndarray]:
     return {name: column[order] for name, column in table.items()}
 
 
-def _bounds(source: Source, frame: Frame) -> tuple[np.ndarray, np.ndarray, bool]:
-    """The low corner, the lengths, and whether the cell is tilted."""
+def _bounds(source: Source, frame: Frame) -> tuple[np.ndarray, np.ndarray]:
+    """The low corner and the edges of the cell; the file has the bounds of the smallest box around it, and three tilts."""
     try:
         numbers = np.array([line.split() for line in frame.bounds], np.float64)
     except ValueError:
         numbers = np.empty((0, 0))
     if numbers.shape not in ((3, 2), (3, 3)) or not np.isfinite(numbers).all() or (numbers[:, 1] <= numbers[:, 0]).any():
         raise source.damaged(f"expected three lines 'low high' of the box; got {[line.strip() for line in frame.bounds]}")
-    return numbers[:, 0], numbers[:, 1] - numbers[:, 0], numbers.shape == (3, 3) and bool(numbers[:, 2].any())
+    xy, xz, yz = numbers[:, 2] if numbers.shape == (3, 3) else (0.0, 0.0, 0.0)
+    low = numbers[:, 0] - [min(0.0, xy, xz, xy + xz), min(0.0, yz), 0.0]
+    high = numbers[:, 1] - [max(0.0, xy, xz, xy + xz), max(0.0, yz), 0.0]
+    if (high <= low).any():
+        raise source.damaged(f"the tilts {xy:g}, {xz:g}, {yz:g} do not fit into the bounds of the box")
+    x, y, z = high - low
+    return low, np.array([[x, 0, 0], [xy, y, 0], [xz, yz, z]])
 
 
 LAMMPS = Format("lammps", "LAMMPS text dump", lambda source: source.starts_with(b"ITEM: "), read)

@@ -46,7 +46,7 @@ class ZarrTable(Table):
 
     def rows(self, column: str, start: int, stop: int) -> np.ndarray:
         """The rows from `start` to `stop`."""
-        with zarr_files.opened(Source.at(self.path)) as (_, node):
+        with zarr_files.opened(Source.at(self.path, self.limits)) as (_, node):
             return side_by_side([np.asarray(_array(node, name, self.name)[start:stop]) for name in self.sets[column]])
 
     def sizes(self, most: int) -> tuple[int, ...]:
@@ -125,6 +125,7 @@ def _table(source: Source, sets: Mapping[str, tuple[str, ...]]) -> Table:
         for column, names in sets.items():
             for name in names:
                 require_rows(_array(node, name, source.name), column, name, count, len(names), axes, source.name)
+                zarr_files.require_room(_array(node, name, source.name), name or "the array", source)
             _require_written([_array(node, name, source.name) for name in names], source)
         unit = (found[0].shards or found[0].chunks)[0]
         dtype = found[0].dtype.newbyteorder("=")

@@ -32,6 +32,9 @@ def opened(source: Source) -> Iterator[Any]:
     netcdf4 = library("netCDF4", "NetCDF files")
     if source.starts_with(*MAGICS):
         check_size(source)
+    else:
+        with hdf5.opened(source):
+            pass   # looked at for data elsewhere, which the NetCDF library reads, too
     with source.read_by("netCDF4"), netcdf4.Dataset(str(source.path)) as dataset:
         dataset.set_auto_maskandscale(False)
         yield dataset
@@ -51,8 +54,9 @@ def read(source: Source, *, name: str | None = None, scaled: bool | None = None,
         chosen = chosen_name(name, {key: variable.shape for key, variable in candidates.items()}, "file")
         variable = numeric[chosen]
         attributes = {key: variable.getncattr(key) for key in variable.ncattrs()}
+        source.require_room(chosen, variable.size * variable.dtype.itemsize)
         found = cf.decoded(variable[...], attributes, scaled, _default_fill(variable))
-        metadata = _metadata(dataset, variable, attributes) | {"scaled": found.scaled}
+        metadata = _metadata(dataset, variable, attributes) | found.metadata
         metadata = noted(metadata, named("variable", every.keys() - {chosen}))
     values = backend.read_only(found.values)
     return Field(values, spacing, chosen.rpartition("/")[2], found.mask, metadata)

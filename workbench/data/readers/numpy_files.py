@@ -5,8 +5,9 @@ Arrays of Python objects are refused: they are pickles, and opening a file must 
 
 from __future__ import annotations
 
+import math
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,9 +97,11 @@ def read_npz(
         shapes = _shapes(source)
         if name is None and "positions" in file.files:
             _refuse_for_particles(kind=kind, frame=frame, spacing=spacing)
+            _require_room(source, shapes, shapes)
             return _particles(file, shapes, box, wrap)
         numeric = {key: shape for key, (shape, dtype) in shapes.items() if shape and dtype.kind in "fiu"}
         chosen = chosen_name(name, numeric, "file")
+        _require_room(source, shapes, [chosen])
         array = file[chosen]
     own: Any = None if isinstance(box, str) and box == FROM_FILE else box
     metadata = noted({"format": "NumPy npz"}, named("array", shapes.keys() - {chosen}))
@@ -116,6 +119,11 @@ def _shapes(source: Source) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
                 shape, _, dtype = read(file)
                 found[member.removesuffix(".npy")] = shape, dtype
     return found
+
+
+def _require_room(source: Source, shapes: Mapping[str, tuple[tuple[int, ...], np.dtype]], names: Iterable[str]) -> None:
+    for shape, dtype in (shapes[name] for name in names):
+        source.require_room("an array", math.prod(shape) * dtype.itemsize)
 
 
 def _particles(file: Any, shapes: dict[str, tuple[tuple[int, ...], np.dtype]], box: FileBox, wrap: bool) -> Particles:
@@ -141,7 +149,7 @@ def _is_npz(source: Source) -> bool:
     try:
         with zipfile.ZipFile(source.path) as archive:
             names = archive.namelist()
-    except (zipfile.BadZipFile, OSError, ValueError):
+    except Exception:   # a forged zip file can make the standard library raise anything
         return source.path.suffix == ".npz"
     return all(name.endswith(".npy") for name in names)
 

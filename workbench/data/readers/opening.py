@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from workbench.data.readers.format import Format
 from workbench.data.readers.leaving import named
+from workbench.data.readers.limits import ReadLimits, without_limits
 from workbench.data.readers.named_columns import NAMED
 from workbench.data.readers.paths import alike, in_folder, is_several, listed, require_distinct, require_no_gap
 from workbench.data.readers.registry import FORMATS, check_options, format_of
@@ -38,24 +40,27 @@ def snapshot_of(given: Any, wanted: str | None, options: Mapping[str, Any]) -> S
             raise WorkbenchError(
                 f"the files of a snapshot have one format; {sources[0].name} is {found.title}, and {other.name} is not"
             )
-    check_options(found, sources[0], options, found.snapshot_options)
+    own = without_limits(options, found.snapshot_options)
+    check_options(found, sources[0], own, found.snapshot_options)
     placing = {"box", "wrap"}
-    snapshot: Snapshot = found.snapshot(sources, **{key: value for key, value in options.items() if key not in placing})
-    return snapshot.noting(named("file", others))
+    snapshot: Snapshot = found.snapshot(sources, **{key: value for key, value in own.items() if key not in placing})
+    tables = tuple(replace(table, limits=sources[0].limits) for table in snapshot.tables)
+    return replace(snapshot, tables=tables).noting(named("file", others))
 
 
 def _sources(given: Any, wanted: str | None, options: Mapping[str, Any]) -> tuple[list[Source], list[str]]:
     """The files, and the names of those beside them that are no particles."""
+    limits = ReadLimits.among(options)
     if is_several(given):
         paths = listed(given)
         require_distinct(paths)
         if not isinstance(given, list | tuple):
             require_no_gap(paths)
-        return [Source.at(path.absolute()) for path in paths], []
+        return [Source.at(path.absolute(), limits) for path in paths], []
     if not is_set(given, wanted):
-        return [Source.at(Path(given).expanduser().absolute())], []
+        return [Source.at(Path(given).expanduser().absolute(), limits)], []
     paths = in_folder(Path(given).expanduser().absolute())
-    sources = {path: Source.at(path) for path in paths if path.stat().st_size}
+    sources = {path: Source.at(path, limits) for path in paths if path.stat().st_size}
     chosen = [source for source in sources.values() if _holds_particles(source, wanted, options)]
     if not chosen:
         raise WorkbenchError(

@@ -12,6 +12,7 @@ import numpy as np
 from workbench import backend
 from workbench.data.particles import Box, Particles
 from workbench.data.readers.images import Images, require_box_to_wrap, require_placed
+from workbench.data.triclinic import is_triclinic, kept_cell
 from workbench.errors import WorkbenchError
 
 FileBox = Box | str
@@ -21,17 +22,32 @@ FROM_FILE = "file"   # the default of `box=`; None already means an open space
 
 @dataclass(frozen=True)
 class Cell:
-    """The cell of a simulation as the file states it; a length of 0 means not periodic along that axis."""
+    """The cell of a simulation as the file states it; a length of 0 means not periodic along that axis.
+
+    `edges` are those of a triclinic cell, one a row.
+    """
 
     lengths: tuple[float, ...]
-    tilted: bool = False
+    edges: np.ndarray | None = None
+
+    @classmethod
+    def of_edges(cls, edges: Any) -> Cell:
+        """The cell with these edges.
+
+        >>> Cell.of_edges([[2.0, 0.0], [0.0, 3.0]]).box
+        (2.0, 3.0)
+        """
+        rows = np.asarray(edges, np.float64)
+        if not is_triclinic(rows):
+            return cls(tuple(np.diag(rows).tolist()))
+        return cls(tuple(np.linalg.norm(rows, axis=1).tolist()), rows)
 
     @property
     def box(self) -> tuple[float, ...] | None:
-        """The box of `Particles`: rectangular and periodic along every axis, or along none.
+        """The box of `Particles`: rectangular and periodic along every axis, or along none; None for a triclinic cell.
 
-        Other cells are an error, not an open space: without their periods, distances across faces and the clusters
-        there would change silently.
+        Partly periodic cells are an error, not an open space: without their periods, distances across faces and the
+        clusters there would change silently.
 
         >>> Cell((10.0, 10.0, 0.0)).box
         Traceback (most recent call last):
@@ -43,9 +59,7 @@ class Cell:
             return None
         if not all(self.lengths):
             raise WorkbenchError(f"the cell is periodic along some axes only ({size}), which is not supported: {advice}")
-        if self.tilted:
-            raise WorkbenchError(f"the cell is triclinic (edges {size}), and boxes must be rectangular: {advice}")
-        return self.lengths
+        return self.lengths if self.edges is None else None
 
 
 def particles(
@@ -62,12 +76,16 @@ def particles(
 ) -> Particles:
     """Particles in the caller's box, else in the file's; `images.py` defines which positions are wrapped into it.
 
+    A triclinic cell is kept in the metadata, and positions in it are as the file has them.
+
     The arrays belong to the reader alone, and are handed over. A box of the caller implies no periodic images.
 
     >>> particles([[-1.0, 2.0]], Cell((10.0, 10.0)), FROM_FILE, images=Images.ANY).positions.tolist()
     [[9.0, 2.0]]
     """
     chosen = chosen_box(cell, box)
+    if cell is not None and cell.edges is not None:
+        metadata = {**(metadata or {}), **kept_cell(cell.edges, isinstance(box, str) and any(cell.lengths))}
     if images is Images.ANY and not isinstance(box, str):
         images = Images.CORNER
     positions = backend.read_only(np.asarray(positions))

@@ -12,10 +12,12 @@ from typing import Any
 from workbench.data.readers.abacus import ABACUS
 from workbench.data.readers.amber import AMBER
 from workbench.data.readers.bov import BOV
+from workbench.data.readers.dcd import DCD
 from workbench.data.readers.fast_food import FAST_FOOD
 from workbench.data.readers.format import Format
 from workbench.data.readers.gadget import GADGET
 from workbench.data.readers.genericio import GENERICIO
+from workbench.data.readers.gro import GRO
 from workbench.data.readers.gsd_files import GSD
 from workbench.data.readers.hdf5_grids import HDF5_GRID
 from workbench.data.readers.hdf5_snapshots import HDF5_SNAPSHOT
@@ -25,8 +27,8 @@ from workbench.data.readers.netcdf import NETCDF
 from workbench.data.readers.numpy_files import NPY, NPZ
 from workbench.data.readers.raw import RAW
 from workbench.data.readers.source import Source
-from workbench.data.readers.structures import DCD, GRO
 from workbench.data.readers.trr import TRR
+from workbench.data.readers.unread import refuse_unread
 from workbench.data.readers.xtc import XTC
 from workbench.data.readers.xyz import XYZ
 from workbench.data.readers.zarr_stores import ZARR
@@ -80,6 +82,7 @@ def format_of(source: Source, wanted: str | None, options: Mapping[str, Any]) ->
         return found
     if "shape" in options and not source.is_folder:
         return RAW
+    refuse_unread(source)
     titles = "; ".join(known.title for known in FORMATS)
     kind = "the folder" if source.is_folder else "the file"
     raise WorkbenchError(

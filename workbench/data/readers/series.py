@@ -10,19 +10,20 @@ from typing import Any, overload
 
 from workbench.data.chunked import ChunkedParticles
 from workbench.data.readers.file_sets import map_of, stem_of
+from workbench.data.readers.limits import ReadLimits
 from workbench.data.readers.opening import snapshot_of
 from workbench.data.readers.options import FROM_FILE
 from workbench.data.readers.paths import in_order, is_several, listed
-from workbench.data.readers.registry import FORMATS, format_of
+from workbench.data.readers.registry import FORMATS, check_options, format_of
 from workbench.data.readers.source import Source
 from workbench.errors import WorkbenchError, briefly
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SnapshotSeries(Sequence[ChunkedParticles]):
+class SnapshotSeries(Sequence[Any]):
     """Snapshots in the order of the numbers in their names, or of the list that was given.
 
-    `places` are what `wb.open_chunked` opens for each.
+    `places` are what `wb.open_chunked` opens for each, or `wb.open` where a format is only read as a whole, such as NetCDF.
     """
 
     places: tuple[Any, ...]
@@ -34,14 +35,16 @@ class SnapshotSeries(Sequence[ChunkedParticles]):
         return len(self.places)
 
     @overload
-    def __getitem__(self, number: int) -> ChunkedParticles: ...
+    def __getitem__(self, number: int) -> Any: ...
     @overload
     def __getitem__(self, number: slice) -> SnapshotSeries: ...
-    def __getitem__(self, number: int | slice) -> ChunkedParticles | SnapshotSeries:
+    def __getitem__(self, number: int | slice) -> Any:
         if isinstance(number, slice):
             return SnapshotSeries(self.places[number], self.options, self.chunk)
         place = range(len(self.places))[number]   # refuses numbers that do not exist
         if place not in self._opened:
+            if (alone := _read_whole(self.places[place], self.options)) is not None:
+                return alone
             options = dict(self.options)
             found = snapshot_of(self.places[place], options.pop("format", None), options)
             box, wrap = options.get("box", FROM_FILE), options.get("wrap", False)
@@ -68,6 +71,21 @@ class SnapshotSeries(Sequence[ChunkedParticles]):
         return f"SnapshotSeries({len(self)} snapshots{ends})"
 
 
+def _read_whole(place: Any, options: Mapping[str, Any]) -> Any:
+    """The field or particles of a file whose format is read as a whole and alone; None for other formats."""
+    if is_several(place):
+        return None
+    source = Source.at(place)
+    if source.is_folder and not any(known.recognises(source) for known in FORMATS):
+        return None   # the files of a snapshot
+    found = format_of(source, options.get("format"), options)
+    if found.snapshot is not None:
+        return None
+    own = {key: value for key, value in options.items() if key != "format"}
+    check_options(found, source, own, found.options)
+    return found.read(source, **own)
+
+
 def series_of(path: Any, *, chunk: int, **options: Any) -> SnapshotSeries:
     """The snapshots in files of a pattern, in a folder, or in a list, of which each entry is a snapshot."""
     several = path if isinstance(path, list | tuple) else [path]
@@ -77,22 +95,23 @@ def series_of(path: Any, *, chunk: int, **options: Any) -> SnapshotSeries:
     if isinstance(path, list | tuple):
         places: list[Any] = list(path)
     else:
-        places = _snapshots(listed(path) if is_several(path) else _entries(Path(os.fspath(path)).expanduser()), options)
+        paths = listed(path) if is_several(path) else _entries(Path(os.fspath(path)).expanduser(), options)
+        places = _snapshots(paths, options)
     if not places:
         raise WorkbenchError(f"{path!r} holds no snapshots: check the path")
     return SnapshotSeries(tuple(places), options, chunk)
 
 
-def _entries(folder: Path) -> list[Path]:
+def _entries(folder: Path, options: Mapping[str, Any]) -> list[Path]:
     """The files and folders in a folder that can be snapshots."""
     if not folder.is_dir():
         raise WorkbenchError(f"a series is a pattern, a folder, or a list; {folder} is no folder: check the path")
     entries = sorted((entry for entry in folder.iterdir() if not entry.name.startswith(".")), key=in_order)
-    return [entry for entry in entries if entry.is_dir() or _is_snapshot(entry)]
+    return [entry for entry in entries if entry.is_dir() or _is_snapshot(entry, options)]
 
 
-def _is_snapshot(path: Path) -> bool:
-    source = Source.at(path)
+def _is_snapshot(path: Path, options: Mapping[str, Any]) -> bool:
+    source = Source.at(path, ReadLimits.among(options))
     found = next((known for known in FORMATS if known.recognises(source)), None)
     return found is not None and found.snapshot is not None
 
@@ -126,6 +145,6 @@ def _joint_file(folder: Path, before: str, after: str) -> Path | None:
 
 
 def _states_several(path: Path, options: Mapping[str, Any]) -> bool:
-    source = Source.at(path)
+    source = Source.at(path, ReadLimits.among(options))
     found = format_of(source, options.get("format"), options)
     return found.files_stated is not None and found.files_stated(source) > 1

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.data.readers.limits import DEFAULT, ReadLimits
 from workbench.errors import WorkbenchError
 
 HEAD_BYTES = 4096
@@ -23,14 +24,15 @@ HEAD_BYTES = 4096
 
 @dataclass(frozen=True)
 class Source:
-    """A path that exists, with its size and its first bytes (none for a folder)."""
+    """A path that exists, with its size and its first bytes (none for a folder), and how far it is trusted."""
 
     path: Path
     size: int
     head: bytes
+    limits: ReadLimits = DEFAULT
 
     @classmethod
-    def at(cls, path: str | os.PathLike[str]) -> Source:
+    def at(cls, path: str | os.PathLike[str], limits: ReadLimits = DEFAULT) -> Source:
         """The source at a path; missing, unreadable or empty ones are refused.
 
         >>> Source.at("no/such/file")
@@ -40,17 +42,21 @@ class Source:
         try:
             place = Path(path).expanduser()
             if place.is_dir():
-                return cls(place, 0, b"")
+                return cls(place, 0, b"", limits)
+            if place.exists() and not place.is_file():
+                raise WorkbenchError(f"{path} must be a file or folder; it is a pipe or a device: copy its content first")
             with place.open("rb") as file:
                 head = file.read(HEAD_BYTES)
             size = place.stat().st_size
         except FileNotFoundError:
             raise WorkbenchError(f"there is no file or folder {path}: check the path") from None
+        except WorkbenchError:
+            raise
         except (OSError, TypeError, ValueError, RuntimeError) as error:
             raise WorkbenchError(f"cannot open {path!r}: {error}") from None
         if size == 0:
             raise WorkbenchError(f"{place.name} is empty (0 bytes): check that it was written, or copied, completely")
-        return cls(place, size, head)
+        return cls(place, size, head, limits)
 
     @property
     def name(self) -> str:
@@ -81,6 +87,10 @@ class Source:
         if len(values) != count:
             raise self.damaged(f"expected {count:,} items of {what}; got {len(values):,}")
         return values
+
+    def require_room(self, what: str, nbytes: int) -> None:
+        """Refuse an array that takes implausibly much memory for a file of this size, or more than the caller allows."""
+        self.limits.require_room(nbytes, self.size, f"{what} in {self.name}")
 
     def damaged(self, reason: str) -> WorkbenchError:
         """The error for a file whose header and content disagree."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from workbench.data.chunked import even_sizes, holds_positions
 from workbench.data.readers.hdf5 import opened, refuse_missing_sources
+from workbench.data.readers.limits import DEFAULT, ReadLimits
 from workbench.data.readers.source import Source
 from workbench.errors import WorkbenchError
 
@@ -34,6 +35,7 @@ class Table(ABC):
     time: float | None = None
     mass: float | None = None   # of each particle, where all have the same
     particle_type: int | None = None
+    limits: ReadLimits = DEFAULT
 
     @property
     def name(self) -> str:
@@ -57,6 +59,8 @@ class Table(ABC):
     def read(self, column: str, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Rows of any column in native byte order: all, or those from `start` to `stop`."""
         stop = self.count if stop is None else stop
+        axes = self.dimensions if column in (POSITIONS, VELOCITIES) else 1
+        self._require_room(column, (stop - start) * axes * self.dtype.itemsize)
         if column == MASSES and column not in self.stored:
             return np.full(stop - start, self.mass)
         found = self.rows(column, start, stop)
@@ -66,6 +70,11 @@ class Table(ABC):
                 f"{start + len(found):,}"
             )
         return found.astype(found.dtype.newbyteorder("="), copy=False)
+
+    def _require_room(self, column: str, nbytes: int) -> None:
+        """Refuse rows that take implausibly much memory for what the file stores."""
+        if self.path.is_file():
+            self.limits.require_room(nbytes, self.path.stat().st_size, f"the column {column} of {self.name}")
 
     def sizes(self, most: int) -> tuple[int, ...]:
         """The division into chunks of about `most` particles; finer than the file stores them would be read repeatedly."""
@@ -99,7 +108,7 @@ class Hdf5Table(Table):
 
     def rows(self, column: str, start: int, stop: int) -> np.ndarray:
         """The rows from `start` to `stop`."""
-        with opened(Source.at(self.path)) as file:
+        with opened(Source.at(self.path, self.limits)) as file:
             found = []
             for name in self.sets[column]:
                 dataset = dataset_at(file, name, self.name)

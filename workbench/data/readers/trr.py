@@ -6,12 +6,15 @@ and leave an index beside the data. Precision is not stated: it follows from the
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from workbench.data.particles import Particles
 from workbench.data.readers.format import Format
+from workbench.data.readers.frame_index import state_of
 from workbench.data.readers.images import Images
 from workbench.data.readers.leaving import noted, other_frames
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles
@@ -71,15 +74,14 @@ class Frame:
 def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
     """One frame, in nanometres and nanometres per picosecond, in the precision on disk."""
     wanted = chosen_frame(frame)
-    found = Frame.of(source, 0)
-    for number in range(wanted):
-        if found.end >= source.size:
-            raise WorkbenchError(f"frame must be between 0 and {number} in {source.name}; got {wanted}")
-        found = Frame.of(source, found.end)
+    starts, rest = _starts(*state_of(source))
+    if wanted >= len(starts):
+        unread = f": {rest}" if rest else ""
+        raise WorkbenchError(f"frame must be between 0 and {len(starts) - 1} in {source.name}; got {wanted}{unread}")
+    found = Frame.of(source, starts[wanted])
     positions = found.block("x")
     if positions is None:
         raise WorkbenchError(f"frame {wanted} of {source.name} has no positions: choose a frame that has")
-    source.array(found.end, 0, found.floats, "the rest of the frame")
     metadata = {
         "format": "GROMACS trr",
         "frame": wanted,
@@ -87,30 +89,33 @@ def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool
         "time": found.time,
         "units": {"length": "nm", "time": "ps", "velocity": "nm/ps"},
     }
-    frames, rest = _frames_from(found, wanted)
-    forces = ["the forces of this frame"] if found.sizes["f"] else []
-    metadata = noted({**metadata, "frames": frames}, other_frames(wanted, frames), forces, rest)
+    frames, forces = len(starts), ["the forces of this frame"] if found.sizes["f"] else []
+    metadata = noted({**metadata, "frames": frames}, other_frames(wanted, frames), forces, [rest] if rest else [])
     velocities = found.block("v")
     return particles(positions, _cell(found), box, velocities, metadata=metadata, images=Images.ANY, wrap=wrap)
 
 
-def _frames_from(frame: Frame, number: int) -> tuple[int, list[str]]:
-    """The number of frames, counted from a given one; and a note on data after the last complete one."""
-    while frame.end < frame.source.size:
+@functools.lru_cache(maxsize=32)
+def _starts(path: Path, *state: int) -> tuple[tuple[int, ...], str]:
+    """Where each complete frame begins, and a note on data after the last of them."""
+    source, at = Source.at(path), 0
+    starts: list[int] = []
+    while at < source.size:
         try:
-            frame = Frame.of(frame.source, frame.end)
-            frame.source.array(frame.end, 0, frame.floats, "the rest of the frame")
+            frame = Frame.of(source, at)
+            source.array(frame.end, 0, frame.floats, "the rest of the frame")
         except WorkbenchError as error:
-            return number + 1, [f"the data after frame {number}, which cannot be read: {error}"]
-        number += 1
-    return number + 1, []
+            if not starts:
+                raise
+            return tuple(starts), f"the data after frame {len(starts) - 1}, which cannot be read: {error}"
+        starts.append(at)
+        at = frame.end
+    return tuple(starts), ""
 
 
 def _cell(frame: Frame) -> Cell | None:
     edges = frame.block("box")
-    if edges is None:
-        return None
-    return Cell(tuple(np.diag(edges).tolist()), tilted=bool(np.count_nonzero(edges - np.diag(np.diag(edges)))))
+    return None if edges is None else Cell.of_edges(edges)
 
 
 def _precision(source: Source, sizes: dict[str, int], atoms: int) -> np.dtype:

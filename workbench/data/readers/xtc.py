@@ -1,12 +1,13 @@
 """GROMACS `.xtc` trajectories, already lossy; MDAnalysis implements their published compression.
 
-The frames are read one after the other up to the one asked for. The random access of MDAnalysis would leave an index
-file beside the data, in folders that may be read-only.
+Where the frames begin is found once and remembered (`frame_index.py`). The readers of MDAnalysis would leave an index file
+beside the data, in folders that may be read-only.
 """
 
 from __future__ import annotations
 
-import itertools
+import functools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from workbench.data.readers.images import Images
 from workbench.data.readers.leaving import noted, other_frames
 from workbench.data.readers.libraries import library
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles
+from workbench.data.readers.other_process import arrays_of_frame
 from workbench.data.readers.source import Source
 from workbench.errors import WorkbenchError
 
@@ -26,31 +28,45 @@ MAGICS = tuple(number.to_bytes(4, "big") for number in (1995, 2023))   # the sec
 def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
     """One frame, in nanometres."""
     wanted = chosen_frame(frame)
-    found, frames = _frame(source, wanted)
-    edges = np.asarray(found.box, np.float64)
+    found = arrays_of_frame(source, __name__, "frame_at", wanted)
+    frames = int(found["frames"])
     metadata = {
         "format": "GROMACS xtc",
         "frame": wanted,
         "frames": frames,
-        "step": int(found.step),
-        "time": float(found.time),
-        "precision": float(found.prec),
+        "step": int(found["step"]),
+        "time": float(found["time"]),
+        "precision": float(found["precision"]),
         "units": {"length": "nm", "time": "ps"},
     }
-    cell = Cell(tuple(np.diag(edges).tolist()), tilted=bool(np.count_nonzero(edges - np.diag(np.diag(edges)))))
     metadata = noted(metadata, other_frames(wanted, frames))
-    return particles(np.array(found.x), cell, box, metadata=metadata, images=Images.ANY, wrap=wrap)
+    cell = Cell.of_edges(found["box"])
+    return particles(found["positions"], cell, box, metadata=metadata, images=Images.ANY, wrap=wrap)
 
 
-def _frame(source: Source, wanted: int) -> tuple[Any, int]:
-    """A frame, and how many there are."""
+def frame_at(path: str, wanted: int) -> dict[str, Any]:
+    """A frame, and how many there are. Forged bytes can crash the process that calls this."""
     formats = library("MDAnalysis.lib.formats.libmdaxdr", "xtc files")
-    with source.read_by("MDAnalysis"), formats.XTCFile(str(source.path)) as frames:
-        found = next(itertools.islice(frames, wanted, None), None)
-        total = len(frames)
-    if found is None:
-        raise WorkbenchError(f"frame {wanted} does not exist: {source.name} has fewer frames (counted from 0)")
-    return found, total
+    name, state = Path(path).name, Path(path).stat()
+    starts = _starts(path, state.st_mtime_ns, state.st_size)
+    if not len(starts):
+        raise WorkbenchError(f"{name} is truncated or damaged: it has no complete frame")
+    if wanted >= len(starts):
+        raise WorkbenchError(f"frame {wanted} does not exist: {name} has fewer frames (counted from 0)")
+    with formats.XTCFile(path) as frames:
+        frames.set_offsets(starts)
+        frames.seek(wanted)
+        found = frames.read()
+    described = {"positions": found.x, "box": found.box, "step": found.step, "time": found.time, "precision": found.prec}
+    return {**described, "frames": len(starts)}
+
+
+@functools.lru_cache(maxsize=32)
+def _starts(path: str, *state: int) -> np.ndarray:
+    """Where each frame begins: only their headers are read for it."""
+    formats = library("MDAnalysis.lib.formats.libmdaxdr", "xtc files")
+    with formats.XTCFile(path) as frames:
+        return np.array(frames.calc_offsets())
 
 
 XTC = Format("xtc", "GROMACS trajectory (.xtc)", lambda source: source.starts_with(*MAGICS), read)

@@ -14,18 +14,24 @@ import numpy as np
 
 from workbench.data.particles import Particles
 from workbench.data.readers.format import Format
+from workbench.data.readers.frame_index import known_frames, nearest_frame, text_lines
 from workbench.data.readers.images import Images
 from workbench.data.readers.leaving import noted
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles
 from workbench.data.readers.source import Source
+from workbench.data.triclinic import is_triclinic
 
 
 def read(source: Source, *, frame: int = 0, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
     """One frame. Without a lattice in the comment the atoms are in an open space: give `box=` if they are not."""
     wanted = chosen_frame(frame)
-    with source.path.open(encoding="utf-8", errors="replace") as lines:
-        for number in range(wanted + 1):
+    nearest, at = nearest_frame(source, wanted)
+    with source.path.open("rb") as file:
+        file.seek(at)
+        lines = text_lines(file)
+        for number in range(nearest, wanted + 1):
             comment, atoms = _next_frame(source, lines, wanted, number)
+            known_frames(source)[number + 1] = file.tell()
         more = bool(next(lines, "").strip())
     metadata = {"format": "XYZ", "frame": wanted, "comment": comment.strip(), "units": "not stated; angstrom by convention"}
     columns = "the columns other than positions, such as the names of atoms"
@@ -80,7 +86,7 @@ def _cell(source: Source, comment: str) -> Cell | None:
     flags = re.search(r'\bpbc="([^"]*)"', comment)
     periodic = [word.upper().startswith(("T", "1")) for word in flags[1].split()] if flags else [True] * 3
     lengths = tuple(np.where(periodic, np.linalg.norm(edges, axis=1), 0).tolist()) if len(periodic) == 3 else (0.0,) * 3
-    return Cell(lengths, tilted=bool(np.count_nonzero(edges - np.diag(np.diag(edges)))))
+    return Cell(lengths, edges if is_triclinic(edges) else None)
 
 
 def _has_numbers(line: str, first: int) -> bool:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from workbench.data.readers.libraries import library
+from workbench.data.readers.limits import FREE_BYTES
 from workbench.data.readers.source import Source
 
+FREE_CHUNKS = 2**16     # that an array may have without a look at how many are there
+CHUNKS_PER_PART = 64    # beyond, for each part of the store
 MARKS = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
 
 
@@ -34,5 +38,24 @@ def is_store(source: Source) -> bool:
     try:
         with zipfile.ZipFile(source.path) as archive:
             return bool(set(MARKS) & set(archive.namelist()))
-    except (zipfile.BadZipFile, OSError, ValueError):
+    except Exception:   # a forged zip file can make the standard library raise anything
         return source.path.suffixes[-2:] == [".zarr", ".zip"]
+
+
+def require_room(array: Any, name: str, source: Source) -> None:
+    """Refuse an array that takes implausibly much memory for the bytes of the store, or has implausibly many chunks."""
+    if array.nbytes <= FREE_BYTES and array.nchunks <= FREE_CHUNKS and source.limits.most_bytes is None:
+        return
+    parts, stored = _stored(source)
+    source.limits.require_room(array.nbytes, stored, f"{name} in {source.name}")
+    if source.limits.most_bytes is None and array.nchunks > FREE_CHUNKS + CHUNKS_PER_PART * parts:
+        raise source.damaged(f"{name} has {array.nchunks:,} chunks, of which {parts:,} can be there at most")
+
+
+def _stored(source: Source) -> tuple[int, int]:
+    """How many parts a store has, and how many bytes."""
+    if not source.is_folder:
+        with zipfile.ZipFile(source.path) as archive:
+            return len(archive.namelist()), source.size
+    sizes = [os.stat(os.path.join(folder, name)).st_size for folder, _, names in os.walk(source.path) for name in names]
+    return len(sizes), sum(sizes)

@@ -15,7 +15,7 @@ from workbench.data.readers.leaving import named, noted
 from workbench.data.readers.named_columns import zarr_snapshot
 from workbench.data.readers.options import chosen_name
 from workbench.data.readers.source import Source, plain
-from workbench.data.readers.zarr_files import is_store, opened
+from workbench.data.readers.zarr_files import is_store, opened, require_room
 
 
 def read(source: Source, *, name: str | None = None, scaled: bool | None = None, spacing: Spacing = None) -> Field:
@@ -31,6 +31,7 @@ def read(source: Source, *, name: str | None = None, scaled: bool | None = None,
         chosen = "" if "" in numeric else chosen_name(name, shapes, "store")
         array = numeric[chosen]
         attributes = dict(array.attrs)
+        require_room(array, chosen or "the array", source)
         found = cf.decoded(array[...], attributes | _fill_value(array), scaled)
         metadata = {
             "format": f"Zarr {array.metadata.zarr_format}",
@@ -38,7 +39,7 @@ def read(source: Source, *, name: str | None = None, scaled: bool | None = None,
             "dimensions": plain(getattr(array.metadata, "dimension_names", None) or attributes.get("_ARRAY_DIMENSIONS")),
             "attributes": plain(attributes),
             "store_attributes": plain(dict(node.attrs)),
-            "scaled": found.scaled,
+            **found.metadata,
         }
         metadata = noted(metadata, named("array", arrays.keys() - {chosen}))
     title = chosen.rpartition("/")[2] or None

@@ -12,6 +12,7 @@ from workbench.archive.clusters import corrected_chunk
 from workbench.clusters.keep.correction import sections_of
 from workbench.clusters.keep.edits import Edits
 from workbench.clusters.keep.moves import PARTS
+from workbench.clusters.keep.partition import TOO_SMALL
 from workbench.clusters.keep.problem import UNASKED
 from workbench.clusters.keep.state import PINNED
 from workbench.data.extent import extent
@@ -20,6 +21,7 @@ from workbench.distributed.keeping.members import Cast
 from workbench.distributed.scratch_files import save
 from workbench.errors import GuaranteeBroken
 from workbench.guarantees import check
+from workbench.ordering import stored_index
 
 FINISHED = ".finished"   # beside the chunks without edits, which a later run may start from
 
@@ -47,7 +49,8 @@ def hand_back(cast: Cast, part: int) -> None:
     )
     for number in range(len(cast.terms.lengths)):
         counts = members[f"group{number}"] != UNASKED
-        members.save(**{f"kept{number}": np.where(counts, members[f"label{number}"], -1)[owned].astype(np.int32)})
+        kept = np.where(counts, members[f"label{number}"], TOO_SMALL)[owned]
+        members.save(**{f"kept{number}": kept.astype(stored_index(len(cast.exchange.source)))})
 
 
 def finish(cast: Cast, encoded: Encoded, chunk: int) -> FinishedChunk:
@@ -55,7 +58,7 @@ def finish(cast: Cast, encoded: Encoded, chunk: int) -> FinishedChunk:
     terms, begin, end = cast.terms, *encoded.starts[chunk : chunk + 2]
     decoded, original = encoded.decoded(chunk), encoded.chunk(chunk).positions
     wanted, rank = decoded.copy(), np.zeros(len(decoded), np.int32)
-    labels = [np.empty(len(decoded), np.int32) for _ in terms.lengths]
+    labels = [np.empty(len(decoded), stored_index(encoded.starts[-1])) for _ in terms.lengths]
     for part in cast.parts:
         members = cast.of(part)
         rows = _rows(members.mapped("moved_index"), begin, end)
@@ -68,7 +71,7 @@ def finish(cast: Cast, encoded: Encoded, chunk: int) -> FinishedChunk:
     for number, label in enumerate(labels):
         save(labels_file(cast, number, chunk), label)
     moved, pinned = (np.flatnonzero(which).astype(np.int32) for which in (rank > 0, rank == PINNED))
-    edits = Edits(moved, rank[moved].astype(np.uint16), terms.limit.value / PARTS, terms.lengths, terms.box)
+    edits = Edits(moved, rank[moved].astype(np.uint16), terms.bound / PARTS, terms.lengths, terms.box)
     surmise = cast.surmise(chunk)
     sections = sections_of(edits, pinned, decoded, wanted, surmise)
     key = encoded.task.layout.chunk_key((chunk, 0))

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +14,7 @@ from workbench.archive.chunk import EncodedChunk
 from workbench.archive.clusters import Figures, details
 from workbench.archive.encoding import EncodedArray, ReadyChunk, assembled
 from workbench.clusters.keep import Allowance
+from workbench.clusters.keep.partition import fingerprint_of
 from workbench.distributed.decomposition import Decomposition
 from workbench.distributed.encoded import DoneChunk, Encoded
 from workbench.distributed.executors import Executor
@@ -54,7 +53,7 @@ def keep_clusters(
     positions = assembled(encoded.task, chunks)
     assert positions.promise is not None
     largest = max(one.largest_error for one in finished)
-    stated = details(_figures(settled, finished, terms, added))
+    stated = details(_figures(settled, finished, terms, added, encoded))
     stated = {**terms.promise.to_dict(), **stated, "encoded_within": terms.limit.value}
     figures = {**positions.promise.figures, "largest_error": largest}
     promise = dataclasses.replace(positions.promise, keep=(stated,), figures=figures)
@@ -67,12 +66,14 @@ def _ready(before: ReadyChunk, finished: FinishedChunk) -> ReadyChunk:
     return dataclasses.replace(before, data=EncodedChunk(b"", finished.checksum), ends=finished.ends)
 
 
-def _figures(settled: Settled, finished: Sequence[FinishedChunk], terms: Terms, added: int) -> Figures:
+def _figures(
+    settled: Settled, finished: Sequence[FinishedChunk], terms: Terms, added: int, encoded: Encoded
+) -> Figures:
     return Figures(
         lengths=terms.lengths,
         precision=terms.dtype.name,
         margin=terms.margin,
-        partition=[_fingerprint(settled, number, len(finished)) for number in range(len(terms.lengths))],
+        partition=[_fingerprint(settled, number, encoded) for number in range(len(terms.lengths))],
         groups=[size.count for size in settled.sizes],
         largest=[size.largest for size in settled.sizes],
         groups_opened=settled.opened,
@@ -87,18 +88,7 @@ def _figures(settled: Settled, finished: Sequence[FinishedChunk], terms: Terms, 
     )
 
 
-def _fingerprint(settled: Settled, number: int, chunks: int) -> str:
-    """The digest of all labels, as `clusters.keep.partition.fingerprint` computes it, one chunk after the other."""
-    return fingerprint_of(np.load(labels_file(settled.cast, number, chunk)) for chunk in range(chunks))
-
-
-def fingerprint_of(chunks: Any) -> str:
-    """The fingerprint of labels in chunks.
-
-    >>> fingerprint_of([np.array([0, 0]), np.array([2])])
-    '4b1498922e76c823ed99f8f04ddfdee6'
-    """
-    digest = hashlib.blake2b(digest_size=16)
-    for labels in chunks:
-        digest.update(np.ascontiguousarray(labels, "<i4").data)
-    return digest.hexdigest()
+def _fingerprint(settled: Settled, number: int, encoded: Encoded) -> str:
+    """The fingerprint of the kept groups at one linking length, one chunk after the other."""
+    labels = (np.load(labels_file(settled.cast, number, chunk)) for chunk in range(len(encoded.sizes)))
+    return fingerprint_of(labels, encoded.starts[-1])

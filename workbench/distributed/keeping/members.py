@@ -144,7 +144,7 @@ class Decoded:
     def rows(self, chunk: int) -> np.ndarray:
         """The rows of a chunk."""
         decoded, terms = self.encoded.decoded(chunk), self.terms
-        surmise = Surmise.of(decoded, terms.limit.value, terms.lengths, terms.box)
+        surmise = Surmise.of(decoded, terms.bound, terms.lengths, terms.box)
         save(self.surmise_file(chunk), np.stack([surmise.context, surmise.forward]))
         columns = decoded.view(np.uint8).reshape(len(decoded), -1), surmise.context[:, None], surmise.forward[:, None]
         return np.concatenate(columns, axis=1)
@@ -181,7 +181,7 @@ class Cast:
         cargo, terms = self.exchange.cargo, self.terms
         assert isinstance(cargo, Decoded)
         context, forward = np.load(cargo.surmise_file(chunk))
-        return Surmise(context, forward, (terms.limit.value, terms.lengths, terms.box))
+        return Surmise(context, forward, (terms.bound, terms.lengths, terms.box))
 
     @property
     def next(self) -> Cast:
@@ -234,14 +234,12 @@ class Cast:
         self.labels(kind, number).lend(part, members.take("index", rows), label, owned[rows], owner)
         return np.bincount(owner, minlength=len(self.parts))
 
-    def compare(self, part: int, kind: str, number: int, starts: np.ndarray, everything: bool) -> Compared:
+    def compare(self, part: int, kind: str, number: int, everything: bool) -> Compared:
         """What other subdomains call the labelled particles of this one; and the members of groups that they know."""
         members = self.of(part)
         rows, head = members.labelled(kind, number, everything), members.mapped(f"{kind}{number}")
         index = members.mapped("index") if everything else members.take("index", rows)
-        found = self.labels(kind, number).compare(
-            starts, part, lambda wanted: index[head[np.searchsorted(index, wanted)]]
-        )
+        found = self.labels(kind, number).compare(part, lambda wanted: index[head[np.searchsorted(index, wanted)]])
         if kind == "part" or not len(found.shared):   # nobody asks how large parts are
             return found
         sizes = np.bincount(head[members.take("owned", rows)], minlength=len(head))

@@ -35,7 +35,9 @@ def joined(
     `starts` says for each linking length where the ghosts of each owner begin; unless `everything` is labelled, among those
     that are.
     """
-    compared = executor.map(f"compare-{kind}", functools.partial(_compare, cast, kind, starts, everything), cast.parts)
+    for number, of_length in enumerate(starts):
+        cast.labels(kind, number).order(of_length)
+    compared = executor.map(f"compare-{kind}", functools.partial(_compare, cast, kind, everything), cast.parts)
     found = [Joined.of(of_length) for of_length in zip(*compared, strict=True)]
     for number, joint in enumerate(found):
         cast.labels(kind, number).tell(joint)
@@ -53,8 +55,8 @@ def name_groups(cast: Cast, groups: list[Joined], executor: Executor) -> list[Si
     return sizes
 
 
-def _compare(cast: Cast, kind: str, starts: Sequence[np.ndarray], everything: bool, part: int) -> list[Compared]:
-    return [cast.compare(part, kind, number, of_length, everything) for number, of_length in enumerate(starts)]
+def _compare(cast: Cast, kind: str, everything: bool, part: int) -> list[Compared]:
+    return [cast.compare(part, kind, number, everything) for number in range(len(cast.terms.lengths))]
 
 
 def _name(cast: Cast, part: int) -> list[Sizes]:

@@ -2,7 +2,12 @@
 
 A look at all particles comes first. After each round of repairs, a proof names suspects (`proof.py`), and only these, their
 groups and all near them are looked at again. Small groups that do not count may merge unseen by the proof, and where
-suspects are many it is of no use: then all particles are looked at again.
+suspects are many it is of no use: then all particles are looked at again. The proof tests all that have moved, and the ends
+of all constraints of the first look, moved or not: `clusters/keep/attempts.py` says why no other particle can be in a
+violated constraint.
+
+None of this decides. In the end the finder searches all particles as they will be decoded. If it finds other groups, all
+particles are looked at again; where that finds nothing to repair, they get their original coordinates.
 """
 
 from __future__ import annotations
@@ -30,7 +35,6 @@ from workbench.distributed.keeping.terms import Terms
 from workbench.errors import GuaranteeBroken
 
 EXACT_AFTER = 24   # rounds: the last resort, all particles get their original coordinates
-MOST_ROUNDS = 26
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +64,14 @@ def settle(
     found = look(cast, starts, executor)
     needs, opened, works, exempted = found.count, 0, [], found.exempted   # type: int, int, list[list[Repaired]], bool
     proofs: list[Doubted | None] = [None for _ in cast.parts]
-    while found.count:
-        if cast.round == MOST_ROUNDS:
-            raise GuaranteeBroken(f"{found.count:,} pairs of particles could not be repaired: please report this")
-        if cast.round >= EXACT_AFTER:
+    restored = False
+    while found.count or _differ(cast, starts, executor):
+        if restored:
+            raise GuaranteeBroken("exact particles are found in groups that are not the original's: please report this")
+        if not found.count:
+            found, proofs = look(cast, starts, executor), [None for _ in cast.parts]
+        restored = not found.count or cast.round >= EXACT_AFTER
+        if restored:
             executor.map("restore-particles", functools.partial(_restore, cast), cast.parts)
         else:
             repaired, left, changed = repair(cast, found.links, allowance, executor)
@@ -73,13 +81,12 @@ def settle(
             _require_affordable(allowance, works, 0)
         before, cast = cast, cast.next
         before.forget_state()
-        if before.round >= EXACT_AFTER:
+        if restored:
             found = look(cast, starts, executor)
         else:
             found, proofs = _look_again(cast, starts, executor, proofs)
         exempted = exempted or found.exempted
         _require_affordable(allowance, works, found.exact)
-    _require_kept(cast, starts, executor)
     return Settled(
         cast, sizes, opened, needs, sum(max(one.attempts for one in work) for work in works),
         sum(max(one.descent for one in work) for work in works), found.exact,
@@ -125,17 +132,11 @@ def _restore(cast: Cast, part: int) -> None:
     Moved(np.arange(len(members)), state).save(cast.next.of(part).moves)
 
 
-def _require_kept(cast: Cast, starts: np.ndarray, executor: Executor) -> None:
-    """Find the groups again where the absence of violated constraints does not prove that they are kept.
-
-    It is a proof when all groups count. Groups that are too small to count may be near each other.
-    """
-    if cast.terms.promise.min_members == 1:
-        return
+def _differ(cast: Cast, starts: np.ndarray, executor: Executor) -> bool:
+    """Whether the finder, which knows of no constraint, sees any particle in another group than in the original."""
     executor.map("find-groups-again", functools.partial(_find_again, cast), cast.parts)
     joined(cast, "now", [starts] * len(cast.terms.lengths), executor)
-    if differ := sum(executor.map("compare-groups", functools.partial(same_groups, cast), cast.parts)):
-        raise GuaranteeBroken(f"the groups of {differ:,} particles differ, though no pair is wrong: please report this")
+    return any(executor.map("compare-groups", functools.partial(same_groups, cast), cast.parts))
 
 
 def _find_again(cast: Cast, part: int) -> None:

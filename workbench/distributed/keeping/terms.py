@@ -16,7 +16,7 @@ import numpy as np
 
 from workbench.clusters.keep import KeepClusters
 from workbench.clusters.keep.attempts import RADII
-from workbench.clusters.keep.problem import margin_of
+from workbench.clusters.keep.problem import MOST_BOUND, margin_of
 from workbench.data.outline import Outline
 from workbench.guarantees import Limit
 
@@ -47,6 +47,11 @@ class Terms:
         return cls(promise, limit, lengths, margin, outline.dtype, outline.dimensions, outline.box)
 
     @property
+    def bound(self) -> float:
+        """The size of the bound, as far as moves use it."""
+        return min(self.limit.value, MOST_BOUND)
+
+    @property
     def far(self) -> float:
         """Particles of different groups conflict up to this distance, at the longest linking length."""
         return self.lengths[-1] + self.margin
@@ -59,7 +64,7 @@ class Terms:
     @property
     def reach(self) -> float:
         """How far a candidate sees, in decoded positions."""
-        return self.far + max(RADII) * self.limit.value + 2 * self.margin
+        return self.far + max(RADII) * self.bound + 2 * self.margin
 
     @property
     def interaction(self) -> float:

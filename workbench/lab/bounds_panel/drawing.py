@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from workbench.bounds.run import MEANINGS, Run, label_of
 from workbench.data import Field, Particles
@@ -89,7 +89,7 @@ def _note(
 def larger_than_data(trial: Trial) -> list[str]:
     """Why an archive of very few values is larger than they are."""
     archive = trial.archive
-    if archive.nbytes <= archive.original_nbytes:
+    if archive.nbytes <= archive.original_nbytes or not archive.original_nbytes:
         return []
     fixed = archive.nbytes - archive.data.nbytes
     return [
@@ -117,28 +117,39 @@ def facts(data: Particles | Field, trial: Trial, plain: Run | None = None) -> tu
     if trial.outcome is None:
         return (Fact("result", "failed", "bad", trial.run.error or ""),)
     run, size = trial.run, measures(data)[0]
+    if not trial.archive.original_nbytes:
+        return (Fact("result", "no finite values", meaning="none has an error; all come back bit for bit", group=SIZE),)
     shown = [
-        _fact(run, "ratio", "ratio", "{:.3g}", SIZE, "x"),
-        _fact(run, TITLES[size], size, "{:.3g}", SIZE),
-        None if plain is None else _fact(plain, "without the model", size, "{:.3g}", SIZE),
+        _fact(run, "ratio", "ratio", short, SIZE, "x"),
+        _fact(run, TITLES[size], size, short, SIZE),
+        None if plain is None else _fact(plain, "without the model", size, short, SIZE),
         _worst(trial),
-        _fact(run, "PSNR", "psnr", "{:.2f}", ERROR, "dB"),
-        _fact(run, "SSIM", "ssim", "{:.6f}", ERROR),
-        _fact(run, "rms distance", "rms_distance", "{:.4g}", ERROR),
+        _fact(run, "PSNR", "psnr", "{:.2f}".format, ERROR, "dB"),
+        _fact(run, "SSIM", "ssim", "{:.6f}".format, ERROR),
+        _fact(run, "rms distance", "rms_distance", "{:.4g}".format, ERROR),
         _corrected(run),
-        _fact(run, "compress", "encode_mb_per_s", "{:.3g}", SPEED, "MB/s"),
-        _fact(run, "decompress", "decode_mb_per_s", "{:.3g}", SPEED, "MB/s"),
+        _fact(run, "compress", "encode_mb_per_s", short, SPEED, "MB/s"),
+        _fact(run, "decompress", "decode_mb_per_s", short, SPEED, "MB/s"),
     ]
     return tuple(fact for fact in shown if fact is not None)
 
 
-def _fact(run: Run, name: str, figure: str, form: str, group: str, unit: str = "") -> Fact | None:
+def short(value: float) -> str:
+    """Three digits, without an exponent where it can be done without.
+
+    >>> short(8.1234), short(1086.7), short(2.5e7)
+    ('8.12', '1,087', '2.5e+07')
+    """
+    return f"{value:,.0f}" if 1000 <= value < 1e6 else f"{value:.3g}"
+
+
+def _fact(run: Run, name: str, figure: str, form: Callable[[float], str], group: str, unit: str = "") -> Fact | None:
     if figure not in run.figures:
         return None
     meaning = MEANINGS.get(figure) or FIGURES.get(figure, "")
     value = float(run[figure])
     if math.isfinite(value):
-        return Fact(name, form.format(value), meaning=meaning, unit=unit, group=group)
+        return Fact(name, form(value), meaning=meaning, unit=unit, group=group)
     return Fact(name, _infinite(value), meaning=meaning, group=group)
 
 

@@ -37,9 +37,10 @@ from workbench.lab.bounds_panel.state import (
 )
 from workbench.lab.bounds_panel.trial import Spectra, Trial, spectra_of, try_bound
 from workbench.lab.cells import name_of
+from workbench.lab.choices import one_of, whole
 from workbench.lab.controls import Choice, LogSlider, Number, Steps, Toggle, button
 from workbench.lab.description import Reading, Shown
-from workbench.lab.engine import Results, Stage
+from workbench.lab.engine import Fields, Results, Stage
 from workbench.lab.jobs import Job
 from workbench.lab.panel import Panel
 from workbench.lab.saving import SaveArchive
@@ -104,7 +105,7 @@ class BoundsPanel(Panel[BoundsState]):
         if self._offered is not None:
             choose.insert(1, Choice("model", "model", {self._called: self._offered, "none": None}))
         compare = button("compare codecs", lambda: self.ask("others"), "try all other codecs at this bound")
-        save = SaveArchive(f"{self.name}.zip", self.save_archive)
+        save = SaveArchive(f"{self.name}.zip", self.save_archive, self.when_settled)
         target = Choice("target", "target", goals_of(self.data), about="target")
         find = button("find", self.find, "search for the bound that meets the target, with a few compressions of all data")
         wanted = [target, Number("goal", "at", about="number of the target"), find]
@@ -129,8 +130,10 @@ class BoundsPanel(Panel[BoundsState]):
         state.check(self.data)
 
     def remark(self, state: BoundsState) -> str:
-        """Bounds that are too large or too small for these data."""
-        return unusual(self.data, state.bound)
+        """What a search has found, and bounds that are too large or too small for these data."""
+        answer = self._engine.results(state).get("found")
+        found = answer.sentence if isinstance(answer, Answer) and answer.bound in (None, state.bound) else ""
+        return "; ".join(part for part in (found, unusual(self.data, state.bound)) if part)
 
     def ready(self, results: Results) -> bool:
         """Pictures wait for the trial."""
@@ -141,8 +144,8 @@ class BoundsPanel(Panel[BoundsState]):
         state, results = self.displayed
         return reading(self.data, state, results.get("trial"), (x, y))
 
-    def change(self, **fields: Any) -> bool:
-        """Change fields; another kind of bound is about as strict, another axis resets the window.
+    def implied(self, fields: Fields) -> Fields:
+        """Another kind of bound is about as strict, another axis resets the window, another target has its usual number.
 
         A model is chosen together with its codec, and left with it.
         """
@@ -150,19 +153,19 @@ class BoundsPanel(Panel[BoundsState]):
             fields["codec"] = Interpolation.id
         elif fields.get("codec", Interpolation.id) != Interpolation.id and "model" not in fields:
             fields["model"] = None
-        if fields.get("kind", self.state.kind) != self.state.kind and "eb" not in fields:
-            fields["eb"] = self.state.with_kind(fields["kind"], self.data).eb
-        if fields.get("axis", self.state.axis) != self.state.axis:
-            fields = {"window": None, "index": slices(self.data, int(fields["axis"])) // 2, **fields}
-        if fields.get("target", self.state.target) != self.state.target and "goal" not in fields:
-            fields["goal"] = GOALS[fields["target"]].usual if fields["target"] in GOALS else self.state.goal
-        changed = super().change(**fields)
-        if changed and self._view is not None and {"kind", "axis"} & fields.keys():
-            low, high = exponents(self.data, self.state.kind)
-            self._slider.span(10.0**low, 10.0**high)
-            self._index.reach(slices(self.data, self.state.axis) - 1)
-            self._view.show_state(self.state)
-        return changed
+        if (kind := fields.get("kind", self.state.kind)) != self.state.kind and "eb" not in fields:
+            fields["eb"] = self.state.with_kind(kind, self.data).eb
+        if (axis := fields.get("axis", self.state.axis)) != self.state.axis:
+            fields = {"window": None, "index": slices(self.data, whole("the axis", axis, least=0)) // 2, **fields}
+        if (target := fields.get("target", self.state.target)) != self.state.target and "goal" not in fields:
+            fields["goal"] = GOALS[one_of("the target", target, tuple(GOALS))].usual
+        return fields
+
+    def fit_controls(self) -> None:
+        """The ends of the bound are those of its kind, the ends of the slice those of its axis."""
+        low, high = exponents(self.data, self.state.kind)
+        self._slider.span(10.0**low, 10.0**high)
+        self._index.reach(slices(self.data, self.state.axis) - 1)
 
     def find(self) -> None:
         """Search for the bound that meets the target, and choose it."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from workbench import backend, codecs
+from workbench.arguments import flag
 from workbench.bounds.run import Order, Question
 from workbench.codecs import Codec, ParticleCodec
 from workbench.codecs.interpolation import Interpolation
@@ -18,7 +19,7 @@ from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, PointwiseRelative, Relative
 from workbench.lab.bounds_panel.goals import GOALS, Goal, target_of
-from workbench.lab.choices import one_of, positive, whole, with_choices, within
+from workbench.lab.choices import finite, one_of, positive, told_how_to_change, whole, with_choices, within
 from workbench.lab.description import PIXELS, Window, checked_window
 from workbench.lab.remembered import remembered
 from workbench.lab.slices import Cut
@@ -34,6 +35,7 @@ QUICK = 2**22               # values that the built-in codec for fields encodes 
 DECADES = {4: 7, 8: 12}     # span of the slider below the range, by the bytes of a number
 
 
+@told_how_to_change
 @dataclass(frozen=True)
 class BoundsState:
     """The codec, the error bound, and the visible part of the data.
@@ -65,12 +67,14 @@ class BoundsState:
         one_of("the kind of bound", self.kind, get_args(Kind))
         one_of("the order", self.order, get_args(Order))
         one_of("the target", self.target, tuple(GOALS))
+        object.__setattr__(self, "goal", finite("the number of the target", self.goal))
         target_of(self.target, self.goal)
         object.__setattr__(self, "eb", positive("the error bound", self.eb))
         if not self.eb < (most := BOUNDS[self.kind].most):
             raise WorkbenchError(f"a pointwise relative error bound must be less than {most:g}; got {self.eb:g}")
         for field, name in {"axis": "the axis", "index": "the slice", "time": "the time", "pixels": "pixels"}.items():
             object.__setattr__(self, field, whole(name, getattr(self, field), least=0))
+        object.__setattr__(self, "logarithmic", flag("logarithmic", self.logarithmic))
         object.__setattr__(self, "window", checked_window(self.window))
         self._check_model()
         _ = self.bound, self.chosen

@@ -1,7 +1,8 @@
 """What has become of each halo and of each particle: the colours of a cloud.
 
-A halo of the original is continued by the decoded group that has most of its members, unless another halo has more members
-there. So a halo keeps its colour through changes, and particles that left their halo, or were joined to another, are known.
+A halo of the original is continued by the decoded halo with which it is matched (`clusters/matching.py`): the group with
+most of its members, unless it is too small for a halo, or another halo has more members there. So a halo keeps its colour
+through changes, and particles that left their halo, or were joined to another, are known.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ import numpy as np
 
 from workbench.arguments import whole_number
 from workbench.clusters import Catalogue, Groups, catalogue
+from workbench.clusters.matching import Halos, match_groups
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
-from workbench.lab.clusters_panel.breakage import Halos, statuses
 
 LEFT, JOINED = 1, 2                           # what has become of a particle; 0: it stayed where it was
 STATUS = "intact", "split", "merged"          # of a halo, by its number
@@ -61,7 +62,8 @@ def fates_of(particles: Particles, groups: Groups, other_groups: Groups | None =
                 f"{name} must be of {len(particles):,} particles; got labels of {len(given.labels):,}: "
                 "find them with wb.friends_of_friends"
             )
-    found = catalogue(particles, groups, whole_number("min_members", min_members, least=1))
+    min_members = whole_number("min_members", min_members, least=1)
+    found = catalogue(particles, groups, min_members)
     shown = slice(0, MOST_HALOS)
     halos = Catalogue(found.labels[shown], found.members[shown], found.centres[shown], found.radii[shown])
     number = np.zeros(len(particles), np.int32)
@@ -69,33 +71,15 @@ def fates_of(particles: Particles, groups: Groups, other_groups: Groups | None =
     before = number[groups.labels]
     if other_groups is None:
         return Fates(halos, before)
-    continued = _continuations(before, other_groups.labels, len(halos))
-    kept = np.flatnonzero(continued >= 0)
+    match = match_groups(Halos(found.labels, found.members), groups.labels, other_groups, min_members)
+    continued = match.matched[shown]
+    kept = np.flatnonzero(continued)
     number[:] = 0
-    number[continued[kept]] = kept + 1
+    number[match.found[kept]] = kept + 1
     within = number[other_groups.labels]
     change = np.zeros(len(particles), np.uint8)
     change[(before > 0) & (within == 0)] = LEFT
     change[(within > 0) & (within != before)] = JOINED
     after = np.where(change == LEFT, before, within)
-    sizes = np.zeros(len(halos), np.int64)
-    sizes[kept] = np.bincount(other_groups.labels, minlength=len(particles))[continued[kept]]
-    return Fates(halos, before, after, change, statuses(Halos(groups, halos), other_groups), sizes)
-
-
-def _continuations(before: np.ndarray, after: np.ndarray, halos: int) -> np.ndarray:
-    """The label of the group that continues each halo; -1 if another halo has more members in it."""
-    members = np.flatnonzero(before)
-    pairs, shared = np.unique(before[members].astype(np.int64) * len(after) + after[members], return_counts=True)
-    halo, group = np.divmod(pairs, len(after))
-    main = _first_of_each(np.lexsort((group, -shared, halo)), halo)    # rising halos: every one has members
-    owners = _first_of_each(np.lexsort((halo, -shared, group)), group)
-    continued = np.full(halos, -1)
-    mutual = np.intersect1d(main, owners)
-    continued[halo[mutual] - 1] = group[mutual]
-    return continued
-
-
-def _first_of_each(ranked: np.ndarray, key: np.ndarray) -> np.ndarray:
-    """The first row of each key, in rows ranked by it."""
-    return ranked[np.diff(key[ranked], prepend=-1) != 0]
+    sizes = np.where(continued, match.found_members[shown], 0)
+    return Fates(halos, before, after, change, match.status[shown], sizes)

@@ -21,7 +21,7 @@ from workbench.lab.cloud_view.look import Colouring, look
 from workbench.lab.cloud_view.scene import STEPS, Scene
 from workbench.lab.cloud_view.still import data_url, png, still
 from workbench.lab.description import STATIC
-from workbench.lab.front_end import front_end
+from workbench.lab.front_end import front_end, widget_script
 from workbench.lab.glossary import meaning
 
 FIRST_PIECE, LARGEST_PIECE = 2**16, 2**19   # points; each piece is twice the one before
@@ -45,7 +45,7 @@ class Cloud(anywidget.AnyWidget):
     >>> cloud.close()
     """
 
-    _esm = "\n".join(front_end(f"cloud_view/{name}.js") for name in SCRIPTS)
+    _esm = widget_script(*(f"cloud_view/{name}.js" for name in SCRIPTS))
     _css = front_end("cloud_view/cloud.css")
 
     look = traitlets.Dict().tag(sync=True)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.archive import Archive, compress
-from workbench.clusters import Catalogue, Groups, broken_links, catalogue, friends_of_friends
+from workbench.clusters import Catalogue, Groups, broken_links, catalogue, friends_of_friends, matching
 from workbench.clusters.broken import distances
+from workbench.clusters.matching import Match, match_groups
 from workbench.data import Particles
 from workbench.data.periodic import nearest_image
 from workbench.errors import WorkbenchError
@@ -24,8 +25,6 @@ from workbench.lab.clusters_panel.state import FEWEST_MEMBERS, ClustersState
 from workbench.metrics.pairs import require_host
 
 Progress = Callable[[float, str], object]
-
-INTACT, SPLIT, MERGED = 0, 1, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +39,11 @@ class Halos:
         """Its memory in bytes."""
         found = self.catalogue
         return sum(array.nbytes for array in (self.groups.labels, found.labels, found.members, found.centres, found.radii))
+
+    def matched(self, others: Groups, min_members: int) -> Match:
+        """What has become of them in other groups of the same particles."""
+        halos = matching.Halos(self.catalogue.labels, self.catalogue.members)
+        return match_groups(halos, self.groups.labels, others, min_members)
 
     def count(self, min_members: int) -> int:
         """How many have at least `min_members` members; they are the first of the catalogue."""
@@ -158,45 +162,8 @@ def outcome_of(
     missing, false = (Links.of(pairs, decoded, halos.groups) for pairs in (broken.missing, broken.false))
     density_of(particles, state.axis, state.window, state.pixels).of(decoded)
     sizes = np.sort(groups.sizes[groups.sizes >= FEWEST_MEMBERS])[::-1]
-    status = statuses(halos, groups)
-    return Outcome(decoded, groups, status, members_after(halos, groups, status), sizes, missing, false)
-
-
-def statuses(halos: Halos, after: Groups) -> np.ndarray:
-    """The status of each halo of the catalogue.
-
-    >>> before, nowhere = Groups.from_labels([0, 0, 2, 2, 4], 0.1), np.zeros(2)
-    >>> halos = Halos(before, Catalogue(np.array([0, 2]), np.array([2, 2]), nowhere, nowhere))
-    >>> statuses(halos, Groups.from_labels([0, 1, 2, 2, 2], 0.1)).tolist() == [SPLIT, MERGED]
-    True
-    """
-    before, label = halos.groups.labels, halos.catalogue.labels
-    apart = np.bincount(before[after.labels != after.labels[before]], minlength=len(before)) > 0
-    members = np.bincount(after.labels, minlength=len(before))[after.labels[label]]
-    return np.where(apart[label], SPLIT, np.where(members > halos.catalogue.members, MERGED, INTACT)).astype(np.uint8)
-
-
-def members_after(halos: Halos, after: Groups, status: np.ndarray) -> np.ndarray:
-    """The size of the group that has most members of each halo of the catalogue; the smaller label among equals.
-
-    >>> before, nowhere = Groups.from_labels([0, 0, 0, 0, 4], 0.1), np.zeros(1)
-    >>> halos = Halos(before, Catalogue(np.array([0]), np.array([4]), nowhere, nowhere))
-    >>> members_after(halos, Groups.from_labels([0, 1, 1, 1, 1], 0.1), np.array([SPLIT])).tolist()
-    [4]
-    """
-    before, label, count = halos.groups.labels, halos.catalogue.labels, len(after.labels)
-    sizes = np.bincount(after.labels, minlength=count)
-    found = after.labels[label]   # the group of the first member, which has all of them unless the halo is split
-    is_split = np.zeros(count, bool)
-    is_split[label[status == SPLIT]] = True
-    inside = np.flatnonzero(is_split[before])
-    pairs, shared = np.unique(before[inside] * count + after.labels[inside], return_counts=True)
-    owner, group = np.divmod(pairs, count)
-    ranked = np.lexsort((-shared, owner))   # stable: groups of one halo and share stay in the order of labels
-    best = ranked[np.flatnonzero(np.diff(owner[ranked], prepend=-1))]
-    place = np.flatnonzero(status == SPLIT)
-    found[place] = group[best][np.searchsorted(owner[best], label[place])]
-    return sizes[found]
+    found = halos.matched(groups, FEWEST_MEMBERS)
+    return Outcome(decoded, groups, found.status, found.found_members, sizes, missing, false)
 
 
 def positions_of(particles: Particles) -> Particles:

@@ -27,7 +27,7 @@ from workbench.lab.clusters_panel.reading import particle_under, reading
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
 from workbench.lab.controls import Choice, LogSlider, Number, button
 from workbench.lab.description import Reading, Shown
-from workbench.lab.engine import Results, Stage
+from workbench.lab.engine import Fields, Results, Stage
 from workbench.lab.jobs import Job
 from workbench.lab.panel import Panel
 from workbench.lab.saving import SaveArchive
@@ -81,9 +81,8 @@ class ClustersPanel(Panel[ClustersState]):
 
     def rows(self) -> Sequence[Sequence[Any]]:
         """The promise above, the view below."""
-        particles, state = self.particles, self.state
-        low, high = (share * state.length(particles) for share in SHARES_OF_LENGTH)
-        self._bound = LogSlider("bound", "error bound ξ", low, high, about="error bound")
+        particles = self.particles
+        self._bound = LogSlider("bound", "error bound ξ", *self._bounds(), about="error bound")
         self._length = LogSlider(
             "linking_length", "linking length b", *self._lengths(), about="linking length",
             spoken=lambda state: "mean spacings" if state.unit == "spacing" else "",
@@ -99,7 +98,7 @@ class ClustersPanel(Panel[ClustersState]):
         preserve = button("preserve", self.preserve, "keep every halo, and watch the descent")
         preserve.button_style = "primary"
         self._steps = LinkSteps(self.step_link)
-        self._saving = SaveArchive(self.archive_name, self.save_archive)
+        self._saving = SaveArchive(self.archive_name, self.save_archive, self.when_settled)
         close = button("no close-up", lambda: self.change(chosen=None))
         act: list[widgets.Widget | SaveArchive] = [preserve, self._steps, close, self._saving]
         seldom = [
@@ -107,7 +106,7 @@ class ClustersPanel(Panel[ClustersState]):
             Choice("order", "order", {"free": "free", "kept": "keep"}),
             Number("min_members", "halo: at least", whole=True, unit="members"),
             Number("keep_members", "keep groups of", whole=True, unit="or more"),
-            Choice("solver", "solver", {"descent (pgd)": "pgd", "smallest (auto)": "auto", "more bits (refine)": "refine"}),
+            Choice("solver", "solver", {"smallest (auto)": "auto", "descent (pgd)": "pgd", "more bits (refine)": "refine"}),
         ]
         return [[self._bound, codecs, self._length], [*look, *act], seldom]
 
@@ -167,35 +166,33 @@ class ClustersPanel(Panel[ClustersState]):
         return particle_under(self.particles, state, results["halos"], outcome, (x, y))
 
     def change(self, **fields: Any) -> bool:
-        """Change fields; another unit keeps the linking length.
+        """Change fields of the state.
 
         Everything that is shown belongs to one archive. So the panel shows decoded particles again when a change makes the
         archive with halos kept that of other choices; and to ask for "halos kept" where they are not is to keep them.
         """
-        fields = self._with_same_length(fields)
         try:
-            wanted = dataclasses.replace(self.state, **fields)
-        except (WorkbenchError, TypeError):
-            return self._change(**fields)   # which says what is wrong
+            wanted = self._engine.after(fields)
+        except WorkbenchError:
+            return super().change(**fields)   # which says what is wrong
         if wanted.shows != "kept" or self._shows_kept(wanted):
-            return self._change(**fields)
-        changed = self._change(**fields | {"shows": "decoded"})
-        if fields.get("shows") == "kept":
+            return super().change(**fields)
+        changed = super().change(**fields | {"shows": "decoded"})
+        if changed and fields.get("shows") == "kept":
             self.preserve()
         return changed
 
-    def _with_same_length(self, fields: dict[str, Any]) -> dict[str, Any]:
+    def implied(self, fields: Fields) -> Fields:
+        """Another unit keeps the linking length."""
         unit = fields.get("unit", self.state.unit)
         if unit != self.state.unit and "linking_length" not in fields and unit in ("spacing", "length"):
             return fields | {"linking_length": self.state.in_unit(self.particles, unit).linking_length}
         return fields
 
-    def _change(self, **fields: Any) -> bool:
-        changed = super().change(**fields)
-        if changed and self._view is not None and "unit" in fields:
-            self._length.span(*self._lengths())
-            self._view.show_state(self.state)
-        return changed
+    def fit_controls(self) -> None:
+        """The ends of the linking length are in its unit; those of the bound are shares of it."""
+        self._length.span(*self._lengths())
+        self._bound.span(*self._bounds())
 
     def preserve(self) -> None:
         """Keep every halo, and show the result when it is done, unless other choices were made meanwhile."""
@@ -203,7 +200,7 @@ class ClustersPanel(Panel[ClustersState]):
 
     def _show_kept(self) -> None:
         if "kept" in self._engine.results():
-            self._change(shows="kept")
+            super().change(shows="kept")
 
     def next_link(self) -> None:
         """Show the next broken link: missing links first, and those of the largest halos first."""
@@ -253,6 +250,11 @@ class ClustersPanel(Panel[ClustersState]):
         if self._outcome is not None:
             halos = self._engine.results()["halos"]
             self.cloud.show(self.state, halos, self._outcome, "kept" if self._shows_kept(self.state) else "decoded")
+
+    def _bounds(self) -> tuple[float, float]:
+        least, most = SHARES_OF_LENGTH
+        length = self.state.length(self.particles)
+        return least * length, most * length
 
     def _lengths(self) -> tuple[float, float]:
         unit = 1.0 if self.state.unit == "spacing" else self.particles.spacing

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from workbench.clusters.matching import INTACT, MERGED, SPLIT
 from workbench.data import Particles
 from workbench.data.periodic import nearest_image
-from workbench.lab.clusters_panel.breakage import INTACT, MERGED, SPLIT, Halos, Links, Outcome
+from workbench.lab.clusters_panel.breakage import Halos, Links, Outcome
 from workbench.lab.clusters_panel.density import density_of, shown_axes
 from workbench.lab.clusters_panel.state import Chosen, ClustersState
 from workbench.lab.description import Marks, Picture, Window

@@ -13,7 +13,7 @@ from workbench.clusters.friends import Unit
 from workbench.clusters.keep.promise import Solver
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
-from workbench.lab.choices import one_of, positive, whole, with_choices
+from workbench.lab.choices import one_of, positive, told_how_to_change, whole, with_choices
 from workbench.lab.description import PIXELS, Window, checked_window
 
 Order = Literal["free", "keep"]
@@ -47,6 +47,7 @@ class Chosen:
         return cls("link", (int(one), int(other)))
 
 
+@told_how_to_change
 @dataclass(frozen=True)
 class ClustersState:
     """The choices. `bound` is the largest error of a coordinate, in the unit of the positions, without rounding.
@@ -66,7 +67,7 @@ class ClustersState:
     order: Order = "free"
     min_members: int = 20
     keep_members: int = 1
-    solver: Solver = "pgd"
+    solver: Solver = "auto"
     axis: int = 2
     window: Window | None = None
     chosen: Chosen | None = None
@@ -84,6 +85,8 @@ class ClustersState:
         whole("the number of members of the smallest halo", self.min_members, FEWEST_MEMBERS)
         whole("the number of members of the smallest group to keep", self.keep_members, 1)
         whole("pixels", self.pixels, 1)
+        if not isinstance(self.chosen, Chosen | None):
+            raise WorkbenchError(f"a choice must be Chosen.halo(...), Chosen.link(...) or None; got {self.chosen!r:.60}")
         codecs.get(self.codec)   # raises for names that no codec has
         object.__setattr__(self, "window", checked_window(self.window))
 

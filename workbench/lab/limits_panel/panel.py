@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -12,9 +11,10 @@ from workbench.data import Field
 from workbench.guarantees import Absolute
 from workbench.lab.bounds_panel.state import exponents, slices
 from workbench.lab.cells import name_of
+from workbench.lab.choices import whole
 from workbench.lab.controls import Choice, LogSlider, Steps, Toggle, button
 from workbench.lab.description import Reading, Shown
-from workbench.lab.engine import Results, Stage
+from workbench.lab.engine import Fields, Results, Stage
 from workbench.lab.jobs import Job
 from workbench.lab.limits_panel import drawing, theory
 from workbench.lab.limits_panel.code import code
@@ -26,8 +26,6 @@ from workbench.lab.limits_panel.theory import Model
 from workbench.lab.limits_panel.tile_slider import TileSlider
 from workbench.lab.panel import Panel
 from workbench.lab.unusual import unusual
-
-REST, BREATH = 0.3, 0.03   # seconds: the rest of a slider before slow work begins, and the polling interval
 
 
 def limits(field: Field | np.ndarray, **choices: Any) -> LimitsPanel:
@@ -65,7 +63,7 @@ class LimitsPanel(Panel[LimitsState]):
             Stage("tiled", _tiles, self._tile),
             Stage("figures", _question, self._figures),
             Stage("news", _regions, self._news),
-            Stage("fixed length", _fixed, self._fixed),
+            Stage("fixed length", _fixed, self._fixed, later=True),   # one step that cannot be cancelled
             Stage("band", _failing, self._band),
             Stage("points", _regions, self._compare, on_demand=True, text="comparing codecs"),
         ]
@@ -111,15 +109,15 @@ class LimitsPanel(Panel[LimitsState]):
         state, results = self.displayed
         return reading(self.field, state, results.get("model"), results.get("news"), (x, y))
 
-    def change(self, **fields: Any) -> bool:
-        """Change fields; another axis resets the window, and shows the middle slice."""
-        if fields.get("axis", self.state.axis) != self.state.axis:
-            fields = {"window": None, "index": slices(self.field, int(fields["axis"])) // 2, **fields}
-        changed = super().change(**fields)
-        if changed and self._view is not None and "axis" in fields:
-            self._index.reach(slices(self.field, self.state.axis) - 1)
-            self._view.show_state(self.state)
-        return changed
+    def implied(self, fields: Fields) -> Fields:
+        """Another axis resets the window, and shows the middle slice."""
+        if (axis := fields.get("axis", self.state.axis)) == self.state.axis:
+            return fields
+        return {"window": None, "index": slices(self.field, whole("the axis", axis, least=0)) // 2, **fields}
+
+    def fit_controls(self) -> None:
+        """The ends of the slice are those of its axis."""
+        self._index.reach(slices(self.field, self.state.axis) - 1)
 
     def _slice(self) -> list[Any]:
         """The controls that choose the slice of the field."""
@@ -145,10 +143,7 @@ class LimitsPanel(Panel[LimitsState]):
         return theory.figures(results["model"], results["tiled"], state)
 
     def _fixed(self, state: LimitsState, results: Results, job: Job) -> theory.FixedLength:
-        until = time.monotonic() + REST   # the next step cannot be cancelled, and a slider would wait for it
-        while time.monotonic() < until:
-            job(0.0, "codes of fixed length")
-            time.sleep(BREATH)
+        job(0.0, "codes of fixed length")
         return theory.fixed_length(results["tiled"], state, job)
 
     def _news(self, state: LimitsState, results: Results, job: Job) -> theory.News:

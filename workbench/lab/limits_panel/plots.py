@@ -38,20 +38,20 @@ def charts(
     """All charts by name; a line of values has two more. Unchanged charts are the same objects as before."""
     level = math.inf if known.figures is None else known.figures.level
     spectra = () if model is None else model.spectra
-    theory = known.curves, known.tiled, known.band, known.figures
+    theory = known.tiled, known.band, known.figures
     close = tuple(nearest(points, state.distortion))
     makers: dict[str, Callable[[], Any]] = {}   # in the order in which they come
     if len(field.shape) == 1:
         makers["values"] = lambda: _kept(field, "values", (), state.window, lambda: values_chart(field, state))
     if model is not None and spectra:
-        makers["spectra"] = lambda: _kept(field, "spectra", (model,), level, lambda: spectra_chart(spectra, level))
+        makers["spectra"] = lambda: _kept(model, "spectra", (), level, lambda: spectra_chart(spectra, level))
     if known.curves is not None:
         makers["rate-distortion"] = lambda: _kept(
-            field, "rates", (*theory, *points), state.above, lambda: rate_chart(known, points, state.above)
+            known.curves, "rates", (*theory, *points), state.above, lambda: rate_chart(known, points, state.above)
         )
     if len(field.shape) == 1 and news is not None:
         makers["new information"] = lambda: _kept(
-            field, "news", (news,), (state.window, state.eb), lambda: news_chart(field, state, news)
+            news, "news", (), (state.window, state.eb), lambda: news_chart(field, state, news)
         )
     if close:
         makers["gap"] = lambda: _kept(field, "gap", close, None, lambda: gap_chart(close))
@@ -59,9 +59,12 @@ def charts(
     return Charts(makers, [name for name, source in sources.items() if source is None])
 
 
-def _kept(field: Field, kind: str, parts: tuple[object, ...], more: object, make: Callable[[], Any]) -> Any:
-    """The cached chart of the same objects; these are kept with it, so that their ids stay valid."""
-    return remembered(field, f"limits: {kind} chart", (*map(id, parts), more), lambda: (make(), parts))[0]
+def _kept(owner: object, kind: str, parts: tuple[object, ...], more: object, make: Callable[[], Any]) -> Any:
+    """The cached chart of these parts of an owner; they are kept with it, so that their ids stay valid.
+
+    No part may refer to the owner. Models and limits refer to the field, so it owns only charts of its values and of runs.
+    """
+    return remembered(owner, f"limits: {kind} chart", (*map(id, parts), more), lambda: (make(), parts))[0]
 
 
 def values_chart(field: Field, state: LimitsState) -> Any:

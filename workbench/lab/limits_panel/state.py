@@ -9,10 +9,11 @@ from typing import Any, Literal
 import numpy as np
 
 from workbench import backend
+from workbench.arguments import flag
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.lab.bounds_panel.state import nice, slices
-from workbench.lab.choices import positive, whole, with_choices, within
+from workbench.lab.choices import positive, told_how_to_change, whole, with_choices, within
 from workbench.lab.description import PIXELS, Window, checked_window
 from workbench.lab.slices import Cut
 from workbench.limits.field_model import require_squares
@@ -26,6 +27,7 @@ MOST_REGIONS = 6           # the largest choice
 RegionChoice = int | Literal["auto"]
 
 
+@told_how_to_change
 @dataclass(frozen=True)
 class LimitsState:
     """The accuracy of the field, the assumptions about a codec, and the visible part.
@@ -63,6 +65,7 @@ class LimitsState:
         words = {"axis": "the axis", "index": "the slice", "time": "the time"}
         for field, name in words.items():
             object.__setattr__(self, field, whole(name, getattr(self, field), least=0))
+        object.__setattr__(self, "above", flag("above", self.above))
         object.__setattr__(self, "pixels", whole("pixels", self.pixels, least=1))
         object.__setattr__(self, "window", checked_window(self.window))
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from workbench.lab.propagation_panel.state import PropagationState
+from workbench.lab.propagation_panel.counting import Asked
+from workbench.lab.propagation_panel.state import BARE, PropagationState, Shelter
 from workbench.propagation import Bounded
 
 
-def code(state: PropagationState, pipeline: str, x: str, told: str, counted: bool = False) -> str:
-    """The trace of the error with its figures at the site `told`, and the campaign if there was one.
+def code(state: PropagationState, pipeline: str, x: str, told: str, campaign: Asked | None = None) -> str:
+    """The trace of the error with its figures at the site `told`, and the campaign that is shown, if any.
 
     `pipeline` and `x` are names of variables.
 
@@ -21,26 +22,36 @@ def code(state: PropagationState, pipeline: str, x: str, told: str, counted: boo
     """
     drawn = "".join(f", {name}={value}" for name, value in (("seed", state.seed), ("trial", state.trial)) if value)
     lines = ["import workbench as wb", ""]
-    if state.protections:
-        sites = "" if state.protect is None else f", sites={list(state.protect)!r}"
-        how = repr(state.protections[0] if len(state.protections) == 1 else list(state.protections))
-        lines.append(f"protected = wb.propagation.protected({pipeline}, {x}, {how}{sites})")
-        pipeline = "protected"
+    tried = "protected" if state.protections else pipeline
     lines += [
+        *_protected(state.protection, pipeline, x),
         f"error = wb.propagation.{_perturbation(state)}",
-        f"trace = wb.propagation.trace({pipeline}, {x}, error{drawn})",
+        f"trace = wb.propagation.trace({tried}, {x}, error{drawn})",
         "print(trace)",
         f'print(trace["{told}"].error, trace["{told}"].predicted, trace["{told}"].badge)',
     ]
-    if counted:
-        kind = "" if state.fault == "flip" else f", kind={state.fault!r}"
+    if campaign is not None:
+        if campaign.protection != state.protection:
+            lines += _protected(campaign.protection, pipeline, x)
+            tried = "protected" if campaign.protection != BARE else pipeline
+        kind = "" if campaign.kind == "flip" else f", kind={campaign.kind!r}"
         lines += [
-            f"faults = wb.propagation.strata({pipeline}, {x}, {state.bits!r}{kind})",
-            f"until = {state.trials} * len(faults)",
-            f"campaign = wb.propagation.campaign({pipeline}, {x}, faults, seed={state.seed}, until=until)",
+            f"faults = wb.propagation.strata({tried}, {x}, {campaign.bits!r}{kind})",
+            f"until = {campaign.trials} * len(faults)",
+            f"campaign = wb.propagation.campaign({tried}, {x}, faults, seed={campaign.seed}, until=until)",
             f'print(campaign.rate("{state.outcome}"))',
         ]
     return "\n".join(lines)
+
+
+def _protected(protection: Shelter, pipeline: str, x: str) -> list[str]:
+    """The line that makes the protected pipeline, if anything protects it."""
+    how, where = protection
+    if not how:
+        return []
+    sites = "" if where is None else f", sites={list(where)!r}"
+    named = repr(how[0] if len(how) == 1 else list(how))
+    return [f"protected = wb.propagation.protected({pipeline}, {x}, {named}{sites})"]
 
 
 def _perturbation(state: PropagationState) -> str:

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import NamedTuple, TypeVar
 
 from workbench import backend
 from workbench.lab.jobs import Job
-from workbench.lab.propagation_panel.state import PropagationState
+from workbench.lab.propagation_panel.state import Bits, Kind, PropagationState, Shelter
 from workbench.propagation import BitFlip, Campaign, CampaignPlan, Run, strata
 from workbench.propagation.draws import draws_of
-from workbench.propagation.trials import Trial
+from workbench.propagation.trials import MEANING, Outcome, Trial
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 OFTEN = 0.8   # seconds between two states that are shown
+FAULTS: Mapping[Kind, str] = {"flip": "bit flips", "stuck at 0": "bits stuck at 0", "stuck at 1": "bits stuck at 1"}
+
+
+class Asked(NamedTuple):
+    """What a campaign depends on."""
+
+    kind: Kind
+    bits: Bits
+    trials: int
+    seed: int
+    protection: Shelter
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +36,7 @@ class Counted:
     """A campaign, and what it was asked for."""
 
     campaign: Campaign
-    asked: tuple[Any, ...]
+    asked: Asked
 
     @property
     def nbytes(self) -> int:
@@ -88,9 +99,34 @@ def count(run: Run, state: PropagationState, job: Job, tell: Callable[[Counted],
     return Counted(latest.campaign, asked)
 
 
-def asked_of(state: PropagationState) -> tuple[Any, ...]:
-    """What the campaign depends on."""
-    return state.fault, state.bits, state.trials, state.seed, state.protection
+def asked_of(state: PropagationState) -> Asked:
+    """What the campaign of this state depends on."""
+    return Asked(state.kind, state.bits, state.trials, state.seed, state.protection)
+
+
+def in_words(counted: Counted, state: PropagationState, bare: Counted | None = None) -> str:
+    """How many of the faults ended in the outcome of this state, what that says of all, and where the choices differ now.
+
+    `bare` is the same campaign without protection.
+    """
+    (found, tried), rate = _count(counted, state.outcome), counted.campaign.rate(state.outcome)
+    shares = [f"{100 * share:.3g}%" for share in (rate.estimate, rate.low, rate.high)]
+    of_all = f"at most {shares[2]}, with 95% confidence" if not found else f"{shares[0]} (95%: {shares[1]} to {shares[2]})"
+    told = (
+        f"{found:,} of {tried:,} {FAULTS[counted.asked.kind]} ended {state.outcome}: {MEANING[state.outcome]}; "
+        f"of all that are possible, {of_all}"
+    )
+    if bare is not None:
+        before, of = _count(bare, state.outcome)
+        told += f"; without protection {before:,} of {of:,}"
+    now = asked_of(state)
+    other = [name for name in now._fields if getattr(now, name) != getattr(counted.asked, name)]
+    return f"{told}; counted before {' and '.join(other)} changed" if other else told
+
+
+def _count(counted: Counted, outcome: Outcome) -> tuple[int, int]:
+    """How many trials ended so, and how many there were."""
+    return sum(each[outcome] for each in counted.campaign.counts), len(counted.campaign.trials)
 
 
 def worst_trial(counted: Counted, stratum: int, outcomes: Sequence[str]) -> Trial | None:

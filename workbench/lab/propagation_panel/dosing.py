@@ -16,6 +16,7 @@ from workbench.lab.propagation_panel.error_charts import HEIGHT
 from workbench.lab.propagation_panel.state import PropagationState
 from workbench.lab.propagation_panel.travel import tolerance_of
 from workbench.propagation import Dose, Run, dose_response
+from workbench.propagation.dose import largest_tolerated
 
 SHARES = (1e-7, 1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)   # of the range
 AXES = ["bound", "damage"]
@@ -44,6 +45,22 @@ def dose(run: Run, state: PropagationState, job: Job, tell: Callable[[Doses], ob
         found += response.doses
         tell(Doses(tuple(found), asked_of(state)))
     return Doses(tuple(found), asked_of(state))
+
+
+def tolerated(doses: Doses) -> str:
+    """Up to which bound the damage is tolerated, and where it is too much.
+
+    >>> dose = lambda eb, damage: Dose("waves", Relative(eb), 8.0, 100, damage)
+    >>> tolerated(Doses((dose(1e-3, 0.2), dose(1e-2, 3.0)), None))
+    'waves: tolerated up to 0.001 of the range, at a ratio of 8; too much at 0.01'
+    """
+    best = largest_tolerated(doses.doses)
+    above = next((each for each in doses.doses if not each.damage <= 1), None)
+    found = "no bound is tolerated" if best is None else (
+        f"tolerated up to {best.bound.eb:g} of the range, at a ratio of {best.ratio:.3g}"
+    )
+    site = doses.doses[0].site if doses.doses else ""
+    return f"{site}: {found}" + ("" if above is None else f"; too much at {above.bound.eb:g}")
 
 
 def dose_chart(doses: Doses, chosen: float) -> Any:

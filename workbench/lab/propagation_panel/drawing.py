@@ -11,8 +11,8 @@ import numpy as np
 from workbench.lab.description import Charts, Fact, Severity, Shown, Table
 from workbench.lab.glossary import meaning
 from workbench.lab.propagation_panel.arrays import arrangement, field_shape, shown_slice
-from workbench.lab.propagation_panel.counting import Counted
-from workbench.lab.propagation_panel.dosing import Doses, dose_chart
+from workbench.lab.propagation_panel.counting import Counted, in_words
+from workbench.lab.propagation_panel.dosing import Doses, dose_chart, tolerated
 from workbench.lab.propagation_panel.error_charts import error_chart, guarantee_chart, has_guarantees
 from workbench.lab.propagation_panel.heat_map import heat_map_chart
 from workbench.lab.propagation_panel.nodes import error_text
@@ -22,7 +22,7 @@ from workbench.lab.propagation_panel.travel import Baseline, Floor, Traced, Trav
 from workbench.lab.propagation_panel.value_charts import change_chart, value_chart
 from workbench.lab.remembered import remembered
 from workbench.propagation.protected import Protection
-from workbench.propagation.trials import MEANING, OUTCOMES, Outcome
+from workbench.propagation.trials import OUTCOMES, Outcome
 
 COMING = "…"
 PUT_IN, HERE, END = "error put in", "at the site shown", "at the end"
@@ -50,7 +50,7 @@ def draw(base: Baseline, state: PropagationState, results: Mapping[str, Any]) ->
         charts=charts(base, state, travel, floor, traced, counted, results.get("doses")),
         facts=facts(base, state, travel, floor, traced),
         tables={SITES: site_table(state, travel, floor, traced), **campaign_table(counted)},
-        note=note(base, state, travel, counted, results.get("unprotected")),
+        note=note(base, state, travel, counted, results.get("unprotected"), results.get("doses")),
         settings=settings(base, state),
     )
 
@@ -156,11 +156,11 @@ def _at_the_end(travel: Travel | None, floor: Floor | None) -> list[Fact]:
         if floor is not None:
             found = travel.outcome(floor)
             outcome, verdict = found, VERDICTS[found]
-    told = "" if travel is None else f" ({tolerance_of(travel.original.pipeline).name})"
+    tolerated = "" if travel is None else f"of the tolerance: {tolerance_of(travel.original.pipeline).name}"
     return [
         Fact("error at the end", error, "", meaning("error at the end"), "", END),
         Fact("growth", growth, "", meaning("growth"), "x", END),
-        Fact("damage", damage, "", meaning("damage") + told, "", END),
+        Fact("damage", damage, "", meaning("damage"), tolerated, END),
         Fact("outcome", outcome, verdict, meaning("outcome"), "", END),
     ]
 
@@ -229,9 +229,9 @@ def campaign_table(counted: Counted | None) -> dict[str, Table]:
 
 def note(
     base: Baseline, state: PropagationState, travel: Travel | None, counted: Counted | None,
-    unprotected: Counted | None = None,
+    unprotected: Counted | None = None, doses: Doses | None = None,
 ) -> str:
-    """What the pictures mean, what stopped the error, and what the campaign found."""
+    """What the pictures mean, what stopped the error, and what the sweep and the campaign found."""
     parts = [block_note(base, travel, state)]
     shape = field_shape(base, state.look)
     if arrangement(base, state.look).form == "field" and len(shape) >= 3 and state.index is None:
@@ -240,13 +240,10 @@ def note(
         parts += [f"the analysis stops: {said}" for said in dict.fromkeys(travel.stopped.values())]
         lost = travel.lost.get(state.look, 0)
         parts += [f"{lost:,} values are not finite"] if lost else []
+    if doses is not None:
+        parts.append(tolerated(doses))
     if counted is not None:
-        campaign = counted.campaign
-        rate = campaign.rate(state.outcome)
-        told = f"of all possible faults, {rate.estimate:.2%} end {state.outcome} ({rate.low:.2%} to {rate.high:.2%})"
-        other = None if unprotected is None else unprotected.campaign.rate(state.outcome)
-        before = "" if other is None else f", {other.estimate:.2%} without protection"
-        parts.append(f"campaign of {len(campaign.trials):,} trials: {told}{before}: {MEANING[state.outcome]}")
+        parts.append(in_words(counted, state, unprotected))
     return "; ".join(part for part in parts if part)
 
 

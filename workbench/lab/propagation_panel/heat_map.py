@@ -17,6 +17,7 @@ from workbench.propagation.campaign_result import HeatMap
 
 HARMLESS, HARMFUL = "#f4efe4", "#d8660f"   # black numbers can be read on both, and on all between
 READABLE = 14            # columns, up to which cells have room for a number
+COUNTABLE = 8            # columns, up to which the number has room for its trials
 MOST_TICKS = 16
 ROW, FRAME = 34, 90      # pixels for each row, and for what is around them
 TALLEST, LOW = 420, 15   # pixels; lower rows have no room for a number
@@ -38,6 +39,11 @@ class Cell:
     trials: int
 
     @property
+    def found(self) -> int:
+        """How many trials ended so."""
+        return round(self.share * self.trials)
+
+    @property
     def box(self) -> tuple[int, int, int, int]:
         """Left, bottom, right, top."""
         return self.column, self.row, self.column + 1, self.row + 1
@@ -55,7 +61,7 @@ def heat_map_chart(counted: Counted, outcome: str) -> Any:
     rows = len(found.sites)
     height = max(min(FRAME + ROW * rows, TALLEST), HEIGHT)
     readable = len(columns) <= READABLE and (height - FRAME) / rows >= LOW
-    numbers = [(cell.column + 0.5, cell.row + 0.5, f"{cell.share:.0%}") for cell in tried]
+    numbers = [(cell.column + 0.5, cell.row + 0.5, _number(cell, len(columns) <= COUNTABLE)) for cell in tried]
     told = [("site", "@where"), ("bit", "@which"), (outcome, "@share{0.0%}"), ("95% interval", "@interval"),
             ("trials", "@trials{0,0}")]
     fields = ["colour", "where", "which", "share", "interval", "trials"]
@@ -108,7 +114,14 @@ def shade(share: float) -> str:
     return "#" + "".join(f"{part:02x}" for part in mixed)
 
 
+def _number(cell: Cell, whole: bool) -> str:
+    return f"{cell.found:,}/{cell.trials:,}" if whole else f"{cell.share:.0%}"
+
+
 def _in_words(tried: list[Cell], outcome: str) -> str:
     worst = max(tried, key=lambda cell: cell.share, default=None)
-    found = f"Largest: {worst.share:.0%} at {worst.site}, {worst.bit}." if worst else "No trials yet."
+    found = "No trials yet."
+    if worst is not None:
+        interval = f"{worst.low:.0%} to {worst.high:.0%} with 95% confidence"
+        found = f"Largest: {worst.found:,} of {worst.trials:,} at {worst.site}, {worst.bit}, {interval}."
     return f"Share of trials that end {outcome}, by site and bit. {found}"

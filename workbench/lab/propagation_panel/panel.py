@@ -10,14 +10,14 @@ from workbench.errors import WorkbenchError
 from workbench.lab.cells import name_of
 from workbench.lab.controls import Choice, Control, LogSlider, Number, Steps, Toggle, button
 from workbench.lab.description import Reading, Shown
-from workbench.lab.engine import Results, Stage
+from workbench.lab.engine import Fields, Results, Stage
 from workbench.lab.jobs import Job
 from workbench.lab.panel import Panel
 from workbench.lab.propagation_panel import dosing, drawing
 from workbench.lab.propagation_panel.arrays import arrangement, field_shape, shown_slice
 from workbench.lab.propagation_panel.bit_slider import BitSlider
 from workbench.lab.propagation_panel.code import code
-from workbench.lab.propagation_panel.counting import Counted, asked_of, count, drawn_bit, worst_trial
+from workbench.lab.propagation_panel.counting import Asked, Counted, asked_of, count, drawn_bit, worst_trial
 from workbench.lab.propagation_panel.graph import StageGraph
 from workbench.lab.propagation_panel.layout import arrows
 from workbench.lab.propagation_panel.nodes import explained, nodes, scale
@@ -47,6 +47,7 @@ from workbench.lab.propagation_panel.travel import (
 from workbench.lab.view import View
 from workbench.propagation import Pipeline, Run
 from workbench.propagation.campaign_result import HARMFUL
+from workbench.propagation.dose import largest_tolerated
 from workbench.propagation.trials import OUTCOMES
 
 KINDS = {
@@ -93,7 +94,7 @@ class PropagationPanel(Panel[PropagationState]):
     def __init__(self, run: Run, names: tuple[str, str], **choices: Any) -> None:
         self.base, self.names = Baseline(run), names
         self.counted: Counted | None = None   # the latest campaign, whatever is shown
-        self._unprotected: dict[Hashable, Counted] = {}   # to compare those with protection
+        self._unprotected: dict[Asked, Counted] = {}   # to compare those with protection
         self._looking = False
         stages = [
             Stage("travel", _error, self._put_in),
@@ -126,22 +127,23 @@ class PropagationPanel(Panel[PropagationState]):
         self._scale = Choice("scale", "difference", {"size, log scale": "size", "with its sign": "sign"})
         self._count_of = Steps("count", "values hit", 1, 1000)
         self.graph = StageGraph(self.show_site, arrows(self.run.pipeline))
-        campaign = button("run campaign", lambda: self.ask("campaign"), "try faults at every site, and count the outcomes")
-        campaign.button_style = "primary"
+        self._start = button("run campaign", lambda: self.ask("campaign"), "try such faults everywhere, and count outcomes")
+        self._start.button_style = "primary"
         self._sweep = button(
             "sweep the bound", lambda: self.ask("doses"), "compress this site within many bounds, and measure the damage"
         )
+        self._use = button("use this bound", self.use_tolerated, "the largest bound of the sweep that is tolerated")
         self._worst = button(
             "protect the worst sites", self.protect_worst, "only the sites where the campaign has found the most harm"
         )
         error = [
             Choice("kind", "error", KINDS, about="kind of error"), Choice("site", "at", sites, about="site of the error"),
             self._bit, self._bound, self._codec, self._trial,
-            self._sweep,
+            self._sweep, self._use,
         ]
         view = [
             Choice("look", "show", sites, about="site shown"), self._index, self._axis, self._along, self._component,
-            *self._protections(), campaign, self._worst, self.graph,
+            *self._protections(), self._start, self._worst, self.graph,
         ]
         seldom = [
             self._scale, self._count_of, Number("seed", "seed", whole=True),
@@ -163,19 +165,36 @@ class PropagationPanel(Panel[PropagationState]):
         return [Toggle(fields[label], label) for label, there in offered.items() if there]
 
     def draw(self, state: PropagationState, results: Results) -> Shown:
-        """Pictures, charts, figures and tables of what is known so far; the latest campaign stays."""
-        known = dict(results)
-        if self.counted is not None:
-            known.setdefault("campaign", self.counted)
-        if (campaign := known.get("campaign")) is not None and campaign.asked[-1] != BARE:
-            known["unprotected"] = self._unprotected.get((*campaign.asked[:-1], BARE))
+        """Pictures, charts, figures and tables of what is known so far.
+
+        The latest campaign of a kind of error stays while that kind is chosen, to be compared.
+        """
+        known = {name: result for name, result in results.items() if name not in ("campaign", "doses")}
+        if (campaign := self._campaign(state, results)) is not None:
+            known["campaign"] = campaign
+            if campaign.asked.protection != BARE:
+                known["unprotected"] = self._unprotected.get(campaign.asked._replace(protection=BARE))
+        if (doses := self._doses(state, results)) is not None:
+            known["doses"] = doses
         return drawing.draw(self.base, state, known)
+
+    def _campaign(self, state: PropagationState, results: Results) -> Counted | None:
+        """The campaign of this state, or else the latest one of the same kind of error."""
+        found = [results.get("campaign"), self.counted]
+        return next((each for each in found if each is not None and each.asked.kind == state.kind), None)
+
+    def _doses(self, state: PropagationState, results: Results) -> dosing.Doses | None:
+        """The sweep of this state; other errors than compression have none."""
+        doses: dosing.Doses | None = results.get("doses")
+        suits = doses is not None and state.kind == "compression" and doses.asked == dosing.asked_of(state)
+        return doses if suits else None
 
     def code_for(self, state: PropagationState) -> str:
         """The trace, and the campaign if there was one."""
         reached = self.run.pipeline.after(state.site)
         told = state.look if state.look in reached else reached[-1]
-        return code(state, *self.names, told, counted=self.counted is not None)
+        campaign = self._campaign(state, self._engine.results(state))
+        return code(state, *self.names, told, None if campaign is None else campaign.asked)
 
     def check(self, state: PropagationState) -> None:
         """Refuse sites, bits and slices that this pipeline does not have."""
@@ -188,6 +207,12 @@ class PropagationPanel(Panel[PropagationState]):
             raise WorkbenchError(f"the axis must be 0, 1 or 2; got {state.axis}")
         if len(shape) == 4 and state.component is not None and state.component >= shape[0]:
             raise WorkbenchError(f"the component must be from 0 to {shape[0] - 1}; got {state.component}")
+
+    def remark(self, state: PropagationState) -> str:
+        """Bounds that allow any values."""
+        if state.kind in IN_BITS or state.bound < 1:
+            return ""
+        return f"the error bound, {state.bound:g} of the range, is not below the range: nearly any values would satisfy it"
 
     def ready(self, results: Results) -> bool:
         """Drawing waits for the changed arrays; figures follow."""
@@ -204,27 +229,28 @@ class PropagationPanel(Panel[PropagationState]):
             reached = self.run.pipeline.after(self.state.site)
             if 0 <= row < len(reached):
                 self.show_site(reached[row])
-        elif table == drawing.STRATA and self.counted is not None and 0 <= row < len(self.counted.campaign.strata):
-            self.put_in_worst(row)
+        elif table == drawing.STRATA:
+            counted = self._campaign(*self.displayed)
+            if counted is not None and 0 <= row < len(counted.campaign.strata):
+                self.put_in_worst(counted, row)
 
-    def put_in_worst(self, stratum: int) -> None:
+    def put_in_worst(self, counted: Counted, stratum: int) -> None:
         """Put in the error of the campaign's worst trial for one site and field of bits."""
-        assert self.counted is not None
-        counted = self.counted
         trial = worst_trial(counted, stratum, OUTCOMES)
         if trial is None:
             return
         site = counted.campaign.strata[stratum][0].site
         bit = drawn_bit(self.run, counted, trial)
         seed = counted.campaign.seed
-        self.change(site=site, kind=counted.asked[0], bit=bit, count=1, trial=trial.trial, seed=seed, look=site)
+        self.change(site=site, kind=counted.asked.kind, bit=bit, count=1, trial=trial.trial, seed=seed, look=site)
 
     def protect_worst(self) -> None:
         """Protect the sites where the latest campaign has found the most harm; if nothing is chosen, by all that suits."""
-        if self.counted is None:
+        counted = self._campaign(*self.displayed)
+        if counted is None:
             self.ask("campaign")
             return
-        harmful = [site for outcome in HARMFUL for site in self.counted.campaign.most_vulnerable(WORST, outcome)]
+        harmful = [site for outcome in HARMFUL for site in counted.campaign.most_vulnerable(WORST, outcome)]
         worst = tuple(dict.fromkeys(harmful))[:WORST]
         if worst:
             chosen = {} if self.state.protections else {"twice": True, "ranges": True, "finite": True}
@@ -238,8 +264,8 @@ class PropagationPanel(Panel[PropagationState]):
         finally:
             self._looking = False
 
-    def change(self, **fields: Any) -> bool:
-        """Change fields. Another array is shown as a whole; another site keeps the bit if its numbers have one like it."""
+    def implied(self, fields: Fields) -> Fields:
+        """Another array is shown as a whole; another site keeps the bit if its numbers have one like it."""
         if fields.get("look", self.state.look) != self.state.look:
             fields = dict.fromkeys(("index", "component", "window")) | {"axis": 0} | fields
         if fields.get("axis", self.state.axis) != self.state.axis:
@@ -247,18 +273,14 @@ class PropagationPanel(Panel[PropagationState]):
         site = fields.get("site", self.state.site)
         if site != self.state.site and "bit" not in fields and site in self.run.pipeline.sites:
             fields["bit"] = min(self.state.bit, number_format(self.run, site).bits - 1)
-        changed = super().change(**fields)
-        if changed and self._view is not None:
-            self._fit_controls()
-            self._view.show_state(self.state)
-        return changed
+        return fields
 
     def _movement(self) -> Hashable:
         return "site shown" if self._looking else super()._movement()
 
     # Controls and graph.
 
-    def _fit_controls(self) -> None:
+    def fit_controls(self) -> None:
         """Show the controls that the kind of error and the array have, with their ends."""
         state, shape = self.state, field_shape(self.base, self.state.look)
         form = arrangement(self.base, state.look).form
@@ -275,12 +297,29 @@ class PropagationPanel(Panel[PropagationState]):
             self._along: solid,
             self._component: grid and len(shape) == 4,
         }
-        self._worst.layout.display = None if self.counted is not None else "none"
-        self._sweep.layout.display = None if state.kind == "compression" else "none"
+        results = {**self._engine.results(), **self._engine.partial}
+        tolerated = self._tolerated(results)
+        buttons = {
+            self._start: in_bits, self._worst: self._campaign(state, results) is not None,
+            self._sweep: state.kind == "compression", self._use: tolerated not in (None, state.bound),
+        }
+        for each, offered in buttons.items():
+            each.layout.display = None if offered else "none"
         for control, shown in wanted.items():
             display = None if shown else "none"
             if control.widget.layout.display != display:
                 control.widget.layout.display = display
+
+    def use_tolerated(self) -> None:
+        """Choose the largest bound that the sweep has found to be tolerated."""
+        bound = self._tolerated({**self._engine.results(), **self._engine.partial})
+        if bound is not None:
+            self.change(bound=bound)
+
+    def _tolerated(self, results: Results) -> float | None:
+        doses = self._doses(self.state, results)
+        best = None if doses is None else largest_tolerated(doses.doses)
+        return None if best is None else best.bound.eb
 
     def _positions_shape(self, form: str) -> tuple[int, ...]:
         site = self.state.look if form == "positions" else arrangement(self.base, self.state.look).positions
@@ -297,7 +336,7 @@ class PropagationPanel(Panel[PropagationState]):
 
     def _show_in(self, view: View) -> None:
         super()._show_in(view)
-        self._fit_controls()
+        self.fit_controls()
         results = self._engine.results()
         found: Travel | None = results.get("travel")
         floor: Floor | None = results.get("floor")

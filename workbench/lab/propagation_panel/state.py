@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from workbench import codecs
+from workbench.arguments import flag
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Relative
-from workbench.lab.choices import one_of, positive, whole, with_choices
+from workbench.lab.choices import one_of, positive, told_how_to_change, whole, with_choices
 from workbench.lab.description import PIXELS, Window, checked_window
 from workbench.lab.slices import Cut
 from workbench.propagation import BitFlip, Bounded, Noise, Perturbation, Run, StuckAt
-from workbench.propagation.names import require_known
+from workbench.propagation.names import listed, require_known
 from workbench.propagation.number_format import NumberFormat
 from workbench.propagation.protected import Protection
 from workbench.propagation.trials import OUTCOMES, Outcome
@@ -30,6 +31,7 @@ FIRST_BOUND = 1e-3
 MOST_TRIALS, MOST_VALUES = 99, 1000   # the ends of the sliders
 
 
+@told_how_to_change
 @dataclass(frozen=True)
 class PropagationState:
     """What goes wrong where, and the visible part.
@@ -75,10 +77,9 @@ class PropagationState:
         one_of("the bits of the campaign", self.bits, get_args(Bits))
         one_of("the outcome", self.outcome, OUTCOMES)
         for name in ("checksums", "twice", "ranges", "finite"):
-            if not isinstance(getattr(self, name), bool):
-                raise WorkbenchError(f"{name} must be True or False; got {getattr(self, name)!r}")
+            object.__setattr__(self, name, flag(name, getattr(self, name)))
         if self.protect is not None:
-            sites = (self.protect,) if isinstance(self.protect, str) else tuple(self.protect)
+            sites = () if self.protect in ((), []) else listed("the protected sites", self.protect)
             object.__setattr__(self, "protect", sites)
         one_of("the scale of the difference", self.scale, get_args(Scale))
         object.__setattr__(self, "bound", positive("the error bound", self.bound))
@@ -132,8 +133,10 @@ class PropagationState:
 
     @property
     def fault(self) -> Fault:
-        """What the campaign tries: the chosen kind of fault, or flips."""
-        return self.kind if self.kind == "stuck at 0" or self.kind == "stuck at 1" else "flip"
+        """What a campaign tries; it draws bits, so another kind of error has none."""
+        if self.kind == "compression" or self.kind == "noise":
+            raise WorkbenchError(f"a campaign tries faults in bits; got {self.kind}: choose a bit flip or a stuck bit")
+        return self.kind
 
     @property
     def protections(self) -> tuple[Protection, ...]:

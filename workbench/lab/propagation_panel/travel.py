@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from workbench.backend import Array, to_host
 from workbench.errors import WorkbenchError
 from workbench.lab.propagation_panel.state import BARE, Shelter
 from workbench.lab.remembered import remembered
@@ -22,13 +21,12 @@ from workbench.propagation import Detected, Perturbation, Pipeline, Run, Stage, 
 from workbench.propagation.containers import array_of
 from workbench.propagation.determinism import require_deterministic
 from workbench.propagation.enclosures import change_of
-from workbench.propagation.errors_of_sites import measured_floor, relative_error
+from workbench.propagation.errors_of_sites import lost, measured_floor, relative_error
 from workbench.propagation.protected import protected
 from workbench.propagation.tolerance import agreed
-from workbench.propagation.trace import NEAR_THE_FLOOR, compared
-from workbench.propagation.trials import Outcome
+from workbench.propagation.trace import compared
+from workbench.propagation.trials import Outcome, judged, weighed
 
-FLOATS = "fc"
 NOTICED = "noticed the error"
 
 
@@ -74,12 +72,9 @@ class Travel:
         ends = [site for site in pipeline.outputs if site in self.errors]
         if said := [self.stopped[site] for site in ends if site in self.stopped]:
             return "detected" if NOTICED in said[0] else "crash"
-        if any(self.lost[site] for site in ends):
-            return "detected"
-        if all(self.errors[site] <= NEAR_THE_FLOOR * floor.of[site] for site in ends):
+        if not ends:
             return "masked"
-        damage = self.damage
-        return "detected" if math.isnan(damage) else "benign" if damage <= 1 else "silent"
+        return judged(self.original, self.changed, ends, floor.of)[1] or weighed(self.damage)
 
     @property
     def found(self) -> int:
@@ -138,7 +133,7 @@ def travel(
             site: relative_error(run[site], changed[site], pipeline.categorical(site))
             for site in pipeline.after(perturbation.site)
         }
-    found = Travel(base, run, changed, errors, {site: _lost(run[site], changed[site]) for site in errors}, stopped)
+    found = Travel(base, run, changed, errors, {site: lost(run[site], changed[site]) for site in errors}, stopped)
     found.damage   # noqa: B018   # computed here, where time may pass, and kept
     return found
 
@@ -169,15 +164,6 @@ def traced(found: Travel, perturbation: Perturbation, floor: Floor) -> Traced:
     run = found.original
     with np.errstate(all="ignore"):   # faults overflow by design
         return Traced(compared(run.pipeline, run, found.changed, (perturbation,), floor.of, [perturbation.site]))
-
-
-def _lost(original: Array, changed: Array) -> int:
-    """How many values were finite, and are not any more."""
-    other = to_host(changed)
-    if other.dtype.kind not in FLOATS:
-        return 0
-    finite = np.isfinite(other)
-    return 0 if finite.all() else int(np.count_nonzero(~finite & np.isfinite(to_host(original))))
 
 
 def _as_far_as_possible(run: Run, perturbation: Perturbation, seed: int, trial: int) -> tuple[Run, dict[str, str]]:

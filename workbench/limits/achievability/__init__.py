@@ -28,7 +28,7 @@ def achievable(spectrum: Spectrum, distortion: float, eps: float) -> float:
     >>> round(achievable(Spectrum.of(1.0, 100), 0.25, 0.01), 4)   # the rate-distortion function is 1 bit
     1.2496
     """
-    require_distortion(distortion)
+    distortion = require_distortion(distortion)
     require_excess(eps)
     if spectrum.variance <= eps * distortion:   # by Markov's inequality, one codeword is enough
         return 0.0

@@ -29,7 +29,7 @@ def sphere(size: float, distortion: float, eps: float, radius: float | None = No
     >>> round(sphere(100, 0.25, 0.01), 6), round(sphere(100, 0.25, 0.01, radius=0.75**0.5, cap="thm37"), 4)
     (1.249573, 1.3824)
     """
-    require_distortion(distortion)
+    distortion = require_distortion(distortion)
     require_excess(eps)
     if not size >= 2:
         raise WorkbenchError(f"size must be at least 2 for codewords on a sphere; got {size!r} samples")

@@ -30,7 +30,7 @@ class Classes:
     @classmethod
     def of(cls, spectrum: Spectrum, distortion: float) -> Classes:
         """The source with this spectrum, where the mean square error may be `distortion`."""
-        require_distortion(distortion)
+        distortion = require_distortion(distortion)
         if spectrum.variance == 0:
             raise WorkbenchError("variances must not all be zero: a constant field needs no code")
         room = distortion * spectrum.size

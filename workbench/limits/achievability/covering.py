@@ -26,7 +26,7 @@ def rogers(size: float, distortion: float, eps: float) -> float:
     """
     from scipy.special import chdtri
 
-    require_distortion(distortion)
+    distortion = require_distortion(distortion)
     require_excess(eps)
     if not size >= 3:
         raise WorkbenchError(f"size must be at least 3 for the bound by coverings; got {size!r} samples")

@@ -19,7 +19,7 @@ def intervals(spectrum: Spectrum, distortion: float, eps: float) -> float:
     """
     from scipy.special import ndtri
 
-    require_distortion(distortion)
+    distortion = require_distortion(distortion)
     require_excess(eps)
     random = spectrum.values > 0
     number = float(spectrum.counts[random].sum())

@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields
 class Findings:
     """How many checks were made, and what they found.
 
-    `detected` counts checks that failed, `corrected` values that were replaced, and `recomputed` whole results that were
-    computed again. `unchecked` counts values that no check covers, because of input that is not finite.
+    `detected` counts checks that have found a fault, `corrected` values that were replaced, and `recomputed` whole results
+    that were computed again. `unchecked` counts values that no check covers, because of input that is not finite.
 
     >>> Findings(checks=4, detected=1, corrected=1) + Findings(checks=4)
     Findings(checks=8, detected=1, corrected=1, recomputed=0, unchecked=0)

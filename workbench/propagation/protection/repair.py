@@ -8,9 +8,10 @@ does not add up depends on how sure the fault is.
    wrong, and replaced. Most faults end here.
 3. A group that still does not add up has a small fault, or round-off that is not random (equal numbers round equally). All
    is computed again: values that differ between the two results are replaced by those nearer to the exact ones. Values that
-   are the same twice are round-off, and stay.
+   are the same twice are round-off, stay, and count as no fault.
 
-So a correct value is never changed, and every fault above the threshold that does not repeat itself is corrected.
+So a correct value is never changed, a group counts as faulty only if a value of it was, and every fault above the threshold
+that does not repeat itself is corrected.
 """
 
 from __future__ import annotations
@@ -55,12 +56,12 @@ class Checksums(Protocol):
 def repaired(sums: Checksums) -> tuple[Array, Findings]:
     """The result, correct where its checksums differed, and what was found."""
     result, again = sums.compute(), None
-    suspects = sums.suspects(result)
-    detected, recomputed = len(suspects), 0
-    if detected > max(1, sums.checks // _SHARE):
+    suspects = first = sums.suspects(result)
+    before, recomputed = sums.take(result, first).copy(), 0
+    if len(first) > max(1, sums.checks // _SHARE):
         again, recomputed = sums.compute(), 1
         others = sums.suspects(again)
-        if len(others) <= detected:
+        if len(others) <= len(first):
             result, again, suspects = again, result, others
         alike = (sums.take(result, suspects) == sums.take(again, suspects)).all(axis=1)
         suspects = suspects[~(alike & sums.possible(result, suspects))]
@@ -71,7 +72,8 @@ def repaired(sums: Checksums) -> tuple[Array, Findings]:
             if again is None:
                 again, recomputed = sums.compute(), 1
             corrected += _settle(sums, result, again, doubtful)
-    return result, Findings(sums.checks, detected, corrected, recomputed, sums.unchecked)
+    changed = (sums.take(result, first) != before).any(axis=1) if len(first) else first
+    return result, Findings(sums.checks, int(changed.sum()), corrected, recomputed, sums.unchecked)
 
 
 def _replace_certain(sums: Checksums, result: Array, suspects: Array) -> int:

@@ -1,0 +1,147 @@
+"""Arrays of xarray and quantities keep what they carry, through an archive and back."""
+
+import numpy as np
+import pytest
+
+import workbench as wb
+
+xarray = pytest.importorskip("xarray")
+
+
+def temperature():
+    """An array with coordinates of every kind that can be kept."""
+    lat = np.linspace(-89.123456789, 89, 90)
+    return xarray.DataArray(
+        np.random.default_rng(0).normal(280, 9, (3, 90)).astype("f4"),
+        dims=("time", "lat"),
+        name="ta",
+        coords={
+            "time": np.array(["2000-01-16T12", "2000-02-15", "NaT"], "M8[ns]"),
+            "lat": ("lat", lat, {"units": "degrees_north"}),
+            "height": 2.0,
+            "month": ("time", ["jan", "feb", "mar"]),
+            "land": ("lat", lat > 0),
+            "area": (("time", "lat"), np.where(lat > 80, np.nan, lat) * np.ones((3, 1))),
+        },
+        attrs={"units": "K", "cell_methods": "time: mean", "levels": np.array([1, 2]), "flag": True},
+    )
+
+
+
+def test_an_array_of_xarray_comes_back_from_an_archive(tmp_path):
+    array = temperature()
+    archive = wb.compress(array, wb.Absolute("0.01 K"), codec="pcodec")
+    back = wb.open(archive.save(tmp_path / "ta.zip")).decompress().to_xarray()
+    xarray.testing.assert_identical(back, array.copy(data=back.values).assign_attrs(levels=[1, 2]))
+    assert back.dtype == np.float32
+    assert {name: back[name].dtype for name in back.coords} == {name: array[name].dtype for name in array.coords}
+    assert abs(back.values.astype(float) - array.values).max() <= 0.01
+
+
+def test_dates_of_other_calendars_come_back():
+    days = xarray.date_range("2000-02-27", periods=3, calendar="noleap", use_cftime=True)
+    array = xarray.DataArray(np.zeros(3), coords={"time": days}, dims="time")
+    xarray.testing.assert_identical(wb.Field(array).to_xarray(), array)
+
+
+def test_masked_values_become_nan():
+    assert np.isnan(wb.Field(np.ma.masked_equal([1, 9], 9)).to_xarray().values).tolist() == [False, True]
+    with pytest.raises(wb.WorkbenchError, match="masked integers beyond 2"):
+        wb.Field(np.ma.masked_equal([2**60, 9], 9)).to_xarray()
+
+
+def test_searches_and_verification_take_such_an_array():
+    array = temperature()
+    found = wb.find_bound(array, wb.PSNR(50), codec="pcodec", most_runs=3)
+    wb.compress(array, found.bound, codec="pcodec").verify(array)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda array: array.assign_coords(z=("lat", [{}] * 90)), "the coordinate 'z' of type object cannot be kept"),
+        (lambda array: array.assign_coords(z=("lat", np.zeros(90, "c8"))), "the coordinate 'z' of type complex64 cannot"),
+        (lambda array: array.stack(point=("time", "lat")), "'point' of type object cannot be kept: .* reset_index"),
+        (lambda array: array.rename(5), "must be text; got 5"),
+        (lambda array: array.assign_attrs(call=print), "attributes of the array must be text, finite numbers"),
+        (lambda array: array.assign_attrs(limit=np.inf), "attributes of the array must be text, finite numbers"),
+        (lambda array: array.to_dataset(), "a Dataset holds several arrays"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused(change, message):
+    with pytest.raises(wb.WorkbenchError, match=message):
+        wb.Field(change(temperature()))
+
+
+def test_a_part_of_an_array_does_not_take_the_coordinates_of_the_whole():
+    archive = wb.compress(temperature(), wb.Absolute(0.1), codec="pcodec")
+    with pytest.raises(wb.WorkbenchError, match="the coordinate time has 3 values along time, and the field 2"):
+        archive.read([(0, 2), (0, 90)]).to_xarray()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"dimensions": ["x"], "shape": [2], "attributes": {}, "dtype": "object", "deflated": "eJwDAAAAAAE="},
+        {"dimensions": ["x"], "shape": [2], "attributes": {}, "dtype": "U99999999", "values": ["a", "b"]},
+        {"dimensions": ["x"], "shape": [2], "attributes": {}, "dtype": "f8", "deflated": "AAAA"},
+    ],
+)
+def test_coordinates_that_cannot_be_read_are_refused(wrong):
+    field = wb.Field([1.0, 2.0], metadata={"dimensions": ["x"], "coordinates": {"x": wrong}})
+    with pytest.raises(wb.WorkbenchError, match="the coordinate x in the metadata cannot be read"):
+        field.to_xarray()
+
+
+class TestQuantities:
+    """What quantities of other libraries keep."""
+
+    def test_of_astropy(self):
+        units = pytest.importorskip("astropy.units")
+        field = wb.Field(np.zeros((2, 2)) * units.km / units.s)
+        assert field.metadata["units"] == "km / s"
+        assert wb.Absolute(5 * units.m / units.s).for_data(field) == wb.Absolute(0.005)
+
+    def test_of_pint(self):
+        pint = pytest.importorskip("pint")
+        quantity = pint.UnitRegistry().Quantity
+        field = wb.Field(quantity(np.zeros((2, 2)), "kilometer / second ** 2"))
+        assert field.metadata["units"] == "km/s**2"
+        assert wb.Absolute(quantity(5.0, "meter / second ** 2")).for_data(field) == wb.Absolute(0.005)
+
+
+class Quantity(np.ndarray):
+    """A stand-in for the quantities of unyt."""
+
+    __module__ = "unyt.array"
+    units = "kpc"
+    value = property(lambda self: self.view(np.ndarray))
+
+
+def quantity(values, unit):
+    found = np.asarray(values).view(Quantity)
+    found.units = unit
+    return found
+
+
+@pytest.mark.parametrize("make", [wb.Particles, wb.Particles.wrapped])
+def test_particles_keep_units_and_the_box_is_in_that_of_positions(make):
+    points = np.random.default_rng(0).random((20, 3))
+    particles = make(quantity(points, "Mpc"), box=quantity(2000.0, "kpc"), velocities=quantity(points, "km/s"))
+    assert particles.box == (2.0, 2.0, 2.0)
+    assert particles.metadata["units"] == {"positions": "Mpc", "velocities": "km/s"}
+    assert wb.Absolute("10 kpc").for_data(wb.compress(particles, wb.Absolute(0.1)).decompress()) == wb.Absolute(0.01)
+
+
+def test_metadata_must_not_contradict_the_unit_of_an_array():
+    assert wb.Field(quantity([1.0], "K"), metadata={"units": "K", "model": "A"}).metadata["model"] == "A"
+    with pytest.raises(wb.WorkbenchError, match="the array is in K, and metadata say 'degC'"):
+        wb.Field(quantity([1.0], "K"), metadata={"units": "degC"})
+
+
+def test_a_box_with_a_unit_needs_positions_with_one():
+    with pytest.raises(wb.WorkbenchError, match="a box in kpc needs positions with a unit"):
+        wb.Particles(np.zeros((2, 3)), box=quantity(2000.0, "kpc"))
+    with pytest.raises(wb.WorkbenchError, match=r"positions of particles must be a bare array.*\.values"):
+        wb.Particles(xarray.DataArray(np.zeros((2, 3))))

@@ -1,0 +1,50 @@
+"""After a panel is closed, nothing of it keeps the data alive."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.lab.panel import Panel
+
+SOON = 60.0
+Made = tuple[Any, Panel[Any]]
+
+
+def of_bounds() -> Made:
+    field = wb.Field(np.random.default_rng(1).normal(size=(16, 16)))
+    return field, wb.lab.bounds(field, codec="prequantised")
+
+
+def of_limits() -> Made:
+    field = wb.Field(np.random.default_rng(1).normal(size=200))
+    return field, wb.lab.limits(field, regions=1)
+
+
+def of_clusters() -> Made:
+    particles = wb.synthetic.cosmic_web(n=8)
+    return particles, wb.lab.clusters(particles, min_members=4)
+
+
+def of_propagation() -> Made:
+    run = wb.propagation.Pipeline([("doubled", lambda x: 2 * x)]).run(np.ones(20))
+    return run, wb.lab.propagation(run.pipeline, run)
+
+
+@pytest.mark.parametrize("make", [of_bounds, of_limits, of_clusters, of_propagation])
+def test_data_are_free_after_a_panel_with_all_its_charts_is_closed(make: Callable[[], Made]) -> None:
+    data, panel = make()
+    panel.widget   # noqa: B018
+    panel.wait(SOON)
+    assert [panel.shown.charts[name] for name in panel.shown.charts]
+    held = weakref.ref(data)
+    panel.close()
+    del data, panel
+    gc.collect()
+    assert held() is None

@@ -1,0 +1,138 @@
+"""Clusters whose workers come late, pause, leave or differ: calls wait for a while, or end in a sentence."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.distributed import clients, executors, patience
+from workbench.distributed.clients import executor_of
+from workbench.distributed.executors import OnDask
+from workbench.errors import WorkbenchError
+
+distributed = pytest.importorskip("distributed")
+da = pytest.importorskip("dask.array")
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    """Wait for no more than moments."""
+    monkeypatch.setattr(patience, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(patience, "PATIENCE_SECONDS", 0.4)
+
+
+@pytest.fixture
+def threads():
+    """A cluster in this process, without workers at first."""
+    options = {"processes": False, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "protocol": "tcp"}
+    with distributed.LocalCluster(n_workers=0, threads_per_worker=1, **options) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def user(threads):
+    with distributed.Client(threads, set_as_default=False) as client:
+        yield client
+
+
+def double(number):
+    return 2 * number
+
+
+def refuse(number):
+    TRIED.append(number)
+    raise WorkbenchError("the same again")
+
+
+TRIED = []
+FIELD = np.arange(64.0).reshape(8, 8)
+
+
+
+def test_a_cluster_that_never_has_workers_is_an_error(user):
+    with pytest.raises(WorkbenchError, match="the cluster has had no worker for"):
+        executor_of(user)
+
+
+@pytest.mark.parametrize("call", ["map", "graph", "blocks"])
+def test_a_cluster_that_has_lost_its_workers_is_an_error_in_every_kind_of_step(user, call, tmp_path):
+    executor = OnDask(user)
+    positions = wb.distributed.from_dask(da.random.default_rng(0).random((8, 3), chunks=(4, 3)), box=1.0)
+    field = wb.distributed.ChunkedField(da.from_array(FIELD, chunks=(4, 8)))
+    calls = {
+        "map": lambda: executor.map("double", double, [1, 2]),
+        "graph": lambda: wb.distributed.fields.parts_at(executor, field, [(slice(0, 4), slice(0, 8))]),
+        "blocks": lambda: positions.saved(user, tmp_path),
+    }
+    with pytest.raises(WorkbenchError, match="the cluster has had no worker for"):
+        calls[call]()
+
+
+def test_an_adaptive_cluster_at_rest_starts_workers(threads, user, monkeypatch):
+    monkeypatch.setattr(patience, "PATIENCE_SECONDS", 20)
+    threads.adapt(minimum=0, maximum=1, interval="50ms")
+    assert executor_of(user).map("double", double, [1, 2]) == [2, 4]
+
+
+def test_workers_that_come_late_are_waited_for_and_given_work(threads, user, monkeypatch):
+    monkeypatch.setattr(patience, "PATIENCE_SECONDS", 20)
+    late = threading.Timer(0.2, threads.scale, [1])
+    late.start()
+    assert OnDask(user).map("double", double, [1, 2]) == [2, 4]
+    late.join()
+
+
+def test_paused_workers_are_named(monkeypatch):
+    class Paused:
+        def scheduler_info(self, workers):
+            return {"workers": {"tcp://a": {"status": "paused", "metrics": {"executing": executing}}}}
+
+    waiting = patience.Patience(Paused(), "find-groups")
+    monkeypatch.setattr(patience, "PATIENCE_SECONDS", 0)
+    executing = 1
+    waiting.look()
+    executing = 0
+    with pytest.raises(WorkbenchError, match="find-groups: all 1 workers of the cluster have paused"):
+        waiting.look()
+
+
+def test_a_late_worker_with_other_code_is_refused_in_graphs_too(threads, user, tmp_path, monkeypatch):
+    threads.scale(1)
+    user.wait_for_workers(1)
+    executor, steps = OnDask(user), executors.own_code
+    field = wb.distributed.ChunkedField(da.from_array(FIELD, chunks=(4, 8)))
+    answers = iter(["the client's"])
+    monkeypatch.setattr(executors, "own_code", lambda: next(answers, steps()))
+    with pytest.raises(WorkbenchError, match="a worker that joined later runs other code"):
+        wb.distributed.fields.parts_at(executor, field, [(slice(0, 4), slice(0, 8))])
+
+
+def test_an_error_that_would_be_the_same_again_is_not_repeated(threads, user):
+    threads.scale(1)
+    TRIED.clear()
+    with pytest.raises(WorkbenchError, match=r"the same again \(refuse, item 1 of 1\)"):
+        OnDask(user).map("refuse", refuse, [7])
+    assert TRIED == [7]
+
+
+def test_a_worker_that_leaves_during_the_check_is_left_out(client, monkeypatch):
+    def gone(function, *arguments, **options):
+        return {"tcp://gone": distributed.comm.CommClosedError("Stream is closed")}
+
+    monkeypatch.setattr(client, "sync", gone)
+    clients.require_same_code(client)
+
+
+def test_an_asynchronous_client_is_refused(user, monkeypatch):
+    with monkeypatch.context() as change:
+        change.setattr(user, "_asynchronous", True)
+        with pytest.raises(WorkbenchError, match="client must not be asynchronous"):
+            executor_of(user)
+
+
+def test_a_closed_client_is_refused(threads):
+    with distributed.Client(threads, set_as_default=False) as client:
+        pass
+    with pytest.raises(WorkbenchError, match="client must be connected to a scheduler; it is closed"):
+        executor_of(client)

@@ -1,0 +1,87 @@
+"""How many bytes the documents of an archive take, asked of its writer before anything is encoded.
+
+In small archives they are much of the whole, so predictions of ratios need them.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from workbench.archive.certificate import Promise
+from workbench.archive.chunk import EncodedChunk, with_checksums
+from workbench.archive.encoding import EncodedArray, even_chunks, exact_layout, layout_for
+from workbench.archive.fields import MASK, Plan
+from workbench.archive.layout import ArrayLayout
+from workbench.archive.request import Request, documents_for
+from workbench.codecs import Codec, Columns, ParticleCodec
+from workbench.data import Particles
+from workbench.guarantees import Absolute
+
+OF_CHECKSUM = 12.6   # bytes for the checksum of each chunk after the first: eight digits, and what is left of them deflated
+TYPICAL = Absolute(0.0123)
+FIGURES = {"largest_error": 0.012299999594688416}
+CURVE = {"origin": [0.0123456789] * 3, "step": 0.0246, "last": [4064] * 3, "top": [99.98765432] * 3, "periodic": True}
+
+
+@dataclass(frozen=True, eq=False)
+class Outline:
+    """What an archive says of a field beside its values, without these."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    spacing: tuple[float, ...]
+    name: str | None
+    metadata: Mapping[str, Any]
+    masked: bool
+
+    @classmethod
+    def of(cls, field: Any) -> Self:
+        """The outline of a field, or of one in chunks."""
+        dtype = field.dtype if hasattr(field, "dtype") else field.values.dtype
+        return cls(field.shape, dtype, field.spacing, field.name, field.metadata, field.mask is not None)
+
+
+def documents_nbytes(data: Outline | Particles, codec: Codec, order: str = "keep") -> float:
+    """The bytes of the documents of an archive of these data with this codec.
+
+    >>> from workbench.codecs import get
+    >>> from workbench.data import Field
+    >>> documents_nbytes(Outline.of(Field(np.zeros((64, 64)))), get("prequantised")) < 1200
+    True
+    """
+    if isinstance(data, Outline):
+        request = Request(TYPICAL, codec)
+        plan = Plan.of(data.shape, data.dtype, codec, TYPICAL.limit(np.empty(0)), request, data)
+        exact = [exact_layout(MASK, data.shape, np.dtype(bool), plan.layout.chunk_shape)] if data.masked else []
+        return _nbytes([plan.layout, *exact], plan.described(data), codec, data.metadata)
+    used = codec if isinstance(codec, ParticleCodec | Columns) else Columns(codec)
+    count, axes = data.positions.shape
+    chunk = even_chunks(count, used.chunk_values // axes)
+    layout = layout_for("positions", (count, axes), data.positions.dtype, (chunk, axes), used)
+    ends = (-(-count // chunk), 2, axes)
+    companions = {name: (values.shape, values.dtype) for name, values in data.companions.items()}
+    others = [exact_layout(name, shape, dtype, (chunk, *shape[1:])) for name, (shape, dtype) in companions.items()]
+    free = {"curve": CURVE, "permutation": "00000000"} if order == "free" else {}
+    described = {"kind": "particles", "order": order, "box": data.box, **free}
+    extents = exact_layout("extents", ends, np.dtype(np.float64), ends)
+    return _nbytes([layout, extents, *others], described, used, data.metadata)
+
+
+def _nbytes(
+    layouts: Sequence[ArrayLayout], described: Mapping[str, Any], codec: Codec, metadata: Mapping[str, Any]
+) -> float:
+    """The bytes of the documents of these arrays, the first of which has a bound."""
+    limit = TYPICAL.limit(np.empty(0))
+    arrays = []
+    for number, layout in enumerate(layouts):
+        chunk = EncodedChunk(b"", zlib.crc32(layout.name.encode()).to_bytes(4, "little"))
+        promise = Promise(layout.name, None, None) if number else Promise(layout.name, TYPICAL, limit, (), FIGURES)
+        arrays.append(EncodedArray(with_checksums(layout, [chunk]), [chunk], promise))
+    further = sum(math.prod(layout.chunk_grid) - 1 for layout in layouts)
+    return sum(map(len, documents_for(arrays, described, codec, metadata).values())) + OF_CHECKSUM * further

@@ -1,0 +1,123 @@
+"""One run at a time writes a draft that can be continued.
+
+The lock is a file in the hidden folder of the draft. It names the machine and the process, and gets a new time while that
+process lives. A lock of a process of this machine that has ended, or one without a new time for a while, is taken over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from workbench.errors import WorkbenchError
+
+LOCK = ".lock"
+BEAT_SECONDS = 20.0     # between new times,
+STALE_SECONDS = 300.0   # and without one until a lock of another machine is taken over
+
+
+@contextmanager
+def held(folder: Path, target: Path) -> Iterator[None]:
+    """Hold the lock of a draft; refused while another run holds it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, held(Path(folder), Path("a.zarr")):
+    ...     sorted(path.name for path in Path(folder).iterdir())
+    ['.lock']
+    """
+    place, ours = folder / LOCK, json.dumps(_myself())
+    _take(place, target, ours)
+    over = threading.Event()
+    beats = threading.Thread(target=_beat, args=(place, over), daemon=True)
+    beats.start()
+    try:
+        yield
+    finally:
+        over.set()
+        beats.join()
+        if _text(place) == ours:
+            place.unlink()
+
+
+def _take(place: Path, target: Path, ours: str) -> None:
+    """Write the lock, unless another run that may be alive has; it is never there without its text."""
+    written = place.with_name(f"{LOCK}.{secrets.token_hex(8)}")
+    with written.open("x") as file:
+        file.write(ours)
+    try:
+        for _ in range(2):
+            with contextlib.suppress(FileExistsError):
+                os.link(written, place)
+                return
+            theirs = _text(place)
+            if theirs and _alive(place, theirs):
+                break
+            _remove(place, theirs)
+    finally:
+        written.unlink()
+    raise WorkbenchError(
+        f"{target} must be written by one run at a time; another writes it now ({_text(place)}): wait until it ends. If it "
+        f"has ended on another machine, call again after {STALE_SECONDS / 60:.0f} minutes, or delete {place}"
+    )
+
+
+def _remove(place: Path, theirs: str) -> None:
+    """Remove a lock with this text, but not one that another run has written in its place meanwhile."""
+    away = place.with_name(f"{LOCK}.{secrets.token_hex(8)}")
+    with contextlib.suppress(FileNotFoundError):
+        place.rename(away)
+        if _text(away) != theirs:
+            with contextlib.suppress(FileExistsError):
+                os.link(away, place)
+        away.unlink()
+
+
+def _alive(place: Path, theirs: str) -> bool:
+    """Whether the run that wrote a lock with this text may go on."""
+    try:
+        holder = json.loads(theirs)
+        host, pid, started = holder["host"], int(holder["pid"]), holder["started"]
+    except (ValueError, KeyError, TypeError):   # damaged
+        host, pid, started = None, 0, None
+    if host == socket.gethostname():
+        return _started(pid) == started
+    try:
+        return time.time() - place.stat().st_mtime < STALE_SECONDS
+    except FileNotFoundError:
+        return False
+
+
+def _beat(place: Path, over: threading.Event) -> None:
+    while not over.wait(BEAT_SECONDS):
+        with contextlib.suppress(OSError):   # a file system that is away for a moment; a lock that was taken over
+            os.utime(place)
+
+
+def _myself() -> dict[str, object]:
+    return {"host": socket.gethostname(), "pid": os.getpid(), "started": _started(os.getpid())}
+
+
+def _started(pid: int) -> str | None:
+    """When a process of this machine began, as Linux counts it; None if there is none, -1 where that cannot be known."""
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except ProcessLookupError:
+        return None
+    except OSError:
+        return "-1"
+
+
+def _text(place: Path) -> str:
+    try:
+        return place.read_text()
+    except FileNotFoundError:
+        return ""

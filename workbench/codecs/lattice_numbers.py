@@ -1,0 +1,165 @@
+"""Integers of a grid as bytes: a palette where they take few values, differences where it is smooth, pcodec or Zstandard.
+
+The values of a field on a lattice can be smooth, noise, counts, or steps and classes that repeat, and no one way codes all
+of these well. pcodec codes numbers, or their differences along some axes, by their distribution; Zstandard finds what
+repeats. Classes and counts take few of the numbers of a fine lattice: a palette lists these, and their ranks are coded.
+Which way is smallest is tried on a part of the numbers, which costs little beside coding all of them.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from workbench.codecs.codec import CodecFailed
+from workbench.codecs.differences import differenced, runs_of, summed
+from workbench.codecs.inflating import BOUNDED
+from workbench.codecs.pcodec import LEVEL, pack_integers, unpack_integers
+
+LEAST_LEVEL = 8          # of pcodec, at which repeats are looked for, too:
+MOST_BITS = 3            # in numbers that take no more, on average,
+TRIED = 2**16            # on so many of them,
+HOPELESS = 2             # unless the fastest level of Zstandard takes so many times what pcodec does,
+ZSTD_LEVEL = 15          # at this one
+MOST_LISTED = 4096       # numbers of a palette,
+LISTED_IN = 16           # at least so many times as many numbers
+MOST_SPAN = 2**20        # between the smallest and the largest, so that a table finds those that occur
+LEAST_SPREAD = 1.5       # times as many numbers as occur: in fewer, a palette saves nothing
+
+_HEAD = struct.Struct("<BB")      # how the numbers are coded, and the axes that were differenced, a bit each
+_PALETTE = struct.Struct("<HI")   # its numbers, and its bytes
+_REPEATS, _LISTED = 16, 32        # beside the bytes of a number: coded by Zstandard; ranks in a palette
+_WIDTHS = (1, 2, 4, 8)
+
+
+def pack_numbers(numbers: np.ndarray, level: int = LEVEL) -> bytes:
+    """A grid of int32 or int64 as bytes; the caller keeps its shape and type.
+
+    >>> grid = np.arange(6, dtype=np.int32).reshape(2, 3)
+    >>> unpack_numbers(pack_numbers(grid), (2, 3), grid.dtype).tolist()
+    [[0, 1, 2], [3, 4, 5]]
+    """
+    palette = _palette(numbers)
+    if palette is None:
+        return b"".join(_packed(numbers, level, 0))
+    listed = _listed(palette)
+    if len(palette) == 1:
+        return _HEAD.pack(_LISTED, 0) + listed
+    low = int(palette[0])
+    ranks = np.zeros(int(palette[-1]) - low + 1, np.int32)
+    ranks[palette - low] = np.arange(len(palette))
+    head, body = _packed(ranks[numbers - low], level, _LISTED)
+    return min(b"".join(_packed(numbers, level, 0)), head + listed + body, key=len)
+
+
+def unpack_numbers(data: bytes, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
+    """The grid of this shape and type that `pack_numbers` wrote."""
+    if len(data) < _HEAD.size:
+        raise CodecFailed(f"lattice numbers have a head of {_HEAD.size} bytes; got {len(data)}: they are truncated")
+    how, axes = _HEAD.unpack_from(data)
+    width, body = how & ~(_REPEATS | _LISTED), data[_HEAD.size :]
+    palette = None
+    if how & _LISTED:
+        palette, body = _read_palette(body, dtype)
+        if len(palette) == 1 and how == _LISTED and not body:
+            return np.full(shape, palette[0], dtype)
+    if width not in (_WIDTHS if how & _REPEATS else (4, 8)) or axes >= 1 << len(shape):
+        raise CodecFailed(f"numbers of {width} bytes and the axes {axes:#b} describe no lattice: they are damaged")
+    if how & _REPEATS:
+        numbers = _expanded(body, width, shape, np.dtype(np.int32) if how & _LISTED else dtype)
+    else:
+        numbers = unpack_integers(body, math.prod(shape), f"int{8 * width}").reshape(shape)
+    numbers = summed(numbers, axes)
+    if palette is None:
+        return numbers.astype(dtype, copy=False)
+    if numbers.min() < 0 or numbers.max() >= len(palette):
+        raise CodecFailed(f"ranks in a palette of {len(palette)} numbers must be below that: they are damaged")
+    return palette[numbers]
+
+
+def _packed(numbers: np.ndarray, level: int, listed: int) -> tuple[bytes, bytes]:
+    """The head and the coded numbers, in the smallest of the ways that are tried."""
+    changed, axes = differenced(numbers)
+    if axes and len(pack_integers(runs_of(numbers), level)) < len(pack_integers(runs_of(changed), level)):
+        changed, axes = numbers, 0
+    found = _HEAD.pack(numbers.itemsize | listed, axes), pack_integers(changed, level)
+    if level >= LEAST_LEVEL and _repeats(numbers, 8 * len(found[1]) / numbers.size):
+        low, narrow = _narrowed(numbers)
+        repeated = low + _zstd(narrow, ZSTD_LEVEL)
+        if len(repeated) < len(found[1]):
+            return _HEAD.pack(narrow.itemsize | listed | _REPEATS, 0), repeated
+    return found
+
+
+def _repeats(numbers: np.ndarray, bits: float) -> bool:
+    """Whether Zstandard takes fewer bits for a number than these, on a part."""
+    if bits > MOST_BITS:
+        return False
+    start = max(numbers.size - TRIED, 0) // 2
+    _, part = _narrowed(numbers.reshape(-1)[start : start + TRIED])
+    enough = bits * part.size / 8
+    return len(_zstd(part, 1)) < HOPELESS * enough and len(_zstd(part, ZSTD_LEVEL)) < enough
+
+
+def _narrowed(numbers: np.ndarray) -> tuple[bytes, np.ndarray]:
+    """The smallest number, and all in order as unsigned differences to it, in as few bytes as hold them."""
+    low = int(numbers.min())
+    span = int(numbers.max()) - low
+    width = next(width for width in _WIDTHS if span < 1 << 8 * width)
+    above = numbers.reshape(-1).view(f"u{numbers.itemsize}") - np.array(low, numbers.dtype).view(f"u{numbers.itemsize}")
+    return low.to_bytes(8, "little", signed=True), above.astype(f"<u{width}")
+
+
+def _zstd(narrow: np.ndarray, level: int) -> bytes:
+    """The numbers under Zstandard, the first bytes of all, then the second ..."""
+    from numcodecs import zstd
+
+    return bytes(zstd.compress(np.ascontiguousarray(narrow.view(np.uint8).reshape(-1, narrow.itemsize).T), level))
+
+
+def _expanded(data: bytes, width: int, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
+    """What `_narrowed` and `_zstd` wrote."""
+    shuffled = np.empty((width, math.prod(shape)), np.uint8)
+    if len(data) <= 8:
+        raise CodecFailed("repeated lattice numbers are truncated")
+    BOUNDED["zstd"](data[8:], shuffled)
+    above = np.ascontiguousarray(shuffled.T).view(f"<u{width}").astype(f"u{dtype.itemsize}")
+    low = int.from_bytes(data[:8], "little", signed=True)
+    return (above + np.array(low).astype(f"u{dtype.itemsize}")).view(dtype).reshape(shape)
+
+
+def _palette(numbers: np.ndarray) -> np.ndarray | None:
+    """The different numbers in ascending order, if they are few in a wide span, or one."""
+    low, high = int(numbers.min()), int(numbers.max())
+    if low == high:
+        return numbers.reshape(-1)[:1]
+    if high - low >= MOST_SPAN:
+        return None
+    occurs = np.zeros(high - low + 1, bool)
+    occurs[numbers - low] = True
+    listed = np.flatnonzero(occurs)
+    few = len(listed) <= min(MOST_LISTED, numbers.size / LISTED_IN) and LEAST_SPREAD * len(listed) <= len(occurs)
+    return (listed + low).astype(numbers.dtype) if few else None
+
+
+def _listed(palette: np.ndarray) -> bytes:
+    """A palette: the first number and the differences from each to the next, deflated."""
+    steps = np.diff(palette.astype(np.int64), prepend=0).astype("<i8")
+    data = zlib.compress(steps.view(np.uint8).reshape(-1, 8).T.tobytes(), 9)
+    return _PALETTE.pack(len(palette), len(data)) + data
+
+
+def _read_palette(data: bytes, dtype: np.dtype) -> tuple[np.ndarray, bytes]:
+    """The palette that `_listed` wrote, and what follows it."""
+    count, size = _PALETTE.unpack_from(data) if len(data) >= _PALETTE.size else (0, 0)
+    end = _PALETTE.size + size
+    if not 1 <= count <= MOST_LISTED or end > len(data):
+        raise CodecFailed(f"a palette lists 1 to {MOST_LISTED} numbers; got {count} in {size} bytes: it is damaged")
+    steps = np.empty((8, count), np.uint8)
+    BOUNDED["zlib"](data[_PALETTE.size : end], steps)
+    numbers = np.cumsum(np.ascontiguousarray(steps.T).view("<i8").reshape(-1))
+    return numbers.astype(dtype), data[end:]
