@@ -29,7 +29,10 @@ LONGEST_TEXT = 1000   # characters of text in an array of fixed width
 
 @dataclass(frozen=True)
 class Labelled:
-    """The bare array of a labelled one, with its name and what else it carries, as metadata."""
+    """The bare array of a labelled one, with its name and what else it carries, as metadata.
+
+    The values of a lazy array stay where they are.
+    """
 
     values: Any
     name: str | None = None
@@ -131,7 +134,7 @@ def _of_data_array(array: Any) -> Labelled:
     stored = stored_as(array.encoding)
     if stored.get("dtype") != values.dtype.name and stored:
         metadata["stored"] = stored
-    return Labelled(values if hasattr(values, "__cuda_array_interface__") else np.asarray(values), array.name, metadata)
+    return Labelled(values, array.name, metadata)
 
 
 def stored_as(encoding: Mapping[str, Any]) -> dict[str, Any]:

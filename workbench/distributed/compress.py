@@ -107,6 +107,8 @@ def compress(
         particles = chunked(source, executor, folder)
         described = particles.metadata if metadata is None else metadata
         require_storable(described)
+        one = Particles(np.zeros((1, particles.dimensions)), metadata=described)   # says what the unit is
+        request = dataclasses.replace(request, bound=bound.for_data(one))
         companions = Companions.of(particles, executor)
         wanted = chosen_parts(parts, len(particles))
         sample = None

@@ -22,9 +22,9 @@ from workbench.archive import Archive
 from workbench.archive.fields import MASK
 from workbench.archive.request import require_storable
 from workbench.data import Field
+from workbench.data.labelled import Labelled, joined
 from workbench.distributed.executors import Executor, OnDask
 from workbench.distributed.fields_graph import in_one_graph
-from workbench.distributed.labelled import is_labelled, metadata_of, name_of, spacing_of
 from workbench.errors import WorkbenchError
 
 Slices = tuple[slice, ...]
@@ -104,7 +104,7 @@ class ChunkedField:
     Paths are those of .npy files and of Zarr arrays. NumPy arrays are accepted, too. `spacing`, `name`, `mask` and
     `metadata` are those of `wb.Field`; the mask is an array of the same kinds. Masked Dask arrays keep their masks. Fill
     values of files are values like any other, unless a mask covers them.
-    An `xarray.DataArray` brings its name, its units and, where its coordinates are even, its spacing.
+    An `xarray.DataArray`, in memory or lazy, brings its name, dimensions, coordinates, attributes and unit.
 
     >>> ChunkedField(np.zeros((64, 32), np.float32), spacing=0.5, name="temperature")
     ChunkedField('temperature', 64 x 32, float32)
@@ -118,17 +118,16 @@ class ChunkedField:
         mask: Any = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        if is_labelled(values):
-            spacing = spacing_of(values) if spacing is None else spacing
-            name = name_of(values) if name is None else name
-            metadata, values = metadata_of(values) if metadata is None else metadata, values.data
+        labelled = Labelled.of(values)
+        values, metadata = labelled.values, joined(labelled.metadata, metadata)
         self.values, self.mask = _readable("values", values), None if mask is None else _readable("mask", mask)
         if isinstance(self.values, np.ma.MaskedArray):
             here = Field(self.values, mask=None if self.mask is None else self.mask[...])
             self.values, self.mask = here.values, here.mask
         self.shape, self.dtype = _shape(self.values), np.dtype(self.values.dtype).newbyteorder("=")
-        described = Field(np.zeros((1,) * len(self.shape), self.dtype), spacing, name, metadata=metadata)
-        self.spacing, self.name, self.metadata = described.spacing, described.name, described.metadata
+        name = labelled.name if name is None else name
+        self.described = Field(np.zeros((1,) * len(self.shape), self.dtype), spacing, name, metadata=metadata)
+        self.spacing, self.name, self.metadata = self.described.spacing, self.described.name, self.described.metadata
         self.knows_spacing = spacing is not None
         require_storable(self.metadata)
         if self.mask is not None and (_shape(self.mask) != self.shape or self.mask.dtype != bool):
@@ -146,7 +145,7 @@ class ChunkedField:
             return cls(given)
         if given.kind != "field":
             raise WorkbenchError(f"the archive must hold a field; got {given!r}")
-        return cls(InArchive(given), given.spacing, given.attributes.get("name"))
+        return cls(InArchive(given), given.spacing, given.attributes.get("name"), metadata=given.attributes.get("metadata"))
 
     @property
     def on_dask(self) -> bool:

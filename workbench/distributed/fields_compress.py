@@ -102,6 +102,7 @@ def compress_field(
     field = ChunkedField.of(given)
     if metadata is not None:
         field = ChunkedField(field.values, field.spacing, field.name, field.mask, metadata)
+    request = dataclasses.replace(request, bound=request.bound.for_data(field.described))
     fitting_codec(field, request)
     executor = executor_of(client, progress, field)
     draft = Draft(out, overwrite, _token(field, request))

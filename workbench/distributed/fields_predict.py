@@ -69,7 +69,7 @@ class Parts:
         self._surveyed = [Surveyed(part) for part in parts if _varies(part)]
         if not self._surveyed:
             raise WorkbenchError(f"wb.distributed.predict needs values that differ in some part; got none in {field!r}")
-        self._described = Field(np.zeros(1, field.dtype), metadata=field.metadata)   # says what the unit is
+        self._described = field.described   # says what the unit is
         self._flat = len(parts) - len(self._surveyed)
         size = math.prod(field.shape)
         gaps = sum(bytes_of_gaps(part, part.valid) for part in parts if not part.valid.all())

@@ -21,7 +21,7 @@ from workbench.archive.store import MemoryStore
 from workbench.bounds import Run, Sweep
 from workbench.bounds.measure import answer
 from workbench.bounds.run import Question
-from workbench.bounds.sweep import questions_of
+from workbench.bounds.sweep import bounds_of, questions_of
 from workbench.data import Field
 from workbench.distributed.clients import executor_of
 from workbench.distributed.executors import Executor, Progress
@@ -61,9 +61,11 @@ def sweep(
     >>> sweep(waves, ["pcodec", "prequantised"], [wb.Absolute(0.1), wb.Absolute(0.01)])
     Sweep(4 runs of 2 codecs)
     """
-    questions, executor = questions_of(codecs, bounds), executor_of(client, progress, source)
+    field = ChunkedField.of(source)
+    questions = questions_of(codecs, [bound.for_data(field.described) for bound in bounds_of(bounds)])
+    executor = executor_of(client, progress, source)
     with scratch_folder(scratch, executor) as folder:
-        field = ChunkedField.of(source).reachable(executor, folder, "field")
+        field = field.reachable(executor, folder, "field")
         return answered(questions, field, surveyed(field, executor), executor, chunk_values)
 
 
