@@ -112,7 +112,7 @@ $(MADE)/core $(MADE)/lab $(MADE)/test $(MADE)/docs $(MADE)/bench: pyproject.toml
 		echo "Lossbench needs a C++ compiler, and $(firstword $(COMPILER)) was not found: apt install g++ (or name yours in CXX)" >&2
 		exit 1
 	}
-	echo "Installing lossbench$(EXTRAS) into .venv ..."
+	echo "Installing lossbench$(EXTRAS) into .venv, which takes a few minutes ..."
 	$(PIP) install --quiet --editable ".$(EXTRAS)"
 	touch $(MADE)/core $@
 
