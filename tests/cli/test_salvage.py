@@ -64,14 +64,16 @@ def test_lost_integers_are_counted(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".zarr", ".zip"])
-@pytest.mark.parametrize("stated", [True, False])
-def test_what_a_lost_mask_hid_is_no_value(tmp_path: Path, suffix: str, stated: bool) -> None:
+@pytest.mark.parametrize("chunk", [10**6, 500], ids=["the whole mask is lost", "a part of the mask is lost"])
+@pytest.mark.parametrize("under", [1e20, np.nan, np.linspace(-1, 1, 10**4)], ids=["one number", "NaN", "any numbers"])
+def test_what_a_lost_mask_hid_is_no_value(run: Run, tmp_path: Path, suffix: str, chunk: int, under: np.ndarray) -> None:
     values = wave().values.copy()
     mask = values > np.quantile(values, 0.7)
-    values[mask] = 1e20 if stated else np.linspace(-1, 1, mask.sum())
-    archive = wb.compress(wb.Field(values, mask=mask), wb.Absolute(0.01), "prequantised")
+    values[mask] = np.resize(under, mask.sum())
+    archive = wb.compress(wb.Field(values, mask=mask), wb.Absolute(0.01), "prequantised", chunk_values=chunk)
     path = archive.save(tmp_path / f"a{suffix}")
-    key = archive.arrays["mask"].layout.chunk_key((0,) * values.ndim)
+    layout = archive.arrays["mask"].layout
+    key = layout.chunk_key((0,) * values.ndim)
     stored = archive.store.read(key)
     if suffix == ".zarr":
         damage(path / key)
@@ -80,8 +82,11 @@ def test_what_a_lost_mask_hid_is_no_value(tmp_path: Path, suffix: str, stated: b
         place = data.index(stored) + len(stored) // 2
         path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
     field, found = wb.open(path, damaged=True).salvage()
+    unknown, stated = np.zeros_like(mask), np.ndim(under) == 0
+    unknown[layout.chunk_slices((0,) * values.ndim)] = not stated
     assert [one.where for one in found] == [key]
-    np.testing.assert_array_equal(field.mask, mask if stated else np.ones_like(mask))
+    np.testing.assert_array_equal(field.mask, mask | unknown)
+    assert run("salvage", path, tmp_path / "saved.npz", "--json").json["lost"] == unknown.sum()
 
 
 def test_when_nothing_is_left_nothing_is_written(run: Run, archive: Path, tmp_path: Path) -> None:

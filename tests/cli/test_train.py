@@ -11,7 +11,6 @@ from workbench.codecs import interpolation_training as training
 @pytest.fixture
 def steps(tmp_path, monkeypatch):
     """Three steps of a field with fronts, as files; training is short."""
-    monkeypatch.setattr(training, "STEPS", 200)
     monkeypatch.setattr(training, "LEAST_STEPS", 100)
     monkeypatch.setattr("workbench.codecs.interpolation.COPIES", -1)   # small fields would not use it
     y, x = np.mgrid[:96, :96] / 96

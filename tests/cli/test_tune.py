@@ -46,6 +46,7 @@ def test_a_target_that_cannot_be_met_is_status_1_and_writes_nothing(run, field, 
         (["--psnr", "nan"], "PSNR"),
         (["--ssim", "2"], "less than 1"),
         (["--mass-function", "5%"], "is for particles"),
+        (["--mass-function", "poisson"], "is for particles"),
         (["--psnr", "60", "--out", "/nowhere/a.zip"], "does not exist"),
     ],
 )

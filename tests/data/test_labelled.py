@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.lab.limits_panel.state import require_field
 
 xarray = pytest.importorskip("xarray")
 
@@ -38,6 +39,69 @@ def test_an_array_of_xarray_comes_back_from_an_archive(tmp_path):
     assert abs(back.values.astype(float) - array.values).max() <= 0.01
 
 
+def test_a_variable_of_xarray_and_a_column_of_pandas_come_back():
+    pandas, variable = pytest.importorskip("pandas"), temperature().variable
+    xarray.testing.assert_identical(wb.Field(variable).to_xarray().variable, variable)
+    column = pandas.Series([1.0, 2.0], [3, 5], name="T")
+    pandas.testing.assert_series_equal(wb.Field(column).to_xarray().to_series(), column, check_names=False)
+    assert wb.Field(column.reset_index(drop=True)).metadata["coordinates"] == {}
+    with pytest.raises(wb.WorkbenchError, match="choose a column"):
+        wb.Field(column.to_frame())
+
+
+def test_coordinates_that_archives_have_no_room_for_are_refused_by_name():
+    random = np.random.default_rng(0).random((600, 700))
+    array = xarray.DataArray(random, dims=("y", "x"), coords={"x": np.arange(700), "lat": (("y", "x"), random)})
+    with pytest.raises(wb.WorkbenchError, match=r"most of them for 'lat': .*drop_vars\('lat'\)"):
+        wb.Field(array)
+
+
+def of_netcdf4(path, values, mask):
+    file = pytest.importorskip("netCDF4").Dataset(path, "w")
+    file.createDimension("x", values.size)
+    variable = file.createVariable("T", "i2", ("x",), fill_value=-999)
+    variable.setncatts({"scale_factor": 0.5, "units": "K"})
+    variable[:] = np.ma.array(values, mask=mask)
+    return variable
+
+
+def of_astropy(path, values, mask):
+    masked = pytest.importorskip("astropy.utils.masked").Masked
+    return masked(values, mask=mask) * pytest.importorskip("astropy.units").K
+
+
+def of_dask(path, values, mask):
+    return pytest.importorskip("dask.array").from_array(np.ma.array(values, mask=mask), chunks=2)
+
+
+@pytest.mark.parametrize("make", [of_netcdf4, of_astropy, of_dask])
+def test_masks_of_other_libraries_are_kept(tmp_path, make):
+    values, mask = np.array([1.5, 2.0, 3.5]), np.array([False, True, False])
+    given = make(tmp_path / "a.nc", values, mask)
+    field = wb.compress(given, wb.Absolute(0)).decompress()
+    np.testing.assert_array_equal(field.mask, mask)
+    np.testing.assert_array_equal(field.values[~mask], values[~mask])
+    assert make is of_dask or field.metadata["units"] == "K"
+    with pytest.raises(wb.WorkbenchError, match="positions must have no masked entries; got 1 of them"):
+        wb.Particles(given)
+
+
+@pytest.mark.parametrize("library", ["h5py", "zarr"])
+def test_arrays_of_files_whose_numbers_mean_others_are_refused(tmp_path, library):
+    module = pytest.importorskip(library)
+    if library == "h5py":
+        array = module.File(tmp_path / "a.h5", "w").create_dataset("T", (3,), "f4")
+    else:
+        array = module.create_array(tmp_path / "a.zarr", name="T", shape=(3,), dtype="f4")
+    array.attrs["units"] = "K"
+    array.attrs["_FillValue"] = "AAAAAAAA+H8=" if library == "zarr" else np.float32(np.nan)   # as xarray writes NaN
+    assert (wb.Field(array).name, wb.Field(array).metadata) == ("T", {"units": "K"})
+    array.attrs["missing_value"] = -9
+    with pytest.raises(wb.WorkbenchError, match=rf"an array of {library} .*\(missing_value\) must be opened by wb\.open"):
+        wb.Field(array)
+    assert wb.distributed.ChunkedField(array).shape == (3,)   # as stored
+
+
 def test_dates_of_other_calendars_come_back():
     days = xarray.date_range("2000-02-27", periods=3, calendar="noleap", use_cftime=True)
     array = xarray.DataArray(np.zeros(3), coords={"time": days}, dims="time")
@@ -50,8 +114,10 @@ def test_masked_values_become_nan():
         wb.Field(np.ma.masked_equal([2**60, 9], 9)).to_xarray()
 
 
-def test_searches_and_verification_take_such_an_array():
+def test_searches_theory_and_verification_take_such_an_array():
     array = temperature()
+    assert wb.rate_distortion(array).rate(1.0) > 0
+    assert require_field(array).metadata["units"] == "K"
     found = wb.find_bound(array, wb.PSNR(50), codec="pcodec", most_runs=3)
     wb.compress(array, found.bound, codec="pcodec").verify(array)
 

@@ -23,7 +23,8 @@ POSITIONS = np.random.default_rng(0).random((300, 3))
         ("millibars", "hPa", 1), ("Kelvin/day", "degC s-1", 1 / 86400), ("days since 2000-01-01 00:00", "hours", 24),
         ("kg/(m2 s)", "kg m-2 s-1", 1), ("(m/s)^2", "m2.s-2", 1), ("km / s ** 2", "m·s⁻²", 1000), ("m/s*kg", "kg m s-1", 1),
         ("J kg**-1 K**-1", "J/(kg K)", 1), ("1/s", "Hz", 1), ("10^3 m", "kilometers", 1), ("g kg-1", "1e-3", 1),
-        ("1e10 Msun/h", "Msun h-1", 1e10), ("degrees_north", "radian", np.pi / 180), ("widgets/s", "widgets s-1", 1),
+        ("1e10 Msun/h", "Msun h-1", 1e10), ("degrees_north", "radian", np.pi / 180), ("m s\u22121", "m/s", 1),
+        ("℃", "K", 1), ("kilocalorie/mole", "J/mol", 4184), ("widgets/s", "widgets s-1", 1),
     ],
 )
 def test_factors(unit, other, factor):
@@ -37,6 +38,7 @@ def test_factors(unit, other, factor):
         ("pc", "K"), ("Mpc", "Mpc/h"), ("furlong", "m"), ("m", "not a unit"), ("", "m"), ("J/kg K", "J kg-1 K-1"),
         ("m" + "(" * 9, "m"), ("m)", "m"), ("(m", "s"), ("m^9999", "s"), ("1e400 m", "m"), ("m$", "m"),
         ("mm/day", "kg m-2 s-1"), ("1 hour", "h"),
+        ("m^0.5", "0.5"), ("m(1/2)", "0.5 m"), ("(m/s)^1.5", "m/s"), ("m2.5", "m2"),
     ],
 )
 def test_what_does_not_fit_is_refused(unit, other):

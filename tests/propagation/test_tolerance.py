@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from workbench.propagation import BitFlip, Pipeline, campaign, each_within, poisson, shares_equal, within
+from workbench.propagation import BitFlip, Noise, Pipeline, campaign, each_within, poisson, shares_equal, trace, within
 from workbench.propagation.dose import dose_response
 from workbench.propagation.errors_of_sites import relative_error
 from workbench.propagation.tolerance import Tolerance
@@ -53,6 +53,14 @@ def test_a_campaign_ends_the_same_in_any_unit(unit: float) -> None:
     pipeline = Pipeline([("copied", lambda x: x.copy())])
     found = campaign(pipeline, np.array([1.0, 2.0, 3.0]) * unit, [BitFlip("input", bit="sign")], until=25)
     assert found.counts[0]["silent"] == 25
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_bounds_by_default_and_first_order_are_the_same_in_any_unit(unit: float) -> None:
+    pipeline, values = Pipeline([("halved", lambda x: x / 2)]), np.linspace(-3.0, 3.0, 64)
+    expected, found = (dose_response(pipeline, values * each, "input", codec="prequantised").doses for each in (1, unit))
+    assert [one.bound.eb / unit for one in found] == pytest.approx([one.bound.eb for one in expected], rel=1e-2)
+    assert trace(pipeline, values * unit, Noise("input", 1e-3, unit="rms"))["halved"].badge == "linear"
 
 
 def test_a_clean_output_that_is_not_finite_can_be_tried_and_its_change_is_seen() -> None:

@@ -133,6 +133,7 @@ def levels(before, after):
     (levels("[", "]"), r"at most 262,144 values in its document"),
     (levels("{<<: [", "]}"), r"it merges mappings"),
     (document("header: &a [*a]"), r"at most 262,144 values in its document|truncated"),
+    (document("header: " + "[" * 50_000 + "]" * 50_000), r"at most 100 values within each other"),   # it crashed Python
     (document("header: {a: " + "x" * 2**18 + "}"), r"the document at the beginning must have less than 262,144 bytes"),
 ])
 def test_documents_that_would_never_end_are_refused(file, content, message):

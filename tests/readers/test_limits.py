@@ -91,6 +91,36 @@ def test_most_bytes_allows_more_and_refuses_less(tmp_path):
     assert len(wb.open_chunked(tmp_path / "b.h5", positions="p", most_bytes=2**30).chunk(3)) > 2**16
 
 
+MANY = written.points(500).astype("f8")
+SIMPLE = {
+    "xyz": lambda: written.xyz([MANY]).encode(), "gro": lambda: written.gro(MANY).encode(),
+    "lammps": lambda: written.lammps(MANY).encode(), "trr": lambda: written.trr([MANY], box=None),
+    "ff": lambda: written.fast_food(MANY.astype("f4")), "raw": MANY.tobytes,
+    "gadget": lambda: written.gadget(MANY.astype("f4"), MANY.astype("f4"), np.arange(500), (0, 500, 0, 0, 0, 0)),
+    "genericio": lambda: written.genericio([written.hacc_columns(500)]),
+}
+
+
+@pytest.mark.parametrize("key", SIMPLE)
+def test_most_bytes_holds_in_every_format(tmp_path, key):
+    (tmp_path / "data").write_bytes(SIMPLE[key]())
+    options = {"shape": (500, 3), "dtype": "f8"} if key == "raw" else {}
+    assert len(wb.open(tmp_path / "data", format=key, most_bytes=2**20, **options)) == 500
+    with pytest.raises(WorkbenchError, match=r"data takes [\d,]+ bytes in memory, and most_bytes= allows 1,000"):
+        wb.open(tmp_path / "data", format=key, most_bytes=1000, **options)
+
+
+def test_a_snapshot_may_have_its_data_elsewhere_if_that_is_asked_for(private):
+    path, layout = private / "downloads" / "snapshot.hdf5", h5py.VirtualLayout((2, 3), "f4")
+    layout[:] = h5py.VirtualSource("../private.h5", "a", (2, 4), "f4")[:, :3]
+    with h5py.File(path, "w") as file:
+        file.create_group("Header").attrs.update({"NumPart_Total": np.array([0, 2, 0, 0, 0, 0], "u4"), "BoxSize": 100.0})
+        file.create_virtual_dataset("PartType1/Coordinates", layout)
+    assert wb.open(path, external=True).positions.tolist() == [[0, 1, 2], [4, 5, 6]]
+    with pytest.raises(WorkbenchError, match="only files in its own folder"):
+        wb.open(path)
+
+
 @pytest.mark.parametrize("shape", [(2, 3), (3, 2)])
 def test_a_gsd_box_of_another_shape_is_refused(tmp_path, shape):
     from gsd import fl
@@ -119,6 +149,18 @@ def virtual(path, name):
         file.create_virtual_dataset("b", layout)
 
 
+def by_pattern(path, name):
+    """The file is named by a pattern that the library fills in: private%b.h5 for private0.h5, private1.h5, ..."""
+    os.link(os.path.join(os.path.dirname(path), name), os.path.join(os.path.dirname(path), name.replace(".h5", "0.h5")))
+    blocks = h5py.h5s.create_simple((2, 4), (h5py.h5s.UNLIMITED, 4))
+    blocks.select_hyperslab((0, 0), (h5py.h5s.UNLIMITED, 1), stride=(2, 1), block=(2, 4))
+    settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    settings.set_virtual(blocks, name.replace(".h5", "%b.h5").encode(), b"a", h5py.h5s.create_simple((2, 4)))
+    with h5py.File(path, "w") as file:
+        file.attrs["Conventions"] = "CF-1.8"   # so that the NetCDF library reads it
+        h5py.h5d.create(file.id, b"b", h5py.h5t.IEEE_F32LE, blocks, settings)
+
+
 def external_storage(path, name):
     with h5py.File(path, "w") as file:
         file.create_dataset("b", (2, 4), "f4", external=[(str(name).replace(".h5", ".raw"), 0, 32)])
@@ -145,21 +187,38 @@ def by_another_file(path, name):
         file.create_virtual_dataset("b", layout)
 
 
+def zarr_by_link(path, name):
+    """A chunk of the store is a link."""
+    zarr.create_array(store=path, name="b", shape=(2, 4), chunks=(2, 4), dtype="f4", compressors=None)
+    (path / "b/c/0").mkdir(parents=True)
+    os.symlink(os.path.join(os.path.dirname(path), name.replace(".h5", ".raw")), path / "b/c/0/0")
+
+
 def brick(path, name):
     path.write_text(f"DATA_FILE: {str(name).replace('.h5', '.raw')}\nDATA_SIZE: 4 2\nDATA_FORMAT: FLOAT\n")
 
 
 @pytest.mark.parametrize("absolute", [True, False], ids=["absolute", "relative"])
-@pytest.mark.parametrize("make", [virtual, external_storage, external_link, netcdf_by_link, by_another_file, brick])
+@pytest.mark.parametrize(
+    "make", [virtual, by_pattern, external_storage, external_link, netcdf_by_link, by_another_file, brick, zarr_by_link]
+)
 def test_data_outside_of_the_folder_are_read_only_when_asked_for(private, make, absolute, monkeypatch):
     path = private / "downloads" / "data"
     monkeypatch.chdir(private / "downloads")   # names of raw storage are relative to it
     make(path, str(private / "private.h5") if absolute else "../private.h5")
     name = {} if make is brick else {"name": "c" if make is netcdf_by_link else "b"}
-    with pytest.raises(WorkbenchError, match=r"names '.*private\.\w+' as its data, and only files in its own"):
+    with pytest.raises(WorkbenchError, match=r"names '.*(private(%b)?\.\w+|c/0/0)' as its data, and only files in its own"):
         wb.open(path, **name)
     if make is not external_link:   # the list of arrays has none that links lead to
         assert wb.open(path, external=True, **name).values.shape == (2, 4)
+
+
+def test_a_virtual_netcdf_variable_whose_data_are_missing_is_refused(private):
+    virtual(private / "data", "absent.h5")
+    with h5py.File(private / "data", "a") as file:
+        file.attrs["Conventions"] = "CF-1.8"
+    with pytest.raises(WorkbenchError, match=r"refers to the data in 1 other files; missing absent\.h5"):
+        wb.open(private / "data")
 
 
 @pytest.mark.parametrize("make", [virtual, brick])

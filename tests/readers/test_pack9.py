@@ -76,13 +76,13 @@ def test_blocks_change_nothing(monkeypatch):
 
 
 def summit(folder, cells=((3, 4), (0, 5)), ids=True):
-    """Slabs with ids in the folder beside, as AbacusSummit has them; returns the rows of all slabs."""
+    """Slabs with ids in the folder beside, in signed bytes, as Abacus writes them; returns the rows of all slabs."""
     (folder / "L0_pack9").mkdir(parents=True)
     (folder / "L0_pack9_pid").mkdir()
     everything = []
     for number, counts in enumerate(cells):
         rows = slab(counts, seed=number)
-        write(folder / "L0_pack9" / f"slab{number:04d}.L0.pack9.asdf", {"pack9": rows}, SLAB)
+        write(folder / "L0_pack9" / f"slab{number:04d}.L0.pack9.asdf", {"pack9": rows.view(np.int8)}, SLAB)
         packed = np.arange(sum(counts), dtype=np.uint64) + np.uint64(1000 * number) | np.uint64(0x07FF << 48)
         if ids:
             write(folder / "L0_pack9_pid" / f"slab{number:04d}.L0.pack9.pid.asdf", {"packedpid": packed}, SLAB)

@@ -7,6 +7,7 @@ import pytest
 
 import workbench as wb
 from readers import written
+from workbench.cli import main
 from workbench.data.readers.dcd import _cell
 from workbench.data.triclinic import edges_of
 
@@ -95,6 +96,21 @@ def test_searches_on_workers_and_promises_refuse_the_cell(tmp_path):
             act()
     open_space = wb.open(tmp_path / "a.xyz", box=None)
     assert len(wb.friends_of_friends(open_space).labels) == len(POINTS)
+
+
+def test_errors_are_compared_without_halos_and_numpy_files_keep_the_cell(tmp_path):
+    particles = wb.open(xyz(tmp_path / "a.xyz"))
+    archive = wb.compress(particles, wb.Absolute(0.01))
+    report = wb.compare(particles, archive.decompress())
+    assert report["max_error"] <= 0.01
+    assert "halos_original" not in report.figures
+    assert "the periods of a triclinic cell are not supported" in str(report)
+    with pytest.raises(wb.WorkbenchError, match="a power spectrum needs a rectangular box"):
+        wb.metrics.particle_spectrum(particles)
+    assert main(["decompress", str(archive.save(tmp_path / "a.zip")), str(tmp_path / "a.npz")]) == 0
+    back = wb.open(tmp_path / "a.npz")
+    assert (back.box, back.metadata["cell"], back.metadata.get("left_out")) == (None, particles.metadata["cell"], None)
+    assert wb.open(tmp_path / "a.npz", box=20.0, wrap=True).box == (20.0,) * 3
 
 
 def test_other_ways_to_write_a_cell_in_dcd():

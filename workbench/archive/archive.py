@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import math
 import os
-import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -26,11 +25,10 @@ from workbench.archive.chunk import VERSIONS
 from workbench.archive.contents import DATA, DATA_ARRAYS, curve_from, require_consistent
 from workbench.archive.frame import Damaged
 from workbench.archive.layout import ArrayLayout, require_plausible
-from workbench.archive.missing import masked_by_value
 from workbench.archive.preview import MOST_LEVEL, every
 from workbench.archive.reading import StoredArray
 from workbench.archive.root import read_root
-from workbench.archive.salvage import salvage
+from workbench.archive.salvage import salvage, salvage_mask
 from workbench.archive.store import Store, open_store
 from workbench.archive.trust import DEFAULT, Trust
 from workbench.archive.writing import in_order, write
@@ -38,6 +36,7 @@ from workbench.arguments import whole_number
 from workbench.backend import Array
 from workbench.codecs import Codec, CodecFailed, Columns
 from workbench.data import Field, Particles
+from workbench.data.labelled import width_in_file
 from workbench.data.particles import COMPANIONS
 from workbench.data.summary_html import size, summary
 from workbench.errors import WorkbenchError
@@ -188,10 +187,7 @@ class Archive:
     def _width(self, layout: ArrayLayout) -> int:
         """The bytes of one original number."""
         metadata = self.attributes.get("metadata") if layout.name == "values" else None
-        stored = metadata.get("stored") if isinstance(metadata, Mapping) else None
-        name = stored.get("dtype") if isinstance(stored, Mapping) else None
-        packed = isinstance(name, str) and re.fullmatch(r"u?int(8|16|32|64)|float(16|32|64)", name)
-        return min(np.dtype(name).itemsize, layout.dtype.itemsize) if packed else layout.dtype.itemsize
+        return width_in_file(layout.dtype, metadata)
 
     @property
     def _data_arrays(self) -> dict[str, StoredArray]:
@@ -272,7 +268,7 @@ class Archive:
         if original is None and self.reordered:
             raise WorkbenchError("the permutation was not stored: pass the original, from which it is computed")
         if original is None or not self.reordered:
-            return np.arange(len(self), dtype=np.int32)
+            return np.arange(len(self), dtype=ordering.stored_index(len(self)))
         self._require_like(original)
         order = self._order_of(original.positions)
         verification.require_same_order(self.attributes.get("permutation"), order)
@@ -308,22 +304,26 @@ class Archive:
         """The undamaged values, and the damage.
 
         Particles whose position, velocity, id or mass is lost are left out. If all velocities (or all ids or masses) are
-        lost, that array is left out instead. Lost values of a field are NaN (of integers, zero) and masked. So are values
-        whose mask is lost; if the whole mask is lost, only those that hold the number for missing values, if it is stated.
+        lost, that array is left out instead. Lost values of a field are NaN (of integers, zero) and masked. Where the mask
+        is lost, values are masked that hold the number for missing values; if there is none, all of them.
         """
-        axes = 1 if self.kind == "particles" else len(self.data.layout.shape)
-        data = {name: self.arrays[name] for name in DATA_ARRAYS[self.kind] if name in self.arrays}
-        values, gone, damage = salvage(data, axes, DATA[self.kind])
-        others = [stored for name, stored in self.arrays.items() if name not in data]
-        damage = [*self.damaged_documents(), *damage, *(found for stored in others for found in stored.damage())]
         if self.kind == "field":
+            found, gone, damage = salvage({"values": self.data}, len(self.data.layout.shape), "values")
+            hidden = gone if gone.any() else None
             if "mask" in self.arrays:
-                stated = self.data.layout.attributes
-                hidden = values["mask"] if "mask" in values else masked_by_value(values["values"], stated)
-                return self._field(values["values"], hidden | gone), damage
-            return self._field(values["values"], gone if gone.any() else None), damage
+                masked, of_mask = salvage_mask(self.arrays["mask"], found["values"], self.data.layout.attributes)
+                hidden, damage = masked | gone, [*damage, *of_mask]
+            return self._field(found["values"], hidden), [*self.damaged_documents(), *damage, *self._beside_data()]
+        data = {name: self.arrays[name] for name in DATA_ARRAYS[self.kind] if name in self.arrays}
+        values, gone, damage = salvage(data, 1, DATA[self.kind])
+        damage = [*self.damaged_documents(), *damage, *self._beside_data()]
         kept = {name: whole[~gone] for name, whole in values.items()}
         return self._particles(kept.pop("positions"), kept), damage
+
+    def _beside_data(self) -> list[Damaged]:
+        """The damage of the arrays that hold no data, such as indexes."""
+        others = [stored for name, stored in self.arrays.items() if name not in DATA_ARRAYS[self.kind]]
+        return [found for stored in others for found in stored.damage()]
 
     def verify(self, original: Particles | Field | np.ndarray | None = None) -> Report:
         """Decode everything and check it: against its checksums and, when given, against the original.

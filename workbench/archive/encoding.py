@@ -139,7 +139,10 @@ def assembled(task: Task, chunks: Sequence[ReadyChunk]) -> EncodedArray:
     data, orders, ends = ([getattr(chunk, name) for chunk in chunks] for name in ("data", "order", "ends"))
     decoded = [chunk.decoded for chunk in chunks] if task.decoded else ()
     hidden = missing.attributes(chunk.hidden for chunk in chunks if chunk.hidden is not None)
-    layout = dataclasses.replace(task.layout, attributes={**task.layout.attributes, **hidden})
+    warns = {missing.WARNS: True} if missing.COMMENT in hidden else {}
+    layout = dataclasses.replace(
+        task.layout, attributes={**task.layout.attributes, **hidden}, configuration={**task.layout.configuration, **warns}
+    )
     return EncodedArray(with_checksums(layout, data), data, promise, orders, ends, decoded)
 
 

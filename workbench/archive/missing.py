@@ -2,7 +2,8 @@
 
 An archive has its mask beside the values, and the values in masked cells are kept bit for bit. They are often one number
 that marks a missing value. Where no valid cell may be taken for such a number, the array states it by the attribute
-`missing_value` of the CF conventions; otherwise a comment says that the mask is needed.
+`missing_value` of the CF conventions. Where all of them are NaN, nothing needs to be said. Otherwise a comment says that
+the mask is needed, and programs that read the values by Zarr are warned.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 
-MISSING = "missing_value"
-COMMENT = "masked cells hold numbers: use values.where(~mask)"
+MISSING, COMMENT = "missing_value", "comment"
+NEEDS_MASK = "masked cells hold numbers: use values.where(~mask)"
+WARNS = "masked_numbers"   # in the configuration of such an array
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def attributes(chunks: Iterable[Hidden]) -> dict[str, Any]:
         return {}
     one = masked[0]
     alone = min(masked) == max(masked) and np.isfinite(one) and not (valid and min(valid) <= one <= max(valid))
-    return {MISSING: one} if alone else {"comment": COMMENT}
+    return {MISSING: one} if alone else {COMMENT: NEEDS_MASK}
 
 
 def _range(values: Array) -> tuple[Any, Any] | None:
@@ -60,10 +62,14 @@ def _range(values: Array) -> tuple[Any, Any] | None:
 
 
 def masked_by_value(values: np.ndarray, attributes: Mapping[str, Any]) -> np.ndarray:
-    """The mask that `attributes` state, for values whose own mask is lost: all are masked where they state no number.
+    """The mask that `attributes` state, for values whose own mask is lost: all are masked where only the mask tells.
 
-    >>> masked_by_value(np.array([3, -99, 5]), {"missing_value": -99}), masked_by_value(np.array([3, -99]), {})
+    >>> masked_by_value(np.array([3, -99, 5]), {"missing_value": -99}), masked_by_value(np.array([3, 1]), {"comment": ""})
     (array([False,  True, False]), array([ True,  True]))
     """
-    stated = attributes.get(MISSING)
-    return values == values.dtype.type(stated) if isinstance(stated, int | float) else np.ones(values.shape, bool)
+    stated = attributes.get(MISSING, np.nan)
+    if COMMENT in attributes or not isinstance(stated, int | float):
+        return np.ones(values.shape, bool)
+    with np.errstate(over="ignore"):   # a number beyond the type of the values equals none of them
+        hidden: np.ndarray = values != values if stated != stated else values == stated
+    return hidden

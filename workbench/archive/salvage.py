@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from workbench.archive.frame import Damaged
+from workbench.archive.missing import masked_by_value
 from workbench.archive.reading import StoredArray
 from workbench.errors import GuaranteeBroken
 
@@ -30,6 +32,19 @@ def salvage(
     if gone.all():
         raise _nothing_left(damage)
     return values, gone, damage
+
+
+def salvage_mask(mask: StoredArray, values: np.ndarray, attributes: Mapping[str, Any]) -> tuple[np.ndarray, list[Damaged]]:
+    """Which of the values are masked, and the damage of their mask.
+
+    Where the mask is lost, values are masked that hold the number for missing values; if there is none, all of them.
+    """
+    whole, lost = mask.salvaged()
+    if whole is None:
+        return masked_by_value(values, attributes), [damaged for _, damaged in lost]
+    for slices, _ in lost:
+        whole[slices] = masked_by_value(values[slices], attributes)
+    return whole, [damaged for _, damaged in lost]
 
 
 def _nothing_left(damage: list[Damaged]) -> GuaranteeBroken:

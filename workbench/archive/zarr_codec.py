@@ -10,6 +10,7 @@ This is the only file that imports Zarr, and nothing else imports this file.
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, Self
@@ -22,6 +23,7 @@ from zarr.core.buffer import Buffer, NDBuffer
 from workbench.archive.document import plain
 from workbench.archive.frame import Damaged, shape_of
 from workbench.archive.layout import CODEC
+from workbench.archive.missing import NEEDS_MASK, WARNS
 from workbench.errors import WorkbenchError
 
 WHERE = "of a Zarr array"   # Zarr does not tell a codec which chunk it decodes
@@ -62,6 +64,8 @@ class LossbenchCodec(ArrayBytesCodec):
     def _decode_sync(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
         from workbench.archive.chunk import decode_chunk
 
+        if self.configuration.get(WARNS) is True:
+            warnings.warn(NEEDS_MASK, stacklevel=2)
         data, shape = chunk_data.to_bytes(), tuple(chunk_spec.shape)
         claimed = shape_of(data, WHERE)
         if len(claimed) != len(shape) or any(given > most for given, most in zip(claimed, shape, strict=True)):

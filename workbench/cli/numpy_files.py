@@ -11,6 +11,7 @@ from workbench.cli.leftovers import clear_leftovers
 from workbench.cli.notes import show_notes
 from workbench.cli.target import add_target, new_file, require_free
 from workbench.data import Field, Particles
+from workbench.data.triclinic import KEY, in_triclinic_cell
 from workbench.errors import WorkbenchError
 
 SUFFIXES = (".npy", ".npz")
@@ -54,6 +55,8 @@ def arrays_of(data: Particles | Field) -> dict[str, np.ndarray]:
     """
     if isinstance(data, Particles):
         found = {"positions": data.positions, **data.companions, "box": data.box}
+        if in_triclinic_cell(data.metadata):
+            found["cell"] = data.metadata[KEY]["edges"]
         if isinstance(data.masses, float):
             found["masses"] = data.masses
     else:

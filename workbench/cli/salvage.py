@@ -7,10 +7,12 @@ many archives must see which of them are damaged.
 from __future__ import annotations
 
 import argparse
-import math
 from typing import Any
 
+import numpy as np
+
 from workbench.archive import Archive, Damaged
+from workbench.archive.missing import COMMENT
 from workbench.cli.failure import BROKEN, DONE
 from workbench.cli.numpy_files import add_numpy_target, main_array, require_numpy_target, write_arrays
 from workbench.cli.progress import Progress, add_quiet
@@ -26,8 +28,9 @@ def add(commands: Any) -> None:
         "salvage",
         help="recover the undamaged parts of a damaged archive",
         description="Decode the undamaged parts, write them as a NumPy file, and list the lost ones. Damaged particles are "
-        "left out; lost values of a field are NaN (of integers, zero) and masked, as are values whose mask is lost. The "
-        "exit status is 1 when something was lost.",
+        "left out; lost values of a field are NaN (of integers, zero) and masked. Where the mask is lost, values that hold "
+        "the number for missing values are masked; if there is none, all of them, which count as lost. The exit status is "
+        "1 when something was lost.",
     )
     add_archive(parser, "IN")
     add_numpy_target(parser)
@@ -75,12 +78,15 @@ def _outcome(options: argparse.Namespace, archive: Archive, data: Particles | Fi
 
 
 def _lost(archive: Archive, data: Particles | Field, damage: list[Damaged]) -> int:
-    """The number of lost particles or, for a field, of the values in damaged chunks."""
+    """The number of lost particles or, for a field, of the values in damaged chunks, or masked for want of their mask."""
     if isinstance(data, Particles):
         return len(archive) - len(data)
-    layout, damaged = archive.data.layout, {found.where for found in damage}
-    lost = [layout.chunk_slices(index) for index in layout.chunk_indices() if layout.chunk_key(index) in damaged]
-    return sum(math.prod(part.stop - part.start for part in slices) for slices in lost)
+    lost, damaged = np.zeros(data.shape, bool), {found.where for found in damage}
+    for layout in (archive.arrays[name].layout for name in ("values", "mask") if name in archive.arrays):
+        if layout.name == "values" or COMMENT in archive.data.layout.attributes:
+            for index in layout.chunk_indices():
+                lost[layout.chunk_slices(index)] |= layout.chunk_key(index) in damaged
+    return int(lost.sum())
 
 
 def _listed(damage: list[Damaged]) -> list[dict[str, str]]:

@@ -26,9 +26,10 @@ class Field:
     """Values on a grid, 1-D to 4-D, in float32, float64 or any integer type; NaN and infinities are allowed and kept.
 
     `spacing` is the distance between neighbouring points along each axis (one number, or one per axis; 1 when not
-    given). `mask` marks values without meaning: fill values, or land in an ocean field. The mask of a NumPy
-    masked array is taken over, and joined with `mask` if both are given. A DataArray of xarray brings its name, dimensions,
-    coordinates and attributes, and a quantity of astropy, pint or unyt its unit, as metadata; `to_xarray` gives them back.
+    given). `mask` marks values without meaning: fill values, or land in an ocean field. The mask of a masked array, of
+    NumPy, Dask, netCDF4 or astropy, is taken over, and joined with `mask` if both are given. An array of xarray or a Series
+    of pandas brings its name, dimensions, coordinates and attributes, and a quantity of astropy, pint or unyt its unit, as
+    metadata; `to_xarray` gives them back.
 
     A writeable NumPy array is copied, so that later writes to it change nothing here. Set `array.flags.writeable = False`
     to hand over a large one without a copy. CuPy arrays are never copied, and must not be written to afterwards.
@@ -54,7 +55,7 @@ class Field:
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
         labelled = Labelled.of(values)
-        plain, hidden = masked_parts(labelled.values)
+        plain, hidden = masked_parts("values", labelled.values)
         checked = _values(plain)
         entries = {
             "values": checked,

@@ -1,4 +1,4 @@
-"""Arrays that carry more than numbers: xarray's DataArray with names and coordinates, quantities of astropy, pint and unyt.
+"""Arrays that carry more than numbers: of xarray and pandas with coordinates, quantities of astropy, pint and unyt.
 
 What they carry becomes metadata of plain text and numbers, which an archive keeps, and from which `to_xarray` makes the
 array again. Coordinates keep their bits: long ones are deflated. What could not come back the same is refused.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ PACKING = ("scale_factor", "add_offset")
 STORED = ("dtype", *PACKING, *FILLS, "_Unsigned")   # of xarray's encoding, and of the attributes of files
 UNSTATED = "not stated"
 LONGEST_TEXT = 1000   # characters of text in an array of fixed width
+MOST_TEXT = 2**22     # characters of all coordinates in the metadata; archives have room for twice as many
 
 
 @dataclass(frozen=True)
@@ -39,14 +41,23 @@ class Labelled:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: Any) -> Labelled:
+    def of(cls, given: Any, as_stored: bool = False) -> Labelled:
         """The parts of an array; a bare one has no name and no metadata.
+
+        Arrays of files whose attributes state fill values or packing are refused, unless they are wanted `as_stored`.
 
         >>> Labelled.of(np.zeros(3)).metadata
         {}
         """
+        package, kind = _package(given), type(given).__name__
+        if package == "pandas":
+            given = _from_pandas(given)
+        if package == "xarray" and kind in ("Variable", "IndexVariable"):
+            given = _from_variable(given)
         if is_data_array(given):
             return _of_data_array(given)
+        if package in ("h5py", "netCDF4", "zarr") and hasattr(given, "shape"):
+            return _of_file(given, package, as_stored)
         values, unit = without_unit(given)
         return cls(values, metadata={"units": unit} if unit else {})
 
@@ -70,16 +81,28 @@ def is_data_array(given: Any) -> bool:
     >>> is_data_array(np.zeros(3))
     False
     """
-    return type(given).__module__.partition(".")[0] == "xarray" and hasattr(given, "dims") and hasattr(given, "coords")
+    return _package(given) == "xarray" and hasattr(given, "dims") and hasattr(given, "coords")
 
 
 def is_labelled(given: Any) -> bool:
-    """Whether this is an array that is no array of NumPy, and becomes one with metadata: of xarray or pint.
+    """Whether this is an array with labels or a unit, of xarray, pandas, astropy, pint or unyt.
 
     >>> is_labelled(np.zeros(3))
     False
     """
-    return is_data_array(given) or type(given).__module__.partition(".")[0] == "pint"
+    return _package(given) in ("xarray", "pandas", "astropy", "pint", "unyt") and hasattr(given, "shape")
+
+
+def width_in_file(dtype: np.dtype, metadata: Any) -> int:
+    """The bytes of one value of a field as its file stored it: fewer than those of the value where it was packed.
+
+    >>> width_in_file(np.dtype("f8"), {"stored": {"dtype": "int16"}}), width_in_file(np.dtype("f8"), {})
+    (2, 8)
+    """
+    stored = metadata.get("stored") if isinstance(metadata, Mapping) else None
+    name = stored.get("dtype") if isinstance(stored, Mapping) else None
+    packed = isinstance(name, str) and re.fullmatch(r"u?int(8|16|32|64)|float(16|32|64)", name)
+    return min(np.dtype(name).itemsize, dtype.itemsize) if packed else dtype.itemsize
 
 
 def without_unit(given: Any) -> tuple[Any, str]:
@@ -88,10 +111,12 @@ def without_unit(given: Any) -> tuple[Any, str]:
     >>> without_unit(2.0)
     (2.0, '')
     """
-    package = type(given).__module__.partition(".")[0]
+    package = _package(given)
     if package == "pint":
         return given.magnitude, f"{given.units:~C}"
     unit = getattr(given, {"astropy": "unit", "unyt": "units"}.get(package, ""), None)
+    if unit is not None and not hasattr(given, "value"):
+        raise WorkbenchError(f"a {type(given).__name__} of {package} must be given as a quantity, such as data * unit")
     return (given, "") if unit is None else (given.value, str(unit))
 
 
@@ -113,6 +138,56 @@ def without_units(**given: Any) -> tuple[dict[str, Any], dict[str, str]]:
     return bare, units
 
 
+def _package(given: Any) -> str:
+    return type(given).__module__.partition(".")[0]
+
+
+def _from_pandas(given: Any) -> Any:
+    """A column of pandas as an array of xarray, with its index as coordinate unless that only counts the rows."""
+    if type(given).__name__ != "Series":
+        raise WorkbenchError(
+            f"a {type(given).__name__} of pandas must be given as numbers: choose a column, as in frame['x'], or give "
+            "frame.to_numpy()"
+        )
+    try:
+        array = given.to_xarray()
+    except ImportError:
+        raise WorkbenchError("a Series of pandas needs xarray, which is not installed: give series.to_numpy()") from None
+    counts = given.index.name is None and np.array_equal(given.index.to_numpy(), np.arange(len(given)))
+    return array.drop_vars(array.dims) if counts else array
+
+
+def _from_variable(variable: Any) -> Any:
+    import xarray
+
+    array = xarray.DataArray(variable.data, dims=variable.dims, attrs=variable.attrs)
+    array.encoding = variable.encoding
+    return array
+
+
+def _of_file(array: Any, package: str, as_stored: bool) -> Labelled:
+    """An array of an open file. netCDF4 masks and unpacks its numbers; other libraries give them as they are stored."""
+    if package == "netCDF4":
+        attributes = {name: array.getncattr(name) for name in array.ncattrs()}
+    else:
+        attributes = {name: array.attrs[name] for name in (*STORED, "units") if name in array.attrs}
+        changing = [name for name in STORED if name in attributes and not _is_nan(attributes[name])]
+        if changing and not as_stored:
+            raise WorkbenchError(
+                f"an array of {package} whose attributes change the meaning of its numbers ({', '.join(changing)}) must be "
+                "opened by wb.open(path, name=...), which masks and unpacks them; or give the numbers as stored, array[...]"
+            )
+    units, name = attributes.get("units"), str(array.name).rpartition("/")[2]
+    return Labelled(array, None if as_stored else name or None, {"units": units} if isinstance(units, str) else {})
+
+
+def _is_nan(fill: Any) -> bool:
+    """Whether a fill value is NaN, which is none anyway; xarray writes it as base64 into Zarr."""
+    if isinstance(fill, str):
+        return fill == base64.b64encode(np.float64(np.nan).tobytes()).decode()
+    return bool(np.all(np.asarray(fill) != np.asarray(fill)))
+
+
 def _of_data_array(array: Any) -> Labelled:
     if type(array).__name__ == "Dataset":
         raise WorkbenchError("a Dataset holds several arrays: choose one, as in dataset['temperature']")
@@ -129,7 +204,7 @@ def _of_data_array(array: Any) -> Labelled:
         "units": unit or (stated if isinstance(stated, str) else UNSTATED),
         "dimensions": list(array.dims),
         "attributes": attributes,
-        "coordinates": {name: _coordinate(name, found) for name, found in array.coords.items()},
+        "coordinates": _coordinates(array),
     }
     stored = stored_as(array.encoding)
     if stored.get("dtype") != values.dtype.name and stored:
@@ -171,6 +246,20 @@ def _is_plain(entry: Any) -> bool:
     if isinstance(entry, list):
         return all(_is_plain(one) for one in entry)
     return isinstance(entry, str | bool | int) or (isinstance(entry, float) and np.isfinite(entry))
+
+
+def _coordinates(array: Any) -> dict[str, Any]:
+    """All coordinates, if archives have room for them."""
+    found = {name: _coordinate(name, each) for name, each in array.coords.items()}
+    sizes = {name: len(each.get("deflated", "")) for name, each in found.items()}
+    if sum(sizes.values()) > MOST_TEXT:
+        largest = max(sizes, key=lambda name: sizes[name])
+        raise WorkbenchError(
+            f"the coordinates must take at most {MOST_TEXT:,} bytes deflated; got {sum(sizes.values()):,}, most of them "
+            f"for {largest!r}: compress large coordinates as arrays of their own, and leave them out here, as in "
+            f"array.drop_vars({largest!r})"
+        )
+    return found
 
 
 def _coordinate(name: str, array: Any) -> dict[str, Any]:

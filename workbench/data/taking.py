@@ -44,10 +44,20 @@ def as_array(name: str, given: Any) -> Array:
     Traceback (most recent call last):
     workbench.errors.WorkbenchError: ids must be an array of numbers; got setting an array element with a sequence. ...
     """
+    found = _with_mask(name, given)
+    return found if backend.on_device(found) else np.asarray(found)
+
+
+def _with_mask(name: str, given: Any) -> Array:
+    """The array that was given; that of Dask, netCDF4 or astropy as one of NumPy, masked where they mask it."""
     if hasattr(given, "decompress"):
         raise WorkbenchError(f"{name} must be an array of numbers; got {briefly(given)}: give archive.decompress()")
     try:
-        return given if backend.on_device(given) else np.asarray(given)
+        if hasattr(given, "unmasked") and hasattr(given, "mask"):
+            return np.ma.MaskedArray(np.asarray(given.unmasked), np.asarray(given.mask))
+        if hasattr(given, "__dask_graph__"):   # which drops masks where it is asked for an array
+            given = given.compute()
+        return given if backend.on_device(given) else np.asanyarray(given)
     except (ValueError, TypeError) as error:
         raise WorkbenchError(f"{name} must be an array of numbers; got {error}") from None
 
@@ -92,21 +102,21 @@ def described(given: Any) -> Mapping[str, Any]:
 
 
 def unmasked(what: str, given: Any, advice: str) -> Any:
-    """The array itself, or the data of a NumPy masked array; masked entries are refused."""
-    if not isinstance(given, np.ma.MaskedArray):
-        return given
-    if count := int(np.ma.getmaskarray(given).sum()):
-        raise WorkbenchError(f"{what} must have no masked entries; got {count:,} of them: {advice}")
-    return given.data
+    """The array itself, or the data of a masked array; masked entries are refused."""
+    values, mask = masked_parts(what, given)
+    if mask is not None:
+        raise WorkbenchError(f"{what} must have no masked entries; got {int(mask.sum()):,} of them: {advice}")
+    return values
 
 
-def masked_parts(given: Any) -> tuple[Any, np.ndarray | None]:
-    """The values of a NumPy masked array and its mask, or None if nothing is masked.
+def masked_parts(name: str, given: Any) -> tuple[Any, np.ndarray | None]:
+    """The values of a masked array and its mask, or None if nothing is masked.
 
-    >>> masked_parts(np.ma.masked_equal([1, 9], 9))[1].tolist()
+    >>> masked_parts("values", np.ma.masked_equal([1, 9], 9))[1].tolist()
     [False, True]
     """
-    if not isinstance(given, np.ma.MaskedArray):
-        return given, None
-    mask = np.ma.getmaskarray(given)
-    return given.data, mask if mask.any() else None
+    found = _with_mask(name, given)
+    if not isinstance(found, np.ma.MaskedArray):
+        return found, None
+    mask = np.ma.getmaskarray(found)
+    return found.data, mask if mask.any() else None

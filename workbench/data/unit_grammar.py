@@ -41,7 +41,7 @@ _SPELLINGS = {   # in small letters, for words of more than three; plurals are u
     "litre": "L", "l": "L", "Å": "angstrom",
     "Angstrom": "angstrom", "dalton": "Da", "psu": "PSU", "minute": "min", "hr": "hour", "d": "day", "gauss": "Gauss",
     "mb": "mbar", "M_sun": "Msun", "solMass": "Msun", "Bohr": "bohr", "au": "AU", "electronvolt": "eV", "bar": "bar",
-    "hrs": "hour",
+    "hrs": "hour", "calorie": "cal", "centigrade": "degC",
 }
 _PREFIXES = {"f": 1e-15, "p": 1e-12, "n": 1e-9, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "m": 1e-3, "c": 1e-2, "d": 1e-1, "h": 1e2,
              "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
@@ -51,13 +51,14 @@ _PREFIXED = ("m", "g", "s", "K", "A", "pc", "N", "J", "W", "V", "C", "T", "Pa", 
              "cal", "rad")
 _TEMPERATURE = re.compile(r"(?:[°º]|\bdeg(?:ree)?s?[ _]?)\s?(C|K|F)(?:elsius|elvin|ahrenheit)?(?![A-Za-z])", re.IGNORECASE)
 _DEGREES = re.compile(r"°|º|\bdeg(?:ree)?s?(?:_(?:north|east|south|west|true|N|E|S|W))?(?![A-Za-z])")
-_POWERS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻·", "0123456789-*")
+_SIGNS = str.maketrans(dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻\u2212·℃", [*"0123456789--*", "°C"], strict=True)))
 _NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*)$")
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[^\W\d]+|%)|(?P<sign>[()/*.]))"
     r"(?:\s*\^\s*(?P<raised>[-+]?\d+)|(?<=[^\W\d%])(?P<power>[-+]?\d+))?"
 )
 _AFTER = re.compile(r"\s*\^?\s*([-+]?\d+)")
+_BROKEN = re.compile(r"\.\d|\(")   # after a power or a name: a power that is no whole number, such as m^0.5 or m(1/2)
 
 
 @dataclass
@@ -118,7 +119,7 @@ def measure(unit: str) -> Measure:
     >>> measure("W m-2").powers, measure("1e10 Msun/h").powers
     ({'kg': 1, 's': -3}, {'kg': 1, 'h': -1})
     """
-    text = unit.partition(" since ")[0].replace("**", "^").translate(_POWERS)
+    text = unit.partition(" since ")[0].replace("**", "^").translate(_SIGNS)
     text = _TEMPERATURE.sub(lambda found: "K" if found[1] in "kK" else f"deg{found[1].upper()}", text)
     text = _DEGREES.sub(lambda found: "degree", text).strip()
     try:
@@ -152,6 +153,8 @@ def _product(text: str, at: int, depth: int) -> tuple[Measure, int]:
             raise ValueError(f"{text[at:].strip()} after a division")
         divided = divided or joined == "/"
         factor, power, at = _factor(text, found, depth)
+        if not found["number"] and _BROKEN.match(text, at):
+            raise ValueError(f"{text[at:].strip()}: powers must be whole numbers")
         total.times(factor, sign * power)
         sign, joined = 1, ""
     return total, len(text)

@@ -118,7 +118,7 @@ class ChunkedField:
         mask: Any = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        labelled = Labelled.of(values)
+        labelled = Labelled.of(values, as_stored=True)
         values, metadata = labelled.values, joined(labelled.metadata, metadata)
         self.values, self.mask = _readable("values", values), None if mask is None else _readable("mask", mask)
         if isinstance(self.values, np.ma.MaskedArray):

@@ -16,6 +16,7 @@ from workbench.bounds.chart import Chart
 from workbench.bounds.sweep import Progress, Stoppable
 from workbench.codecs import Codec
 from workbench.data import Field
+from workbench.data.labelled import is_labelled
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound as ErrorBound
 from workbench.limits import achievability, approximation, comparison, converse, pointwise
@@ -372,7 +373,7 @@ def rate_distortion(
     True
     """
     _require_scipy()
-    if isinstance(field_or_model, np.ndarray):
+    if isinstance(field_or_model, np.ndarray) or is_labelled(field_or_model):
         field_or_model = Field(field_or_model)
     if isinstance(field_or_model, Field):
         field_or_model.require_floats("a rate-distortion bound")

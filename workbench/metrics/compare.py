@@ -13,6 +13,7 @@ from workbench import backend
 from workbench.arguments import whole_number
 from workbench.backend import Array
 from workbench.data import Field, Particles
+from workbench.data.triclinic import in_triclinic_cell
 from workbench.errors import WorkbenchError
 from workbench.metrics.displacements import displacements
 from workbench.metrics.errors import Errors, pointwise
@@ -243,7 +244,9 @@ def _compare_particles(draft: _Draft, original: Particles, decoded: Particles, b
 def _compare_clustering(
     draft: _Draft, original: Particles, decoded: Particles, order: Any, linking_length: float, min_members: int
 ) -> None:
-    if min(original.lengths) > 0:
+    if in_triclinic_cell(original.metadata):
+        draft.notes.append("no power spectrum, no halos: the periods of a triclinic cell are not supported")
+    elif min(original.lengths) > 0:
         _add_spectra(draft, particle_spectrum(original), particle_spectrum(decoded, within=original))
         _add_halos(draft, original, decoded, order, linking_length, min_members)
     else:

@@ -19,6 +19,7 @@ import numpy as np
 from workbench import backend
 from workbench.arguments import whole_number
 from workbench.data import Particles
+from workbench.data.triclinic import require_no_triclinic_cell
 from workbench.errors import WorkbenchError, briefly
 from workbench.metrics.pairs import require_host
 from workbench.metrics.spectrum import Spectrum, shell_averages, wave_numbers
@@ -47,6 +48,7 @@ def particle_spectrum(particles: Particles, cells: int | None = None, within: Pa
             raise WorkbenchError(f"{name} must be Particles; got {briefly(given)}")
     require_host("a power spectrum", particles.positions)
     frame = within or particles
+    require_no_triclinic_cell(frame, "a power spectrum")
     lengths = frame.lengths
     if not min(lengths) > 0:
         raise WorkbenchError(

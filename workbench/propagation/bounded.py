@@ -15,7 +15,7 @@ from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
-from workbench.propagation.errors_of_sites import norm
+from workbench.propagation.errors_of_sites import root_mean_square
 from workbench.propagation.number_format import component, components
 from workbench.propagation.perturbation import Changed, Perturbation, require_draws
 
@@ -156,7 +156,7 @@ class Noise(Perturbation):
         if not finite.size:
             raise WorkbenchError(f"noise in units of the {self.unit} needs finite values at {self.site!r}; got none")
         with np.errstate(over="ignore"):
-            return self.amplitude * float(norm(finite) / np.sqrt(finite.size) if self.unit == "rms" else np.ptp(finite))
+            return self.amplitude * (root_mean_square(finite) if self.unit == "rms" else float(np.ptp(finite)))
 
 
 def _largest(restored: Array, values: Array, box: Any) -> float:

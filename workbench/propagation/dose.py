@@ -17,7 +17,7 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound
 from workbench.json_values import json_value
 from workbench.propagation.bounded import Bounded
-from workbench.propagation.errors_of_sites import lost
+from workbench.propagation.errors_of_sites import lost, root_mean_square
 from workbench.propagation.number_format import components
 from workbench.propagation.pipeline import Pipeline, Run
 from workbench.propagation.report import figure, table
@@ -140,7 +140,7 @@ def rms(run: Run, site: str) -> float:
     """The root mean square of the finite values at a site, which must not be all zero."""
     numbers = components(np.ascontiguousarray(to_host(run[site]))).astype(np.float64)
     finite = numbers[np.isfinite(numbers)]
-    size = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
+    size = root_mean_square(finite)
     if not size > 0:
         raise WorkbenchError(f"a bound needs a scale; the values at {site!r} are all zero or not finite: give bounds")
     return size

@@ -115,6 +115,16 @@ def norm(values: np.ndarray) -> float:
         return float(np.ldexp(size, exponent))
 
 
+def root_mean_square(values: np.ndarray) -> float:
+    """The root of the mean square of the moduli of numbers of any size; 0 where there are none.
+
+    >>> round(root_mean_square(np.array([1e-200, 7e-200])) * 1e200, 9)
+    5.0
+    """
+    size, exponent = _scaled_norm(values)
+    return float(np.ldexp(size / math.sqrt(max(values.size, 1)), exponent))
+
+
 def _ratio_of_norms(error: np.ndarray, values: np.ndarray) -> float:
     """The norm of the error over that of the values, although either may be too large or too small for its squares."""
     (one, exponent), (other, larger) = _scaled_norm(error), _scaled_norm(values)

@@ -17,6 +17,7 @@ import numpy as np
 from workbench.backend import Array
 from workbench.errors import WorkbenchError
 from workbench.propagation.enclosures import change_of
+from workbench.propagation.errors_of_sites import root_mean_square
 from workbench.propagation.execution import Interventions, changed_by, checked
 from workbench.propagation.pipeline import Pipeline, Run
 from workbench.propagation.stage import Stage, StageFailed
@@ -95,7 +96,7 @@ class TorchPipeline(Pipeline):
         if any(run[site].dtype.kind not in "f" or not np.isfinite(change).all() for site, change in changes.items()):
             return {site: changes.get(site) for site in self.after(changes)}
         step = min(
-            float(np.finfo(run[site].dtype).eps) ** (1 / 3) * float(np.sqrt(np.mean(run[site].astype(float) ** 2)) or 1.0)
+            float(np.finfo(run[site].dtype).eps) ** (1 / 3) * (root_mean_square(run[site]) or 1.0)
             / (float(abs(change).max()) or 1.0)
             for site, change in changes.items()
         )

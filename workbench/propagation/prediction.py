@@ -14,6 +14,7 @@ import numpy as np
 from workbench import backend
 from workbench.backend import Array
 from workbench.propagation.containers import array_of, with_array
+from workbench.propagation.errors_of_sites import root_mean_square
 from workbench.propagation.stage import Stage
 
 if TYPE_CHECKING:
@@ -97,8 +98,7 @@ def _step(arrays: Sequence[Array], changes: Sequence[Array]) -> float:
     for array, change in zip(arrays, changes, strict=True):
         largest = float(abs(change).max()) if change.size else 0.0
         if largest > 0:
-            xp = backend.namespace(array)
-            size = float(xp.sqrt(xp.mean(abs(array.astype(np.promote_types(array.dtype, np.float64))) ** 2)))
+            size = root_mean_square(backend.to_host(array))
             steps.append(float(np.finfo(array.dtype).eps) ** (1 / 3) * (size or 1.0) / largest)
     return min(steps, default=0.0)
 

@@ -247,3 +247,12 @@ def test_blocks_that_reach_beyond_the_grid_count_in_full():
     values = wb.synthetic.gaussian_field((42, 73, 33), 3, seed=1).values.astype(np.float32).reshape(2, 21, 73, 33)
     bound = wb.Relative(1e-2)
     assert wb.predict(values, "zfp", bound)[0].ratio == pytest.approx(wb.compress(values, bound, "zfp").ratio, rel=0.15)
+
+
+def test_ratios_of_packed_values_count_their_bytes_in_the_file():
+    values = wb.synthetic.gaussian_field((128, 128), 3, seed=2).values.astype("f8")
+    plain, packed = (wb.Field(values, metadata={"stored": {"dtype": name}}) for name in ("float64", "int16"))
+    bound = wb.Absolute(0.1)
+    wide, narrow = (wb.predict(field, "prequantised", bound)[0] for field in (plain, packed))
+    assert narrow.ratio == pytest.approx(wide.ratio / 4, rel=1e-2)
+    assert narrow.ratio_low < wb.compress(packed, bound, "prequantised").ratio < narrow.ratio_high

@@ -24,6 +24,7 @@ from workbench.bounds.sweep import bounds_of, require_data
 from workbench.bounds.table import data_frame
 from workbench.codecs import Codec
 from workbench.data import Field
+from workbench.data.labelled import width_in_file
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
 from workbench.json_values import json_value
@@ -177,6 +178,11 @@ class Whole:
         return self.outline.dtype
 
     @property
+    def width(self) -> int:
+        """The bytes of a value as its file stored it, which ratios count."""
+        return width_in_file(self.dtype, self.outline.metadata)
+
+    @property
     def peak(self) -> float:
         """The range of the values."""
         return float(self.ends[1]) - float(self.ends[0])
@@ -204,7 +210,7 @@ class Whole:
         bits = np.minimum(figures["bits"], 8 * self.dtype.itemsize)   # values that take more are stored as they are
         beside = documents_nbytes(self.outline, codec) + self.gaps + chunks * OF_CHUNK
         nbytes = beside + bits * self.size / 8
-        ratio = self.count * self.dtype.itemsize / nbytes
+        ratio = self.count * self.width / nbytes
         seen = self.within_reason(limits)
         psnr = 20 * np.log10(self.peak / seen) - 10 * np.log10(figures["noise"] / 3)
         ssim = np.clip(1 - figures["loss"], -1, 1) if "loss" in figures else np.full(ratio.shape, math.nan)
@@ -307,7 +313,7 @@ def calibrated(expert: Expert, field: Field, runs: Iterable[Run]) -> Expert:
     known = surveyed(Field.of(field))
     before = known.at([run.bound for run in used], plain)
     where = np.log([float(run["limit"]) for run in used])
-    size = field.values.size * field.values.dtype.itemsize
+    size = field.values.size * known.whole.width
     off: dict[str, list[float]] = {"bits": [], "noise": []}
     for run, row in zip(used, before, strict=True):
         overhead = int(run["nbytes"]) - int(run["chunk_nbytes"])

@@ -100,7 +100,7 @@ class SlabTable(Table):
 
 def read(source: Source, *, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
     """The particles of one file, from `rvint`, `pack9`, or `pos` and `vel`."""
-    return snapshot([source]).particles(box, wrap)
+    return snapshot([source]).within(source.limits).particles(box, wrap)
 
 
 def snapshot(sources: Sequence[Source]) -> Snapshot:
@@ -133,6 +133,8 @@ def _examined(source: Source) -> tuple[SlabTable, dict[str, Any], set[str]]:
     cells: np.ndarray | None = None
     if packed.name == "rvint" and len(packed.shape) == 1 and len(packed) % 3 == 0:
         packed = replace(packed, shape=(len(packed) // 3, 3))
+    if packed.name == "pack9" and packed.dtype == np.int8:   # as Abacus writes it: bytes, whose sign means nothing
+        packed = replace(packed, dtype=np.dtype(np.uint8))
     _require_shape(source, packed)
     count = len(packed)
     if packed.name == "pack9":

@@ -22,6 +22,7 @@ from workbench.data.readers.source import Source, plain
 from workbench.errors import WorkbenchError
 
 MOST_DOCUMENT = 2**18   # bytes, and values: hundreds of columns take a tenth of it, and parsing it some seconds
+MOST_DEPTH = 100        # of values within values: the library for YAML is recursive, and crashes on deep ones
 BLOCK = b"\xd3BLK"
 BLOCK_HEADER = struct.Struct(">4sHI4sQQQ")   # magic, size of the rest, flags, compression, allocated, used, decoded
 STREAMED = 1
@@ -102,12 +103,19 @@ def opened(source: Source) -> tuple[dict[str, Column | None], dict[str, Any]]:
 
 
 def _require_plain_document(source: Source) -> None:
-    """Refuse a document that would be long in parsing: of many bytes, or with mappings merged from others over and over."""
+    """Refuse a document of many bytes, of values deep within values, or with mappings merged from others over and over."""
     size = min(_first_block(source, most=MOST_DOCUMENT), source.size)
     if size >= MOST_DOCUMENT:
         raise source.damaged(f"the document at the beginning must have less than {MOST_DOCUMENT:,} bytes")
-    if b"<<" in source.bytes(0, size, "the document"):
+    document = source.bytes(0, size, "the document")
+    if b"<<" in document:
         raise WorkbenchError(f"{source.name} must have plain values in its document; it merges mappings (<<)")
+    yaml, depth = library("yaml", "Abacus files"), 0
+    with source.read_by("asdf"):
+        for event in yaml.parse(document.rstrip(b"\0"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MOST_DEPTH:
+                raise WorkbenchError(f"{source.name} must have at most {MOST_DEPTH} values within each other; it has more")
 
 
 def _require_few_nodes(source: Source, tree: Any) -> None:

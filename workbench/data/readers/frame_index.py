@@ -14,6 +14,8 @@ from typing import BinaryIO
 
 from workbench.data.readers.source import Source
 
+BYTES_OF_ATOM = 24   # of a position in float64
+
 
 def state_of(source: Source) -> tuple[Path, int, int, int]:
     """The file and what changes when it is written again: a key for what is remembered of it."""

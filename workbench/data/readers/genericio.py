@@ -145,7 +145,7 @@ class RankTable(Table):
 
 def read(source: Source, *, box: FileBox = FROM_FILE, wrap: bool = False) -> Particles:
     """The particles of all ranks, checksums verified."""
-    return snapshot([source]).particles(box, wrap)
+    return snapshot([source]).within(source.limits).particles(box, wrap)
 
 
 def snapshot(sources: Sequence[Source]) -> Snapshot:

@@ -2,7 +2,8 @@
 
 The HDF5 library follows all of these silently, and each may name any file of the machine. Virtual data sets and links are
 common between the files of one snapshot, so files in the folder are accepted, after the same look at them. Names of raw
-storage are relative to the working directory, so there is no folder that they could be expected in: they are refused.
+storage are relative to the working directory, so there is no folder that they could be expected in: they are refused. So
+are patterns of names (with %), which stand for any number of files.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ def require_inside(source: Source) -> None:
     while to_do:
         path = to_do.pop()
         status = path.stat()
-        for name, raw in _references(path, status.st_ino, status.st_size, status.st_mtime_ns):
-            if raw:
+        for name, anywhere in _references(path, status.st_ino, status.st_size, status.st_mtime_ns):
+            if anywhere:
                 raise refused(name, path.name)
             if (named := _opened_for(name, path)) is not None and named not in known:
                 source.limits.require_inside(named, source.path)
@@ -43,7 +44,7 @@ def _opened_for(name: str, path: Path) -> Path | None:
 
 @functools.lru_cache(maxsize=4096)
 def _references(path: Path, *state: int) -> tuple[tuple[str, bool], ...]:
-    """The files that a file names, and whether as raw storage."""
+    """The files that a file names, and whether they may be anywhere: raw storage, and patterns."""
     with library("h5py", "HDF5 files").File(path, "r") as file:
         return tuple(dict.fromkeys((*_by_links(file), *_by_data_sets(file))))
 
@@ -69,7 +70,8 @@ def _by_data_sets(file: Any) -> list[tuple[str, bool]]:
             return
         found.extend((name, True) for name, _, _ in node.external or ())
         if node.is_virtual:
-            found.extend((one.file_name, False) for one in node.virtual_sources() if one.file_name != ".")
+            names = (one.file_name for one in node.virtual_sources())
+            found.extend((name, "%" in name) for name in names if name != ".")
 
     file.visititems(note)
     return found

@@ -52,7 +52,7 @@ def read(
     source: Source, *, particle_type: TypeWanted = None, box: FileBox = FROM_FILE, wrap: bool = False
 ) -> Particles:
     """The particles of one type, 1 (dark matter) unless told otherwise, of all files of the snapshot."""
-    return snapshot([source], particle_type=particle_type).particles(box, wrap)
+    return snapshot([source], particle_type=particle_type).within(source.limits).particles(box, wrap)
 
 
 def snapshot(sources: Sequence[Source], *, particle_type: TypeWanted = None) -> Snapshot:

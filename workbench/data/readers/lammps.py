@@ -15,7 +15,7 @@ import numpy as np
 
 from workbench.data.particles import Particles
 from workbench.data.readers.format import Format
-from workbench.data.readers.frame_index import known_frames, nearest_frame, text_lines
+from workbench.data.readers.frame_index import BYTES_OF_ATOM, known_frames, nearest_frame, text_lines
 from workbench.data.readers.images import Images
 from workbench.data.readers.leaving import named, noted
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles, shifted
@@ -103,6 +103,7 @@ def _next_frame(source: Source, lines: Iterator[str], wanted: int, number: int) 
         if title[:1] != ["ITEM:"] or len(title) < 2:
             raise source.damaged(f"expected a line that begins with ITEM:; got {' '.join(title)[:60]!r}")
         length = _whole(source, sections.get("NUMBER", [])) if title[1] == "ATOMS" else 3 if title[1] == "BOX" else 1
+        source.require_room(f"frame {number}", min(length, source.size) * BYTES_OF_ATOM)
         body = list(itertools.islice(lines, length))
         if len(body) < length:
             raise source.damaged(f"expected {length} lines after {' '.join(title)[:40]!r}; got {len(body)}")

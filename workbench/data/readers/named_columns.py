@@ -66,7 +66,7 @@ def read(
 ) -> Particles:
     """The particles in data sets that the caller names; without a box, also of the store, they are in an open space."""
     found = snapshot([source], positions=positions, velocities=velocities, ids=ids, masses=masses)
-    return found.particles(box, wrap)
+    return found.within(source.limits).particles(box, wrap)
 
 
 def snapshot(
@@ -118,6 +118,7 @@ def _table(source: Source, sets: Mapping[str, tuple[str, ...]]) -> Table:
             for name in (name for names in sets.values() for name in names):
                 hdf5.refuse_missing_sources(dataset_at(file, name, source.name), source.path)
             return Hdf5Table.of(file, source.path, sets)
+    zarr_files.require_inside(source)
     with zarr_files.opened(source) as (_, node):
         found = [_array(node, name, source.name) for name in sets[POSITIONS]]
         require_positions(found, sets[POSITIONS], source.name)

@@ -55,11 +55,20 @@ def read(source: Source, *, name: str | None = None, scaled: bool | None = None,
         variable = numeric[chosen]
         attributes = {key: variable.getncattr(key) for key in variable.ncattrs()}
         source.require_room(chosen, variable.size * variable.dtype.itemsize)
+        _require_sources(source, chosen)
         found = cf.decoded(variable[...], attributes, scaled, _default_fill(variable))
         metadata = _metadata(dataset, variable, attributes) | found.metadata
         metadata = noted(metadata, named("variable", every.keys() - {chosen}))
     values = backend.read_only(found.values)
     return Field(values, spacing, chosen.rpartition("/")[2], found.mask, metadata)
+
+
+def _require_sources(source: Source, name: str) -> None:
+    """Refuse a variable that is virtual in HDF5, and whose data are in files that are missing."""
+    if not source.starts_with(*MAGICS):
+        with hdf5.opened(source) as file:
+            if (found := file.get(name)) is not None:   # a few names are others in HDF5
+                hdf5.refuse_missing_sources(found, source.path)
 
 
 def _variables(group: Any, path: str = "") -> dict[str, Any]:

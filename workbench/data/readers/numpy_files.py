@@ -19,10 +19,12 @@ from workbench.data.particles import COMPANIONS, Particles
 from workbench.data.readers.arrays import Spacing, particles_or_field
 from workbench.data.readers.format import Format
 from workbench.data.readers.leaving import named, noted
-from workbench.data.readers.options import FROM_FILE, FileBox, chosen_name, particles
+from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_name, particles
 from workbench.data.readers.snapshots import Snapshot
 from workbench.data.readers.source import Source, plain
 from workbench.data.readers.tables import POSITIONS, Table, require_positions, require_rows
+from workbench.data.triclinic import KEY as CELL
+from workbench.data.triclinic import is_triclinic
 from workbench.errors import WorkbenchError
 
 BESIDE = ("box", *COMPANIONS)   # positions, in a file of particles
@@ -39,7 +41,9 @@ def read_npy(
 ) -> Particles | Field:
     """An `.npy` file. The memory map refuses a file shorter than its header says before anything is allocated."""
     with source.read_by("NumPy"):
-        array = np.array(_mapped(source.path))
+        mapped = _mapped(source.path)
+        source.require_room("the array", mapped.nbytes)
+        array = np.array(mapped)
     return particles_or_field(array, kind, frame, box, spacing, metadata={"format": "NumPy npy"}, wrap=wrap)
 
 
@@ -92,7 +96,7 @@ def read_npz(
     wrap: bool = False,
     spacing: Spacing = None,
 ) -> Particles | Field:
-    """An `.npz` file: `positions` (`box`, `velocities`, `ids`, `masses`) are particles; or `name` chooses an array."""
+    """An `.npz` file: `positions` (`box` or `cell`, `velocities`, `ids`, `masses`) are particles; or `name` chooses."""
     with source.read_by("NumPy"), source.path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
         shapes = _shapes(source)
         if name is None and "positions" in file.files:
@@ -129,11 +133,21 @@ def _require_room(source: Source, shapes: Mapping[str, tuple[tuple[int, ...], np
 def _particles(file: Any, shapes: dict[str, tuple[tuple[int, ...], np.dtype]], box: FileBox, wrap: bool) -> Particles:
     companions = {key: file[key] for key in BESIDE if key in file.files}
     own = companions.pop("box", None)
-    others = shapes.keys() - {"positions", *BESIDE}
+    cell = _triclinic(file, shapes)
+    others = shapes.keys() - {"positions", *BESIDE, *(() if cell is None else (CELL,))}
     single = {key: plain(file[key]) for key in others if shapes[key][0] == ()}
     metadata = noted({"format": "NumPy npz", **single}, named("array", others - single.keys()))
-    lengths = own if isinstance(box, str) and box == FROM_FILE else box
-    return particles(file["positions"], None, lengths, metadata=metadata, wrap=wrap, **companions)
+    lengths = own if own is not None and isinstance(box, str) and box == FROM_FILE else box
+    return particles(file["positions"], cell, lengths, metadata=metadata, wrap=wrap, **companions)
+
+
+def _triclinic(file: Any, shapes: Mapping[str, tuple[tuple[int, ...], np.dtype]]) -> Cell | None:
+    """The triclinic cell whose edges are the rows of the array `cell`; None if there is none."""
+    shape, dtype = shapes.get(CELL, ((), np.dtype(bool)))
+    if shape not in ((2, 2), (3, 3)) or dtype.kind != "f":
+        return None
+    edges = file[CELL]
+    return Cell.of_edges(edges) if np.isfinite(edges).all() and is_triclinic(edges) else None
 
 
 def _refuse_for_particles(**options: Any) -> None:

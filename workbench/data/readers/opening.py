@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +43,7 @@ def snapshot_of(given: Any, wanted: str | None, options: Mapping[str, Any]) -> S
     check_options(found, sources[0], own, found.snapshot_options)
     placing = {"box", "wrap"}
     snapshot: Snapshot = found.snapshot(sources, **{key: value for key, value in own.items() if key not in placing})
-    tables = tuple(replace(table, limits=sources[0].limits) for table in snapshot.tables)
-    return replace(snapshot, tables=tables).noting(named("file", others))
+    return snapshot.within(sources[0].limits).noting(named("file", others))
 
 
 def _sources(given: Any, wanted: str | None, options: Mapping[str, Any]) -> tuple[list[Source], list[str]]:

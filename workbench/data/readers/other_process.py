@@ -88,6 +88,7 @@ def arrays_of_frame(source: Source, module: str, function: str, frame: int) -> d
         raise WorkbenchError(str(found["refused"]))
     if "failed" in found:
         raise WorkbenchError(f"MDAnalysis cannot read {source.name} ({found['failed']}): it may be truncated or damaged")
+    source.require_room(f"frame {frame}", found["positions"].nbytes)
     return found
 
 

@@ -14,6 +14,7 @@ from workbench.data.chunked import CHUNK, ChunkedParticles, require_equal
 from workbench.data.particles import Particles
 from workbench.data.readers.images import Images, require_box_to_wrap, require_placed
 from workbench.data.readers.leaving import KEY, noted
+from workbench.data.readers.limits import ReadLimits
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, checked_box, chosen_box, particles
 from workbench.data.readers.tables import IDS, MASSES, POSITIONS, VELOCITIES, Table
 from workbench.errors import WorkbenchError
@@ -40,6 +41,10 @@ class Snapshot:
         require_equal(filled)
         _require_same_columns(filled)
         return cls(name, filled, cell, metadata, **more)
+
+    def within(self, limits: ReadLimits) -> Snapshot:
+        """The same, read within these limits."""
+        return replace(self, tables=tuple(replace(table, limits=limits) for table in self.tables))
 
     def noting(self, others: list[str]) -> Snapshot:
         """The same, with more contents that are not read."""

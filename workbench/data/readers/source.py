@@ -74,13 +74,20 @@ class Source:
 
     def bytes(self, at: int, count: int, what: str) -> bytes:
         """`count` bytes from byte `at`; a truncated file is an error that names what is missing."""
-        return self.array(at, count, np.dtype(np.uint8), what).tobytes()
+        self._require_there(at, count, what)
+        return self._read(at, count, np.dtype(np.uint8), what).tobytes()
 
     def array(self, at: int, count: int, dtype: np.dtype, what: str) -> np.ndarray:
-        """`count` items of a type from byte `at`; a truncated file is an error that names what is missing."""
-        wanted = count * dtype.itemsize
-        if at < 0 or count < 0 or at + wanted > self.size:
+        """`count` items of a type from byte `at`, within the limits; a truncated file is an error, as for `bytes`."""
+        self._require_there(at, count * dtype.itemsize, what)
+        self.require_room(what, count * dtype.itemsize)
+        return self._read(at, count, dtype, what)
+
+    def _require_there(self, at: int, wanted: int, what: str) -> None:
+        if at < 0 or wanted < 0 or at + wanted > self.size:
             raise self.damaged(f"expected {wanted:,} bytes of {what} from byte {at:,}; the file has {self.size:,} bytes")
+
+    def _read(self, at: int, count: int, dtype: np.dtype, what: str) -> np.ndarray:
         with self.path.open("rb") as file:
             file.seek(at)
             values = np.fromfile(file, dtype, count)

@@ -14,7 +14,7 @@ import numpy as np
 
 from workbench.data.particles import Particles
 from workbench.data.readers.format import Format
-from workbench.data.readers.frame_index import known_frames, nearest_frame, text_lines
+from workbench.data.readers.frame_index import BYTES_OF_ATOM, known_frames, nearest_frame, text_lines
 from workbench.data.readers.images import Images
 from workbench.data.readers.leaving import noted
 from workbench.data.readers.options import FROM_FILE, Cell, FileBox, chosen_frame, particles
@@ -47,6 +47,7 @@ def _next_frame(source: Source, lines: Iterator[str], wanted: int, number: int) 
     count = int(count_line) if re.fullmatch(r"\s*\d{1,15}\s*", count_line, re.ASCII) else 0
     if not 0 < count <= source.size:
         raise source.damaged(f"expected the number of atoms of frame {number}; got {count_line.strip()[:40]!r}")
+    source.require_room(f"frame {number}", count * BYTES_OF_ATOM)
     comment = next(lines, "")
     atoms = list(itertools.islice(lines, count))
     if len(atoms) < count:

@@ -6,6 +6,7 @@ import os
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from workbench.data.readers.libraries import library
@@ -27,6 +28,18 @@ def opened(source: Source) -> Iterator[tuple[Any, Any]]:
         else:
             with zarr.storage.ZipStore(source.path, mode="r") as store:
                 yield zarr, zarr.open(store, mode="r")
+
+
+def require_inside(source: Source) -> None:
+    """Refuse a store in a folder that has links to files elsewhere, unless this is allowed."""
+    folders = [source.path] if source.is_folder and not source.limits.external else []
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_symlink():
+                    source.limits.require_inside(Path(entry.path), source.path)
+                elif entry.is_dir():
+                    folders.append(Path(entry.path))
 
 
 def is_store(source: Source) -> bool:

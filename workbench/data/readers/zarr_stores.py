@@ -15,7 +15,7 @@ from workbench.data.readers.leaving import named, noted
 from workbench.data.readers.named_columns import zarr_snapshot
 from workbench.data.readers.options import chosen_name
 from workbench.data.readers.source import Source, plain
-from workbench.data.readers.zarr_files import is_store, opened, require_room
+from workbench.data.readers.zarr_files import is_store, opened, require_inside, require_room
 
 
 def read(source: Source, *, name: str | None = None, scaled: bool | None = None, spacing: Spacing = None) -> Field:
@@ -24,6 +24,7 @@ def read(source: Source, *, name: str | None = None, scaled: bool | None = None,
     The attributes `_FillValue`, `missing_value` and the valid range define a mask, and packing is undone, as in NetCDF. The
     fill value of Zarr itself, usually 0, marks unwritten chunks and is no mask unless xarray wrote the array.
     """
+    require_inside(source)
     with opened(source) as (zarr, node):
         arrays = {"": node} if isinstance(node, zarr.Array) else _arrays(node)
         numeric = {key: array for key, array in arrays.items() if _is_field(array)}
