@@ -14,6 +14,11 @@ CELLS = (
     "import time, workbench as wb\nfield = wb.synthetic.gaussian_field((64, 64), seed=3)",
     "panel = wb.lab.bounds(field, codec='prequantised', eb=0.3)\npanel",
 )
+DEAF = """while True:
+    try:
+        time.sleep(60)
+    except KeyboardInterrupt:   # ending a kernel interrupts it first, and it would hear the change then
+        pass"""
 CONTENT, ABOVE = ".wb-panel .wb-content", ".wb-panel .wb-above"
 
 
@@ -43,8 +48,9 @@ def test_without_its_kernel_a_panel_shows_what_its_figures_are_of_and_takes_no_c
     watch.allow("anceled future|Kernel|kernel|WebSocket")   # what JupyterLab says of its own end
     opened(notebook, end.replace(" ", "-"))
     ratio = fact(notebook, "ratio")
-    notebook.page.evaluate("() => { probes.kernel().requestExecute({ code: 'time.sleep(60)' }); }")
+    notebook.page.evaluate("code => { probes.kernel().requestExecute({ code }); }", DEAF)
     enter(notebook, "eb", "0.05")
+    entry(notebook, "goal").fill("77")   # and not entered
     if end == "restart":
         notebook.page.evaluate("async () => { await probes.panel().sessionContext.restartKernel(); }")
     else:
@@ -53,7 +59,13 @@ def test_without_its_kernel_a_panel_shows_what_its_figures_are_of_and_takes_no_c
     expect(content).to_have_attribute("data-mark", "not connected: run the cell again")
     expect(content).to_have_attribute("aria-busy", "false")
     assert (entry(notebook, "eb").input_value(), fact(notebook, "ratio")) == ("0.3", ratio)
+    assert entry(notebook, "goal").input_value() == "60"
     assert notebook.page.locator(ABOVE).evaluate("above => above.inert")
+    asks = "button => button.closest('[inert]') !== null"
+    buttons = ("save archive", "download archive", "save report", "download report", "copy code")
+    found = [notebook.page.locator(".wb-saving button", has_text=name).evaluate(asks) for name in buttons]
+    assert found == [True, True, True, True, False]
+    assert content.evaluate("content => getComputedStyle(content, '::after').position") == "static"   # covers no figure
     icons = """panel => [panel, ...panel.querySelectorAll(".jupyter-widgets-disconnected")]
         .map(element => getComputedStyle(element, "::before").content)"""
     assert set(notebook.page.locator(".wb-panel").evaluate(icons)) == {"none"}

@@ -311,10 +311,13 @@ def test_what_failed_is_tried_again_after_a_change(bench: Bench) -> None:
     assert bench.called.count(("coarse", 13.0)) == before + 1
 
 
-def test_a_valid_change_while_work_goes_on_withdraws_a_refusal(bench: Bench) -> None:
+def test_a_refusal_is_said_while_work_goes_on_until_a_valid_change(bench: Bench) -> None:
     bench.hold.clear()
     bench.engine.refresh()
     assert not bench.engine.change(bound=-1.0)
+    bench.news.clear()
+    eventually(lambda: any(status.text == "held" for status in bench.news))
+    assert {(status.busy, status.error) for status in bench.news} == {(True, "bound must be positive; got -1.0")}
     bench.engine.change(axis=1)
     assert bench.engine.status.error == ""
 

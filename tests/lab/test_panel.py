@@ -230,16 +230,22 @@ def test_a_report_is_one_file_that_needs_nothing_else(panel: ToyPanel, tmp_path:
     assert "&lt;= 0.5).sum()" in written.read_text()
 
 
-@pytest.mark.parametrize("draws", [lambda panel: panel.shown, lambda panel: panel.report(), lambda panel: panel._static()])
-def test_charts_are_drawn_by_one_thread_at_a_time(panel: ToyPanel, draws: Callable[[ToyPanel], object]) -> None:
-    panel.wait(SOON)
-    drawn = threading.Event()
-    with TURN:
-        thread = threading.Thread(target=lambda: (draws(panel), drawn.set()))
-        thread.start()
-        assert not drawn.wait(0.05)
-    assert drawn.wait(SOON)
-    thread.join()
+@pytest.mark.parametrize(
+    ("draws", "place"),
+    [
+        (lambda panel: panel.shown, "lab.toy.ToyPanel.draw"),
+        (lambda panel: panel.report(), "workbench.lab.report.page"),
+        (lambda panel: panel._body(), "workbench.lab.report.body"),
+        (lambda panel: panel._static(), "workbench.lab.panel.static_bundle"),
+    ],
+)
+def test_charts_are_drawn_by_one_thread_at_a_time(
+    panel: ToyPanel, draws: Callable[[ToyPanel], object], place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[bool] = []
+    monkeypatch.setattr(place, lambda *given: held.append(TURN._is_owned()))   # type: ignore[attr-defined]
+    draws(panel)
+    assert held == [True]
 
 
 def test_who_assigns_to_a_choice_is_told_how_to_change_it(panel: ToyPanel) -> None:

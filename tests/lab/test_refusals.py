@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.lab.clusters_panel import Chosen
 from workbench.lab.panel import Panel
 
 
@@ -28,7 +29,7 @@ PANELS: dict[str, Callable[[], Panel[Any]]] = {
     "propagation": lambda: analysis(cube()),
 }
 NONSENSE = [
-    "nonsense", -1, float("nan"), 10**400, np.arange(3), np.zeros(0), {}, object(), b"", (0.0, 0.0, 0.0, 0.0),
+    "nonsense", -1, np.int64(-1), float("nan"), 10**400, np.arange(3), np.zeros(0), {}, object(), b"", (0.0, 0.0, 0.0, 0.0),
 ]
 
 
@@ -36,7 +37,7 @@ NONSENSE = [
 def test_nonsense_in_any_choice_is_refused_with_a_sentence(name: str) -> None:
     with PANELS[name]() as panel:
         before = panel.state
-        allowed = {("goal", "-1"), ("protect", "array([], dtype=float64)")}
+        allowed = {("goal", "-1"), ("goal", "np.int64(-1)"), ("protect", "array([], dtype=float64)")}
         for field in (each.name for each in dataclasses.fields(before)):
             for value in NONSENSE:
                 if (field, repr(value)) not in allowed:
@@ -45,3 +46,17 @@ def test_nonsense_in_any_choice_is_refused_with_a_sentence(name: str) -> None:
         assert panel.state == before
         assert panel.change(no_such_choice=1) is False
         assert f"a {name} panel has no choice 'no_such_choice'; its choices are" in panel.status.error
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "value"),
+    [
+        ("bounds", "pixels", 0), ("clusters", "axis", np.True_), ("clusters", "linking_length", 1e300),
+        ("clusters", "chosen", Chosen.halo(8**3)),
+    ],
+)
+def test_what_no_picture_can_be_drawn_of_is_refused_before_it_is_drawn(name: str, field: str, value: Any) -> None:
+    with PANELS[name]() as panel:
+        panel.widget   # noqa: B018
+        assert panel.change(**{field: value}) is False
+        assert panel.status.error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import Any
 
@@ -49,6 +50,16 @@ def test_what_is_being_computed_dims_what_it_replaces(panel: ToyPanel, gate: thr
     panel.wait(SOON)
     assert not frame.stale
     assert "<= 0.25" in panel._view.copy.text
+
+
+def test_a_change_dims_before_its_cell_goes_on_though_the_work_is_quick(panel: ToyPanel, gate: threading.Event) -> None:
+    async def cell() -> None:   # which keeps the event loop; nothing that waits there is done before its end
+        panel.change(radius=0.25)
+        assert panel._view.frame.stale
+
+    panel._engine._following.pause = 0.0
+    assert panel._engine.quick
+    asyncio.run(cell())
 
 
 def test_what_was_cancelled_stays_dimmed_but_is_not_called_computing(panel: ToyPanel) -> None:

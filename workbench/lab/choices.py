@@ -92,7 +92,7 @@ def one_of(name: str, value: Any, allowed: Collection[Any]) -> Any:
     Traceback (most recent call last):
     workbench.errors.WorkbenchError: the order must be one of keep, free; got 'random'
     """
-    if isinstance(value, bool) or value not in allowed:
+    if isinstance(value, bool | np.bool_) or value not in allowed:
         raise WorkbenchError(f"{name} must be one of {', '.join(map(str, allowed))}; got {briefly(value)}")
     return value
 

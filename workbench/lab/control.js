@@ -91,6 +91,7 @@ class View {
 
   commit() {
     this.edited = false;
+    if (this.root.closest("[inert]")) return; // nobody would answer
     this.gesture = Date.now();
     this.ask({ text: this.entry.value.trim() });
   }

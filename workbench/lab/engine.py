@@ -247,7 +247,7 @@ class Engine(Generic[State]):
         job = Job(work, lambda job: self._ended(job, then), self._reported, self._deliver, text=text)
         self._under_way.append(job)
         self._mistake = ""
-        self.status = Status(True, 0.0, text)
+        self.status = Status(True, 0.0, text, self._refused)
         lane.submit(job)
         return job
 
@@ -287,7 +287,7 @@ class Engine(Generic[State]):
             return
         if (partial := job.partial) is not None:   # the thread of the job may take it away
             self.partial.update(partial)
-        self._say(Status(True, job.share, job.text))
+        self._say(Status(True, job.share, job.text, self._refused))
 
     @in_turn
     def _hurry(self) -> None:

@@ -6,6 +6,7 @@ const JITTER = 40; // pictures shrink when there is less room, but grow only by 
 const MARGIN = 14;
 const BUSY = "kernel busy: the change waits";
 const LOST = "not connected: run the cell again";
+const ASKING = ".wb-above, .wb-saving > :not(:has(.wb-copy))"; // what asks the kernel for something; copying needs none
 const SCREENS = ".jp-WindowedPanel-outer, .jp-LinkedOutputView"; // what a notebook, or a view of one output, is seen through
 
 // The height of titles, colour bars and legends around the pictures of a canvas.
@@ -82,7 +83,9 @@ class Fitting {
       for (const control of [...this.unanswered]) control.giveUp(); // which shows again, without it
       return;
     }
-    panel.querySelector(".wb-above").inert = alone;
+    for (const part of panel.querySelectorAll(ASKING)) part.inert = alone;
+    if (alone) for (const entry of panel.querySelectorAll(".wb-control-entry")) entry.value = entry.defaultValue;
+    content.classList.toggle("wb-alone", alone);
     content.setAttribute("aria-busy", this.model.get("stale") || this.unanswered.size > 0);
     content.dataset.mark = alone ? LOST : this.unanswered.size ? BUSY : this.model.get("mark");
   }

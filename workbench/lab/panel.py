@@ -33,7 +33,7 @@ from workbench.lab.turns import Patience, in_turn
 from workbench.lab.view import View
 
 PATIENCE = 600.0
-PROMPT = 0.12   # seconds: work that is usually quick is told of, and content dimmed, when it takes longer than this
+PROMPT = 0.12   # seconds: work that is usually quick is told of when it takes longer than this
 
 State = TypeVar("State")
 log = logging.getLogger(__name__)
@@ -252,20 +252,22 @@ class Panel(ABC, Generic[State]):
             log.exception("drawing a panel failed")
             self._view.show_status(Status(error=f"{type(error).__name__}: {error}"))
 
-    def _show_work(self) -> None:
-        """Tell what is being done, and dim the content if it belongs to another state."""
-        if self._view is None:
-            return
+    def _show_status(self) -> None:
+        if self._view is not None:
+            self._view.show_status(self._said())
+
+    def _show_freshness(self, view: View) -> None:
+        """Dim the content if it belongs to another state: at once, since a cell may keep the event loop from now on."""
         results = {**self._engine.results(), **self._engine.partial}
-        self._view.show_status(self._said())
         stale = self._shown is not None and (self._shown.stale or not self.ready(results))
-        self._view.show_freshness(stale, self.status.busy)
+        view.show_freshness(stale, self.status.busy)
 
     def _show_in(self, view: View) -> None:
         view.show_state(self.state)
-        if not (self.status.busy and self._engine.quick and self._patience.begin(self._show_work)):
+        self._show_freshness(view)
+        if not (self.status.busy and self._engine.quick and self._patience.begin(self._show_status)):
             self._patience.cancel()
-            self._show_work()
+            self._show_status()
         results = {**self._engine.results(), **self._engine.partial}
         drawn_from = self.state, *((name, id(result)) for name, result in results.items())
         waits = self._shown is not None and not self.ready(results)

@@ -146,7 +146,9 @@ class View:
         self.saved = widgets.HTML()
         self._saved_of = ""
         reports = [self.copy, self.save_report, self.download_report, self.saved]
-        return _row([*(saver.widget for saver in self.savers), *reports])
+        foot = _row([*(saver.widget for saver in self.savers), *reports])
+        foot.add_class("wb-saving")
+        return foot
 
     # From the panel.
 

@@ -449,9 +449,6 @@ def test_a_particle_without_friends_and_one_without_anybody_can_be_looked_at(nam
         assert draw(case.particles, case.changed(chosen=chosen), case.halos).detail is not None
 
 
-def test_particles_that_are_not_there_are_refused():
-    with pytest.raises(wb.WorkbenchError, match=r"must be among 500 particles; got \(500,\)"):
-        drawn("one halo", chosen=Chosen.halo(500))
 
 
 def test_the_detail_covers_the_same_whatever_the_bound():

@@ -36,6 +36,12 @@ def test_another_unit_keeps_the_linking_length(panel: Any) -> None:
     assert panel.result["halos"].groups.equals(halos)
 
 
+def test_the_ends_of_the_bound_follow_the_linking_length(panel: Any) -> None:
+    ends = panel._bound.low, panel._bound.high
+    panel.change(linking_length=3 * panel.state.linking_length)
+    assert (panel._bound.low, panel._bound.high) == pytest.approx([3 * end for end in ends])
+
+
 def test_preserving_shows_what_is_kept(panel: Any) -> None:
     assert panel.state.shows == "decoded"
     panel.preserve()

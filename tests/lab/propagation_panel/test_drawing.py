@@ -168,7 +168,11 @@ def test_the_heat_map_has_a_cell_for_each_site_and_bit() -> None:
     assert [cell.trials for cell in cells] == [sum(counts.values()) for counts in campaign.counts]
     rows = max(cell.row for cell in cells)
     assert cells[0].row == rows
-    rectangles = [part for part in heat_map_chart(Counted(campaign, ()), "masked") if isinstance(part, hv.Rectangles)]
+    chart = heat_map_chart(Counted(campaign, ()), "masked")
+    rectangles = [part for part in chart if isinstance(part, hv.Rectangles)]
+    (numbers,) = (part for part in chart if isinstance(part, hv.Labels))
+    counts = zip(cells, campaign.counts, strict=True)
+    assert numbers.dimension_values(2).tolist() == [f"{each['masked']}/{cell.trials}" for cell, each in counts]
     assert [len(part) for part in rectangles] == [0, len(faults)]
     assert rectangles[1].dimension_values("share").tolist() == [cell.share for cell in cells]
 

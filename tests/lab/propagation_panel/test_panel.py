@@ -220,7 +220,8 @@ def test_what_belongs_to_another_kind_of_error_is_put_away_and_comes_back(panel:
     panel.ask("campaign")
     panel.wait(SOON)
     tried = len(panel.result["campaign"].campaign.trials)
-    assert f"of {tried} bits stuck at 1 ended silent: the result is wrong" in panel.shown.note
+    assert f"of {tried} bits stuck at 1 ended silent; of all that are possible, " in panel.shown.note
+    assert "; silent means: the result is wrong" in panel.shown.note
     panel.change(kind="compression", codec="prequantised", bound=2.0)
     panel.wait(SOON)
     assert panel._start.layout.display == panel._worst.layout.display == "none"

@@ -72,8 +72,9 @@ class BoundsState:
         object.__setattr__(self, "eb", positive("the error bound", self.eb))
         if not self.eb < (most := BOUNDS[self.kind].most):
             raise WorkbenchError(f"a pointwise relative error bound must be less than {most:g}; got {self.eb:g}")
-        for field, name in {"axis": "the axis", "index": "the slice", "time": "the time", "pixels": "pixels"}.items():
+        for field, name in {"axis": "the axis", "index": "the slice", "time": "the time"}.items():
             object.__setattr__(self, field, whole(name, getattr(self, field), least=0))
+        object.__setattr__(self, "pixels", whole("pixels", self.pixels, least=1))
         object.__setattr__(self, "logarithmic", flag("logarithmic", self.logarithmic))
         object.__setattr__(self, "window", checked_window(self.window))
         self._check_model()

@@ -15,7 +15,6 @@ from workbench.clusters.discord import discords
 from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
 from workbench.data.periodic import nearest_image
-from workbench.errors import WorkbenchError
 from workbench.lab.clusters_panel.breakage import Halos, Links, Outcome
 from workbench.lab.clusters_panel.chosen import title_of_chosen
 from workbench.lab.clusters_panel.density import shown_axes
@@ -119,8 +118,6 @@ def detail(particles: Particles, state: ClustersState, halos: Halos, outcome: Ou
 
 def sight_of(particles: Particles, halos: Halos, chosen: Chosen) -> Sight:
     """The cube to show, independent of the bound; a halo is found by any of its members."""
-    if max(chosen.particles) >= len(particles):
-        raise WorkbenchError(f"the chosen halo or link must be among {len(particles):,} particles; got {chosen.particles}")
     length = halos.groups.linking_length
     positions = particles.positions[list(chosen.particles)].astype(np.float64)
     if chosen.kind == "link":

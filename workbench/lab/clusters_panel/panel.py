@@ -124,6 +124,13 @@ class ClustersPanel(Panel[ClustersState]):
         """Compress, and compare the groups; with the promise if the archive that is shown has it."""
         return code(state, self.name, kept=self._shows_kept(state))
 
+    def check(self, state: ClustersState) -> None:
+        """Refuse linking lengths that cannot be searched with, and choices that are not among these particles."""
+        state.length(self.particles)
+        chosen, count = state.chosen, len(self.particles)
+        if chosen is not None and max(chosen.particles) >= count:
+            raise WorkbenchError(f"the chosen halo or link must be among {count:,} particles; got {chosen.particles}")
+
     def remark(self, state: ClustersState) -> str:
         """Bounds and linking lengths that are too large or too small for these particles."""
         return unusual(self.particles, Absolute(state.bound), [state.promise])

@@ -11,6 +11,7 @@ import numpy as np
 from workbench import backend
 from workbench.arguments import flag
 from workbench.data import Field, Particles
+from workbench.data.labelled import is_labelled
 from workbench.errors import WorkbenchError
 from workbench.lab.bounds_panel.state import nice, slices
 from workbench.lab.choices import positive, told_how_to_change, whole, with_choices, within
@@ -120,7 +121,7 @@ def require_field(data: object) -> Field:
     """
     if isinstance(data, Particles):
         raise WorkbenchError(f"the limits panel needs a field; got {data!r}: use wb.lab.bounds(...) for particles")
-    field = Field(data) if isinstance(data, np.ndarray) else data
+    field = Field(data) if isinstance(data, np.ndarray) or is_labelled(data) else data
     if not isinstance(field, Field):
         got = type(data).__name__
         raise WorkbenchError(f"data must be a Field or a NumPy array; got {got}: open files with wb.open(...)")

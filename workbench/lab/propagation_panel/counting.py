@@ -112,13 +112,11 @@ def in_words(counted: Counted, state: PropagationState, bare: Counted | None = N
     (found, tried), rate = _count(counted, state.outcome), counted.campaign.rate(state.outcome)
     shares = [f"{100 * share:.3g}%" for share in (rate.estimate, rate.low, rate.high)]
     of_all = f"at most {shares[2]}, with 95% confidence" if not found else f"{shares[0]} (95%: {shares[1]} to {shares[2]})"
-    told = (
-        f"{found:,} of {tried:,} {FAULTS[counted.asked.kind]} ended {state.outcome}: {MEANING[state.outcome]}; "
-        f"of all that are possible, {of_all}"
-    )
+    told = f"{found:,} of {tried:,} {FAULTS[counted.asked.kind]} ended {state.outcome}; of all that are possible, {of_all}"
     if bare is not None:
         before, of = _count(bare, state.outcome)
         told += f"; without protection {before:,} of {of:,}"
+    told += f"; {state.outcome} means: {MEANING[state.outcome]}"
     now = asked_of(state)
     other = [name for name in now._fields if getattr(now, name) != getattr(counted.asked, name)]
     return f"{told}; counted before {' and '.join(other)} changed" if other else told

@@ -16,8 +16,7 @@ from workbench.lab.propagation_panel.error_charts import HEIGHT
 from workbench.propagation.campaign_result import HeatMap
 
 HARMLESS, HARMFUL = "#f4efe4", "#d8660f"   # black numbers can be read on both, and on all between
-READABLE = 14            # columns, up to which cells have room for a number
-COUNTABLE = 8            # columns, up to which the number has room for its trials
+READABLE = 8             # columns, up to which cells have room for numbers
 MOST_TICKS = 16
 ROW, FRAME = 34, 90      # pixels for each row, and for what is around them
 TALLEST, LOW = 420, 15   # pixels; lower rows have no room for a number
@@ -61,7 +60,7 @@ def heat_map_chart(counted: Counted, outcome: str) -> Any:
     rows = len(found.sites)
     height = max(min(FRAME + ROW * rows, TALLEST), HEIGHT)
     readable = len(columns) <= READABLE and (height - FRAME) / rows >= LOW
-    numbers = [(cell.column + 0.5, cell.row + 0.5, _number(cell, len(columns) <= COUNTABLE)) for cell in tried]
+    numbers = [(cell.column + 0.5, cell.row + 0.5, f"{cell.found:,}/{cell.trials:,}") for cell in tried]
     told = [("site", "@where"), ("bit", "@which"), (outcome, "@share{0.0%}"), ("95% interval", "@interval"),
             ("trials", "@trials{0,0}")]
     fields = ["colour", "where", "which", "share", "interval", "trials"]
@@ -112,10 +111,6 @@ def shade(share: float) -> str:
     ends = [np.array([int(end[place : place + 2], 16) for place in (1, 3, 5)]) for end in (HARMLESS, HARMFUL)]
     mixed = np.rint(ends[0] + (ends[1] - ends[0]) * min(max(share, 0.0), 1.0)).astype(int)
     return "#" + "".join(f"{part:02x}" for part in mixed)
-
-
-def _number(cell: Cell, whole: bool) -> str:
-    return f"{cell.found:,}/{cell.trials:,}" if whole else f"{cell.share:.0%}"
 
 
 def _in_words(tried: list[Cell], outcome: str) -> str:

@@ -326,8 +326,8 @@ class PropagationPanel(Panel[PropagationState]):
         shape: tuple[int, ...] = self.run[site].shape
         return shape
 
-    def _show_work(self) -> None:
-        super()._show_work()
+    def _show_freshness(self, view: View) -> None:
+        super()._show_freshness(view)
         if "travel" not in self._engine.results() and self.graph.nodes:
             chosen = [{**node, "chosen": node["site"] == self.state.look, "hit": node["site"] == self.state.site}
                       for node in self.graph.nodes]

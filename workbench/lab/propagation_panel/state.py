@@ -79,7 +79,8 @@ class PropagationState:
         for name in ("checksums", "twice", "ranges", "finite"):
             object.__setattr__(self, name, flag(name, getattr(self, name)))
         if self.protect is not None:
-            sites = () if self.protect in ((), []) else listed("the protected sites", self.protect)
+            none = isinstance(self.protect, list | tuple) and not self.protect
+            sites = () if none else listed("the protected sites", self.protect)
             object.__setattr__(self, "protect", sites)
         one_of("the scale of the difference", self.scale, get_args(Scale))
         object.__setattr__(self, "bound", positive("the error bound", self.bound))
