@@ -452,7 +452,7 @@ KERNEL(survey_targets)(i64 n, const i64* target SIZE(n), const i64* description 
         to[15] = found.near;
         to[16] = found.diagonal;
         to[17] = to[18] = 0;
-        to[19] = found.whole;
+        to[19] = found.enclosed;
         for (i32 a = 0; a < AXES; ++a) {
             to[20 + a] = 0;
             if (pass.count[a] < 2) continue;

@@ -1,5 +1,7 @@
 """`codec="auto"` for fields: the codec that makes the middle of the field smallest, as the certificate states."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -36,6 +38,24 @@ def test_what_is_chosen_fits_the_values_and_needs_no_further_package():
         rivals = [wb.compress(values, bound, name).nbytes for name in codecs.automatic()]
         assert archive.nbytes <= min(rivals) + 300   # for the sentence on the choice
     assert {codecs.get(name).module for name in codecs.automatic()} <= {None, "pcodec"}
+
+
+def test_what_is_chosen_is_written_and_read_without_the_packages_of_other_codecs(monkeypatch):
+    for name in ("numcodecs", "pysz", "zfpy", "DracoPy", "fpzip", "zarr", "hdf5plugin"):
+        monkeypatch.setitem(sys.modules, name, None)
+    values = np.tile(np.random.default_rng(0).integers(0, 4, 100), 300).astype(np.float32).reshape(300, 100)
+    archive = wb.compress(values, wb.Absolute(0.01))
+    assert archive.data.nbytes < 500   # the rows are alike
+    assert abs(archive.decompress().values - values).max() <= 0.01
+
+
+def test_a_middle_on_which_a_lattice_is_as_small_does_not_decide_for_the_rest():
+    values = smooth((600, 600))
+    step = 0.2 * np.ptp(values)
+    values[170:430, 170:430] = np.round(values[170:430, 170:430] / step) * step
+    archive = wb.compress(values, wb.Relative(1e-3))
+    assert archive.codec.id == "interpolation"
+    assert archive.data.nbytes < wb.compress(values, wb.Relative(1e-3), "prequantised").data.nbytes / 4
 
 
 def test_speed_is_for_a_free_codec():

@@ -133,6 +133,13 @@ def bits_of_innovations(size):
     return math.log2(math.sqrt(2 * math.pi * math.e) / (2 * size))
 
 
+def test_weights_are_fitted_to_what_is_near_borders_too():
+    z, y, x = np.meshgrid(*3 * [np.linspace(0, 1, 33)], indexing="ij")
+    values = np.sin(9 * z + 2 * x) * np.cos(6 * y - 3 * x) + (x + 0.3 * z) ** 2
+    for share, most in ((1e-3, 2992), (1e-4, 9655)):   # what SZ3 takes; fitted inside alone: 5670, 11031
+        assert len(get("interpolation").encode(values, Tolerance(absolute=share * np.ptp(values)))) < most
+
+
 def test_plain_fields_take_nearly_nothing():
     x, y = np.meshgrid(np.arange(300.0), np.arange(200.0))
     three = np.random.default_rng(0).integers(0, 3, (10, 15)).repeat(20, axis=0).repeat(20, axis=1)
@@ -182,7 +189,7 @@ def test_layers_are_found_and_frozen():
     values = layered()
     chosen = get("interpolation").tuned(values, Tolerance(absolute=0.05))
     assert chosen.frozen == (0,)
-    assert len(interpolated(values, 0.05, frozen=(0,))) < 0.9 * len(interpolated(values, 0.05))
+    assert len(interpolated(values, 0.05, frozen=(0,))) < 0.96 * len(interpolated(values, 0.05))
     assert bits(values, 0.05) == bits(values, 0.05, frozen=chosen.frozen, finer=chosen.finer, block=chosen.block)
     assert get("interpolation").tuned(turbulent((40, 40, 40)), Tolerance(absolute=0.05)).frozen == ()
 

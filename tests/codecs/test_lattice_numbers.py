@@ -27,7 +27,7 @@ def made(kind, rng):
 # The most bytes of each kind, whether it has a palette, and whether it is coded by its repeats.
 KINDS = {
     "noise": (4200 * math.log2(10**4) / 8 + 80, False, False), "smooth": (200, False, False), "steps": (150, False, False),
-    "classes": (4200 * math.log2(60) / 8 + 300, True, False), "repeated": (60, False, True), "constant": (25, True, False),
+    "classes": (4200 * math.log2(60) / 8 + 300, True, False), "repeated": (90, False, True), "constant": (25, True, False),
 }
 
 

@@ -8,6 +8,7 @@ the options that the data were compressed with.
 from __future__ import annotations
 
 import bz2
+import lzma
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,13 +22,13 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _GZIP = 16 + zlib.MAX_WBITS   # what zlib calls a gzip header
 
 
-def _streamed(name: str, decompressor: Callable[[], Any]) -> Callable[[bytes, np.ndarray], None]:
+def streamed(name: str, decompressor: Callable[[], Any]) -> Callable[[bytes, np.ndarray], None]:
     """Fills an array by a decompressor of the standard library, which stops at a given size."""
 
     def fill(data: bytes, target: np.ndarray) -> None:
         try:
             found = decompressor().decompress(data, target.nbytes + 1)
-        except (zlib.error, OSError) as error:   # bz2 raises the latter
+        except (zlib.error, lzma.LZMAError, OSError) as error:   # bz2 raises the last
             raise CodecFailed(f"{name} could not decode {len(data)} bytes: {error}: they are damaged") from error
         _require_size(name, len(found), target)
         target.reshape(-1).view(np.uint8)[:] = np.frombuffer(found, np.uint8)
@@ -78,10 +79,10 @@ def _require_size(name: str, size: int, target: np.ndarray) -> None:
 
 
 BOUNDED: Mapping[str, Callable[[bytes, np.ndarray], None]] = {
-    "bz2": _streamed("bz2", bz2.BZ2Decompressor),
-    "gzip": _streamed("gzip", lambda: zlib.decompressobj(_GZIP)),
+    "bz2": streamed("bz2", bz2.BZ2Decompressor),
+    "gzip": streamed("gzip", lambda: zlib.decompressobj(_GZIP)),
     "lz4": _lz4,
     "pcodec": unpack_into,
-    "zlib": _streamed("zlib", zlib.decompressobj),
+    "zlib": streamed("zlib", zlib.decompressobj),
     "zstd": _zstd,
 }

@@ -148,7 +148,7 @@ class Sample:
 
     @classmethod
     def of_survey(cls, of: Pass, seen: np.ndarray, mean: float, bound: float) -> Sample:
-        """The part of what `survey_targets` wrote that is inside the grid and finite."""
+        """The part of what `survey_targets` wrote that has neighbours on both sides along the odd axes, and is finite."""
         with np.errstate(all="ignore"):
             seen = seen[(seen[:, 19] == 1) & np.isfinite(seen).all(axis=1)]
             scale = np.concatenate([np.ones((len(seen), 1)), seen[:, 12:15] / bound, seen[:, 15:19]], axis=1)

@@ -222,7 +222,7 @@ def _checked(text: str) -> bytes:
         raise WorkbenchError(f"{refused} {text!r:.40}: {error}") from None
     if not data.startswith(_MAGIC) or len(data) < _HEAD.size + 4:
         raise WorkbenchError(f"{refused} {text!r:.40}: another kind of file")
-    if struct.unpack("<I", data[-4:])[0] != zlib.crc32(data[:-4]):
+    if struct.unpack("<I", data[-4:])[0] != zlib.crc32(data[:-4]) or base64.b85encode(data).decode() != text:
         raise WorkbenchError("the model is damaged: its checksum differs; train it again, or take another copy")
     return data[:-4]
 

@@ -1,13 +1,14 @@
-"""Integers of a grid as bytes: a palette where they take few values, differences where it is smooth, pcodec or Zstandard.
+"""Integers of a grid as bytes: a palette where they take few values, differences where it is smooth, pcodec or LZMA.
 
 The values of a field on a lattice can be smooth, noise, counts, or steps and classes that repeat, and no one way codes all
-of these well. pcodec codes numbers, or their differences along some axes, by their distribution; Zstandard finds what
-repeats. Classes and counts take few of the numbers of a fine lattice: a palette lists these, and their ranks are coded.
-Which way is smallest is tried on a part of the numbers, which costs little beside coding all of them.
+of these well. pcodec codes numbers, or their differences along some axes, by their distribution; LZMA, of Python itself,
+finds what repeats. Classes and counts take few of the numbers of a fine lattice: a palette lists these, and their ranks are
+coded. Which way is smallest is tried on a part of the numbers, which costs little beside coding all of them.
 """
 
 from __future__ import annotations
 
+import lzma
 import math
 import struct
 import zlib
@@ -17,14 +18,15 @@ import numpy as np
 
 from workbench.codecs.codec import CodecFailed
 from workbench.codecs.differences import differenced, runs_of, summed
-from workbench.codecs.inflating import BOUNDED
+from workbench.codecs.inflating import BOUNDED, streamed
 from workbench.codecs.pcodec import LEVEL, pack_integers, unpack_integers
 
 LEAST_LEVEL = 8          # of pcodec, at which repeats are looked for, too:
 MOST_BITS = 3            # in numbers that take no more, on average,
 TRIED = 2**16            # on so many of them,
-HOPELESS = 2             # unless the fastest level of Zstandard takes so many times what pcodec does,
-ZSTD_LEVEL = 15          # at this one
+HOPELESS = 2             # unless the fastest preset of LZMA takes so many times what pcodec does,
+FASTEST, SMALLEST = 0, 6 | lzma.PRESET_EXTREME   # the presets
+LOOKED_BACK = 2**22      # bytes, in which LZMA looks for the same ones
 MOST_LISTED = 4096       # numbers of a palette,
 LISTED_IN = 16           # at least so many times as many numbers
 MOST_SPAN = 2**20        # between the smallest and the largest, so that a table finds those that occur
@@ -32,7 +34,7 @@ LEAST_SPREAD = 1.5       # times as many numbers as occur: in fewer, a palette s
 
 _HEAD = struct.Struct("<BB")      # how the numbers are coded, and the axes that were differenced, a bit each
 _PALETTE = struct.Struct("<HI")   # its numbers, and its bytes
-_REPEATS, _LISTED = 16, 32        # beside the bytes of a number: coded by Zstandard; ranks in a palette
+_REPEATS, _LISTED = 16, 32        # beside the bytes of a number: coded by LZMA; ranks in a palette
 _WIDTHS = (1, 2, 4, 8)
 
 
@@ -89,20 +91,20 @@ def _packed(numbers: np.ndarray, level: int, listed: int) -> tuple[bytes, bytes]
     found = _HEAD.pack(numbers.itemsize | listed, axes), pack_integers(changed, level)
     if level >= LEAST_LEVEL and _repeats(numbers, 8 * len(found[1]) / numbers.size):
         low, narrow = _narrowed(numbers)
-        repeated = low + _zstd(narrow, ZSTD_LEVEL)
+        repeated = low + _lzma(narrow, SMALLEST)
         if len(repeated) < len(found[1]):
             return _HEAD.pack(narrow.itemsize | listed | _REPEATS, 0), repeated
     return found
 
 
 def _repeats(numbers: np.ndarray, bits: float) -> bool:
-    """Whether Zstandard takes fewer bits for a number than these, on a part."""
+    """Whether LZMA takes fewer bits for a number than these, on a part."""
     if bits > MOST_BITS:
         return False
     start = max(numbers.size - TRIED, 0) // 2
     _, part = _narrowed(numbers.reshape(-1)[start : start + TRIED])
     enough = bits * part.size / 8
-    return len(_zstd(part, 1)) < HOPELESS * enough and len(_zstd(part, ZSTD_LEVEL)) < enough
+    return len(_lzma(part, FASTEST)) < HOPELESS * enough and len(_lzma(part, SMALLEST)) < enough
 
 
 def _narrowed(numbers: np.ndarray) -> tuple[bytes, np.ndarray]:
@@ -114,19 +116,26 @@ def _narrowed(numbers: np.ndarray) -> tuple[bytes, np.ndarray]:
     return low.to_bytes(8, "little", signed=True), above.astype(f"<u{width}")
 
 
-def _zstd(narrow: np.ndarray, level: int) -> bytes:
-    """The numbers under Zstandard, the first bytes of all, then the second ..."""
-    from numcodecs import zstd
+def _lzma(narrow: np.ndarray, preset: int) -> bytes:
+    """The numbers under LZMA, the first bytes of all, then the second ..."""
+    shuffled = np.ascontiguousarray(narrow.view(np.uint8).reshape(-1, narrow.itemsize).T)
+    return lzma.compress(shuffled.tobytes(), lzma.FORMAT_RAW, filters=[_filter(preset)])
 
-    return bytes(zstd.compress(np.ascontiguousarray(narrow.view(np.uint8).reshape(-1, narrow.itemsize).T), level))
+
+def _filter(preset: int) -> dict[str, int]:
+    """What LZMA is told: its stream has no header that would say it."""
+    return {"id": lzma.FILTER_LZMA1, "preset": preset, "dict_size": LOOKED_BACK, "lc": 3, "lp": 0, "pb": 0}
+
+
+_fill = streamed("lzma", lambda: lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=[_filter(SMALLEST)]))
 
 
 def _expanded(data: bytes, width: int, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
-    """What `_narrowed` and `_zstd` wrote."""
+    """What `_narrowed` and `_lzma` wrote."""
     shuffled = np.empty((width, math.prod(shape)), np.uint8)
     if len(data) <= 8:
         raise CodecFailed("repeated lattice numbers are truncated")
-    BOUNDED["zstd"](data[8:], shuffled)
+    _fill(data[8:], shuffled)
     above = np.ascontiguousarray(shuffled.T).view(f"<u{width}").astype(f"u{dtype.itemsize}")
     low = int.from_bytes(data[:8], "little", signed=True)
     return (above + np.array(low).astype(f"u{dtype.itemsize}")).view(dtype).reshape(shape)
