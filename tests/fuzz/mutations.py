@@ -79,7 +79,10 @@ def documents(entries: Parts, random: Random, victims: list[Victim]) -> Parts:
         described_by = _documents_of(entries)
         key = random.choice(sorted(described_by))
         described = described_by[key]
-        path = random.choice([p for p in _places(described) if p])
+        places = [p for p in _places(described) if p]
+        if not places:
+            break   # the first change has left nothing of it
+        path = random.choice(places)
         value, how = copy.deepcopy(random.choice(STRANGE)), random.choice(["set", "set", "nudge", "remove", "repeat"])
         if path[-1] == "id" and value not in BUILT_IN:
             raise NoForgery   # other people's codecs are asked for by name
