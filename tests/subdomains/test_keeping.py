@@ -152,12 +152,15 @@ def test_hard_cases_over_many_subdomains(tmp_path, kind):
 
 @pytest.mark.parametrize(("boxed", "share", "members"), [(True, 2.5, 1), (False, 6.0, 3)])
 def test_particles_that_were_decoded_to_few_places(tmp_path, boxed, share, members, monkeypatch):
-    """No finer bound is tried."""
+    """No finer bound is tried, and the finder, which is asked once, agrees with the repair."""
     monkeypatch.setattr(finer, "MOST_HALVES", 0)
+    differ, verdicts = rounds._differ, []
+    monkeypatch.setattr(rounds, "_differ", lambda *given: verdicts.append(differ(*given)) or verdicts[-1])
     scenario = thrown_together(7, share, "coincident", boxed, 3, members)
     keep = wb.KeepClusters(scenario.lengths, "length", members)
     archive = kept_in_parts(scenario.original, share * 0.2, keep, 2, tmp_path / "few.zarr", chunk_values=120)
     assert archive.verify(scenario.original).passed
+    assert verdicts == [False]
 
 
 @pytest.mark.parametrize("blind", [1, 99])

@@ -9,20 +9,40 @@ import pytest
 
 import workbench as wb
 from clusters.keep.scenarios import SOLVERS, TOGETHER, Scenario, require_kept, require_stored, thrown_together
+from workbench.backend import Array
 from workbench.clusters.keep.attempts import Attempts
 from workbench.clusters.keep.needs import Needs
+
+
+@pytest.fixture
+def verdicts(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether the finder disagreed with the repair, each time that it was asked."""
+    told: list[bool] = []
+    judge = Attempts._in_other_groups
+
+    def recorded(self: Attempts) -> Array:
+        found = judge(self)
+        told.append(bool(found.any()))
+        return found
+
+    monkeypatch.setattr(Attempts, "_in_other_groups", recorded)
+    return told
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("boxed", [True, False])
 @pytest.mark.parametrize("kind", TOGETHER)
-def test_decoded_positions_in_few_places_are_taken_apart(kind: str, boxed: bool, solver: str) -> None:
+def test_decoded_positions_in_few_places_are_taken_apart(
+    kind: str, boxed: bool, solver: str, verdicts: list[bool]
+) -> None:
+    """By the repair itself: the finder is asked once for each, and agrees."""
     for share in (0.1, 0.6, 2.5, 6.0, 20.0):
         for seed, dimensions, members, dtype in ((7, 3, 1, np.float64), (8, 2, 3, np.float32)):
             scenario = thrown_together(seed, share, kind, boxed, dimensions, members, dtype)
             correction = scenario.correct(solver)
             require_kept(scenario, correction)
             require_stored(scenario, correction)
+    assert verdicts == [False] * 10
 
 
 def apart() -> Scenario:

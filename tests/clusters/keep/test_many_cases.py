@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 import workbench as wb
 from clusters.keep.scenarios import SOLVERS, TOGETHER, Scenario, large_groups, scenarios, thrown_together
 from workbench.archive import finer
+from workbench.clusters.keep import Correction
 from workbench.data.chunked import ParticlesInMemory, even_sizes
 
 SHARES = (0.01, 0.05, 0.1, 0.3, 0.6, 1.0, 1.75, 2.5, 4.0, 6.0, 10.0, 20.0)
@@ -25,6 +26,16 @@ def groups_of(positions: np.ndarray, scenario: Scenario, length: float) -> set[f
 def is_wrong(scenario: Scenario, positions: np.ndarray, original: np.ndarray | None = None) -> bool:
     given = scenario.original.positions if original is None else original
     return any(groups_of(given, scenario, length) != groups_of(positions, scenario, length) for length in scenario.lengths)
+
+
+def breaks_margin(scenario: Scenario, correction: Correction) -> bool:
+    """Whether a pair decides within the margin although the correction says that none does."""
+    found = (
+        groups_of(correction.positions, scenario, length + off * 0.99 * correction.margin)
+        != groups_of(scenario.original.positions, scenario, length)
+        for length in scenario.lengths for off in (-1, 1)
+    )
+    return not correction.close_calls and any(found)
 
 
 def directed(count: int) -> Iterator[tuple[str, Scenario]]:
@@ -42,7 +53,8 @@ def directed(count: int) -> Iterator[tuple[str, Scenario]]:
 def test_corrections_of_directed_cases() -> None:
     wrong, count = Counter(), 6000   # type: Counter[str], int
     for solver, scenario in directed(count):
-        wrong[solver] += is_wrong(scenario, scenario.correct(solver).positions)
+        correction = scenario.correct(solver)
+        wrong[solver] += is_wrong(scenario, correction.positions) or breaks_margin(scenario, correction)
     assert sum(wrong.values()) == 0, f"of {count:,}: {dict(wrong)}"
 
 

@@ -17,9 +17,10 @@ from workbench.bounds.run import label_of
 from workbench.bounds.sweep import questions_of
 from workbench.bounds.tuning.attempt import Original
 from workbench.bounds.tuning.guides import Expected, even_noise, expected_room
-from workbench.bounds.tuning.targets import PSNR, All
+from workbench.bounds.tuning.targets import All
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
+from workbench.data.labelled import width_in_file
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from workbench.bounds.tuning.find import Limits
 
 PLACES = 12            # limits at which a codec is predicted; between them, logarithms are interpolated
-WORTH_A_TRY = 0.05     # of the logarithm of the ratio
+UNREACHED = -1e4       # the merit of a codec that is not expected to meet the target, less what it lacks
 DECADES = 6.0          # below the range of the values
 
 
@@ -69,18 +70,12 @@ def chosen_candidate(
     return max(_candidates(data, limits), key=lambda each: merit(each, original, target, limits))
 
 
-def promising(data: Field, psnr: float, best: Candidate, tried: Collection[Codec], limits: Limits) -> Candidate | None:
-    """A codec that was not tried, and is predicted to make smaller archives at this PSNR than the best so far; or None.
+def other_candidates(data: Field, tried: Collection[Codec], limits: Limits) -> list[Candidate]:
+    """The lossy codecs among which "auto" chooses, without those that were tried.
 
-    Nothing is known beforehand of a figure of one's own. But once an archive meets it, others with the same noise probably
-    do, too.
+    Nothing is known beforehand of what codecs make of a figure of one's own.
     """
-    target = All(PSNR(psnr))
-    candidates = _candidates(data, limits)
-    merits = {each.codec: merit(each, None, target, limits) for each in candidates}
-    others = [each for each in candidates if each.codec not in tried]
-    found = max(others, key=lambda each: merits[each.codec], default=None)
-    return found if found is not None and merits[found.codec] > merits.get(best.codec, math.inf) + WORTH_A_TRY else None
+    return [each for each in _candidates(data, limits) if each.codec not in tried and not each.codec.lossless]
 
 
 def _candidates(data: Field, limits: Limits) -> list[Candidate]:
@@ -98,12 +93,15 @@ def _checked(given: str | Codec) -> Codec:
 
 
 def merit(candidate: Candidate, original: Original | None, target: All, limits: Limits) -> float:
-    """The logarithm of the ratio with which a quality is expected; for a ratio, less noise is better."""
+    """The logarithm of the ratio with which a quality is expected; for a ratio, less noise is better.
+
+    A codec that is not expected to meet the target comes after all that are: the better, the nearer it comes.
+    """
     places = np.linspace(math.log(max(limits.low, limits.high * 10**-DECADES)), math.log(limits.high), 512)
     room = expected_room(target, original, limits.peak, candidate.ratio, candidate.noise)(np.exp(places))
     enough = np.flatnonzero(room >= 0)
     if not enough.size:
-        return -math.inf
+        return UNREACHED + float(room.max())
     if target.searched_upwards:
         return -math.log(float(candidate.noise(np.exp(places[enough[:1]]))[0]))
     return math.log(float(candidate.ratio(np.exp(places[enough[-1:]]))[0]))
@@ -167,12 +165,13 @@ def _ratio_of_particles(data: Particles, codec: Codec, order: str, velocities: B
 
 def _ratio_of_field(field: Field, codec: Codec) -> Expected:
     """The entropy of differences between neighbours, as if they had a Laplace distribution."""
-    steps = np.abs(np.diff(field.values.reshape(-1)[: 2**20].astype(np.float64)))
-    documents = documents_nbytes(Outline.of(field), codec)
+    with np.errstate(invalid="ignore"):   # between two infinities
+        steps = np.abs(np.diff(field.values.reshape(-1)[: 2**20].astype(np.float64)))
+    documents, width = documents_nbytes(Outline.of(field), codec), width_in_file(field.values.dtype, field.metadata)
     scale = float(steps[np.isfinite(steps)].mean()) if np.isfinite(steps).any() else 1.0
 
     def ratio(limits: np.ndarray) -> np.ndarray:
         bits = np.log2(1 + scale / limits) + 0.05
-        return field.values.nbytes / (documents + field.values.size * bits / 8)
+        return field.values.size * width / (documents + field.values.size * bits / 8)
 
     return ratio

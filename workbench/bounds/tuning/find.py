@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from workbench import codecs
 from workbench.archive import Archive, compress
 from workbench.archive.documents import Outline, documents_nbytes
 from workbench.archive.encoding import Progress
@@ -26,7 +27,7 @@ from workbench.bounds.run import Order, Question, Run
 from workbench.bounds.sweep import Data, require_data
 from workbench.bounds.tuning import cheapest
 from workbench.bounds.tuning.attempt import Attempt, Original
-from workbench.bounds.tuning.choice import Candidate, chosen_candidate, promising
+from workbench.bounds.tuning.choice import Candidate, chosen_candidate, other_candidates
 from workbench.bounds.tuning.found import Found
 from workbench.bounds.tuning.guides import expected_room
 from workbench.bounds.tuning.search import Terms, Tried, best_of, next_place
@@ -43,8 +44,9 @@ KINDS: dict[str, type[Bound]] = {"absolute": Absolute, "relative": Relative, "po
 DIGITS = 5            # of a bound that is tried
 MOST_RUNS = 12
 BEYOND = 16.0         # times the range of the values: up to here bounds of conservative codecs make sense
-FINER = (0.87, 0.71, 0.53)   # of a bound that meets a target which finer ones may miss: these are tried, too,
-SAME = 0.01                  # unless the logarithm of another is as near as this
+FINER = (0.9, 0.7, 0.4)   # of a bound: these must meet a target, too, that some bounds meet by chance
+AFTER_CHANCE = 0.4    # of a bound that does not: where such a search goes on
+SAME = 0.03           # so near to another, no bound is tried again
 LARGER = 4            # larger bounds that are tried for a figure of one's own, if no smaller one meets its limit
 SHARE = 0.5           # of the bytes that a ratio leaves: documents that take more are named
 LEAST_STEP = 1e-4     # by which a bound of velocities is tightened, as a share
@@ -75,8 +77,9 @@ def find_bound(
     search has stepped over may meet the target, too; for a `wb.Quality` that no smaller bound meets, a few larger ones are
     tried.
 
-    `codec="auto"` chooses among codecs by prediction, which also guides the search; `expert` is another predictor than that
-    of the package, such as one that knows an earlier time step (`wb.bounds.calibrated`). `kind` is that of the bound:
+    `codec="auto"` chooses among codecs by prediction, which also guides the search; for a `wb.Quality`, of which nothing is
+    predicted, it searches with each. `expert` is another predictor than that of the package, such as one that knows an
+    earlier time step (`wb.bounds.calibrated`). `kind` is that of the bound:
     "absolute", "relative" or "pointwise-relative". `order`, `velocities` and `keep` are passed to `wb.compress`. Velocities
     may have a target of their own, `velocities=wb.PSNR(60)`: the bound is found on them alone, and is `found.velocities`.
     `most_runs` limits the compressions. `watch` is called with each run; an exception that it or `progress` raises ends the
@@ -230,6 +233,7 @@ class _Search:
     best: _Success | None = None
     met: list[_Success] = field(default_factory=list)   # all that meet a target that is not in order
     by_chance: int = 0   # how many of those were forgotten
+    certain: bool = True   # whether finer bounds are known to meet the target, too
 
     def forget(self, failed: float) -> None:
         """Count what meets the target at this bound or larger ones as chance: the largest below is the best then."""
@@ -289,7 +293,8 @@ class _Search:
         nearest = best.run if best else max(self.runs, key=lambda run: self.target.room_of(run.figures))
         kept = (best.run.bound, best.archive, best.report) if best else None
         remarks, runs = (*self.candidate.notes, *notes), Sweep(tuple(self.runs))
-        return Found(self.target, self.candidate.codec, nearest, runs, remarks, held.as_code(), kept, held.velocities)
+        codec = codecs.from_dict(nearest.codec)
+        return Found(self.target, codec, nearest, runs, remarks, held.as_code(), kept, held.velocities)
 
     def _told(self, bound: Bound) -> Progress | None:
         progress = self.progress
@@ -338,7 +343,7 @@ def _bracketed(search: _Search, guiding: All | None = None) -> list[str]:
 
     narrow()
     if not target.in_order:
-        _confirm(search, tried, attempt, narrow)
+        search.certain = _meet_it_below(search, tried, attempt, terms.low)
     if best_of(tried) is None and any(isinstance(each, Quality) for each in target.leading):
         for place in _larger_places(tried, terms):   # a figure of one's own may be better at larger bounds
             if best_of(tried) is None and not search.exhausted:
@@ -351,38 +356,52 @@ def _bracketed(search: _Search, guiding: All | None = None) -> list[str]:
 
 
 def _with_other_codecs(search: _Search, notes: list[str]) -> Found:
-    """The smallest archive of this search and of others, with codecs that are predicted to be better at the same noise."""
-    searches, best, remarks = [search], search, notes
-    data = search.original.data
-    while isinstance(data, Field) and best.best is not None and not search.exhausted:
-        psnr, tried = float(best.best.run["psnr"]), [each.candidate.codec for each in searches]
-        candidate = promising(data, psnr, best.candidate, tried, search.limits) if math.isfinite(psnr) else None
-        if candidate is None:
-            break
+    """The smallest archive of this search and of searches with the other codecs.
+
+    The error with which one meets the target says where to begin with the next, but not which takes the fewest bytes.
+    """
+    data, tried, best, remarks = search.original.data, [search.candidate.codec], search, notes
+    left = other_candidates(data, tried, search.limits) if isinstance(data, Field) else []
+    while left and not search.exhausted:
+        psnr = math.inf if best.best is None else float(best.best.run["psnr"])
         # The list of runs is the same: they are counted together.
-        other = dataclasses.replace(search, candidate=candidate, best=None, met=[], by_chance=0)
-        searches.append(other)
-        found = _bracketed(other, All(PSNR(psnr)))
-        if other.best is not None and other.best.run["ratio"] > best.best.run["ratio"]:
+        other = dataclasses.replace(search, candidate=left.pop(0), best=None, met=[], by_chance=0, certain=True)
+        tried.append(other.candidate.codec)
+        found = _bracketed(other, All(PSNR(psnr)) if math.isfinite(psnr) else None)
+        if other.best is not None and (best.best is None or other.best.run["ratio"] > best.best.run["ratio"]):
             best, remarks = other, found
-    if len(searches) > 1:
-        remarks = [*remarks, f"codecs tried: {', '.join(each.candidate.codec.id for each in searches)}"]
+    if len(tried) > 1:
+        remarks = [*remarks, f"codecs tried: {', '.join(each.id for each in tried)}"]
+    if left:
+        remarks = [*remarks, f"not tried: {', '.join(each.codec.id for each in left)}"]
     return best.found(*remarks)
 
 
-def _confirm(search: _Search, tried: list[Tried], attempt: Callable[[float], None], narrow: Callable[[], None]) -> None:
-    """Require that finer bounds meet the target, too; where one does not, larger ones met it by chance."""
-    while (best := best_of(tried)) is not None and not search.exhausted:
-        for share in FINER:
-            place = best.place + math.log(share)
-            if not search.exhausted and not any(abs(point.place - place) < SAME for point in tried):
-                attempt(place)
-        failed = min((point.place for point in tried if point.room < 0), default=math.inf)
-        if best.place < failed:
-            return
+def _meet_it_below(search: _Search, tried: list[Tried], attempt: Callable[[float], None], low: float) -> bool:
+    """Go to finer bounds until those below meet the target, too; larger ones than one that does not met it by chance.
+
+    Returns False where the search has to stop before.
+    """
+    while (best := best_of(tried)) is not None:
+        for place in (max(best.place + math.log(share), low) for share in FINER):
+            if any(abs(point.place - place) < SAME for point in tried):
+                continue
+            if search.exhausted:
+                return False
+            attempt(place)
+            if tried[-1].room < 0:
+                break
+        else:
+            return True
+        failed = tried[-1].place
         tried[:] = [point for point in tried if point.place <= failed]
         search.forget(search.limits.bound(math.exp(failed)).eb)
-        narrow()
+        while best_of(tried) is None and failed > low:
+            if search.exhausted:
+                return False
+            failed = max(failed + math.log(AFTER_CHANCE), low)
+            attempt(failed)
+    return True
 
 
 def _larger_places(tried: list[Tried], terms: Terms) -> list[float]:
@@ -394,9 +413,8 @@ def _larger_places(tried: list[Tried], terms: Terms) -> list[float]:
 def _notes(search: _Search, terms: Terms, tried: list[Tried]) -> list[str]:
     """Why the answer is not closer to the target, where it is not."""
     target, best = search.target, search.best
-    if search.by_chance:
-        stopped = [f"stopped after {len(search.runs)} compressions"] if search.exhausted else []
-        return [f"{search.by_chance} larger bounds meet the target by chance: bounds below them do not", *stopped]
+    if search.by_chance or not search.certain:
+        return _notes_on_chance(search)
     if best is None:
         if any(target.leading_room(run.figures) >= 0 for run in search.runs):
             others = [each for each in target.measurable if each not in target.leading]
@@ -414,6 +432,17 @@ def _notes(search: _Search, terms: Terms, tried: list[Tried]) -> list[str]:
     if search.exhausted:
         return [f"stopped after {len(search.runs)} compressions; more may come closer to the target"]
     return ["the figure jumps here: no bound nearby is closer to the target"]
+
+
+def _notes_on_chance(search: _Search) -> list[str]:
+    """What is known of finer and of larger bounds where some meet the target by chance."""
+    count, notes = search.by_chance, []
+    if count:
+        notes = [f"{count} larger bound{'s' if count > 1 else ''} met the target by chance: finer ones did not"]
+    if not search.certain:
+        stopped = f"stopped after {len(search.runs)} compressions, before {len(FINER)} finer bounds had met the target, too"
+        notes.append(f"{stopped}: it may be met by chance")
+    return notes
 
 
 def _documents(search: _Search) -> list[str]:

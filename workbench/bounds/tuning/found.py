@@ -90,7 +90,8 @@ class Found:
         codec = codec_code(self.codec).strip('"')
         runs = f"{len(self.runs)} compression{'' if len(self.runs) == 1 else 's'}"
         if not self.met:
-            tried = " that was tried" if any(isinstance(each, Quality) for each in self.target.measurable) else ""
+            jumps = any(isinstance(each, Quality) or not each.in_order for each in self.target.measurable)
+            tried = " that was tried" if jumps else ""
             none = f"no bound of {codec}{tried} meets {self.target}"
             return f"{none}; the nearest is {self.nearest.bound!r} with {values} ({runs})"
         beside = "" if self.velocities is None else f", and {self.velocities!r} for velocities,"

@@ -32,7 +32,10 @@ class Tried:
 
 @dataclass(frozen=True)
 class Terms:
-    """When a search is over: enough of the room is used, or the bracket is narrow; and where places end."""
+    """When a search is over: enough of the room is used, or the bracket is narrow; and where places end.
+
+    With a `stop` of zero only the bracket ends it: a figure that jumps may have no room to spare at many places.
+    """
 
     low: float
     high: float
@@ -56,7 +59,7 @@ def next_place(tried: Sequence[Tried], guide: Guide, terms: Terms) -> float | No
     (3, True)
     """
     lower = best_of(tried)
-    if lower is not None and lower.room <= terms.stop:
+    if lower is not None and lower.room <= terms.stop and terms.stop > 0:
         return None
     upper = min(
         (point for point in tried if point.room < 0 and (lower is None or point.place > lower.place)),

@@ -38,12 +38,12 @@ class Target(ABC):
     precision: ClassVar[float] = 0.02    # of the bound, as a share, where a jump leaves nothing better
     rises: ClassVar[bool] = False        # whether room grows with the bound, as with a ratio
     steepness: ClassVar[float] = 1.0     # the usual change of room for each e-fold of the bound
-    in_order: ClassVar[bool] = True      # whether what a bound meets, finer bounds can be taken to meet, too
+    in_order: ClassVar[bool] = True      # whether finer bounds can be taken to meet what a bound meets
 
     @property
     @abstractmethod
     def stop(self) -> float:
-        """The room with which a search is content."""
+        """The room with which a search is content; zero where only a narrow bracket ends it."""
 
     @abstractmethod
     def value(self, attempt: Attempt) -> float:
@@ -242,7 +242,7 @@ class KeepMassFunction(Target):
     the original has fewer than `min_halos` are left out. With "poisson", a bin of n halos may change by the root of n.
 
     As many halos may fall apart as others are made, so that the figure is small at some bounds by chance. A search
-    requires that finer bounds meet the target, too.
+    requires that three finer bounds meet the target, too, and finds the largest such bound to a factor of about two.
 
     >>> print(KeepMassFunction(0.05))
     a halo mass function within 5% (linking length 0.2 spacing, at least 20 members)
@@ -254,7 +254,7 @@ class KeepMassFunction(Target):
     min_members: int = 20
     min_halos: int = 1
     figure: ClassVar[str] = "mass_function_deviation"
-    precision: ClassVar[float] = 0.15
+    precision: ClassVar[float] = 0.7   # a narrower bracket ends more often at what a bound meets by chance
     in_order: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -339,16 +339,16 @@ class Quality(Target):
     @property
     def stop(self) -> float:
         """A twentieth of what may be lost may stay unused; where that is not known, only a narrow bracket ends a search."""
-        return 0.025 if self.exact is not None else 0.0
+        return 0.025 if self._may is not None else 0.0
 
     def for_data(self, data: Particles | Field) -> Quality:
-        """The target that knows the figure of exact data, where this is finite and on the right side of the limit."""
+        """The target that knows the figure of exact data, where this is finite."""
         known = dataclasses.replace(self)
         try:
             exact = self._of(data, data)
         except WorkbenchError:   # such as 0 / 0, which decoded data need not give
             return known
-        if math.isfinite(exact) and self._beyond(exact) > 0:
+        if math.isfinite(exact):
             object.__setattr__(known, "exact", exact)
         return known
 
@@ -384,10 +384,17 @@ class Quality(Target):
 
         Where what may be lost is not known, the distance from the limit, in units of the limit.
         """
-        if self.exact is None:
+        if math.isnan(value):
+            return -math.inf
+        if self._may is None:
             return self._beyond(value) / (abs(self._limit) or 1.0)
-        may = self._beyond(self.exact)
-        return 0.5 * (math.log(may) - _log(may - self._beyond(value)))
+        return 0.5 * (math.log(self._may) - _log(self._may - self._beyond(value)))
+
+    @property
+    def _may(self) -> float | None:
+        """What may be lost, where exact data are on the right side of the limit."""
+        may = -math.inf if self.exact is None else self._beyond(self.exact)
+        return may if may > 0 else None
 
     def _beyond(self, value: float) -> float:
         """How far on the right side of the limit this is."""
