@@ -208,7 +208,7 @@ def test_a_codec_of_another_package_is_not_imported_unasked(tmp_path, monkeypatc
     for key, data in described.items():
         (saved / key).parent.mkdir(parents=True, exist_ok=True)
         (saved / key).write_bytes(data)
-    with pytest.raises(WorkbenchError, match=r"'theirs' of another package, package_of_others\.codecs, and a file must"):
+    with pytest.raises(WorkbenchError, match=r"'theirs' is of another package, package_of_others\.codecs, and a file that"):
         wb.open(saved)
     with pytest.raises(WorkbenchError, match="cannot be imported: No module named 'package_of_others'"):
         wb.open(saved, codecs=["theirs"])

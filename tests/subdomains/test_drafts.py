@@ -1,5 +1,6 @@
 """Runs that fail leave what is done for the same call; one at a time writes an archive, and all its parts are counted."""
 
+import errno
 import json
 import os
 import subprocess
@@ -143,6 +144,41 @@ def test_locks_of_runs_that_have_ended_are_taken_over(tmp_path, monkeypatch, hos
             pytest.fail("both hold it")
 
 
+def test_locks_need_no_hard_links(tmp_path, monkeypatch):
+    def refuse(*given):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    place, target = tmp_path / lock.LOCK, tmp_path / "a.zarr"
+    with lock.held(tmp_path, target):
+        assert json.loads(place.read_text())["pid"] == os.getpid()
+        with pytest.raises(WorkbenchError, match="one run at a time"), lock.held(tmp_path, target):
+            pytest.fail("both hold it")
+    assert not list(tmp_path.iterdir())
+    place.write_text(json.dumps({"host": lock.socket.gethostname(), "pid": ended(), "started": "1"}))
+    with lock.held(tmp_path, target):
+        assert json.loads(place.read_text())["pid"] == os.getpid()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_zip_file_for_which_the_disk_has_no_room_is_removed_and_the_next_run_goes_on(tmp_path, monkeypatch):
+    fill = writing._fill_zip
+
+    def fill_a_bit(place, *given):
+        place.write_bytes(b"PK")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(writing, "_fill_zip", fill_a_bit)
+    with pytest.raises(WorkbenchError, match="No space left"):
+        compress(tmp_path / "a.zip", wb.Field(VALUES[1:]))
+    assert not list(tmp_path.rglob("*.zip.partial"))
+    monkeypatch.setattr(writing, "_fill_zip", fill)
+    draft = next(tmp_path.iterdir())
+    draft.with_suffix(".zip.partial").write_bytes(b"of a run that was killed while it wrote")
+    compress(tmp_path / "a.zip", wb.Field(VALUES[1:]))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
+
+
 def test_a_masked_field_that_goes_on_states_what_a_fresh_one_does(tmp_path):
     values = np.arange(40.0).reshape(8, 5)
     mask = np.zeros(values.shape, bool)
@@ -169,7 +205,7 @@ def test_a_masked_field_that_goes_on_states_what_a_fresh_one_does(tmp_path):
 
 def test_a_lock_that_is_damaged_is_that_of_a_run_until_it_is_old(tmp_path):
     place = tmp_path / lock.LOCK
-    for text in ("{", "[]", '{"host": 1}'):
+    for text in ("", "{", "[]", '{"host": 1}'):
         place.write_text(text)
         with pytest.raises(wb.WorkbenchError, match="one run at a time"), lock.held(tmp_path, tmp_path / "a.zarr"):
             pass

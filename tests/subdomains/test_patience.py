@@ -1,6 +1,7 @@
 """Clusters whose workers come late, pause, leave or differ: calls wait for a while, or end in a sentence."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -47,7 +48,6 @@ def refuse(number):
 
 TRIED = []
 FIELD = np.arange(64.0).reshape(8, 8)
-
 
 
 def test_a_cluster_that_never_has_workers_is_an_error(user):
@@ -114,6 +114,28 @@ def test_an_error_that_would_be_the_same_again_is_not_repeated(threads, user):
     with pytest.raises(WorkbenchError, match=r"the same again \(refuse, item 1 of 1\)"):
         OnDask(user).map("refuse", refuse, [7])
     assert TRIED == [7]
+
+
+def slowly(number):
+    time.sleep(0.7)
+    return number
+
+
+def test_a_result_that_is_lost_with_its_worker_is_computed_again_however_long_that_takes(threads, user, monkeypatch):
+    threads.scale(2)
+    user.wait_for_workers(2)
+    holder, fetch = threads.workers[0].address, user._gather_remote
+    future = user.submit(slowly, 3, workers=[holder], allow_other_workers=True, pure=False)
+    assert future.result(timeout=20) == 3
+
+    async def lose(*given):
+        monkeypatch.setattr(user, "_gather_remote", fetch)
+        user._gather_future = None
+        await threads.scheduler.remove_worker(holder, stimulus_id="lost")
+        return {"status": "error", "keys": [future.key]}
+
+    monkeypatch.setattr(user, "_gather_remote", lose)
+    assert patience.result_of(user, future, "slowly") == 3
 
 
 def test_a_worker_that_leaves_during_the_check_is_left_out(client, monkeypatch):

@@ -87,7 +87,7 @@ def codec_of(configuration: Mapping[str, Any], where: str, allowed: Collection[s
     described = configuration.get("codec")
     if not isinstance(described, Mapping):
         raise WorkbenchError(f"the codec of {where} must be described by names and values; got {described!r:.100}")
-    require_imported(described, allowed, where)
+    require_imported(described, allowed)
     try:
         return codecs.from_dict(described)
     except Exception as error:   # a forged description can make a codec's constructor raise anything

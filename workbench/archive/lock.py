@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from workbench.archive.placing import NO_SECOND_NAMES
 from workbench.errors import WorkbenchError
 
 LOCK = ".lock"
@@ -48,17 +49,17 @@ def held(folder: Path, target: Path) -> Iterator[None]:
 
 
 def _take(place: Path, target: Path, ours: str) -> None:
-    """Write the lock, unless another run that may be alive has; it is never there without its text."""
+    """Write the lock, unless another run that may be alive has."""
     written = place.with_name(f"{LOCK}.{secrets.token_hex(8)}")
     with written.open("x") as file:
         file.write(ours)
     try:
         for _ in range(2):
             with contextlib.suppress(FileExistsError):
-                os.link(written, place)
+                _give_name(written, place)
                 return
             theirs = _text(place)
-            if theirs and _alive(place, theirs):
+            if _alive(place, theirs):
                 break
             _remove(place, theirs)
     finally:
@@ -76,8 +77,19 @@ def _remove(place: Path, theirs: str) -> None:
         place.rename(away)
         if _text(away) != theirs:
             with contextlib.suppress(FileExistsError):
-                os.link(away, place)
+                _give_name(away, place)
         away.unlink()
+
+
+def _give_name(written: Path, place: Path) -> None:
+    """Give a file a second name that is free: with its text in one step, if the file system has second names."""
+    try:
+        os.link(written, place)
+    except OSError as error:
+        if error.errno not in NO_SECOND_NAMES:
+            raise
+        with place.open("x") as file:   # without its text for a moment, as a damaged lock: that of a run that lives
+            file.write(written.read_text())
 
 
 def _alive(place: Path, theirs: str) -> bool:

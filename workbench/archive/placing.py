@@ -19,7 +19,7 @@ from workbench import backend
 from workbench.archive.recognition import is_archive
 from workbench.errors import WorkbenchError
 
-_NO_SECOND_NAMES = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)   # of file systems without hard links
+NO_SECOND_NAMES = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)   # of file systems without hard links
 
 
 def target_of(path: str | os.PathLike[str]) -> Path:
@@ -98,7 +98,7 @@ def _link(partial: Path, target: Path) -> None:
     try:
         os.link(partial, target)
     except OSError as error:
-        if error.errno not in _NO_SECOND_NAMES:
+        if error.errno not in NO_SECOND_NAMES:
             raise
         _replace_new(partial, target)   # a file system without hard links
         return

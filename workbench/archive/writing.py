@@ -97,6 +97,8 @@ class Draft:
                     flush(Path(folder))
             take_name(done, self.target, self.overwrite)
         except BaseException:
+            with on_disk(self.target):
+                remove(self._zip_file)   # it cannot be continued, and the disk may be full
             if self.token is None:
                 self.discard()
             raise
@@ -136,6 +138,7 @@ class Draft:
         """One zip file of all parts: the copy of the root first, so that a truncated file has it."""
         found = [place.relative_to(self.partial).as_posix() for place in self.partial.rglob("*") if place.is_file()]
         parts = ((key, (self.partial / key).read_bytes()) for key in in_order(filter(is_key, found)))
+        remove(self._zip_file)   # of a run with this token that was killed here
         _fill_zip(self._zip_file, self.target, parts)
         return self._zip_file
 

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 
 # Options whose names differ from the keywords that they set.
 CALLED = {"unit": "cluster_unit", "linking_length": "keep_clusters", "velocities": "velocities_abs"}
-VALUE = r"""\([^()]*\)|\.\.\.|'[^']*'|"[^"]*"|[A-Za-z0-9_.+-]*[A-Za-z0-9_]|"""
+VALUE = r"""\([^()]*\)|\[[^][]*\]|\.\.\.|'[^']*'|"[^"]*"|[A-Za-z0-9_.+-]*[A-Za-z0-9_]|"""
 ASSIGNED = re.compile(rf"(?<![\w.(\[-])([a-z_]+)=({VALUE})")
 DEMANDED = re.compile(r"^([a-z_]+)(?= must | makes no sense)")
 QUOTED = re.compile(r"'([a-z_]+)'(?= (?:makes no sense|is not an option))")
-PYTHON_ALONE = re.compile(r"open it with damaged=True, or (?=run `workbench salvage`)")
+PYTHON_ALONE = re.compile(
+    r"open it with damaged=True, or (?=run `workbench salvage`)|import [\w.]+ first, or (?=pass codecs=)"
+)
 TAKEN = re.compile(r"(?<=: it takes )[a-z_, ]+$")
 
 
@@ -34,7 +36,7 @@ class Option:
         >>> Option("--shape", False).with_value("(nz, ny, nx)"), Option("--box", False).with_value("None")
         ('--shape nz,ny,nx', '--box open')
         """
-        text = value.strip("()").replace(", ", ",").strip("'\"")
+        text = value.strip("()[]").replace(", ", ",").strip("'\"")
         if self.switch or text in ("", "..."):
             return self.flag
         return f"{self.flag} {'open' if (self.flag, text) == ('--box', 'None') else text}"

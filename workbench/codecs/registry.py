@@ -98,7 +98,7 @@ def codec_class(name: Any) -> type[Codec]:
     raise WorkbenchError(f"codec must be one of {names}; got {briefly(name)}")
 
 
-def require_imported(described: Any, allowed: Collection[str], where: str) -> None:
+def require_imported(described: Any, allowed: Collection[str]) -> None:
     """Refuse a codec of another package that a file names, unless it is allowed or this program has imported it.
 
     The import runs code of that package, and a file must not decide about that.
@@ -107,13 +107,13 @@ def require_imported(described: Any, allowed: Collection[str], where: str) -> No
         return
     name = described.get("id")
     if name == Columns.id:
-        require_imported(described.get("codec"), allowed, where)
+        require_imported(described.get("codec"), allowed)
     elif isinstance(name, str) and name in _entry_points() and name not in allowed:
         module = _entry_points()[name].module
         if module not in sys.modules:
             raise WorkbenchError(
-                f"{where} needs the codec {name!r} of another package, {module}, and a file must not decide to run it: "
-                f"pass codecs=[{name!r}], or import {module} first"
+                f"the codec {name!r} is of another package, {module}, and a file that needs it must not decide to run it: "
+                f"import {module} first, or pass codecs=[{name!r}]"
             )
 
 

@@ -107,7 +107,7 @@ class SortedRows:
         """What has travelled with the positions at these places, once all chunks are read; these begin at `begins`."""
         first, last = int(np.searchsorted(begins, begin, "right")) - 1, int(np.searchsorted(begins, end))
         pieces = [
-            load(self._file("cargo", start))[max(begin - start, 0) : end - start] for start in begins[first:last]
+            load(self._file("cargo", start), slice(max(begin - start, 0), end - start)) for start in begins[first:last]
         ]
         return np.concatenate(pieces)
 

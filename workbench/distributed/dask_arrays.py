@@ -21,6 +21,7 @@ from workbench.data.readers.options import checked_box
 from workbench.data.readers.snapshots import Snapshot, placed
 from workbench.distributed.executors import RETRIES, checked
 from workbench.distributed.fields_graph import computed
+from workbench.distributed.scratch_files import save
 from workbench.errors import WorkbenchError
 
 
@@ -128,8 +129,4 @@ def _host(block: Any) -> np.ndarray:
 
 
 def _save(block: Any, path: Path) -> None:
-    """Write a block, completely or not at all."""
-    staged = path.with_suffix(".partial")
-    with staged.open("wb") as file:
-        np.save(file, _host(block))
-    staged.replace(path)
+    save(path, _host(block))

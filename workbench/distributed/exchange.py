@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, Protocol, Self
 
@@ -19,8 +18,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.data.chunked import ChunkedParticles
-from workbench.distributed.scratch_files import complete, load, save
-from workbench.errors import WorkbenchError
+from workbench.distributed.scratch_files import complete, load, read_summed, save, unreadable, write_summed
 
 ROW = np.dtype(np.int32)
 Parts = int | range   # a subdomain, or several whose numbers follow each other: of each chunk, the particles of all of them
@@ -83,10 +81,14 @@ class Subdomain:
 
 @dataclass(frozen=True)
 class _Pieces:
-    """Where the particles of a subdomain begin in the file of each chunk, and their places in the subdomain."""
+    """Where the particles of a subdomain begin in a column of each chunk, and their places in the subdomain.
+
+    `ends` are the ends of the columns.
+    """
 
     begins: np.ndarray
     places: np.ndarray
+    ends: np.ndarray
 
     @property
     def count(self) -> int:
@@ -115,10 +117,7 @@ class Exchange:
         del positions
         cargo = None if self.cargo is None else self.cargo.rows(chunk)
         with complete(self._file(chunk)) as file:
-            file.write(row.data)
-            file.write(packed.data)
-            if cargo is not None:
-                file.write(cargo[_in_chunk(row)].data)
+            write_summed(file, (row, packed) if cargo is None else (row, packed, cargo[_in_chunk(row)]))
         return shipped
 
     def sent(self, shipped: Sequence[Shipped]) -> Self:
@@ -126,7 +125,9 @@ class Exchange:
         owned = np.cumsum([one.owned for one in shipped], axis=0)
         save(self._own_table, np.concatenate([np.zeros((1, self.division.parts), np.int64), owned]))
         ends = np.cumsum([one.counts for one in shipped], axis=1)
-        save(self._table, np.concatenate([np.zeros((len(shipped), 1), np.int64), ends], axis=1))
+        places = np.concatenate([np.zeros((len(shipped), 1), np.int64), ends], axis=1)
+        save(self._of_parts, places.T)
+        save(self._table, places)
         return self
 
     @property
@@ -174,9 +175,10 @@ class Exchange:
 
     def owners(self, chunk: int) -> Iterator[tuple[int, np.ndarray, slice]]:
         """For each subdomain that owns particles of a chunk: it, their rows, and their places among all that it owns."""
-        ends, starts = self._ends[chunk], load(self._own_table)[chunk]
+        here = slice(chunk, chunk + 1)
+        (ends,), (starts,) = load(self._table, here), load(self._own_table, here)
         row = np.empty(ends[-1], ROW)
-        self._fill(chunk, row, 0)
+        self._fill(chunk, row, 0, ends[-1])
         for part in np.flatnonzero(np.diff(ends)).tolist():
             mine = row[ends[part] : ends[part + 1]]
             mine = mine[mine >= 0]
@@ -196,37 +198,37 @@ class Exchange:
             return
         for chunk in np.flatnonzero(np.diff(pieces.places)).tolist():
             here = column[pieces.places[chunk] : pieces.places[chunk + 1]]
-            self._fill(chunk, here, int(self._ends[chunk, -1]) * before + int(pieces.begins[chunk]) * width)
+            self._fill(chunk, here, pieces.ends[chunk] * before + pieces.begins[chunk] * width, pieces.ends[chunk])
 
-    def _fill(self, chunk: int, array: np.ndarray, place: int) -> None:
-        """Read an array from this place of a file."""
+    def _fill(self, chunk: int, array: np.ndarray, place: int, count: int) -> None:
+        """Read an array from this place of a file, which holds so many particles."""
         path = self._file(chunk)
         try:
             with path.open("rb", buffering=0) as file:
-                file.seek(place)
-                got = file.readinto(array.data.cast("B"))
+                found = read_summed(file, int(count) * self.row_bytes, int(place), int(place) + array.nbytes)
         except OSError as error:
-            raise WorkbenchError(f"{path} cannot be read: {error}") from error
-        if got != array.nbytes:
-            raise WorkbenchError(f"{path} must hold {array.nbytes:,} more bytes; it ends after {got:,}")
+            raise unreadable(path, error) from error
+        array.data.cast("B")[:] = found.data
 
     def _pieces(self, part: Parts) -> _Pieces:
-        ends, parts = self._ends, range(part, part + 1) if isinstance(part, int) else part
-        begins = np.array(ends[:, parts.start])
-        return _Pieces(begins, np.concatenate([[0], np.cumsum(ends[:, parts.stop] - begins)]))
+        parts = range(part, part + 1) if isinstance(part, int) else part
+        rows = load(self._of_parts, slice(parts.start, parts.stop + 1))
+        (ends,) = load(self._of_parts, slice(self.division.parts, self.division.parts + 1))
+        return _Pieces(rows[0], np.concatenate([[0], np.cumsum(rows[-1] - rows[0])]), ends)
 
     @property
     def _cargo_bytes(self) -> int:
         return 0 if self.cargo is None else self.cargo.row_bytes
 
-    @cached_property
-    def _ends(self) -> np.ndarray:
-        """For each chunk, where the piece of each subdomain begins in its file, and the end."""
-        return load(self._table)
-
     @property
     def _table(self) -> Path:
+        """For each chunk, where the piece of each subdomain begins in a column of its file, and the end."""
         return self.folder / "sent.npy"
+
+    @property
+    def _of_parts(self) -> Path:
+        """The same table, a row for each subdomain."""
+        return self.folder / "received.npy"
 
     @property
     def _own_table(self) -> Path:

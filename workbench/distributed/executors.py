@@ -198,7 +198,7 @@ class _Run:
             raise _placed(error, self._name, self._each, number, count) from error
         except Exception as error:
             raise WorkbenchError(
-                f"{self._name} failed on the cluster at {self._each} {number + 1} of {count}: {_cause(error)}"
+                f"{self._name} failed on the cluster at {self._each} {number + 1} of {count}: {cause_of(error)}"
             ) from error
 
     def _next(self) -> None:
@@ -266,7 +266,8 @@ def _placed(error: WorkbenchError, name: str, each: str, number: int, count: int
     return type(error)(f"{error} ({name}, {each} {number + 1} of {count})")
 
 
-def _cause(error: Exception) -> str:
+def cause_of(error: Exception) -> str:
+    """What an error of a task says, in words where Dask's say little."""
     if type(error).__name__ == "KilledWorker":
         return (
             "every worker that ran it died, as when memory runs out (the logs of the workers say more): give more parts, "

@@ -25,6 +25,7 @@ from workbench.data import Field
 from workbench.data.labelled import Labelled, joined
 from workbench.distributed.executors import Executor, OnDask
 from workbench.distributed.fields_graph import in_one_graph
+from workbench.distributed.scratch_files import save
 from workbench.errors import WorkbenchError
 
 Slices = tuple[slice, ...]
@@ -183,7 +184,7 @@ class ChunkedField:
         arrays = {"values": self.values, "mask": self.mask}
         for kind, array in arrays.items():
             if isinstance(array, np.ndarray):
-                np.save(folder / f"{name}-{kind}.npy", array)
+                save(folder / f"{name}-{kind}.npy", array)
                 arrays[kind] = InNpy.open(folder / f"{name}-{kind}.npy")
         return ChunkedField(arrays["values"], self.spacing, self.name, arrays["mask"], self.metadata)
 

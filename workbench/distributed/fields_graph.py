@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from workbench.distributed.executors import RETRIES, Executor, OnDask, Refusal, Told, checked
+from workbench.distributed.executors import RETRIES, Executor, OnDask, Refusal, Told, cause_of, checked
 from workbench.distributed.patience import lost, result_of
 from workbench.errors import WorkbenchError
 
@@ -53,7 +53,7 @@ def computed(client: Any, future: Any, what: str) -> Any:
     except Exception as error:
         if client.status != "running":
             raise lost(what, error) from error
-        raise WorkbenchError(f"{what} failed on the cluster: {type(error).__name__}: {error}") from error
+        raise WorkbenchError(f"{what} failed on the cluster: {cause_of(error)}") from error
     if isinstance(result, Refusal):
         raise result.error
     return result

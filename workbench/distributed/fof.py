@@ -59,7 +59,7 @@ class Labels:
         """The final labels of the particles in a chunk of the source."""
         found = np.empty(self.source.sizes[chunk], np.int64)
         for part, rows, places in self.exchange.owners(chunk):
-            found[rows] = self.joint.own(part)[places]
+            found[rows] = self.joint.own(part, places)
         return self.renaming.applied(found)
 
     def between(self, start: int, end: int) -> np.ndarray:

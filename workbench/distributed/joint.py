@@ -15,7 +15,16 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from workbench.distributed.merging import Renaming, different, distinct
-from workbench.distributed.scratch_files import complete, load, save, save_blocks, unreadable
+from workbench.distributed.scratch_files import (
+    complete,
+    load,
+    read_summed,
+    save,
+    save_blocks,
+    size_of_summed,
+    unreadable,
+    write_summed,
+)
 
 BLOCK = 2**16   # rows that are written together
 
@@ -42,7 +51,7 @@ class JointLabels:
         """
         ghost = np.flatnonzero(~owned)[np.argsort(owner, kind="stable")]
         with complete(self._ghosts(part)) as file:
-            file.write(np.stack([index[ghost], index[head[ghost]]], axis=1).data)
+            write_summed(file, [np.stack([index[ghost], index[head[ghost]]], axis=1)])
 
     def write(self, part: int, index: np.ndarray, head: np.ndarray, owned: np.ndarray) -> None:
         """Write the labels of the particles that a subdomain owns."""
@@ -50,30 +59,29 @@ class JointLabels:
         kind = np.int32 if not len(index) or index[-1] < 2**31 else np.int64
         save_blocks(self.file("own", part), (int(np.count_nonzero(owned)),), np.dtype(kind), own)
 
-    def own(self, part: int) -> np.ndarray:
-        """The labels of the particles that a subdomain owns, in the order of their indices."""
-        return load(self.file("own", part))
+    def own(self, part: int, places: slice = slice(None)) -> np.ndarray:
+        """The labels of the particles that a subdomain owns, or some of them, in the order of their indices."""
+        return load(self.file("own", part), places)
 
     def order(self, starts: np.ndarray) -> None:
         """Write where ghosts begin: those of the owner `o` at `starts[s, o]` of the ghosts of `s`.
 
         A table of all subdomains by all, of which each reads a few rows: with a task it would be sent to each of them.
         """
-        save(self.folder / f"{self.name}-starts.npy", np.ascontiguousarray(starts.T))
+        save(self.folder / f"{self.name}-starts.npy", starts.T)
 
     def compare(self, part: int, label_of: Callable[[np.ndarray], np.ndarray]) -> Compared:
         """What others call the particles of this subdomain, once `order` has written where they are.
 
         `label_of` returns its own labels of particles, of which it gets the indices. Members are not counted.
         """
-        starts = load(self.folder / f"{self.name}-starts.npy")
-        begin, end = np.array(starts[part : part + 2])
+        begin, end = load(self.folder / f"{self.name}-starts.npy", slice(part, part + 2))
         others = np.flatnonzero(end > begin).tolist()
         nothing = np.empty((0, 2), np.int64)
         lent = np.concatenate([nothing, *(self._given(other, int(begin[other]), int(end[other])) for other in others)])
         here = label_of(lent[:, 0]).astype(np.int64)
         edges = different(lent[:, 1], here)
-        shared = distinct(np.concatenate([here, self._given(part, 0, int(starts[-1, part]))[:, 1]]))
+        shared = distinct(np.concatenate([here, self._given(part)[:, 1]]))
         save(self.file("shared", part), shared)
         return Compared(edges, shared, np.zeros(len(shared), np.int64))
 
@@ -81,25 +89,28 @@ class JointLabels:
         """The labels (rising), as the subdomain wrote them, that other subdomains know too."""
         return load(self.file("shared", part))
 
-    def _given(self, part: int, begin: int, end: int) -> np.ndarray:
+    def _given(self, part: int, begin: int = 0, end: int | None = None) -> np.ndarray:
         """The indices and labels (M, 2) of some ghosts of a subdomain; headers of files would take long to read."""
         path = self._ghosts(part)
         try:
-            return np.fromfile(path, np.int64, 2 * (end - begin), offset=16 * begin).reshape(end - begin, 2)
-        except (OSError, ValueError) as error:
+            with path.open("rb") as file:
+                size = size_of_summed(file)
+                found = read_summed(file, size, 16 * begin, size if end is None else 16 * end)
+        except OSError as error:
             raise unreadable(path, error) from error
+        return found.view(np.int64).reshape(-1, 2)
 
     def tell(self, joined: Joined) -> None:
         """Write what concerns each subdomain, for `known`."""
         of_parts = [joined.known(part) for part in range(len(joined.labels))]
         save(self.folder / f"{self.name}-ends.npy", np.cumsum([0, *(len(one.label) for one in of_parts)]))
         table = [np.concatenate([getattr(one, name) for one in of_parts]) for name in ("label", "final", "members")]
-        save(self.folder / f"{self.name}-known.npy", np.stack(table))
+        save(self.folder / f"{self.name}-known.npy", np.stack(table, axis=1))
 
     def known(self, part: int) -> Known:
         """What concerns a subdomain."""
-        begin, end = load(self.folder / f"{self.name}-ends.npy")[part : part + 2].tolist()
-        return Known(*np.array(load(self.folder / f"{self.name}-known.npy")[:, begin:end]))
+        begin, end = load(self.folder / f"{self.name}-ends.npy", slice(part, part + 2)).tolist()
+        return Known(*np.ascontiguousarray(load(self.folder / f"{self.name}-known.npy", slice(begin, end)).T))
 
     def _ghosts(self, part: int) -> Path:
         return self.folder / f"{self.name}-ghosts-{part}"

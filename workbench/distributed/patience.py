@@ -6,9 +6,10 @@ may have no worker that takes work for a while; after that, it is an error.
 
 from __future__ import annotations
 
-import threading
+import asyncio
 import time
 from collections.abc import Callable
+from concurrent.futures import wait
 from typing import Any
 
 from workbench.errors import WorkbenchError
@@ -63,12 +64,15 @@ def wait_for_workers(client: Any) -> None:
 
 
 def result_of(client: Any, future: Any, name: str) -> Any:
-    """The result of a future; raises the error of its task."""
-    ended, patience = threading.Event(), Patience(client, name)
-    future.add_done_callback(lambda _: ended.set())
-    while not ended.wait(LOOK_SECONDS):
-        patience.look()
-    return future.result(timeout=PATIENCE_SECONDS)
+    """The result of a future; raises the error of its task. If it is lost with its worker, it is computed again."""
+    patience, gathering = Patience(client, name), client.gather(future, asynchronous=True)
+    fetched = asyncio.run_coroutine_threadsafe(gathering, client.loop.asyncio_loop)
+    try:
+        while not wait([fetched], LOOK_SECONDS).done:
+            patience.look()
+        return fetched.result()
+    finally:
+        fetched.cancel()
 
 
 def at_all_workers(client: Any, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:

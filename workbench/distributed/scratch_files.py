@@ -2,11 +2,16 @@
 
 A file is written under a name of its own and then renamed. So a worker that dies leaves no file that looks complete, and
 two workers that write the same file (one was given up for dead, and lives) do not disturb each other.
+
+Behind the data are checksums, one for each block of bytes: a part of a file is checked when it is read.
 """
 
 from __future__ import annotations
 
+import math
+import os
 import secrets
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +20,9 @@ from typing import BinaryIO
 import numpy as np
 
 from workbench.errors import WorkbenchError
+
+BLOCK = 2**12   # bytes that have a checksum together: more are read than are wanted where the wanted ones are few
+SUM = np.dtype("<u4")
 
 
 @contextmanager
@@ -45,8 +53,7 @@ def save(path: Path, array: np.ndarray) -> None:
     ...     load(Path(folder) / "labels.npy").tolist()
     [0, 1, 2]
     """
-    with complete(path) as file:
-        np.save(file, array)
+    save_blocks(path, array.shape, array.dtype, [array])
 
 
 def save_together(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
@@ -74,12 +81,61 @@ def save_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype, blocks: Ite
     described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     with complete(path) as file:
         np.lib.format.write_array_header_1_0(file, described)
-        for block in blocks:
-            file.write(np.ascontiguousarray(block, dtype).data)
+        write_summed(file, (np.ascontiguousarray(block, dtype) for block in blocks))
 
 
-def load(path: Path) -> np.ndarray:
-    """An array of which only what is used will be read."""
+def write_summed(file: BinaryIO, arrays: Iterable[np.ndarray]) -> None:
+    """Write the bytes of arrays, one array after the other, and behind all of them the checksums of their blocks."""
+    sums, last, room = [], 0, BLOCK
+    for array in arrays:
+        data = array.reshape(-1).view(np.uint8).data
+        file.write(data)
+        while data:
+            last, data, room = zlib.crc32(data[:room], last), data[room:], room - len(data[:room])
+            if not room:
+                sums.append(last)
+                last, room = 0, BLOCK
+    file.write(np.array(sums if room == BLOCK else [*sums, last], SUM).data)
+
+
+def read_summed(file: BinaryIO, size: int, begin: int, end: int) -> np.ndarray:
+    """Bytes (uint8) that `write_summed` wrote from here on, `size` of them; an error if these have changed since."""
+    start, (first, last) = file.tell(), (begin // BLOCK, -(-end // BLOCK))
+    expected, there = start + size - (-size // BLOCK) * SUM.itemsize, os.fstat(file.fileno()).st_size
+    if there != expected:
+        raise OSError(f"it must have {expected:,} bytes; it has {there:,}")
+    data, sums = np.empty(min(last * BLOCK, size) - first * BLOCK, np.uint8), np.empty(last - first, SUM)
+    for place, array in ((start + first * BLOCK, data), (start + size + first * SUM.itemsize, sums)):
+        file.seek(place)
+        file.readinto(array.data.cast("B"))   # type: ignore[attr-defined]
+    seen = data.data
+    if [zlib.crc32(seen[place : place + BLOCK]) for place in range(0, len(seen), BLOCK)] != sums.tolist():
+        raise OSError("its bytes have changed since they were written")
+    return data[begin - first * BLOCK : end - first * BLOCK]
+
+
+def size_of_summed(file: BinaryIO) -> int:
+    """How many bytes `write_summed` wrote to a file that holds nothing else."""
+    size = os.fstat(file.fileno()).st_size
+    return size + size // -(BLOCK + SUM.itemsize) * SUM.itemsize
+
+
+def load(path: Path, rows: slice = slice(None)) -> np.ndarray:
+    """An array that `save` wrote, or some of its rows; an error if these have changed since."""
+    try:
+        with path.open("rb") as file:
+            np.lib.format.read_magic(file)
+            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+            begin, end, _ = rows.indices(shape[0])
+            step = dtype.itemsize * math.prod(shape[1:])
+            found = read_summed(file, step * shape[0], step * begin, step * end)
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+    return found.view(dtype).reshape(end - begin, *shape[1:])
+
+
+def mapped(path: Path) -> np.ndarray:
+    """An array that `save` wrote, of which only what is used will be read; it is not checked."""
     try:
         return np.load(path, mmap_mode="r")
     except (OSError, ValueError) as error:
@@ -90,6 +146,6 @@ def unreadable(path: Path, error: Exception) -> WorkbenchError:
     """The error for a file that must be there.
 
     >>> str(unreadable(Path("labels.npy"), OSError("no such file")))
-    'labels.npy cannot be read (no such file): was the scratch folder deleted? Search again'
+    'labels.npy cannot be read (no such file): was the scratch folder deleted or damaged? Try again'
     """
-    return WorkbenchError(f"{path} cannot be read ({error}): was the scratch folder deleted? Search again")
+    return WorkbenchError(f"{path} cannot be read ({error}): was the scratch folder deleted or damaged? Try again")

@@ -25,6 +25,7 @@ from workbench.data.readers.snapshots import Snapshot
 from workbench.distributed.clients import require_shared
 from workbench.distributed.dask_arrays import ParticlesInDask, from_dask, is_dask_array
 from workbench.distributed.executors import Executor, OnDask
+from workbench.distributed.scratch_files import save
 from workbench.errors import WorkbenchError, briefly
 
 PART = 2**20          # particles in a subdomain: at the usual linking length, less than a tenth of them have ghosts
@@ -62,7 +63,7 @@ def _saved(given: Particles, folder: Path) -> ChunkedParticles:
     paths = {}
     for name, array in {"positions": given.positions, **given.companions}.items():
         paths[name] = folder / f"{name}.npy"
-        np.save(paths[name], backend.to_host(array))
+        save(paths[name], backend.to_host(array))
     table = NpyTable.of(paths, given.masses if isinstance(given.masses, float) else None)
     found = Snapshot.of("particles in memory", [table], None, given.metadata).in_chunks(given.box)
     return replace(found, extent=(given.lower, given.upper))

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from workbench.archive.chunk import EncodedChunk
 from workbench.archive.clusters import Figures, details
 from workbench.archive.encoding import EncodedArray, ReadyChunk, assembled
@@ -21,6 +19,7 @@ from workbench.distributed.executors import Executor
 from workbench.distributed.keeping.finish import FinishedChunk, finish, hand_back, labels_file
 from workbench.distributed.keeping.rounds import Settled, settle
 from workbench.distributed.keeping.terms import Terms
+from workbench.distributed.scratch_files import load
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,5 +89,5 @@ def _figures(
 
 def _fingerprint(settled: Settled, number: int, encoded: Encoded) -> str:
     """The fingerprint of the kept groups at one linking length, one chunk after the other."""
-    labels = (np.load(labels_file(settled.cast, number, chunk)) for chunk in range(len(encoded.sizes)))
+    labels = (load(labels_file(settled.cast, number, chunk)) for chunk in range(len(encoded.sizes)))
     return fingerprint_of(labels, encoded.starts[-1])

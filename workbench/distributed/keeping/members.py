@@ -25,7 +25,7 @@ from workbench.distributed.exchange import Exchange
 from workbench.distributed.joint import Compared, JointLabels, Named, Names
 from workbench.distributed.keeping.moved import STATE, Moved
 from workbench.distributed.keeping.terms import Terms
-from workbench.distributed.scratch_files import load, save
+from workbench.distributed.scratch_files import load, mapped, save
 
 Rows = slice | np.ndarray   # of a subdomain
 EVERY = slice(None)
@@ -56,7 +56,7 @@ class Members:
 
     def mapped(self, name: str) -> np.ndarray:
         """An array of which a part is wanted."""
-        return load(self.file(name))
+        return mapped(self.file(name))
 
     def take(self, name: str, rows: Rows) -> np.ndarray:
         """Some rows of an array."""
@@ -68,8 +68,7 @@ class Members:
             before = self.take("decoded", rows) if name == "current" else np.zeros(len(self.take("owned", rows)), np.int32)
             return self.moved.among(name, rows, before)
         if isinstance(rows, slice):
-            found: np.ndarray = np.load(self.file(name))
-            return found
+            return load(self.file(name))
         return np.asarray(self.mapped(name)[rows])
 
     def call(self, name: str, names: Names) -> None:
@@ -78,7 +77,7 @@ class Members:
 
     def names(self, name: str) -> Names:
         """What groups, or parts of groups, are called."""
-        return Names(*np.load(self.file(f"{name.replace('shared', 'label')}-names")))
+        return Names(*load(self.file(f"{name.replace('shared', 'label')}-names")))
 
     def labelled(self, kind: str, number: int, everything: bool) -> Rows:
         """The rows that have labels of one kind, at one linking length."""
@@ -180,7 +179,7 @@ class Cast:
         """The side information about the moves of a chunk."""
         cargo, terms = self.exchange.cargo, self.terms
         assert isinstance(cargo, Decoded)
-        context, forward = np.load(cargo.surmise_file(chunk))
+        context, forward = load(cargo.surmise_file(chunk))
         return Surmise(context, forward, (terms.bound, terms.lengths, terms.box))
 
     @property
