@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import workbench as wb
 from workbench import backend, host_library
@@ -97,6 +98,7 @@ def digest(parts: Iterable[Any]) -> str:
     return found.hexdigest()
 
 
+@pytest.mark.long
 def test_results_do_not_depend_on_the_order_of_work_items() -> None:
     library = host_library.build_shuffled()
     environment = {**os.environ, "LOSSBENCH_HOST_LIBRARY": str(library), "PYTHONPATH": str(ROOT)}

@@ -592,3 +592,21 @@ def test_groups_of_a_real_snapshot_in_chunks(shared_data):
     with wb.distributed.friends_of_friends(wb.open_chunked(path, chunk=5000), parts=4) as groups:
         assert groups.count(min_members=20) == 136
         np.testing.assert_array_equal(groups.gathered().labels, wb.friends_of_friends(wb.open(path)).labels)
+
+
+def test_chunks_of_zeros_that_zarr_does_not_write_are_zeros(tmp_path):
+    """Velocities of 0, the id 0, one axis of 0, and one particle at the origin in the last chunk."""
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w")
+    positions = POSITIONS[:9].copy()
+    positions[8] = 0
+    zeros = np.zeros((9, 3), "f4")
+    written_as = {"positions": positions, "velocities": zeros, "ids": np.arange(9)[::-1], "y": zeros[:, 0].copy()}
+    for name, array in written_as.items():
+        group.create_array(name, data=array, chunks=(4, 3)[: array.ndim])
+    for name, axis in (("x", 0), ("z", 2)):
+        group.create_array(name, data=positions[:, axis].copy(), chunks=(4,))
+    found = wb.open_chunked(tmp_path / "a.zarr").joined()
+    for name in ("positions", "velocities", "ids"):
+        np.testing.assert_array_equal(getattr(found, name), written_as[name])
+    flat = wb.open_chunked(tmp_path / "a.zarr", positions=["x", "y", "z"]).joined()
+    np.testing.assert_array_equal(flat.positions, positions * [1, 0, 1])
