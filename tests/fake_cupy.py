@@ -11,12 +11,14 @@ after a look there, and so are their options. What CuPy 13, 14.0 and 14.2 do not
 import ast
 import ctypes
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+import executed
 from workbench import backend, host_library
 from workbench.declarations import Expected, Parameter, declared_kernels, expected_sizes
 
@@ -347,8 +349,8 @@ class RawModule:
     """The code of one variant, from a file: CuPy would add `-ftz=true` to the options of a text, see device_code.py."""
 
     def __init__(self, *, path: str) -> None:
-        self.code, options = ast.literal_eval(Path(path).read_text())
-        self.defined = dict(option.removeprefix("-D").split("=") for option in options if option.startswith("-D"))
+        self.code, self.options = ast.literal_eval(Path(path).read_text())
+        self.defined = dict(option.removeprefix("-D").split("=") for option in self.options if option.startswith("-D"))
         assert set(self.defined) == {"REAL", "DIMENSIONS", "VARIANT"}
 
     def get_function(self, symbol: str) -> "Function":
@@ -356,13 +358,40 @@ class RawModule:
         assert name != symbol, f"{symbol} is not of the variant that was compiled: {self.defined['VARIANT']}"
         declared = declared_kernels(self.code)[name]
         sizes = expected_sizes(declared, int(self.defined["DIMENSIONS"]))
-        return Function(symbol, [kind(p, self.defined["REAL"]) for p in declared], declared, sizes)
+        run = run_by(self.code, self.options, symbol)
+        return Function(symbol, [kind(p, self.defined["REAL"]) for p in declared], declared, sizes, run)
 
 
 def kind(parameter: Parameter, real: str) -> tuple[np.dtype, bool]:
     """The type of a parameter, and whether it is a pointer."""
     types = {"u8": "u1", "u16": "u2", "i32": "i4", "u32": "u4", "i64": "i8", "u64": "u8", "float": "f4", "double": "f8"}
     return np.dtype(types[real if parameter.type == "real" else parameter.type]), parameter.pointer
+
+
+Run = Callable[[int, int, list[Any]], None]   # a kernel: blocks, threads in each, arrays and scalars of NumPy
+
+
+def host_build(code: str, options: tuple[str, ...], symbol: str) -> Run:
+    """The CPU's build of the kernel that this text has."""
+    run = getattr(ctypes.CDLL(str(host_library.LIBRARY)), symbol)
+
+    def launched(grid: int, block: int, given: list[Any]) -> None:
+        run(*(
+            ctypes.c_void_p(each.ctypes.data) if isinstance(each, np.ndarray) else C_TYPES[each.dtype](each.item())
+            for each in given
+        ))
+
+    return launched
+
+
+run_by: Callable[[str, tuple[str, ...], str], Run] = executed.kernel if executed.CHOSEN else host_build
+
+_declared = backend.constant
+
+
+def constant(file: str, name: str) -> int:
+    """`backend.constant` as the kernels need it that run here: the CPU's build has the CPU's sizes of blocks."""
+    return _declared(file, name if run_by is executed.kernel else name.replace("_ON_GPU", "_ON_CPU"))
 
 
 C_TYPES = {np.dtype("i4"): ctypes.c_int, np.dtype("i8"): ctypes.c_longlong, np.dtype("f8"): ctypes.c_double}
@@ -374,10 +403,9 @@ class Function:
     launches: list[str] = []   # noqa: RUF012 - one list for all, which tests look at
 
     def __init__(
-        self, symbol: str, kinds: list[tuple[np.dtype, bool]], declared: tuple[Parameter, ...], sizes: Expected
+        self, symbol: str, kinds: list[tuple[np.dtype, bool]], declared: tuple[Parameter, ...], sizes: Expected, run: Run
     ) -> None:
-        self.symbol, self.kinds, self.declared, self.sizes = symbol, kinds, declared, sizes
-        self.run = getattr(ctypes.CDLL(str(host_library.LIBRARY)), symbol)
+        self.symbol, self.kinds, self.declared, self.sizes, self.run = symbol, kinds, declared, sizes, run
 
     def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], args: tuple[Any, ...]) -> None:
         assert all(type(size) is int for size in (*grid, *block))
@@ -392,16 +420,17 @@ class Function:
                 assert large_enough, f"{self.symbol}: {parameter.name} has {value.size} elements, SIZE({parameter.size})"
         self.launches.append(self.symbol)
         counted["launches"] += 1
-        self.run(*(self.checked(value, *kind) for value, kind in zip(args, self.kinds, strict=True)))
+        given = [self.checked(value, *kind) for value, kind in zip(args, self.kinds, strict=True)]
+        self.run(int(grid[0]), int(block[0]), given)
 
     def checked(self, value: Any, dtype: np.dtype, pointer: bool) -> Any:
         if pointer:
             assert type(value) is ndarray, f"{self.symbol}: got {type(value)} where a GPU array must be"
             assert value.dtype == dtype
             assert value.flags.c_contiguous
-            return ctypes.c_void_p(value._held.ctypes.data)
+            return value._held
         assert type(value) is dtype.type, f"{self.symbol}: a scalar's width is its type's; got {type(value)} for {dtype}"
-        return C_TYPES[dtype](value.item())
+        return value
 
 
 def module() -> ModuleType:

@@ -3,9 +3,7 @@
 The library comes in the wheel `nvidia-cuda-nvrtc-cu12`; it gets exactly the text and the flags that it gets at run time.
 """
 
-import ctypes
 import functools
-import importlib.util
 import itertools
 import re
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from device_code.nvrtc import Compiled, CompileError, Nvrtc
 from workbench import backend, host_library
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,13 +30,6 @@ TARGETS = [*((*variant, USUAL) for variant in VARIANTS), *(("f64", 3, architectu
 PTX_TYPES = {"i32": "u32", "i64": "u64", "double": "f64"}
 
 
-class Compiled(NamedTuple):
-    """What the compiler has made, and what it printed."""
-
-    ptx: str
-    log: str
-
-
 class Needs(NamedTuple):
     """What a thread of a kernel takes: registers, bytes of local memory, and bytes for registers that are lacking."""
 
@@ -49,52 +41,11 @@ class Needs(NamedTuple):
 UNLISTED = Needs(registers=64, stack=0, spilled=0)   # what a kernel may need that docs/gpu.md does not list
 
 
-class CompileError(Exception):
-    """What the compiler printed."""
-
-
-class Nvrtc:
-    """The compiler's C interface, as far as it is needed here."""
-
-    def __init__(self, folder: Path) -> None:
-        ctypes.CDLL(str(next(folder.glob("libnvrtc-builtins.so.*"))))
-        self.library = ctypes.CDLL(str(next(folder.glob("libnvrtc.so.*"))))
-
-    def call(self, name: str, *arguments: object) -> None:
-        status = getattr(self.library, f"nvrtc{name}")(*arguments)
-        assert status == 0, f"nvrtc{name} failed with status {status}"
-
-    def text(self, what: str, program: ctypes.c_void_p) -> bytes:
-        size = ctypes.c_size_t()
-        self.call(f"Get{what}Size", program, ctypes.byref(size))
-        buffer = ctypes.create_string_buffer(size.value)
-        self.call(f"Get{what}", program, buffer)
-        return buffer.raw
-
-    def compile(self, code: str, options: tuple[str, ...]) -> Compiled:
-        """The PTX of a source text; where the options name a real architecture, it has been assembled, too."""
-        program = ctypes.c_void_p()
-        self.call("CreateProgram", ctypes.byref(program), code.encode(), b"kernel.cu", 0, None, None)
-        try:
-            given = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
-            if self.library.nvrtcCompileProgram(program, len(options), given):
-                raise CompileError(self.text("ProgramLog", program).rstrip(b"\0").decode())
-            assert "-arch=sm" not in " ".join(options) or self.text("CUBIN", program)[:4] == b"\x7fELF"
-            ptx, log = (self.text(what, program).rstrip(b"\0").decode() for what in ("PTX", "ProgramLog"))
-            return Compiled(ptx, log)
-        finally:
-            self.call("DestroyProgram", ctypes.byref(program))
-
-
 @pytest.fixture(scope="session")
 def nvrtc() -> Nvrtc:
-    try:
-        spec = importlib.util.find_spec("nvidia.cuda_nvrtc")
-    except ModuleNotFoundError:
-        spec = None
-    if spec is None or not spec.submodule_search_locations:
+    if (found := Nvrtc.installed()) is None:
         pytest.skip("NVRTC is not installed: pip install nvidia-cuda-nvrtc-cu12")
-    return Nvrtc(Path(next(iter(spec.submodule_search_locations)), "lib"))
+    return found
 
 
 def flags(real: str, dimensions: int, target: str = f"compute_{USUAL}") -> tuple[str, ...]:

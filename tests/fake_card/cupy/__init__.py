@@ -1,7 +1,7 @@
 """The stand-in for CuPy as a package, with a card that is none: the check of a GPU runs as on a real one.
 
 With this folder on the path, `import cupy` finds it in a process of its own. The variable FAKE_CARD names what is wrong
-with the card. Kernels are the CPU's, so that arrays have the CPU's layout.
+with the card. Kernels are what `fake_cupy.run_by` gives.
 """
 
 import os
@@ -118,5 +118,4 @@ cuda = SimpleNamespace(
     memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError), set_allocator=lambda _: None,
     nvrtc=SimpleNamespace(**{**vars(fake_cupy.compiler()), "compileProgram": compile_program}),
 )
-declared = backend.constant
-backend.constant = lambda file, name: declared(file, name.replace("_ON_GPU", "_ON_CPU"))   # type: ignore[assignment]
+backend.constant = fake_cupy.constant   # type: ignore[assignment]

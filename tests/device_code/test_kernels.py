@@ -1,0 +1,89 @@
+"""The kernels of this project as a card would be given them: translated, executed, and compared with the CPU's build.
+
+The comparison itself is that of the tests for a GPU: in a process of its own, they find the stand-in for CuPy in CuPy's
+place, and its kernels are executed PTX.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import executed
+from device_code.nvrtc import Nvrtc
+from device_code.ptx import read
+from device_code.translate import translated
+from workbench import backend, host_library
+
+TESTS = Path(__file__).resolve().parents[1]
+SOURCES = sorted(path.stem for path in host_library.kernel_folder().glob("*.cu"))
+SLOWEST = {"alike", "discord", "interpolation", "repair"}   # NVRTC takes up to eighteen seconds for one variant of these
+ARCHITECTURES = (70, 80, 90, 100)
+VARIANTS = [(real, dimensions) for real in host_library.REALS for dimensions in host_library.DIMENSIONS]
+DISPATCH = [
+    "test_device_dispatch.py", "test_gpu_check.py", "test_ordering.py", "test_backend.py", "propagation/test_device.py",
+    "propagation/protection", "clusters/test_kmeans.py", "clusters/test_broken.py", "codecs/test_crc.py",
+    "codecs/test_device.py", "guarantees/test_device.py",
+]
+
+MISSING = "NVRTC is not installed: pip install nvidia-cuda-nvrtc-cu12"
+
+pytestmark = pytest.mark.skipif(Nvrtc.installed() is None, reason=MISSING)
+
+
+def passed(mode: str, *arguments: str, seed: int = 0) -> int:
+    """How many tests pass in a process whose cards are executed PTX; all must."""
+    environment = os.environ | {
+        "LOSSBENCH_DEVICE_CODE": mode, "LOSSBENCH_SEED": str(seed), "PYTHONPATH": str(TESTS / "fake_card"),
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *arguments]
+    ended = subprocess.run(command, cwd=TESTS, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-2000:]
+    return int(re.findall(r"(\d+) passed", ended.stdout)[-1])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize(("real", "dimensions"), VARIANTS)
+def test_every_kernel_is_translated(real, dimensions, architecture):
+    for source in SOURCES:
+        options = (*backend.DEVICE_FLAGS, *host_library.definitions(real, dimensions), f"-arch=compute_{architecture}")
+        module = read(executed.device("executed").ptx(backend.device_source(source), options))
+        assert {each.name for each in module.entries} == {
+            f"{name}_{host_library.variant(real, dimensions)}" for name in backend.declared(source)
+        }
+        code = translated(module)
+        assert all(f"ENTRY({each.name})" in code for each in module.entries)
+
+
+def test_kernels_that_compile_fast_give_the_bits_of_the_cpu():
+    assert passed("executed", "test_gpu.py", "-k", "sorting or extent or (groups and lattice and 1.0)") >= 20
+
+
+def test_threads_that_take_turns_by_chance_give_the_same_bits_and_never_conflict():
+    assert passed("interleaved", "test_gpu.py", "-k", "extent or (sorting and 31)", seed=1) >= 5
+
+
+@pytest.mark.long
+def test_all_tests_for_a_gpu_pass():
+    assert passed("executed", ".", "-m", "gpu") >= 220
+
+
+@pytest.mark.long
+def test_all_tests_of_the_way_to_a_card_pass():
+    assert passed("executed", *DISPATCH) >= 200
+
+
+@pytest.mark.long
+def test_no_kernel_leaves_its_arrays_or_races():
+    assert passed("checked", "test_gpu.py") >= 200
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_result_depends_on_the_order_of_threads(seed):
+    files = ("test_device_dispatch.py", "clusters/test_kmeans.py", "codecs/test_crc.py", "codecs/test_device.py")
+    assert passed("interleaved", *files, seed=seed) >= 60
