@@ -23,7 +23,7 @@ MADE := .venv/.made
 INTERPRETER := $(MADE)/from-$(subst /,-,$(PYTHON))
 RUN := .venv/bin/python
 LIBRARY := workbench/_host.so
-BENCHMARKS = $(filter-out benchmarks/gpu.py,$(sort $(shell grep -l __main__ benchmarks/*.py)))
+BENCHMARKS = $(filter-out benchmarks/gpu.py benchmarks/device_counts.py,$(sort $(shell grep -l __main__ benchmarks/*.py)))
 
 # Up to pip 25.2 the first variable also holds for the environment that the package is built in; from 25.3 the second does.
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(RUN) -m pip

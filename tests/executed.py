@@ -9,6 +9,7 @@ import functools
 import os
 from pathlib import Path
 
+from device_code.counting import Counting
 from device_code.device import Device
 from device_code.kernel import Checks, Kernel
 from device_code.nvrtc import Nvrtc
@@ -16,7 +17,9 @@ from device_code.nvrtc import Nvrtc
 FOLDER = Path(__file__).resolve().parents[1] / "build" / "device_code"   # what was compiled, by what it was made from
 ARCHITECTURE = os.environ.get("LOSSBENCH_ARCHITECTURE", "90")
 SEED = int(os.environ.get("LOSSBENCH_SEED", "0"))
-MODES = {"executed": None, "checked": Checks(), "interleaved": Checks(together=48, seed=SEED)}
+MODES = {
+    "executed": None, "checked": Checks(), "interleaved": Checks(together=48, seed=SEED), "counted": Counting(),
+}
 CHOSEN = os.environ.get("LOSSBENCH_DEVICE_CODE", "")
 
 

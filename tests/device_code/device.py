@@ -20,6 +20,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from device_code.counting import Counting
 from device_code.kernel import Checks, DeviceError, Kernel
 from device_code.nvrtc import Nvrtc
 from device_code.ptx import Module, read
@@ -35,27 +36,27 @@ FLAGS = (
 class Executable:
     """The kernels of a module, compiled for this CPU."""
 
-    def __init__(self, module: Module, library: ctypes.CDLL, text: str, checks: Checks | None) -> None:
+    def __init__(self, module: Module, library: ctypes.CDLL, text: str, watch: Checks | Counting | None) -> None:
         self.entries, self.library = {each.name: each for each in module.entries}, library
-        self.lines, self.checks = text.splitlines(), checks
+        self.lines, self.watch = text.splitlines(), watch
 
     def kernel(self, name: str) -> Kernel:
         """The kernel with this name."""
-        return Kernel(self.entries[name], getattr(self.library, name), self.lines, self.checks)
+        return Kernel(self.entries[name], getattr(self.library, name), self.lines, self.watch)
 
 
 class Device:
-    """What stands for a GPU: a compiler and a folder of what it has made; with `checks`, it looks at every access."""
+    """What stands for a GPU: a compiler and a folder of what it has made; `watch` says what it looks at."""
 
-    def __init__(self, nvrtc: Nvrtc, folder: Path, checks: Checks | None = None) -> None:
-        self.nvrtc, self.folder, self.checks = nvrtc, folder, checks
+    def __init__(self, nvrtc: Nvrtc, folder: Path, watch: Checks | Counting | None = None) -> None:
+        self.nvrtc, self.folder, self.watch = nvrtc, folder, watch
         folder.mkdir(parents=True, exist_ok=True)
         self.module = functools.cache(self._module)
 
     def _module(self, text: str, options: tuple[str, ...]) -> Executable:
         """The kernels of a source text, compiled with these options for NVRTC."""
-        module = read(self.ptx(text, (*options, *(("-lineinfo",) if self.checks else ()))))
-        return Executable(module, ctypes.CDLL(str(self.library(translated(module)))), text, self.checks)
+        module = read(self.ptx(text, (*options, *(("-lineinfo",) if isinstance(self.watch, Checks) else ()))))
+        return Executable(module, ctypes.CDLL(str(self.library(translated(module)))), text, self.watch)
 
     def ptx(self, text: str, options: tuple[str, ...]) -> str:
         """What NVRTC makes of a source text."""
@@ -65,7 +66,8 @@ class Device:
     def library(self, code: str) -> Path:
         """Translated code, compiled for this CPU."""
         headers = "".join(path.read_text() for path in sorted(HERE.glob("*.hpp")))
-        flags = (*FLAGS, *(("-DCHECKED",) if self.checks else ()))
+        build = {Checks: ("-DCHECKED",), Counting: ("-DCOUNTED",)}.get(type(self.watch), ())
+        flags = (*FLAGS, *build)
         return self._kept(repr((code, headers, flags, compiler())), ".so", lambda: compiled(code, flags))
 
     def _kept(self, made_from: str, suffix: str, make: Callable[[], bytes]) -> Path:

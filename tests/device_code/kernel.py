@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from device_code.counting import Counting
 from device_code.ptx import Entry, Instruction
 
 MESSAGE, CONFLICTS = 1000, 200   # bytes, and how many conflicts are told
@@ -42,51 +43,79 @@ class _Conflict(ctypes.Structure):
     _fields_ = (("one", ctypes.c_uint32), ("other", ctypes.c_uint32), ("address", ctypes.c_uint64))
 
 
+PLAIN = (
+    ("grid", ctypes.c_uint32), ("block", ctypes.c_uint32), ("arguments", ctypes.c_void_p), ("message", ctypes.c_void_p),
+    ("message_size", ctypes.c_uint32), ("site", ctypes.c_uint32), ("thread", ctypes.c_uint64),
+)
+
+
 class _Launch(ctypes.Structure):
-    """`Launch` of checked.hpp; that of machine.hpp ends earlier."""
+    """`Launch` of machine.hpp."""
+
+    _fields_ = PLAIN
+
+
+class _Checked(ctypes.Structure):
+    """`Launch` of checked.hpp."""
 
     _fields_ = (
-        ("grid", ctypes.c_uint32), ("block", ctypes.c_uint32), ("arguments", ctypes.c_void_p), ("message", ctypes.c_void_p),
-        ("message_size", ctypes.c_uint32), ("site", ctypes.c_uint32), ("thread", ctypes.c_uint64),
-        ("arrays", ctypes.POINTER(_Extent)), ("array_count", ctypes.c_uint32), ("together", ctypes.c_uint32),
+        *PLAIN, ("arrays", ctypes.POINTER(_Extent)), ("array_count", ctypes.c_uint32), ("together", ctypes.c_uint32),
         ("seed", ctypes.c_uint64), ("conflicts", ctypes.POINTER(_Conflict)), ("conflict_room", ctypes.c_uint32),
         ("conflict_count", ctypes.c_uint32), ("nothing", ctypes.c_uint32), ("unused", ctypes.c_uint32),
     )
 
 
+class _Counted(ctypes.Structure):
+    """`Launch` of counted.hpp."""
+
+    _fields_ = (*PLAIN, ("counts", ctypes.c_void_p), ("sites", ctypes.c_uint32), ("unused", ctypes.c_uint32))
+
+
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """One kernel of a module; `lines` are those of its source, `checks` those for which it was compiled."""
+    """One kernel of a module; `lines` are those of its source, `watch` is for what it was compiled beside running."""
 
     entry: Entry
     function: Any
     lines: Sequence[str]
-    checks: Checks | None = None
+    watch: Checks | Counting | None = None
 
     def __call__(self, grid: int, block: int, arguments: Sequence[np.ndarray | np.generic]) -> None:
         """Run all threads of a launch."""
-        arrays = [each for each in arguments if isinstance(each, np.ndarray)]
-        memory = Memory(arrays) if self.checks else None
+        if not isinstance(self.watch, Checks):
+            launch = _Counted() if isinstance(self.watch, Counting) else _Launch()
+            if isinstance(self.watch, Counting):
+                table = self.watch.table(self.entry)
+                launch.counts, launch.sites = table.ctypes.data, len(table)
+            return self._run(launch, grid, block, arguments, lambda array: int(array.ctypes.data))
+        memory = Memory([each for each in arguments if isinstance(each, np.ndarray)])
+        conflicts, launch = (_Conflict * CONFLICTS)(), _Checked()
+        launch.arrays, launch.array_count = memory.extents, len(memory.runs)
+        launch.together, launch.seed, launch.nothing = self.watch.together, self.watch.seed, self.watch.nothing
+        launch.conflicts, launch.conflict_room = conflicts, CONFLICTS if self.watch.races else 0
+        try:
+            self._run(launch, grid, block, arguments, memory.place)
+        finally:
+            memory.give_back()
+        return self._require_order(list(conflicts[: min(launch.conflict_count, CONFLICTS)]))
+
+    def _run(
+        self, launch: Any, grid: int, block: int, arguments: Sequence[np.ndarray | np.generic],
+        place: Callable[[np.ndarray], int],
+    ) -> None:
+        """Fill in what all builds take, and launch."""
         values = [
-            np.array(memory.place(each) if memory else each.ctypes.data, np.uint64)
-            if isinstance(each, np.ndarray) else np.asarray(each) for each in arguments
+            np.array(place(each), np.uint64) if isinstance(each, np.ndarray) else np.asarray(each) for each in arguments
         ]
         self._require_widths(values)
         places = (ctypes.c_void_p * len(values))(*(value.ctypes.data for value in values))
-        message, conflicts = ctypes.create_string_buffer(MESSAGE), (_Conflict * CONFLICTS)()
-        launch = _Launch(grid, block, ctypes.addressof(places), ctypes.addressof(message), MESSAGE)
-        if self.checks and memory:
-            launch.arrays, launch.array_count = memory.extents, len(memory.runs)
-            launch.together, launch.seed, launch.nothing = self.checks.together, self.checks.seed, self.checks.nothing
-            launch.conflicts, launch.conflict_room = conflicts, CONFLICTS if self.checks.races else 0
-        failed = self.function(ctypes.byref(launch))
-        if memory:
-            memory.give_back()
-        if failed:
+        message = ctypes.create_string_buffer(MESSAGE)
+        launch.grid, launch.block, launch.arguments = grid, block, ctypes.addressof(places)
+        launch.message, launch.message_size = ctypes.addressof(message), MESSAGE
+        if self.function(ctypes.byref(launch)):
             raise DeviceError(
                 f"{self.entry.name}: {message.value.decode()}, in thread {launch.thread}, {self.where(launch.site)}"
             )
-        self._require_order(list(conflicts[: min(launch.conflict_count, CONFLICTS)]))
 
     def _require_widths(self, values: Sequence[np.ndarray]) -> None:
         if len(values) != len(self.entry.parameters):

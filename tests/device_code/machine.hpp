@@ -1,8 +1,8 @@
 // What translated PTX runs on: values with the widths and rounding of PTX, memory, and the threads of a launch.
 //
-// Without CHECKED, threads run one after the other, and memory is accessed directly. With it, each access is looked up among
-// the arrays that the launch was given, arrays and local memory end where they end, threads are suspended between accesses,
-// and conflicts between threads are recorded.
+// Here, threads run one after the other, and memory is accessed directly. With CHECKED, each access is looked up among the
+// arrays that the launch was given, threads are suspended between accesses, and conflicts between threads are recorded. With
+// COUNTED, instructions and the sectors of memory that they touch are counted.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -170,8 +170,10 @@ struct Fault {   // what ends a launch
 
 #define FAULT(text) throw Fault{text, site}
 
-#ifdef CHECKED
+#if defined(CHECKED)
 #include "checked.hpp"
+#elif defined(COUNTED)
+#include "counted.hpp"
 #else
 
 struct Launch {
