@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from workbench import codecs
+from workbench.archive.choice import middle, tuned
 from workbench.archive.documents import Outline, documents_nbytes
 from workbench.bounds.prediction.expert import Expert, shipped
 from workbench.bounds.prediction.predict import Prediction, Surveyed, surveyed
@@ -22,7 +24,7 @@ from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.data.labelled import width_in_file
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Absolute, Bound
+from workbench.guarantees import Absolute, Bound, Limit, PointwiseRelative, encode_guarded
 
 if TYPE_CHECKING:
     from workbench.bounds.tuning.find import Limits
@@ -39,7 +41,7 @@ class Predictable(Protocol):
         """The prediction at these bounds, by an expert on a codec."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Candidate:
     """A codec, with the ratio and the rms error that are expected for each limit."""
 
@@ -67,7 +69,24 @@ def chosen_candidate(
         return _candidate(data, known, _checked(given), limits, expert)
     if expert is not None:
         return _candidate(data, known, expert.made, limits, expert)
-    return max(_candidates(data, limits), key=lambda each: merit(each, original, target, limits))
+    return _smallest(data, _candidates(data, limits), original, target, limits)
+
+
+def _smallest(data: Field, candidates: list[Candidate], original: Original, target: All, limits: Limits) -> Candidate:
+    """The candidate with the most merit; where a quality decides, a trial on the middle corrects the predicted sizes."""
+    merits = {each: merit(each, original, target, limits) for each in candidates}
+    if not target.searched_upwards and data.values.dtype.kind == "f" and limits.kind is not PointwiseRelative:
+        part = middle(data.shape)
+        values, mask = np.ascontiguousarray(data.values[part]), None if data.mask is None else data.mask[part]
+        for each in (each for each in candidates if merits[each] > UNREACHED / 2):
+            limit = Limit("absolute", _largest_limit(each, original, target, limits))
+            with contextlib.suppress(WorkbenchError):   # the codec cannot keep this limit here: the prediction stands
+                found = encode_guarded(
+                    tuned(each.codec, values, mask, limit), values, limit,
+                    mask=None if mask is None else np.ascontiguousarray(mask),
+                )
+                merits[each] = math.log(values.nbytes / found.nbytes)
+    return max(candidates, key=merits.__getitem__)
 
 
 def other_candidates(data: Field, tried: Collection[Codec], limits: Limits) -> list[Candidate]:
@@ -97,14 +116,27 @@ def merit(candidate: Candidate, original: Original | None, target: All, limits: 
 
     A codec that is not expected to meet the target comes after all that are: the better, the nearer it comes.
     """
-    places = np.linspace(math.log(max(limits.low, limits.high * 10**-DECADES)), math.log(limits.high), 512)
-    room = expected_room(target, original, limits.peak, candidate.ratio, candidate.noise)(np.exp(places))
+    places, room = _expected(candidate, original, target, limits)
     enough = np.flatnonzero(room >= 0)
     if not enough.size:
         return UNREACHED + float(room.max())
     if target.searched_upwards:
         return -math.log(float(candidate.noise(np.exp(places[enough[:1]]))[0]))
     return math.log(float(candidate.ratio(np.exp(places[enough[-1:]]))[0]))
+
+
+def _largest_limit(candidate: Candidate, original: Original | None, target: All, limits: Limits) -> float:
+    """The largest limit with which a codec is expected to meet a quality, which it is."""
+    places, room = _expected(candidate, original, target, limits)
+    return math.exp(float(places[room >= 0][-1]))
+
+
+def _expected(
+    candidate: Candidate, original: Original | None, target: All, limits: Limits
+) -> tuple[np.ndarray, np.ndarray]:
+    """Logarithms of limits, and the room that is expected at each."""
+    places = np.linspace(math.log(max(limits.low, limits.high * 10**-DECADES)), math.log(limits.high), 512)
+    return places, expected_room(target, original, limits.peak, candidate.ratio, candidate.noise)(np.exp(places))
 
 
 def _candidate(data: Field, known: Surveyed, codec: Codec, limits: Limits, expert: Expert | None) -> Candidate:

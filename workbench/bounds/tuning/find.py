@@ -77,7 +77,8 @@ def find_bound(
     search has stepped over may meet the target, too; for a `wb.Quality` that no smaller bound meets, a few larger ones are
     tried.
 
-    `codec="auto"` chooses among codecs by prediction, which also guides the search; for a `wb.Quality`, of which nothing is
+    `codec="auto"` chooses among codecs by prediction, which also guides the search, and for fields by a trial on the middle
+    at the bound that is expected; for a `wb.Quality`, of which nothing is
     predicted, it searches with each. `expert` is another predictor than that of the package, such as one that knows an
     earlier time step (`wb.bounds.calibrated`). `kind` is that of the bound:
     "absolute", "relative" or "pointwise-relative". `order`, `velocities` and `keep` are passed to `wb.compress`. Velocities
