@@ -128,9 +128,9 @@ def test_a_lazy_section_is_checked_when_asked():
     data[SMALL.index(b"some")] ^= 1
     frame = unpack(data, "density/c/0/1", lazy=("code",))
     frame.check("edit")
-    with pytest.raises(Damaged, match="its code section fails its checksum"):
+    with pytest.raises(Damaged, match="its section 'code' fails its checksum"):
         frame.check("code")
-    with pytest.raises(Damaged, match="its code section fails its checksum"):
+    with pytest.raises(Damaged, match="its section 'code' fails its checksum"):
         unpack(data, "density/c/0/1", lazy=("edit", "mask"))
 
 

@@ -42,9 +42,9 @@ _CHECKSUM = struct.Struct("<I")
 class Damaged(GuaranteeBroken):
     """A chunk or a document cannot be trusted; `where` is its key in the archive, `reason` what was found.
 
-    >>> raise Damaged("positions/c/3/0", "its code section fails its checksum")
+    >>> raise Damaged("positions/c/3/0", "its section 'code' fails its checksum")
     Traceback (most recent call last):
-    workbench.archive.frame.Damaged: chunk positions/c/3/0 is damaged: its code section fails its checksum (the other
+    workbench.archive.frame.Damaged: chunk positions/c/3/0 is damaged: its section 'code' fails its checksum (the other
     chunks can still be read)
     """
 
@@ -77,7 +77,7 @@ class Frame:
     def check(self, tag: str) -> None:
         """Compare one section with its checksum."""
         if zlib.crc32(self.section(tag)) != self.checksums[tag]:
-            raise Damaged(self.where, f"its {tag} section fails its checksum")
+            raise Damaged(self.where, f"its section {tag!r} fails its checksum")
 
 
 def pack(shape: tuple[int, ...], sections: Mapping[str, bytes]) -> bytes:

@@ -48,4 +48,5 @@ def salvage_mask(mask: StoredArray, values: np.ndarray, attributes: Mapping[str,
 
 
 def _nothing_left(damage: list[Damaged]) -> GuaranteeBroken:
-    return GuaranteeBroken(f"nothing can be salvaged; the first of {len(damage):,} damaged chunks: {damage[0]}")
+    first = f"chunk {damage[0].where} is damaged: {damage[0].reason}"   # no others can be read
+    return GuaranteeBroken(f"nothing can be salvaged; the first of {len(damage):,} damaged chunks: {first}")

@@ -37,6 +37,17 @@ def unit_of_values(field: Field) -> str:
     return units if isinstance(units, str) and not units.startswith(UNSTATED) else ""
 
 
+def unit_of_axes(field: Field) -> str:
+    """The unit of a field's spacing; empty if it is not stated. One unit alone is that of the values.
+
+    >>> unit_of_axes(Field([273.0], metadata={"units": {"length": "m"}}))
+    'm'
+    >>> unit_of_axes(Field([273.0], metadata={"units": "K"}))
+    ''
+    """
+    return unit_of_length(field.metadata) if isinstance(field.metadata.get("units"), Mapping) else ""
+
+
 def unit_of(data: Particles | Field) -> str:
     """The unit in which errors of these data are: of values, or of positions; empty if it is not stated.
 

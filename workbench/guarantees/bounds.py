@@ -77,6 +77,10 @@ class Bound(ABC):
         object.__setattr__(self, "eb", _number(f"{type(self).__name__}(eb)", given, self.most))
         object.__setattr__(self, "unit", unit)
 
+    def __repr__(self) -> str:
+        given = f"eb={self.eb!r}" if self.unit is None else repr(f"{self.eb:g} {self.unit}")
+        return f"{type(self).__name__}({given})"
+
     def for_data(self, data: Particles | Field) -> Self:
         """The bound in the unit of these data: itself, unless it was given with a unit.
 
@@ -120,8 +124,8 @@ class Absolute(Bound):
     `eb` may be a quantity, as text ("10 pc") or of astropy, pint or unyt. It is converted to the unit of the data when
     they are compressed, if they state one.
 
-    >>> Absolute(1e-3).describe()
-    'every value within 0.001 of the original'
+    >>> Absolute(1e-3).describe(), Absolute("10 pc")
+    ('every value within 0.001 of the original', Absolute('10 pc'))
     """
 
     kind = "absolute"

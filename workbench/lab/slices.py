@@ -17,7 +17,7 @@ import numpy as np
 
 from workbench.arguments import whole_number
 from workbench.data import Field
-from workbench.data.units import unit_of_length
+from workbench.data.units import unit_of_axes
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
 from workbench.lab.description import PIXELS, Axes, Window
@@ -96,8 +96,10 @@ class Cut:
 
         >>> Cut(axis=0, index=12).axes(Field(np.zeros((192, 4, 4)), metadata={"dimensions": ["z", "y", "x"]}))
         Axes(across='x', up='y', unit='', depth='z = 12 of 192')
+        >>> Cut().axes(Field(np.zeros((2, 2)), metadata={"dimensions": ["lat", "lon"], "units": "degC"})).unit
+        ''
         """
-        names, unit = axis_names(field), unit_of_length(field.metadata)
+        names, unit = axis_names(field), unit_of_axes(field)
         shown = [own for own in range(len(names)) if len(names) < 3 or own != self.axis + len(names) - 3][-2:]
         depth = []
         if len(names) >= 3:
