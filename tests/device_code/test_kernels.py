@@ -20,9 +20,8 @@ from workbench import backend, host_library
 
 TESTS = Path(__file__).resolve().parents[1]
 SOURCES = sorted(path.stem for path in host_library.kernel_folder().glob("*.cu"))
-SLOWEST = {"alike", "discord", "interpolation", "repair"}   # NVRTC takes up to eighteen seconds for one variant of these
-ARCHITECTURES = (70, 80, 90, 100)
 VARIANTS = [(real, dimensions) for real in host_library.REALS for dimensions in host_library.DIMENSIONS]
+TARGETS = [*((*variant, 90) for variant in VARIANTS), *(("f64", 3, architecture) for architecture in (70, 80, 100))]
 DISPATCH = [
     "test_device_dispatch.py", "test_gpu_check.py", "test_ordering.py", "test_backend.py", "propagation/test_device.py",
     "propagation/protection", "clusters/test_kmeans.py", "clusters/test_broken.py", "codecs/test_crc.py",
@@ -46,8 +45,7 @@ def passed(mode: str, *arguments: str, seed: int = 0) -> int:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize(("real", "dimensions"), VARIANTS)
+@pytest.mark.parametrize(("real", "dimensions", "architecture"), TARGETS)
 def test_every_kernel_is_translated(real, dimensions, architecture):
     for source in SOURCES:
         options = (*backend.DEVICE_FLAGS, *host_library.definitions(real, dimensions), f"-arch=compute_{architecture}")
