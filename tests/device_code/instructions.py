@@ -56,7 +56,7 @@ class Form:
         if operand[:2] in ("0f", "0d") and len(operand) in (10, 18):
             return f"as<{type}>(bits<{'f32' if operand[1] == 'f' else 'f64'}>(0x{operand[2:]}ull))"
         try:
-            return f"({type})({int(operand, 0) % 2**64:#x}ull)"
+            return f"({type})({int(operand.removesuffix('U'), 0) % 2**64:#x}ull)"
         except ValueError:
             raise self.instruction.unknown(f"an operand that is not known, {operand}") from None
 

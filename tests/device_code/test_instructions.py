@@ -93,7 +93,7 @@ for type in ("b32", "b64"):
         (f"bfi.{type} {{d}}, {{0}}, {{1}}, 5, 7;", (type, type), type, lambda a, b: (b & ~(127 << 5)) | (a & 127) << 5),
     ]
 CASES += [
-    ("prmt.b32 {d}, {0}, {1}, 0x6a51;", ("b32", "b32"), "b32", lambda a, b: sum(
+    ("prmt.b32 {d}, {0}, {1}, 0x6a51U;", ("b32", "b32"), "b32", lambda a, b: sum(
         (255 * (byte >> 7) if chosen & 8 else byte) << 8 * place
         for place, chosen in enumerate((1, 5, 10, 6)) for byte in [(b << 32 | a) >> 8 * (chosen & 7) & 255])),
     ("shf.l.wrap.b32 {d}, {0}, {1}, {2};", ("b32", "b32", "u32"), "b32", lambda a, b, c: (b << 32 | a) << (c & 31) >> 32),
