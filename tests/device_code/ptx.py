@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 ENTRY = re.compile(r"\.visible\s+\.entry\s+(?P<name>[\w$]+)\s*\((?P<parameters>[^)]*)\)(?P<directives>[^{]*)\{", re.S)
-PARAMETER = re.compile(r"\.param\s+\.(?P<type>\w+)\s+(?P<name>[\w$]+)")
+PARAMETER = re.compile(
+    r"\.param\s+\.(?P<type>\w+)(?:\s+\.ptr(?:\s+\.(?:global|local))?(?:\s+\.align\s+\d+)?)?\s+(?P<name>[\w$]+)"
+)
 REGISTERS = re.compile(r"\.reg\s+\.(?P<type>\w+)\s+(?P<names>.+)", re.S)
 LOCAL = re.compile(r"\.local\s+\.align\s+(?P<align>\d+)\s+\.b8\s+(?P<name>[\w$]+)\[(?P<size>\d+)\]")
 VARIABLE = re.compile(
@@ -74,6 +76,7 @@ class Entry:
 
     name: str
     parameters: list[tuple[str, str]]                              # types and names
+    declared: int                                                  # how many parameters the text has
     registers: dict[str, str] = field(default_factory=dict)        # names and types
     locals: list[Local] = field(default_factory=list)
     body: list[Label | Instruction] = field(default_factory=list)
@@ -127,7 +130,8 @@ def _line(text: str, place: int) -> int:
 
 
 def _entry(text: str, match: re.Match[str]) -> Entry:
-    entry = Entry(match["name"], [(each["type"], each["name"]) for each in PARAMETER.finditer(match["parameters"])])
+    parameters = [(each["type"], each["name"]) for each in PARAMETER.finditer(match["parameters"])]
+    entry = Entry(match["name"], parameters, match["parameters"].count(".param"))
     source = 0
     for place, statement in _statements(text, match.end()):
         line = _line(text, place)

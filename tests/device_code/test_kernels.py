@@ -33,10 +33,11 @@ MISSING = "NVRTC is not installed: pip install nvidia-cuda-nvrtc-cu12"
 pytestmark = pytest.mark.skipif(Nvrtc.installed() is None, reason=MISSING)
 
 
-def passed(mode: str, *arguments: str, seed: int = 0) -> int:
+def passed(mode: str, *arguments: str, seed: int = 0, architecture: int = 90) -> int:
     """How many tests pass in a process whose cards are executed PTX; all must."""
     environment = os.environ | {
-        "LOSSBENCH_DEVICE_CODE": mode, "LOSSBENCH_SEED": str(seed), "PYTHONPATH": str(TESTS / "fake_card"),
+        "LOSSBENCH_DEVICE_CODE": mode, "LOSSBENCH_SEED": str(seed), "LOSSBENCH_ARCHITECTURE": str(architecture),
+        "PYTHONPATH": str(TESTS / "fake_card"),
     }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *arguments]
     ended = subprocess.run(command, cwd=TESTS, env=environment, capture_output=True, text=True)
@@ -68,6 +69,12 @@ def test_threads_that_take_turns_by_chance_give_the_same_bits_and_never_conflict
 @pytest.mark.long
 def test_all_tests_for_a_gpu_pass():
     assert passed("executed", ".", "-m", "gpu") >= 220
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("architecture", [70, 100])
+def test_the_code_for_other_cards_gives_the_same_bits(architecture):
+    assert passed("executed", "test_gpu.py", "-k", "sorting or extent or groups", architecture=architecture) >= 140
 
 
 @pytest.mark.long

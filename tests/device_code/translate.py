@@ -27,6 +27,8 @@ def translated(module: Module) -> str:
 
 def function(entry: Entry, variables: set[str]) -> str:
     """One kernel as a function of one thread."""
+    if len(entry.parameters) != entry.declared:
+        raise PtxError(f"{entry.name}: {entry.declared - len(entry.parameters)} parameters whose form is not known")
     symbols = variables | {each.name for each in entry.locals}
     lines = [f"static void {entry.name}_thread(Launch& launch, Thread& thread)", "{"]
     lines += [f"    enum {{ {', '.join(named(name) for _, name in entry.parameters)} }};"] if entry.parameters else []
