@@ -205,10 +205,26 @@ def test_a_masked_field_that_goes_on_states_what_a_fresh_one_does(tmp_path):
 
 def test_a_lock_that_is_damaged_is_that_of_a_run_until_it_is_old(tmp_path):
     place = tmp_path / lock.LOCK
-    for text in ("", "{", "[]", '{"host": 1}'):
-        place.write_text(text)
+    here = json.dumps(lock.socket.gethostname())
+    texts = ("", "{", "[]", '{"host": 1}', "[" * 10**5, f'{{"host": {here}, "pid": 1e999, "started": "1"}}',
+             f'{{"host": {here}, "pid": {2**70}, "started": "1"}}')
+    for text in (*(each.encode() for each in texts), b"\xff\xfe"):
+        place.write_bytes(text)
         with pytest.raises(wb.WorkbenchError, match="one run at a time"), lock.held(tmp_path, tmp_path / "a.zarr"):
             pass
         os.utime(place, (0, 0))
         with lock.held(tmp_path, tmp_path / "a.zarr"):
             assert [path.name for path in tmp_path.iterdir()] == [lock.LOCK]
+
+
+def test_the_lock_of_a_run_that_was_killed_and_not_waited_for_is_taken_over(tmp_path):
+    holder = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    text = json.dumps({"host": lock.socket.gethostname(), "pid": holder.pid, "started": lock._started(holder.pid)})
+    (tmp_path / lock.LOCK).write_text(text)
+    with pytest.raises(WorkbenchError, match="one run at a time"), lock.held(tmp_path, tmp_path / "a.zarr"):
+        pytest.fail("both hold it")
+    holder.kill()
+    os.waitid(os.P_PID, holder.pid, os.WEXITED | os.WNOWAIT)   # it has ended, and nobody has asked for it
+    with lock.held(tmp_path, tmp_path / "a.zarr"):
+        assert json.loads((tmp_path / lock.LOCK).read_text())["pid"] == os.getpid()
+    holder.communicate()

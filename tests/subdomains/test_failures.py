@@ -1,5 +1,6 @@
 """Workers, files and clients that fail while groups are searched: the groups are right, or the error names a place."""
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -281,3 +282,36 @@ def wait_until(true, seconds=60):
     while not true():
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+def test_a_bit_that_flips_in_a_part_of_a_spectrum_or_in_the_checksum_of_an_order_is_an_error(tmp_path, monkeypatch):
+    from workbench.distributed import scratch_files
+
+    kept, struck = scratch_files.complete, []
+
+    @contextlib.contextmanager
+    def damaged(path):
+        with kept(path) as file:
+            yield file
+            if path.name.startswith(name) and not struck:
+                struck.append(path.name)
+                file.flush()
+                with open(file.name, "r+b") as raw:
+                    raw.seek(128)
+                    byte = raw.read(1)[0]
+                    raw.seek(128)
+                    raw.write(bytes([byte ^ 1]))
+
+    monkeypatch.setattr(scratch_files, "complete", damaged)
+    wave = wb.synthetic.gaussian_field((24, 24), seed=1)
+    np.save(tmp_path / "wave.npy", wave.values)
+    np.save(tmp_path / "decoded.npy", np.round(wave.values, 2))
+    fields = [wb.distributed.ChunkedField(tmp_path / f"{each}.npy", wave.spacing) for each in ("wave", "decoded")]
+    name = "part-"
+    with pytest.raises(WorkbenchError, match=r"part-.* cannot be read \(its bytes have changed"):
+        wb.distributed.compare(*fields)
+    name = "order-"
+    struck.clear()
+    with pytest.raises(WorkbenchError, match=r"order-.* cannot be read \(its bytes have changed"):
+        wb.distributed.compress(SOURCE, wb.Absolute(0.05), order="free", chunk_values=3000, out=tmp_path / "a.zarr")
+    assert struck

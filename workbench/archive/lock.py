@@ -21,6 +21,8 @@ from workbench.archive.placing import NO_SECOND_NAMES
 from workbench.errors import WorkbenchError
 
 LOCK = ".lock"
+UNKNOWN = "-1"          # when a process began, if that cannot be known
+MOST_PROCESSES = 2**22   # of Linux, on machines of 64 bits
 BEAT_SECONDS = 20.0     # between new times,
 STALE_SECONDS = 300.0   # and without one until a lock of another machine is taken over
 
@@ -97,10 +99,12 @@ def _alive(place: Path, theirs: str) -> bool:
     try:
         holder = json.loads(theirs)
         host, pid, started = holder["host"], int(holder["pid"]), holder["started"]
-    except (ValueError, KeyError, TypeError):   # damaged
+        if not 0 < pid < MOST_PROCESSES:
+            raise ValueError("no number of a process")
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):   # damaged
         host, pid, started = None, 0, None
-    if host == socket.gethostname():
-        return _started(pid) == started
+    if host == socket.gethostname() and (now := _started(pid)) != UNKNOWN:
+        return now == started
     try:
         return time.time() - place.stat().st_mtime < STALE_SECONDS
     except FileNotFoundError:
@@ -118,18 +122,22 @@ def _myself() -> dict[str, object]:
 
 
 def _started(pid: int) -> str | None:
-    """When a process of this machine began, as Linux counts it; None if there is none, -1 where that cannot be known."""
+    """When a process of this machine began, as Linux counts it; None if there is none.
+
+    UNKNOWN where that cannot be known, as of processes of other users.
+    """
     try:
         os.kill(pid, 0)
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        state, *others = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return None if state in "ZX" else others[18]   # one that has ended may wait for its parent to notice
     except ProcessLookupError:
         return None
     except OSError:
-        return "-1"
+        return UNKNOWN
 
 
 def _text(place: Path) -> str:
     try:
-        return place.read_text()
+        return place.read_text(errors="replace")
     except FileNotFoundError:
         return ""

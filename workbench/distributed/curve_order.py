@@ -22,7 +22,7 @@ from workbench.codecs.curve import Lattice
 from workbench.data.chunked import ChunkedParticles
 from workbench.distributed.exchange import Cargo, Destinations, Exchange
 from workbench.distributed.executors import Executor
-from workbench.distributed.scratch_files import complete, load, save
+from workbench.distributed.scratch_files import load, save
 from workbench.ordering import gather_rows, sort_by_key, stored_index
 
 RANGES = 8           # of keys, in a chunk: what two chunks have in common is sorted twice
@@ -94,9 +94,8 @@ class SortedRows:
         if known.exists():
             return load(known)
         positions, index, cargo = self._sorted(begin, end)
-        with complete(self._file("order", begin)) as file:
-            stored = index.astype(stored_index(self.starts[-1]), copy=False)
-            file.write(zlib.crc32(stored.data).to_bytes(4, "little"))
+        stored = index.astype(stored_index(self.starts[-1]), copy=False)
+        save(self._file("order", begin), np.array([zlib.crc32(stored.data)], np.uint32))
         if cargo is not None:
             save(self._file("cargo", begin), cargo)
         if self.again:
@@ -115,7 +114,7 @@ class SortedRows:
         """The checksum of the order, as `archive.verify.checksum_of` computes it; chunks begin at these places."""
         value = 0
         for begin, end in zip(begins, [*begins[1:], self.starts[-1]], strict=True):
-            found = int.from_bytes(self._file("order", begin).read_bytes(), "little")
+            found = int(load(self._file("order", begin))[0])
             value = crc.joined(value, found, stored_index(self.starts[-1]).itemsize * (end - begin))
         return f"{value:08x}"
 

@@ -204,7 +204,7 @@ class Exchange:
         """Read an array from this place of a file, which holds so many particles."""
         path = self._file(chunk)
         try:
-            with path.open("rb", buffering=0) as file:
+            with path.open("rb") as file:
                 found = read_summed(file, int(count) * self.row_bytes, int(place), int(place) + array.nbytes)
         except OSError as error:
             raise unreadable(path, error) from error

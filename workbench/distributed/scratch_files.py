@@ -8,6 +8,8 @@ Behind the data are checksums, one for each block of bytes: a part of a file is 
 
 from __future__ import annotations
 
+import io
+import itertools
 import math
 import os
 import secrets
@@ -79,9 +81,11 @@ def save_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype, blocks: Ite
     [[0, 0], [1, 1]]
     """
     described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, described)
+    first = np.frombuffer(header.getvalue(), np.uint8)
     with complete(path) as file:
-        np.lib.format.write_array_header_1_0(file, described)
-        write_summed(file, (np.ascontiguousarray(block, dtype) for block in blocks))
+        write_summed(file, itertools.chain([first], (np.ascontiguousarray(block, dtype) for block in blocks)))
 
 
 def write_summed(file: BinaryIO, arrays: Iterable[np.ndarray]) -> None:
@@ -107,7 +111,8 @@ def read_summed(file: BinaryIO, size: int, begin: int, end: int) -> np.ndarray:
     data, sums = np.empty(min(last * BLOCK, size) - first * BLOCK, np.uint8), np.empty(last - first, SUM)
     for place, array in ((start + first * BLOCK, data), (start + size + first * SUM.itemsize, sums)):
         file.seek(place)
-        file.readinto(array.data.cast("B"))   # type: ignore[attr-defined]
+        if file.readinto(array.data.cast("B")) != array.nbytes:   # type: ignore[attr-defined]
+            raise OSError("it ends too early")
     seen = data.data
     if [zlib.crc32(seen[place : place + BLOCK]) for place in range(0, len(seen), BLOCK)] != sums.tolist():
         raise OSError("its bytes have changed since they were written")
@@ -124,11 +129,14 @@ def load(path: Path, rows: slice = slice(None)) -> np.ndarray:
     """An array that `save` wrote, or some of its rows; an error if these have changed since."""
     try:
         with path.open("rb") as file:
-            np.lib.format.read_magic(file)
-            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+            size = size_of_summed(file)
+            header = io.BytesIO(read_summed(file, size, 0, min(size, BLOCK)).tobytes())
+            np.lib.format.read_magic(header)
+            shape, _, dtype = np.lib.format.read_array_header_1_0(header)
             begin, end, _ = rows.indices(shape[0])
-            step = dtype.itemsize * math.prod(shape[1:])
-            found = read_summed(file, step * shape[0], step * begin, step * end)
+            step, place = dtype.itemsize * math.prod(shape[1:]), header.tell()
+            file.seek(0)
+            found = read_summed(file, place + step * shape[0], place + step * begin, place + step * end)
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
     return found.view(dtype).reshape(end - begin, *shape[1:])

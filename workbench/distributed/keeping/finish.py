@@ -18,7 +18,7 @@ from workbench.clusters.keep.state import PINNED
 from workbench.data.extent import extent
 from workbench.distributed.encoded import Encoded
 from workbench.distributed.keeping.members import Cast
-from workbench.distributed.scratch_files import save
+from workbench.distributed.scratch_files import load, save
 from workbench.errors import GuaranteeBroken
 from workbench.guarantees import check
 from workbench.ordering import stored_index
@@ -61,13 +61,14 @@ def finish(cast: Cast, encoded: Encoded, chunk: int) -> FinishedChunk:
     labels = [np.empty(len(decoded), stored_index(encoded.starts[-1])) for _ in terms.lengths]
     for part in cast.parts:
         members = cast.of(part)
-        rows = _rows(members.mapped("moved_index"), begin, end)
-        place = members.mapped("moved_index")[rows] - begin
-        rank[place], wanted[place] = members.mapped("moved_rank")[rows], members.mapped("moved_current")[rows]
-        rows = _rows(members.mapped("own_index"), begin, end)
-        place = members.mapped("own_index")[rows] - begin
+        index = members["moved_index"]
+        rows = _rows(index, begin, end)
+        place = index[rows] - begin
+        rank[place], wanted[place] = members["moved_rank"][rows], members["moved_current"][rows]
+        index = members["own_index"]
+        rows = _rows(index, begin, end)
         for number, label in enumerate(labels):
-            label[place] = members.mapped(f"kept{number}")[rows]
+            label[index[rows] - begin] = load(members.file(f"kept{number}"), rows)
     for number, label in enumerate(labels):
         save(labels_file(cast, number, chunk), label)
     moved, pinned = (np.flatnonzero(which).astype(np.int32) for which in (rank > 0, rank == PINNED))
