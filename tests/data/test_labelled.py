@@ -211,3 +211,16 @@ def test_a_box_with_a_unit_needs_positions_with_one():
         wb.Particles(np.zeros((2, 3)), box=quantity(2000.0, "kpc"))
     with pytest.raises(wb.WorkbenchError, match=r"positions of particles must be a bare array.*\.values"):
         wb.Particles(xarray.DataArray(np.zeros((2, 3))))
+
+
+@pytest.mark.parametrize("kind", ["zone", "categories"])
+def test_coordinates_that_numpy_has_no_type_for_are_refused(kind):
+    """Their zone and their categories were lost in silence."""
+    pandas = pytest.importorskip("pandas")
+    made = {
+        "zone": lambda: pandas.date_range("2000", periods=2, tz="Europe/Berlin"),
+        "categories": lambda: pandas.Categorical(["a", "b"]),
+    }[kind]()
+    array = xarray.DataArray(np.zeros(2), dims="time", coords={"time": made})
+    with pytest.raises(wb.WorkbenchError, match=r"the coordinate 'time' of type .* cannot be kept"):
+        wb.compress(array, wb.Absolute(0))

@@ -20,6 +20,7 @@ from workbench.data.taking import described
 from workbench.data.unit_grammar import factor_between
 from workbench.errors import WorkbenchError
 
+OF_PANDAS = {"DatetimeTZDtype", "CategoricalDtype"}   # dates with a zone, categories: NumPy has none of them
 MOST_LISTED = 64     # values of a coordinate that stand in the metadata as numbers that people read
 FILLS = ("_FillValue", "missing_value")
 PACKING = ("scale_factor", "add_offset")
@@ -265,6 +266,8 @@ def _coordinates(array: Any) -> dict[str, Any]:
 def _coordinate(name: str, array: Any) -> dict[str, Any]:
     """A coordinate: its dimensions, attributes and values, in the type that it has."""
     variable, coded = array.variable, False
+    if type(variable.dtype).__name__ in OF_PANDAS:   # their values would come back as plain text or objects
+        raise _unkept(name, variable.dtype)
     if variable.dtype.kind == "O" and not all(isinstance(one, str) for one in variable.values.flat):
         variable, coded = _as_numbers(name, variable), True
     values = variable.values
