@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 
 from workbench.distributed.scratch_files import (
     BLOCK,
+    Mapped,
     load,
-    mapped,
+    load_together,
     read_summed,
     save,
     save_blocks,
+    save_together,
     size_of_summed,
     write_summed,
 )
@@ -28,7 +30,8 @@ def test_all_and_any_rows_of_an_array_come_back(tmp_path_factory, rows, width, k
     begin = data.draw(st.integers(0, rows))
     end = data.draw(st.integers(begin, rows))
     for found, expected in (
-        (load(path), array), (load(path, slice(begin, end)), array[begin:end]), (np.asarray(mapped(path)), array),
+        (load(path), array), (load(path, slice(begin, end)), array[begin:end]), (np.asarray(Mapped(path)), array),
+        (Mapped(path)[begin:end], array[begin:end]),
     ):
         assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
         np.testing.assert_array_equal(found, expected)
@@ -84,3 +87,85 @@ def test_every_bit_that_flips_and_every_cut_is_an_error_or_concerns_other_rows(t
         path.write_bytes(data[:size] if size <= len(data) else data + b"x")
         with pytest.raises(WorkbenchError, match=r"a\.npy cannot be read"):
             load(path, here)
+
+
+@given(SIZES.filter(bool), st.sampled_from([(), (3,), (1500,), (2, 700)]), st.data())
+def test_any_choice_of_rows_is_that_of_an_array(tmp_path_factory, rows, width, data):
+    """Also rows that are longer than a block, or begin in one and end in another."""
+    path, count = tmp_path_factory.mktemp("scratch") / "a.npy", min(rows, 300)
+    array = np.random.default_rng(rows).random((count, *width))
+    save(path, array)
+    chosen = np.array(data.draw(st.lists(st.integers(-count, count - 1), max_size=9)), np.int64)
+    for given_rows in (chosen, chosen.reshape(-1, 1), np.arange(count) % 3 == 1, int(chosen[0]) if len(chosen) else 0,
+                       slice(3, 1), slice(-2, None)):
+        np.testing.assert_array_equal(Mapped(path)[given_rows], array[given_rows])
+    if len(width) == 2:
+        np.testing.assert_array_equal(Mapped(path)[0, 1:, 3:9], array[0, 1:, 3:9])
+        np.testing.assert_array_equal(Mapped(path)[1:, 0], array[1:, 0])
+    with pytest.raises(IndexError):
+        Mapped(path)[count]
+
+
+def test_what_is_read_of_a_mapped_array_is_checked_and_the_rest_is_not_read(tmp_path):
+    array = np.arange(0, 40 * BLOCK, 2)
+    path, rows = tmp_path / "a.npy", BLOCK // 8   # in a block
+    save(path, array)
+    data = path.read_bytes()
+    damaged = bytearray(data)
+    damaged[128 + 8 * 10 * rows] ^= 1   # the first number of one block
+    path.write_bytes(damaged)
+    for other in (0, slice(0, 9 * rows), np.array([5, 12 * rows]), slice(12 * rows, None)):
+        np.testing.assert_array_equal(Mapped(path)[other], array[other])
+    for wanted in (10 * rows, slice(9 * rows, 11 * rows), np.array([0, 10 * rows]), slice(None)):
+        with pytest.raises(WorkbenchError, match=r"a\.npy cannot be read \(its bytes have changed"):
+            Mapped(path)[wanted]
+    with pytest.raises(WorkbenchError, match=r"a\.npy cannot be read"):
+        np.searchsorted(Mapped(path), 5)
+    for size in (0, 5, 128, 129, len(data) - 1):
+        path.write_bytes(data[:size])
+        with pytest.raises(WorkbenchError, match=r"a\.npy cannot be read"):
+            Mapped(path)[0]
+
+
+def test_a_search_in_a_mapped_array_is_right_or_an_error_whatever_bit_flips(tmp_path):
+    array = np.repeat(np.arange(0, 3000, 3), 2)
+    path, ends = tmp_path / "a.npy", [(-5, 4), (0, 3), (1500, 1503), (1501, 1502), (2997, 9000), (9000, 9001), (10, 2900)]
+    save(path, array)
+    for begin, end in ends:
+        assert Mapped(path).between(begin, end) == slice(*np.searchsorted(array, [begin, end]).tolist())
+    data, seen = path.read_bytes(), 0
+    for place in range(128, 128 + array.nbytes, 13):
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        for begin, end in ends:
+            try:
+                found = Mapped(path).between(begin, end)
+            except WorkbenchError:
+                seen += 1
+                continue
+            assert found == slice(*np.searchsorted(array, [begin, end]).tolist())
+    assert seen > 100
+
+
+def test_arrays_that_were_written_together_come_back_or_are_an_error_that_names_the_file(tmp_path):
+    path, arrays = tmp_path / "a.npz", {"rows": np.arange(50), "state": np.ones((50, 3), np.float32)}
+    save_together(path, arrays)
+    found = load_together(path)
+    assert {name: array.tolist() for name, array in found.items()} == {name: each.tolist() for name, each in arrays.items()}
+    data = path.read_bytes()
+    for place in range(0, len(data), 7):
+        damaged = bytearray(data)
+        damaged[place] ^= 4
+        path.write_bytes(damaged)
+        try:
+            again = load_together(path)
+        except WorkbenchError as error:
+            message = str(error)
+        else:   # a bit that nothing depends on, as one of a date
+            message = "a.npz"
+            assert all((again[name] == array).all() for name, array in arrays.items())
+        assert "a.npz" in message
+    path.unlink()
+    with pytest.raises(WorkbenchError, match=r"a\.npz cannot be read"):
+        load_together(path)

@@ -18,7 +18,7 @@ import numpy as np
 from workbench.data import Field
 from workbench.distributed.executors import Executor
 from workbench.distributed.fields import ChunkedField, Slices, grid, map_parts
-from workbench.distributed.scratch_files import load, save
+from workbench.distributed.scratch_files import Mapped, load, save
 from workbench.metrics.spectrum import Shells, Spectrum, mean_spectrum, three_axes, wave_numbers
 from workbench.slabs import rows_of
 
@@ -118,7 +118,7 @@ class Mesh:
         for number, place in enumerate(grid(self.shape, self.chunk_shape)):
             if inside := self._overlap(place, lead, slab):
                 source, target = inside
-                found[target] = load(self._part(which, number))[source]
+                found[target] = Mapped(self._part(which, number))[source]
         return found.reshape(slab.stop - slab.start, *self.axes[1:])
 
     def _overlap(self, place: Slices, lead: int, slab: slice) -> tuple[Slices | tuple[int, ...], Slices] | None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from workbench.distributed.merging import Renaming, different, distinct
 from workbench.distributed.scratch_files import (
+    Mapped,
     complete,
     load,
     read_summed,
@@ -193,7 +194,7 @@ class Names:
         found: np.ndarray = flags[head]
         return found
 
-    def labels(self, head: np.ndarray, index: np.ndarray) -> np.ndarray:
+    def labels(self, head: np.ndarray, index: np.ndarray | Mapped) -> np.ndarray:
         """The labels of the groups with these first rows; `index` is that of all rows."""
         known = self.known(head)
         label: np.ndarray = np.asarray(index[head], np.int64)

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from workbench.errors import WorkbenchError
 
 BLOCK = 2**12   # bytes that have a checksum together: more are read than are wanted where the wanted ones are few
 SUM = np.dtype("<u4")
+CHANGED = "its bytes have changed since they were written"
 
 
 @contextmanager
@@ -64,11 +65,22 @@ def save_together(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save_together(Path(folder) / "a.npz", {"labels": np.arange(3)})
-    ...     np.load(Path(folder) / "a.npz")["labels"].tolist()
+    ...     load_together(Path(folder) / "a.npz")["labels"].tolist()
     [0, 1, 2]
     """
     with complete(path) as file:
         np.savez(file, **arrays)   # type: ignore[arg-type]
+
+
+def load_together(path: Path) -> dict[str, np.ndarray]:
+    """The arrays that `save_together` wrote; an error if these have changed since, as the zip file has checksums, too."""
+    try:
+        with path.open("rb") as file, np.load(file) as found:
+            return dict(found)
+    except MemoryError:
+        raise
+    except Exception as error:   # zipfile and NumPy raise errors of many kinds for a damaged file
+        raise unreadable(path, error) from error
 
 
 def save_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype, blocks: Iterable[np.ndarray]) -> None:
@@ -115,7 +127,7 @@ def read_summed(file: BinaryIO, size: int, begin: int, end: int) -> np.ndarray:
             raise OSError("it ends too early")
     seen = data.data
     if [zlib.crc32(seen[place : place + BLOCK]) for place in range(0, len(seen), BLOCK)] != sums.tolist():
-        raise OSError("its bytes have changed since they were written")
+        raise OSError(CHANGED)
     return data[begin - first * BLOCK : end - first * BLOCK]
 
 
@@ -130,11 +142,9 @@ def load(path: Path, rows: slice = slice(None)) -> np.ndarray:
     try:
         with path.open("rb") as file:
             size = size_of_summed(file)
-            header = io.BytesIO(read_summed(file, size, 0, min(size, BLOCK)).tobytes())
-            np.lib.format.read_magic(header)
-            shape, _, dtype = np.lib.format.read_array_header_1_0(header)
+            shape, dtype, place = _header(read_summed(file, size, 0, min(size, BLOCK)))
             begin, end, _ = rows.indices(shape[0])
-            step, place = dtype.itemsize * math.prod(shape[1:]), header.tell()
+            step = dtype.itemsize * math.prod(shape[1:])
             file.seek(0)
             found = read_summed(file, place + step * shape[0], place + step * begin, place + step * end)
     except (OSError, ValueError) as error:
@@ -142,12 +152,82 @@ def load(path: Path, rows: slice = slice(None)) -> np.ndarray:
     return found.view(dtype).reshape(end - begin, *shape[1:])
 
 
-def mapped(path: Path) -> np.ndarray:
-    """An array that `save` wrote, of which only what is used will be read; it is not checked."""
-    try:
-        return np.load(path, mmap_mode="r")
-    except (OSError, ValueError) as error:
-        raise unreadable(path, error) from error
+def _header(first: np.ndarray) -> tuple[tuple[int, ...], np.dtype, int]:
+    """Shape and type of an array, and where it begins, from the first bytes of its file."""
+    header = io.BytesIO(first.tobytes())
+    np.lib.format.read_magic(header)
+    shape, _, dtype = np.lib.format.read_array_header_1_0(header)
+    return shape, dtype, header.tell()
+
+
+class Mapped:
+    """An array that `save` wrote, of which only what is used is read; that is checked first, each block once.
+
+    Rows are taken as from an array: one, a slice, or an array of places or truth values. Functions of NumPy read all of it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(Path(folder) / "labels.npy", np.arange(10**6))
+    ...     Mapped(Path(folder) / "labels.npy")[np.array([7, 900_000])].tolist()
+    [7, 900000]
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            with path.open("rb") as file:
+                size, whole = size_of_summed(file), np.memmap(file, np.uint8, "r").view(np.ndarray)
+            self._data, self._sums = whole[:size], whole[size:].view(SUM)
+            self._seen = self._data.data   # as `zlib` reads it fastest
+            self._checked = np.zeros(len(self._sums), bool)
+            self._check(np.zeros(1, np.int64))   # the header
+            self.shape, self.dtype, self._place = _header(self._data[:BLOCK])
+            self._array = self._data[self._place :].view(self.dtype).reshape(self.shape)
+        except (OSError, ValueError, IndexError) as error:   # a file that was cut short may lack any part
+            raise unreadable(path, error) from error
+        self._step = self.dtype.itemsize * math.prod(self.shape[1:])
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Any:
+        first = rows[0] if isinstance(rows, tuple) else rows
+        if isinstance(first, slice):
+            begin, end, _ = first.indices(len(self))
+            self._check(np.arange((self._place + self._step * begin) // BLOCK, self._last_block(end - 1) + 1))
+        else:
+            chosen = np.asarray(first)
+            chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen.reshape(-1) % max(len(self), 1)
+            begins = (self._place + self._step * chosen) // BLOCK
+            blocks = begins[:, None] + np.arange(self._step // BLOCK + 2)   # a row may begin near the end of a block
+            self._check(blocks[blocks <= self._last_block(chosen)[:, None]])
+        return np.array(self._array[rows])[()]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        self._check(np.arange(len(self._sums)))
+        return np.array(self._array, dtype)
+
+    def between(self, begin: int, end: int) -> slice:
+        """Where the values from `begin` up to `end` are, of numbers that rise.
+
+        The search itself reads single numbers that are not checked: those around its result, which are, must confirm it.
+        """
+        first, last = np.searchsorted(self._array, [begin, end]).tolist()
+        start = max(first - 1, 0)
+        if np.searchsorted(self[start : last + 1], [begin, end]).tolist() != [first - start, last - start]:
+            raise unreadable(self._path, OSError(CHANGED))
+        return slice(first, last)
+
+    def _last_block(self, row: Any) -> Any:
+        """The block where a row ends."""
+        return (self._place + self._step * (row + 1) - 1) // BLOCK
+
+    def _check(self, blocks: np.ndarray) -> None:
+        """Compare blocks with their checksums, but for those that were."""
+        for block in set(blocks[~self._checked[blocks]].tolist()):
+            if zlib.crc32(self._seen[block * BLOCK : (block + 1) * BLOCK]) != self._sums[block]:
+                raise unreadable(self._path, OSError(CHANGED))
+            self._checked[block] = True
 
 
 def unreadable(path: Path, error: Exception) -> WorkbenchError:

@@ -18,7 +18,7 @@ from workbench.clusters.keep.state import PINNED
 from workbench.data.extent import extent
 from workbench.distributed.encoded import Encoded
 from workbench.distributed.keeping.members import Cast
-from workbench.distributed.scratch_files import load, save
+from workbench.distributed.scratch_files import save
 from workbench.errors import GuaranteeBroken
 from workbench.guarantees import check
 from workbench.ordering import stored_index
@@ -61,14 +61,15 @@ def finish(cast: Cast, encoded: Encoded, chunk: int) -> FinishedChunk:
     labels = [np.empty(len(decoded), stored_index(encoded.starts[-1])) for _ in terms.lengths]
     for part in cast.parts:
         members = cast.of(part)
-        index = members["moved_index"]
-        rows = _rows(index, begin, end)
+        index = members.mapped("moved_index")
+        rows = index.between(begin, end)
         place = index[rows] - begin
-        rank[place], wanted[place] = members["moved_rank"][rows], members["moved_current"][rows]
-        index = members["own_index"]
-        rows = _rows(index, begin, end)
+        rank[place], wanted[place] = members.mapped("moved_rank")[rows], members.mapped("moved_current")[rows]
+        index = members.mapped("own_index")
+        rows = index.between(begin, end)
+        place = index[rows] - begin
         for number, label in enumerate(labels):
-            label[index[rows] - begin] = load(members.file(f"kept{number}"), rows)
+            label[place] = members.mapped(f"kept{number}")[rows]
     for number, label in enumerate(labels):
         save(labels_file(cast, number, chunk), label)
     moved, pinned = (np.flatnonzero(which).astype(np.int32) for which in (rank > 0, rank == PINNED))
@@ -96,9 +97,3 @@ def labels_file(cast: Cast, number: int, chunk: int) -> Path:
 def finished_file(encoded: Encoded, chunk: int) -> Path:
     """A chunk with its edits."""
     return encoded.folder / FINISHED / str(chunk)
-
-
-def _rows(index: np.ndarray, begin: int, end: int) -> slice:
-    """Where these indices are, in a rising array."""
-    first, last = np.searchsorted(index, [begin, end])
-    return slice(int(first), int(last))

@@ -25,7 +25,7 @@ from workbench.distributed.exchange import Exchange
 from workbench.distributed.joint import Compared, JointLabels, Named, Names
 from workbench.distributed.keeping.moved import STATE, Moved
 from workbench.distributed.keeping.terms import Terms
-from workbench.distributed.scratch_files import load, mapped, save
+from workbench.distributed.scratch_files import Mapped, load, save
 
 Rows = slice | np.ndarray   # of a subdomain
 EVERY = slice(None)
@@ -54,9 +54,9 @@ class Members:
     def __getitem__(self, name: str) -> np.ndarray:
         return self.take(name, EVERY)
 
-    def mapped(self, name: str) -> np.ndarray:
+    def mapped(self, name: str) -> Mapped:
         """An array of which a part is wanted."""
-        return mapped(self.file(name))
+        return Mapped(self.file(name))
 
     def take(self, name: str, rows: Rows) -> np.ndarray:
         """Some rows of an array."""

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from workbench.clusters.keep.state import PINNED
-from workbench.distributed.scratch_files import save_together
+from workbench.distributed.scratch_files import Mapped, load_together, save_together
 
 STATE = ("current", "rank", "tries")   # what repairs change
 Changes = Mapping[str, np.ndarray]     # the index of particles, and their state
@@ -26,7 +26,7 @@ class Moved:
     @classmethod
     def load(cls, path: Path) -> Self:
         """What `save` has written."""
-        found = dict(np.load(path))
+        found = load_together(path)
         return cls(found.pop("rows"), found)
 
     def save(self, path: Path) -> None:
@@ -48,7 +48,7 @@ class Moved:
             before[here] = self.state[name][place[here]]
         return before
 
-    def after(self, changes: Iterable[Changes], index: np.ndarray) -> tuple[Self, bool]:
+    def after(self, changes: Iterable[Changes], index: np.ndarray | Mapped) -> tuple[Self, bool]:
         """The state after changes of particles that are here (`index`), the later ones last; and whether there were any."""
         given = [(self.rows, self.state)]
         for one in changes:
@@ -76,7 +76,7 @@ def update(columns: Changes, changes: Changes) -> None:
         columns[name][place] = changes[name][here]
 
 
-def _places(index: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _places(index: np.ndarray | Mapped, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where given particles are in a rising index, and which of them are there."""
     place = np.minimum(np.searchsorted(index, given), max(len(index) - 1, 0))
     here = index[place] == given if len(index) else np.zeros(len(given), bool)

@@ -26,7 +26,7 @@ from workbench.distributed.keeping.moved import Moved
 from workbench.distributed.keeping.patch import Excerpt
 from workbench.distributed.keeping.terms import Terms
 from workbench.distributed.keeping.vicinity import near
-from workbench.distributed.scratch_files import save, save_together
+from workbench.distributed.scratch_files import load, load_together, save, save_together
 
 ROUNDING = 1e-6   # of displacements and distances
 LOOK, PROOF, EXEMPT = "look", "proof", "exempt"
@@ -62,7 +62,7 @@ class Scope:
         """The suspects (rows) that a subdomain knows: its own, and those that others own."""
         index, found = members.mapped("index"), []
         for part in [members.part, *np.unique(members["owner"]).tolist()]:
-            given = np.load(suspects_file(members.folder, self.names[part], part))
+            given = load(suspects_file(members.folder, self.names[part], part))
             place = np.minimum(np.searchsorted(index, given), max(len(index) - 1, 0))
             found.append(place[index[place] == given] if len(index) else place[:0])
         return np.unique(np.concatenate(found))
@@ -120,7 +120,7 @@ def find_exempt(cast: Cast, executor: Executor) -> Scope | None:
 def _exempt(cast: Cast, part: int) -> Doubted:
     members = cast.of(part)
     files = [exempt_file(members, kind, number) for kind in (LOOK, PROOF) for number in range(cast.round + 1)]
-    rows = np.unique(np.concatenate([np.load(file) for file in files if file.exists()]))
+    rows = np.unique(np.concatenate([load(file) for file in files if file.exists()]))
     return _doubted(cast, members, EXEMPT, rows, True, 0)
 
 
@@ -128,7 +128,7 @@ def _suspects(cast: Cast, part: int) -> Doubted:
     """The particles that a subdomain owns and that may be in a violated constraint."""
     members, terms = cast.of(part), cast.terms
     owned, moved = members["owned"], members.moved
-    first = dict(np.load(_first(members)))
+    first = load_together(_first(members))
     rows, place = _concerned(members, terms, first, owned, moved)
     suspects, used = np.empty(0, np.int32), np.zeros(len(rows), np.uint8)
     if len(rows):

@@ -33,7 +33,7 @@ from workbench.distributed.keeping.proof import remember
 from workbench.distributed.keeping.settling import Place, Settled, settled
 from workbench.distributed.keeping.vicinity import near
 from workbench.distributed.merging import distinct
-from workbench.distributed.scratch_files import save_together
+from workbench.distributed.scratch_files import load_together, save_together
 
 ENDS = 2**13   # the ends of constraints that one worker repairs at a time; a cluster is not divided
 
@@ -167,12 +167,12 @@ def _opened(cast: Cast, part: int, pairs: np.ndarray, kind: np.ndarray) -> tuple
 
 def _lend(cast: Cast, names: Path, part: int) -> list[int]:
     """Write the own particles near each batch of ends, and the constraints that are left over; returns the batches."""
-    members, terms, ends, left = cast.of(part), cast.terms, np.load(names), np.load(_left_over(cast, part))
+    members, terms, ends, left = cast.of(part), cast.terms, load_together(names), load_together(_left_over(cast, part))
     own = np.flatnonzero(members["owned"])
     rows, batch = near(members["original"][own], ends["places"], ends["batch"], terms.context, terms.box)
     of_pair = ends["batch"][np.searchsorted(ends["index"], left["pairs"][:, 0])]
     batches = np.unique(batch).tolist()
-    changes = np.load(_changed(cast, part))
+    changes = load_together(_changed(cast, part))
     for one in batches:
         chosen, mine = own[rows[batch == one]], of_pair == one
         lent = {name: members.take(name, chosen) for name in columns_of(terms)}
@@ -183,7 +183,7 @@ def _lend(cast: Cast, names: Path, part: int) -> list[int]:
 
 def _across(cast: Cast, allowance: Allowance, lenders: list[list[int]], batch: int) -> Repaired:
     """Repair the clusters of one batch."""
-    pieces = [np.load(_lent(cast, part, batch)) for part in lenders[batch]]
+    pieces = [load_together(_lent(cast, part, batch)) for part in lenders[batch]]
     given, kind, index = (np.concatenate([piece[name] for piece in pieces]) for name in ("pairs", "kind", "index"))
     order = np.argsort(index)
     lent = Lent({name: np.concatenate([piece[name] for piece in pieces])[order] for name in columns_of(cast.terms)})
@@ -201,7 +201,7 @@ def _apply(cast: Cast, lent: list[list[int]], part: int) -> bool:
     owners = np.unique(members["owner"]).tolist()
     batches = sorted({batch for one in [part, *owners] for batch in lent[one]})
     files = [_changed(cast, one) for one in [part, *owners]] + [_moved(cast, batch) for batch in batches]
-    moved, changed = members.moved.after((np.load(file) for file in files), members.mapped("index"))
+    moved, changed = members.moved.after((load_together(file) for file in files), members.mapped("index"))
     moved.save(cast.next.of(part).moves)
     return changed
 
