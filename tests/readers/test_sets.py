@@ -610,3 +610,14 @@ def test_chunks_of_zeros_that_zarr_does_not_write_are_zeros(tmp_path):
         np.testing.assert_array_equal(getattr(found, name), written_as[name])
     flat = wb.open_chunked(tmp_path / "a.zarr", positions=["x", "y", "z"]).joined()
     np.testing.assert_array_equal(flat.positions, positions * [1, 0, 1])
+
+
+@pytest.mark.parametrize("column", ["positions", "velocities", "ids"])
+def test_a_zarr_column_of_which_chunks_were_not_copied(tmp_path, column):
+    """Zarr would show them as zeros."""
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w")
+    for name, array in (("positions", POSITIONS), ("velocities", VELOCITIES), ("ids", IDS)):
+        group.create_array(name, data=array, chunks=(10, 3)[: array.ndim])
+    (tmp_path / "a.zarr" / column / "c" / "1" / ("0" if column != "ids" else "")).resolve().unlink()
+    with pytest.raises(WorkbenchError, match=f"{column} has 3 of 4 chunks; the others were never written, or not copied"):
+        wb.open_chunked(tmp_path / "a.zarr")

@@ -78,7 +78,7 @@ class Bound(ABC):
         object.__setattr__(self, "unit", unit)
 
     def __repr__(self) -> str:
-        given = f"eb={self.eb!r}" if self.unit is None else repr(f"{self.eb:g} {self.unit}")
+        given = f"eb={self.eb!r}" if self.unit is None else repr(f"{self.eb!r} {self.unit}")
         return f"{type(self).__name__}({given})"
 
     def for_data(self, data: Particles | Field) -> Self:
@@ -125,7 +125,7 @@ class Absolute(Bound):
     they are compressed, if they state one.
 
     >>> Absolute(1e-3).describe(), Absolute("10 pc")
-    ('every value within 0.001 of the original', Absolute('10 pc'))
+    ('every value within 0.001 of the original', Absolute('10.0 pc'))
     """
 
     kind = "absolute"

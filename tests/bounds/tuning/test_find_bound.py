@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.bounds.tuning import choice
 from workbench.bounds.tuning.choice import Candidate, merit
 from workbench.bounds.tuning.find import FINER, Limits
 from workbench.bounds.tuning.guides import even_noise
@@ -378,3 +379,26 @@ def test_the_codec_for_a_quality_is_the_smallest_on_a_sea_with_land():
     assert found.met
     assert found.archive.nbytes <= 1.02 * min(sizes.values())
     assert max(sizes.values()) > 1.3 * min(sizes.values())
+
+
+def test_a_middle_of_land_or_a_codec_that_cannot_keep_the_limit_decides_nothing(monkeypatch):
+    sea = np.cumsum(np.random.default_rng(1).normal(size=(90, 90)), axis=0)
+    sea[5:-5, 5:-5] = np.nan   # the middle of at most 65,536 values is all, and mostly land
+    tried = []
+    monkeypatch.setattr(choice, "_tried", lambda *given: tried.append(given) or 0.0)
+    for field in (wb.Field(sea.astype(np.float32)), wb.Field(np.nan_to_num(sea), mask=np.isnan(sea))):
+        assert wb.find_bound(field, wb.PSNR(50)).met
+        assert not tried
+    monkeypatch.undo()
+    whole = wb.Field(np.nan_to_num(sea))
+    encode, refused = choice.encode_guarded, []
+
+    def refuse(codec, *given, **options):
+        if codec.id == "interpolation":
+            refused.append(codec)
+            raise wb.WorkbenchError("it cannot")
+        return encode(codec, *given, **options)
+
+    monkeypatch.setattr(choice, "encode_guarded", refuse)
+    assert wb.find_bound(whole, wb.PSNR(50)).codec.id != "interpolation"
+    assert refused

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 PLACES = 12            # limits at which a codec is predicted; between them, logarithms are interpolated
 UNREACHED = -1e4       # the merit of a codec that is not expected to meet the target, less what it lacks
 DECADES = 6.0          # below the range of the values
+LEAST_VALID = 0.25     # of the values in the middle, for a trial there
 
 
 class Predictable(Protocol):
@@ -41,7 +41,7 @@ class Predictable(Protocol):
         """The prediction at these bounds, by an expert on a codec."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Candidate:
     """A codec, with the ratio and the rms error that are expected for each limit."""
 
@@ -73,20 +73,31 @@ def chosen_candidate(
 
 
 def _smallest(data: Field, candidates: list[Candidate], original: Original, target: All, limits: Limits) -> Candidate:
-    """The candidate with the most merit; where a quality decides, a trial on the middle corrects the predicted sizes."""
-    merits = {each: merit(each, original, target, limits) for each in candidates}
-    if not target.searched_upwards and data.values.dtype.kind == "f" and limits.kind is not PointwiseRelative:
-        part = middle(data.shape)
-        values, mask = np.ascontiguousarray(data.values[part]), None if data.mask is None else data.mask[part]
-        for each in (each for each in candidates if merits[each] > UNREACHED / 2):
-            limit = Limit("absolute", _largest_limit(each, original, target, limits))
-            with contextlib.suppress(WorkbenchError):   # the codec cannot keep this limit here: the prediction stands
-                found = encode_guarded(
-                    tuned(each.codec, values, mask, limit), values, limit,
-                    mask=None if mask is None else np.ascontiguousarray(mask),
-                )
-                merits[each] = math.log(values.nbytes / found.nbytes)
-    return max(candidates, key=merits.__getitem__)
+    """The candidate with the most merit; where a quality decides, a trial on the middle takes the place of predicted sizes.
+
+    Unless the middle has few valid values, such as land in a sea: what these need says little about the others.
+    """
+    merits = [merit(each, original, target, limits) for each in candidates]
+    part = middle(data.shape)
+    values, mask = data.values[part], None if data.mask is None else np.ascontiguousarray(data.mask[part])
+    valid = np.isfinite(values) if mask is None else np.isfinite(values) & ~mask
+    enough = np.count_nonzero(valid) > LEAST_VALID * values.size
+    if enough and values.dtype.kind == "f" and not target.searched_upwards and limits.kind is not PointwiseRelative:
+        values = np.ascontiguousarray(values)
+        for place, each in enumerate(candidates):
+            if merits[place] > UNREACHED / 2:
+                limit = Limit("absolute", _largest_limit(each, original, target, limits))
+                merits[place] = _tried(each.codec, values, mask, limit)
+    return candidates[merits.index(max(merits))]
+
+
+def _tried(codec: Codec, values: np.ndarray, mask: np.ndarray | None, limit: Limit) -> float:
+    """The logarithm of the ratio that a codec reaches on some values."""
+    try:
+        found = encode_guarded(tuned(codec, values, mask, limit), values, limit, mask=mask)
+    except WorkbenchError:   # it cannot keep this limit
+        return UNREACHED
+    return math.log(values.nbytes / found.nbytes)
 
 
 def other_candidates(data: Field, tried: Collection[Codec], limits: Limits) -> list[Candidate]:

@@ -77,10 +77,10 @@ def find_bound(
     search has stepped over may meet the target, too; for a `wb.Quality` that no smaller bound meets, a few larger ones are
     tried.
 
-    `codec="auto"` chooses among codecs by prediction, which also guides the search, and for fields by a trial on the middle
-    at the bound that is expected; for a `wb.Quality`, of which nothing is
-    predicted, it searches with each. `expert` is another predictor than that of the package, such as one that knows an
-    earlier time step (`wb.bounds.calibrated`). `kind` is that of the bound:
+    `codec="auto"` chooses among codecs by prediction, which also guides the search, and for a quality of fields by a trial
+    on the middle at the bound that is expected. For a `wb.Quality`, of which nothing is predicted, it searches with each.
+    `expert` is another predictor than that of the package, such as one that knows an earlier time step
+    (`wb.bounds.calibrated`). `kind` is that of the bound:
     "absolute", "relative" or "pointwise-relative". `order`, `velocities` and `keep` are passed to `wb.compress`. Velocities
     may have a target of their own, `velocities=wb.PSNR(60)`: the bound is found on them alone, and is `found.velocities`.
     `most_runs` limits the compressions. `watch` is called with each run; an exception that it or `progress` raises ends the

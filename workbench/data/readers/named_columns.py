@@ -127,7 +127,7 @@ def _table(source: Source, sets: Mapping[str, tuple[str, ...]]) -> Table:
             for name in names:
                 require_rows(_array(node, name, source.name), column, name, count, len(names), axes, source.name)
                 zarr_files.require_room(_array(node, name, source.name), name or "the array", source)
-        _require_written(found, source)
+            _require_written([_array(node, name, source.name) for name in names], source, column == POSITIONS)
         unit = (found[0].shards or found[0].chunks)[0]
         dtype = found[0].dtype.newbyteorder("=")
         stated = dict(node.attrs).get("box")
@@ -135,17 +135,23 @@ def _table(source: Source, sets: Mapping[str, tuple[str, ...]]) -> Table:
         return ZarrTable(path=source.path, count=count, dtype=dtype, dimensions=axes, sets=dict(sets), unit=unit, box=box)
 
 
-def _require_written(positions: Sequence[Any], source: Source) -> None:
-    """Refuse positions with chunks that were never written: Zarr shows their fill value, so many particles in one place.
+def _require_written(arrays: Sequence[Any], source: Source, positions: bool) -> None:
+    """Refuse a column with chunks that were never written, or not copied: Zarr shows their fill value, which is none of it.
 
-    Zarr writes no chunk that has the fill value alone, so other columns may lack chunks: velocities of 0, the id 0. So may
-    one axis of several, and the last chunk if it holds one particle.
+    Zarr writes no chunk that has the fill value alone, as when all velocities are 0, one axis of the positions is, or the
+    last chunk has one particle. So an array without any chunk counts as written, but not all axes of the positions.
     """
-    array = min(positions, key=lambda each: each.nchunks - each.nchunks_initialized)
-    lacking, last = array.nchunks - array.nchunks_initialized, (array.shape[0] - 1) % array.chunks[0] + 1
-    if lacking > 1 or (lacking and last > 1):
+    lacking = [array for array in arrays if array.nchunks_initialized < array.nchunks and not _last_alone(array)]
+    part = [array for array in lacking if array.nchunks_initialized]
+    if wrong := lacking[:1] if positions and len(lacking) == len(arrays) else part[:1]:
+        array = wrong[0]
         there = f"{array.nchunks_initialized:,} of {array.nchunks:,} chunks"
         raise source.damaged(f"{array.path or 'the array'} has {there}; the others were never written, or not copied")
+
+
+def _last_alone(array: Any) -> bool:
+    """Whether one chunk lacks, and the last chunk has one row, which may be 0."""
+    return array.nchunks - array.nchunks_initialized == 1 and array.shape[0] % array.chunks[0] == 1 % array.chunks[0]
 
 
 def _array(node: Any, name: str, where: str) -> Any:
