@@ -308,7 +308,7 @@ def zeros(shape: Any, dtype: Any = float) -> ndarray:
 
 def unwritten(made: np.ndarray) -> ndarray:
     """New memory has what was there before: here a number that hurts."""
-    made.reshape(-1).view(np.uint8).fill(0xA5)
+    made.reshape(-1).view(np.uint8).fill(executed.UNWRITTEN)
     return ndarray(made)
 
 

@@ -44,6 +44,12 @@ class Machine:
     xp: Any
     real: bool
 
+    @property
+    def kernels(self) -> str:
+        """What is launched on the stand-in."""
+        chosen = importlib.import_module("executed").CHOSEN
+        return f"the code of a card (PTX), {chosen} on this CPU" if chosen else "the CPU's build of the kernels"
+
     @classmethod
     def card(cls) -> Machine:
         """The first GPU that is visible on this computer, on which one kernel has run; an error says what is missing."""
@@ -162,7 +168,7 @@ class Machine:
             "processor": f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores",
         }
         if not self.real:
-            return {"card": "none: the stand-in for CuPy, no GPU code is run", **told}
+            return {"card": f"none: the stand-in for CuPy with {self.kernels}", **told}
         runtime, device = self.xp.cuda.runtime, self.xp.cuda.Device()
         properties = runtime.getDeviceProperties(device.id)
         return {

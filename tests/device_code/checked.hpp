@@ -15,12 +15,7 @@ struct Conflict {
     u64 address;
 };
 
-struct Launch {
-    u32 grid, block;
-    void* const* arguments;
-    char* message;
-    u32 message_size, site;
-    u64 thread;
+struct Launch : Common {
     const Extent* arrays;   // in rising order
     u32 array_count, together;
     u64 seed;

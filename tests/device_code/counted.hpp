@@ -9,12 +9,7 @@ struct Counts {   // of one instruction, over all launches
     u64 threads, warps, requests, sectors, bytes;
 };
 
-struct Launch {
-    u32 grid, block;
-    void* const* arguments;
-    char* message;
-    u32 message_size, site;
-    u64 thread;
+struct Launch : Common {
     Counts* counts;
     u32 sites, unused;
 };

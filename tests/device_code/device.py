@@ -15,6 +15,7 @@ import fcntl
 import functools
 import hashlib
 import os
+import shlex
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -33,6 +34,8 @@ FLAGS = (
     "-Wno-unused-label", "-Wno-unused-variable", "-Wno-unused-but-set-variable", "-Wno-unused-function",
     "-Wno-parentheses",
 )
+
+
 class Executable:
     """The kernels of a module, compiled for this CPU."""
 
@@ -84,16 +87,29 @@ class Device:
 
 @functools.cache
 def compiler() -> tuple[str, str]:
-    """The C++ compiler, and what it calls itself."""
+    """The C++ compiler, as `$CXX` has it, and what it calls itself."""
     name = os.environ.get("CXX", "c++")
-    return name, subprocess.run([name, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    told = subprocess.run([*shlex.split(name), "--version"], capture_output=True, text=True, check=True).stdout
+    return name, told.splitlines()[0]
+
+
+@functools.cache
+def missing() -> str:
+    """What is not there of what a device needs; empty if nothing."""
+    if Nvrtc.installed() is None:
+        return "NVRTC is not installed: pip install nvidia-cuda-nvrtc-cu12"
+    try:
+        compiler()
+    except (OSError, subprocess.CalledProcessError) as error:
+        return f"there is no C++ compiler: {error}"
+    return ""
 
 
 def compiled(code: str, flags: tuple[str, ...]) -> bytes:
     """A shared library of this C++ code."""
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "kernels.so"
-        command = [compiler()[0], *flags, f"-I{HERE}", "-x", "c++", "-", "-o", str(library)]
+        command = [*shlex.split(compiler()[0]), *flags, f"-I{HERE}", "-x", "c++", "-", "-o", str(library)]
         run = subprocess.run(command, input=code, capture_output=True, text=True)
         if run.returncode:
             raise DeviceError(f"translated code does not compile: {run.stderr[:2000]}")

@@ -28,10 +28,10 @@ ROUNDED = {"rni": "nearbyint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 
 
 class Form:
-    """An instruction whose modifiers are taken one by one, in the place `number` among those of its kernel."""
+    """An instruction whose modifiers are taken one by one."""
 
-    def __init__(self, instruction: Instruction, number: int, registers: dict[str, str], symbols: set[str]) -> None:
-        self.instruction, self.number, self.registers, self.symbols = instruction, number, registers, symbols
+    def __init__(self, instruction: Instruction, registers: dict[str, str], symbols: set[str]) -> None:
+        self.instruction, self.registers, self.symbols = instruction, registers, symbols
         self.left = list(instruction.modifiers)
         self.operands = instruction.operands
 
@@ -86,10 +86,18 @@ class Form:
         if len(self.operands) not in known:
             raise self.instruction.unknown(f"{' or '.join(map(str, known))} operands must be there")
 
+    def begins(self, modifier: str) -> bool:
+        """Whether this modifier comes next, which is taken then."""
+        return bool(self.left) and self.left[0] == modifier and self.left.pop(0) == modifier
+
     def overflow(self, *sources: str) -> str:
-        """Whether a 32-bit sum or product has overflowed as a signed number, for `WIDENED`: here if a source has."""
+        """Whether a source holds a sum or product of 32 bits that has overflowed as a signed number, for `WIDENED`."""
         flags = [flag(source) for source in sources if self.registers.get(source) == "b32"]
         return " | ".join(flags) or "false"
+
+    def flagged(self, code: str, over: str) -> str:
+        """Code that sets the target, and whether what it holds then has overflowed."""
+        return f"{{ FLAG(const bool over = {over};) {code} FLAG({flag(self.operands[0])} = over); }}"
 
 
 def named(operand: str) -> str:
@@ -102,16 +110,16 @@ def flag(register: str) -> str:
     return f"{named(register)}_over"
 
 
-def statement(instruction: Instruction, number: int, registers: dict[str, str], symbols: set[str]) -> str:
+def statement(instruction: Instruction, registers: dict[str, str], symbols: set[str]) -> str:
     """The C++ statement for an instruction; an error names one that is not known.
 
     >>> from device_code.ptx import read_instruction
-    >>> statement(read_instruction("add.s64 %rd1, %rd2, 8", 1), 0, {"%rd1": "b64", "%rd2": "b64"}, set())
+    >>> statement(read_instruction("add.s64 %rd1, %rd2, 8", 1), {"%rd1": "b64", "%rd2": "b64"}, set())
     'put(v_rd1, (s64)(as<u64>(v_rd2) + (u64)(0x8ull)));'
     """
     if instruction.opcode not in OPCODES:
         raise instruction.unknown("an instruction that is not known")
-    form = Form(instruction, number, registers, symbols)
+    form = Form(instruction, registers, symbols)
     code = OPCODES[instruction.opcode](form)
     if form.left:
         raise instruction.unknown(f"a modifier that is not known, .{form.left[0]}")
@@ -129,8 +137,7 @@ def add_or_subtract(form: Form) -> str:
     sign = {"add": "+", "sub": "-"}[form.instruction.opcode]
     form.number_of_operands(3)
     target, a, b = form.operands
-    if form.left[0] == "rn":
-        form.take("rn")
+    if form.begins("rn"):
         type = form.take(*FLOATS)
         return form.set(target, f"number({form.value(a, type)} {sign} {form.value(b, type)})", type)
     type = form.take("s16", "u16", "s32", "u32", "s64", "u64")
@@ -138,8 +145,7 @@ def add_or_subtract(form: Form) -> str:
     code = form.set(target, f"{form.value(a, unsigned)} {sign} {form.value(b, unsigned)}", type)
     if type == "s32":
         check = f"over_{form.instruction.opcode}({form.value(a, 's32')}, {form.value(b, 's32')})"
-        code = f"FLAG(const bool over = {check} | {form.overflow(a, b)};) {code} FLAG({flag(target)} = over);"
-        return f"{{ {code} }}"
+        return form.flagged(code, f"{check} | {form.overflow(a, b)}")
     return code
 
 
@@ -162,7 +168,7 @@ def multiply(form: Form) -> str:
     code = form.set(target, f"(u64){form.value(a, unsigned)} * {form.value(b, unsigned)}", unsigned)
     if type == "s32":
         check = f"over_mul({form.value(a, 's32')}, {form.value(b, 's32')})"
-        return f"{{ FLAG(const bool over = {check} | {form.overflow(a, b)};) {code} FLAG({flag(target)} = over); }}"
+        return form.flagged(code, f"{check} | {form.overflow(a, b)}")
     return code
 
 
@@ -182,7 +188,7 @@ def multiply_add(form: Form) -> str:
     )
     if type == "s32":
         check = f"over_mad({form.value(a, 's32')}, {form.value(b, 's32')}, {form.value(c, 's32')})"
-        return f"{{ FLAG(const bool over = {check} | {form.overflow(a, b, c)};) {code} FLAG({flag(target)} = over); }}"
+        return form.flagged(code, f"{check} | {form.overflow(a, b, c)}")
     return code
 
 
@@ -197,8 +203,7 @@ def fused(form: Form) -> str:
 def divide(form: Form) -> str:
     form.number_of_operands(3)
     target, a, b = form.operands
-    if form.left[0] == "rn":
-        form.take("rn")
+    if form.begins("rn"):
         type = form.take(*FLOATS)
         return form.set(target, f"number({form.value(a, type)} / {form.value(b, type)})", type)
     type = form.take("s16", "u16", "s32", "u32", "s64", "u64")
@@ -244,7 +249,7 @@ def smaller_or_larger(form: Form) -> str:
     name = {"min": "smaller", "max": "larger"}[form.instruction.opcode]
     code = form.set(target, f"{name}({form.value(a, type)}, {form.value(b, type)})", type)
     if type == "s32":
-        return f"{{ FLAG(const bool over = {form.overflow(a, b)};) {code} FLAG({flag(target)} = over); }}"
+        return form.flagged(code, form.overflow(a, b))
     return code
 
 
@@ -274,7 +279,7 @@ def shift(form: Form) -> str:
     code = form.set(target, f"{name}({form.value(a, type)}, {form.value(b, 'u32')})", type)
     if type == "b32" and left:
         check = f"over_shift({form.value(a, 's32')}, {form.value(b, 'u32')})"
-        return f"{{ FLAG(const bool over = {check} | {form.overflow(a)};) {code} FLAG({flag(target)} = over); }}"
+        return form.flagged(code, f"{check} | {form.overflow(a)}")
     return code
 
 
@@ -355,8 +360,7 @@ def select(form: Form) -> str:
     target, a, b, chosen = form.operands
     code = form.set(target, f"{form.value(chosen, 'pred')} ? {form.value(a, type)} : {form.value(b, type)}", type)
     if form.registers.get(target) == "b32":
-        over = f"{form.value(chosen, 'pred')} ? ({form.overflow(a)}) : ({form.overflow(b)})"
-        return f"{{ FLAG(const bool over = {over};) {code} FLAG({flag(target)} = over); }}"
+        return form.flagged(code, f"{form.value(chosen, 'pred')} ? ({form.overflow(a)}) : ({form.overflow(b)})")
     return code
 
 

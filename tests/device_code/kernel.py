@@ -97,7 +97,9 @@ class Kernel:
             self._run(launch, grid, block, arguments, memory.place)
         finally:
             memory.give_back()
-        return self._require_order(list(conflicts[: min(launch.conflict_count, CONFLICTS)]))
+        if launch.conflict_count > CONFLICTS:
+            raise DeviceError(f"{self.entry.name}: {launch.conflict_count:,} pairs of accesses conflict, too many to list")
+        return self._require_order(list(conflicts[: launch.conflict_count]))
 
     def _run(
         self, launch: Any, grid: int, block: int, arguments: Sequence[np.ndarray | np.generic],

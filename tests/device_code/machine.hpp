@@ -163,6 +163,14 @@ struct Thread {
 #endif
 };
 
+struct Common {   // what every launch has; the builds that check and count have more
+    u32 grid, block;
+    void* const* arguments;
+    char* message;
+    u32 message_size, site;
+    u64 thread;
+};
+
 struct Fault {   // what ends a launch
     std::string what;
     u32 site;
@@ -176,13 +184,7 @@ struct Fault {   // what ends a launch
 #include "counted.hpp"
 #else
 
-struct Launch {
-    u32 grid, block;
-    void* const* arguments;
-    char* message;
-    u32 message_size, site;
-    u64 thread;
-};
+struct Launch : Common {};
 
 #define FLAG(...)
 #define WIDENED(over)

@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from device_code.device import Device
+from device_code.device import Device, missing
 from device_code.kernel import Checks, DeviceError
 from device_code.nvrtc import Nvrtc
 
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 OPTIONS = ("-std=c++17", "--fmad=false", "-arch=compute_90")
 CODE = r"""
 #define KERNEL(name) extern "C" __global__ void name
@@ -71,11 +72,8 @@ ORDERS = [Checks(), Checks(together=16, seed=1), Checks(together=64, seed=2)]
 
 
 def run(folder: Path, name: str, *arguments: np.ndarray | np.generic, checks: Checks | None = ORDERS[0]) -> np.ndarray:
-    nvrtc = Nvrtc.installed()
-    if nvrtc is None:
-        pytest.skip("NVRTC is not installed: pip install nvidia-cuda-nvrtc-cu12")
     given = [np.int64(N), *arguments]
-    Device(nvrtc, folder, checks).module(CODE, OPTIONS).kernel(name)(2, 64, given)
+    Device(Nvrtc.installed(), folder, checks).module(CODE, OPTIONS).kernel(name)(2, 64, given)
     return given[-1]
 
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from device_code.counting import Counting, Total
-from device_code.device import Device
+from device_code.device import Device, missing
 from device_code.nvrtc import Nvrtc
 
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 OPTIONS = ("-std=c++17", "--fmad=false", "-arch=compute_90")
 CODE = r"""
 #define KERNEL(name) extern "C" __global__ void name
@@ -43,11 +44,8 @@ def at_a_sector(count: int) -> np.ndarray:
 
 
 def counted(folder: Path, name: str, *arguments: np.ndarray, launches: int = 1) -> Total:
-    nvrtc = Nvrtc.installed()
-    if nvrtc is None:
-        pytest.skip("NVRTC is not installed: pip install nvidia-cuda-nvrtc-cu12")
     counting = Counting()
-    kernel = Device(nvrtc, folder, counting).module(CODE, OPTIONS).kernel(name)
+    kernel = Device(Nvrtc.installed(), folder, counting).module(CODE, OPTIONS).kernel(name)
     for _ in range(launches):
         kernel(2, 64, [np.int64(N), *arguments])
     [total] = counting.totals()

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from device_code.device import FLAGS, compiled
+from device_code.device import FLAGS, compiled, missing
 from device_code.instructions import statement
 from device_code.kernel import DeviceError, Kernel
 from device_code.ptx import PtxError, read, read_instruction
@@ -157,6 +157,9 @@ FLOATING += [
 ]
 
 
+NEEDS_COMPILER = pytest.mark.skipif(missing().startswith("there is no C++"), reason=missing())
+
+
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory):
     """All cases as kernels of one module."""
@@ -174,6 +177,7 @@ def combined(types):
     return [np.array(column, WIDTHS[type]) for type, column in zip(types, columns, strict=True)]
 
 
+@NEEDS_COMPILER
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[each[0].replace("{{", "{")[:28] for each in CASES])
 def test_whole_numbers(kernels, number):
     _, types, result, oracle = CASES[number]
@@ -184,6 +188,7 @@ def test_whole_numbers(kernels, number):
     assert found.tolist() == expected
 
 
+@NEEDS_COMPILER
 @pytest.mark.parametrize("number", range(len(FLOATING)), ids=[each[0][:28] for each in FLOATING])
 def test_floating_point(kernels, number):
     code, types, result, oracle = FLOATING[number]
@@ -202,6 +207,7 @@ def test_floating_point(kernels, number):
         assert set(found[np.isnan(found)].view(np.uint32)) <= {0x7FFFFFFF}
 
 
+@NEEDS_COMPILER
 def test_a_division_by_zero_is_an_error(tmp_path):
     text = source("halves", "div.s32 {d}, {0}, {1};", ("s32", "s32"), "s32")
     module = read(text)
@@ -231,7 +237,7 @@ REGISTERS = {"%f1": "f32", "%f2": "f32", "%f3": "f32", "%r1": "b32", "%r2": "b32
 ])
 def test_what_is_not_known_is_an_error_that_names_it(text):
     with pytest.raises(PtxError, match="line 41: .*" + text.split()[0].replace(".", r"\.")):
-        statement(read_instruction(text, 41), 0, REGISTERS, set())
+        statement(read_instruction(text, 41), REGISTERS, set())
 
 
 @pytest.mark.parametrize(("text", "message"), [

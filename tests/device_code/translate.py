@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from device_code.instructions import initial, named, statement
-from device_code.ptx import Entry, Instruction, Label, Module, PtxError
+from device_code.ptx import Entry, Label, Module, PtxError
 
-TYPES = {"pred": "pred", "b16": "u16", "b32": "u32", "b64": "u64", "f32": "f32", "f64": "f64"}
-FOR_FLAGS = {"s16": "u16", "u16": "u16", "s32": "u32", "u32": "u32", "s64": "u64", "u64": "u64"}
+TYPES = {"pred": "pred", "b16": "u16", "b32": "u32", "b64": "u64", "f32": "f32", "f64": "f64"}   # of registers
 
 
 def translated(module: Module) -> str:
@@ -42,20 +41,15 @@ def function(entry: Entry, variables: set[str]) -> str:
         if isinstance(each, Label):
             lines.append(f"{named('%' + each.name)}: ;")
             continue
-        lines.append(f"    SITE({number}) {statement(each, number, entry.registers, symbols)}")
+        lines.append(f"    SITE({number}) {statement(each, entry.registers, symbols)}")
         number += 1
     return "\n".join([*lines, "}"])
 
 
 def declaration(name: str, type: str) -> str:
     """A register as a variable, with a value that is nobody's: code of a compiler reads none before it is set."""
-    if type not in TYPES and type not in FOR_FLAGS:
+    if type not in TYPES:
         raise PtxError(f"a type of registers that is not known: {type} of {name}")
-    kind = TYPES.get(type) or FOR_FLAGS[type]
+    kind = TYPES[type]
     extra = f" FLAG(bool {named(name)}_over = false;)" if type == "b32" else ""
     return f"{kind} {named(name)} = NOTHING({kind});{extra}"
-
-
-def sites(entry: Entry) -> list[Instruction]:
-    """The instructions of a kernel by their numbers."""
-    return entry.instructions
