@@ -2,6 +2,7 @@
 
     python benchmarks/device_counts.py                          a search, an archive in both orders, kept clusters, at 64^3
     python benchmarks/device_counts.py --along 32 check         other calls of docs/gpu.md, on fewer particles
+    python benchmarks/device_counts.py --lines link             the lines of a kernel that move and do most
 
 NVRTC compiles the kernels as for a card; their PTX runs on this CPU, in a build that counts (`tests/device_code`). Per
 particle: instructions of all threads; the share of lanes that wait while their warp works; bytes that threads load and
@@ -24,16 +25,25 @@ import timing
 from gpu_check import model
 from gpu_check.machine import Machine
 
+from device_code.counting import Total
+
 USUAL = (
     "friends_of_friends", "encode, keep, packed", "encode, free, context", "decode, free, context", "check",
     "keep clusters",
 )
 
 
+FIGURES = ("instructions", "lanes that wait", "loaded", "stored", "in sectors", "local", "atomics")
+MOST_LINES = 25
+ISSUED = 132 * 4 * 1.7e9   # instructions of warps per second: an H100 has 132 multiprocessors of 4 schedulers
+COPIED = 3.0e12            # bytes per second, as docs/gpu.md has it
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("calls", nargs="*", default=USUAL, help="as docs/gpu.md lists them")
     parser.add_argument("--along", type=int, default=64, help="the cube root of the number of particles")
+    parser.add_argument("--lines", metavar="KERNEL", help="the lines of this kernel, in place of all kernels")
     options = parser.parse_args()
     there, counting = Machine.stand_in(), importlib.import_module("executed").device().watch
     with there.in_use():
@@ -43,22 +53,42 @@ def main() -> None:
         for name in options.calls:
             counting.clear()
             calls[name]()
-            print(f"\n{name}\n\n{table(counting, options.along**3)}", flush=True)
+            totals = {plain(each.name): each for each in counting.totals() if each.instructions}
+            if options.lines:
+                if options.lines in totals:
+                    lines = sorted(counting.lines(totals[options.lines].name), key=lambda each: -each.instructions)
+                    print(f"\n{name}\n\n{table('line', lines[:MOST_LINES], options.along**3)}", flush=True)
+            else:
+                print(f"\n{name}\n\n{table('kernel', list(totals.values()), options.along**3)}")
+                print(f"\n{estimate(list(totals.values()), options.along**3)}", flush=True)
 
 
-def table(counting: object, particles: int) -> str:
-    """The kernels of a call, those that move most first."""
-    totals = [each for each in counting.totals() if each.instructions]   # type: ignore[attr-defined]
+def plain(symbol: str) -> str:
+    """The name of a kernel without its variant."""
+    return symbol.rpartition("_f")[0]
+
+
+def table(of: str, totals: list[Total], particles: int) -> str:
+    """Kernels or lines, those that move most first, per particle."""
     rows: list[list[object]] = [
         [
-            f"`{each.name.rpartition('_f')[0]}`", f"{each.instructions / particles:,.0f}", f"{each.divergence:.0%}",
-            f"{each.loaded / particles:,.0f}", f"{each.stored / particles:,.0f}", f"{each.moved / particles:,.0f}",
-            f"{each.local / particles:,.0f}", f"{each.atomics / particles:.2f}",
+            f"`{plain(each.name) if of == 'kernel' else each.name}`", f"{each.instructions / particles:,.0f}",
+            f"{each.divergence:.0%}", f"{each.loaded / particles:,.0f}", f"{each.stored / particles:,.0f}",
+            f"{each.moved / particles:,.0f}", f"{each.local / particles:,.0f}", f"{each.atomics / particles:.2f}",
         ]
         for each in sorted(totals, key=lambda each: -each.moved)
     ]
-    heads = ["kernel", "instructions", "lanes that wait", "loaded", "stored", "in sectors", "local", "atomics"]
-    return timing.table(heads, rows)
+    return timing.table([of, *FIGURES], rows)
+
+
+def estimate(totals: list[Total], particles: int) -> str:
+    """What an H100 would need for the kernels of a call, if it did nothing but issue instructions, or move sectors."""
+    issued, moved = (sum(getattr(each, name) for each in totals) / particles for name in ("issued", "moved"))
+    issue_ms, copy_ms = 1e11 * issued / ISSUED, 1e11 * moved / COPIED
+    return (
+        f"All kernels: {issued:,.0f} instructions of warps and {moved:,.0f} bytes in sectors a particle. For 1e8 "
+        f"particles, an H100 issues them in {issue_ms:,.0f} ms, and copies as many bytes in {copy_ms:,.0f} ms."
+    )
 
 
 if __name__ == "__main__":

@@ -45,12 +45,14 @@ struct Pairs {
 
     template <bool images> DEVICE_METHOD bool linked(i64 i, i64 j) const
     {
-        return margin.linked(cost<images>(i, j), order[i], order[j]);
+        const double squared = cost<images>(i, j);
+        return squared <= margin.far_squared && margin.linked(squared, order[i], order[j]);
     }
 
     template <bool images> DEVICE_METHOD bool holds(i64 i, i64 j) const
     {
-        return margin.conflict(cost<images>(i, j), order[i], order[j]);
+        const double squared = cost<images>(i, j);
+        return squared <= margin.far_squared && margin.conflict(squared, order[i], order[j]);
     }
 
     DEVICE_METHOD bool counts(i32) const { return true; }
@@ -66,15 +68,15 @@ struct LinkingAlike {
     const u64* unsettled;   // of each block, the cells with a label whose particles are not known to be connected
     i64* found_in;          // the number of conflicts of each block; null: do not search for them
 
-    DEVICE_METHOD bool wants(i64 k) const
+    DEVICE_METHOD u64 active_cells(i64 k) const
     {
-        if (!cells.box) return unlike.wanted[k];
+        if (!cells.box) return unlike.wanted[k] ? cells.occupied[k] : 0;
         for (i32 c = cells.first_cell[k]; c < cells.first_cell[k + 1]; ++c) {
-            if (cells.open[c] >= OPEN) return true;
+            if (cells.open[c] >= OPEN) return cells.occupied[k];
             for (i32 r = labels.of[c] == MIXED ? labels.runs[c] : -1; r >= 0 && labels.of[r] != END; ++r)
-                if (cells.open[r] >= OPEN) return true;
+                if (cells.open[r] >= OPEN) return cells.occupied[k];
         }
-        return false;
+        return 0;
     }
 
     template <bool images> DEVICE_METHOD void two_runs(i32 p, i32 q)
@@ -94,13 +96,13 @@ struct LinkingAlike {
             for (i32 q = first_run(b); q >= 0; q = next_run(b, q)) two_runs<images>(p, q);
     }
 
-    template <bool images> DEVICE_METHOD void blocks(i64 k, i64 m, const u64* reach)
+    template <bool images> DEVICE_METHOD void blocks(i64 k, u64 active, i64 m, const u64* reach)
     {
         const u64 here = cells.occupied[k], there = cells.occupied[m];
         const i64 before = unlike.found;
         if (k == m && found_in) unlike.template within<images>(k);
         if (there & reach[REACHED])
-            for (u64 mine = here & reach[REACHING]; mine; mine &= mine - 1) {
+            for (u64 mine = active & reach[REACHING]; mine; mine &= mine - 1) {
                 const u64 bit = mine & (0 - mine);
                 const bool suspect = (unlike.suspect[k] & bit) != 0;
                 u64 theirs = there & reach[lowest_bit(mine)];
@@ -148,7 +150,7 @@ KERNEL(mark_doubtful)(i64 count, const u64* occupied SIZE(count), const i32* fir
 // Unites linked particles of equal label. Counts the conflicts of each block within it and with later blocks, and of each
 // chunk (`listed`), and lists them as far as there is room for a chunk. With trees, only pairs of open cells are still
 // undecided, and all conflicts have been counted.
-KERNEL(link_alike)(i64 chunks, i64 count, const u64* block_key SIZE(count), const u64* occupied SIZE(count),
+KERNEL(link_alike)(i64 chunks, const i64* first_block SIZE(chunks + 1), i64 count, const u64* block_key SIZE(count), const u64* occupied SIZE(count),
                    const i32* first_cell SIZE(count + 1), const i32* first SIZE(label), const real* sorted SIZE(order * D),
                    const double* periods SIZE(D), const i64* blocks_along SIZE(D), const i64* block_bits SIZE(D),
                    const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed, double near_squared, double length_squared,
@@ -168,9 +170,9 @@ KERNEL(link_alike)(i64 chunks, i64 count, const u64* block_key SIZE(count), cons
         const Margin margin = {near_squared, length_squared, far_squared, exempt, space, loose != 0, used};
         const Pairs pairs = {sorted, order, margin, space};
         const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
-        const i64 begin = chunk_begin(c, chunks, count), end = chunk_begin(c + 1, chunks, count);
+        const i64 begin = first_block[c], end = first_block[c + 1];
         for (i64 k = begin; k < end && !with_trees; ++k) found[k] = 0;
-        const i64 start = room_begin(c, chunks, count), room = room_begin(c + 1, chunks, count) - start;
+        const i64 start = room_begin(c, first_block), room = room_begin(c + 1, first_block) - start;
         Unlike<Pairs> unlike = {occupied, occupied, suspect, wanted, first_cell, first, sorted, order, sorted_label, label,
                                 pairs, pair + 2 * start, room, 0, 0, crowd};
         LinkingAlike linking = {cells, labels, pairs, unlike, unsettled, with_trees ? 0 : found};

@@ -86,28 +86,42 @@ DEVICE Blocks blocks_of(const u64* key, i64 count, const double* periods, const 
     return blocks;
 }
 
-// The neighbours in one row, whose blocks are next to each other in the array: at most three of them.
-DEVICE void find_in_row(const Blocks& blocks, i64 k, i64 z, u64 row, i32 r, bool wrapped, i64& near, Neighbours& found)
+// Whether any of these cells of a block reaches cells of the block at this offset.
+DEVICE bool any_reaches(u64 cells, const u64* reach, i32 offset)
+{
+    return (cells & reach[REACH_WORDS * offset + REACHING]) != 0;
+}
+
+// The neighbours in one row that `cells` of block k reach. They are next to each other in the array: at most three.
+DEVICE void find_in_row(const Blocks& blocks, i64 k, u64 cells, const u64* reach, i64 z, u64 row, i32 r, bool wrapped,
+                        i64& near, Neighbours& found)
 {
     const i32 centre = 3 * r;   // the offset straight ahead; the block's own row has only one neighbour, at offset 1
+    const bool before = r > 0 && any_reaches(cells, reach, centre - 1), after = any_reaches(cells, reach, centre + 1);
+    if (!(before || after || (r > 0 && any_reaches(cells, reach, centre)))) return;
     const i64 last = blocks.along[LAST] - 1;
     const u64 base = row << blocks.bits[LAST], to = base + (u64)(z < last ? z + 1 : z);
     near = r == 0 ? k + 1 : seek(blocks.key, blocks.count, near, base + (u64)(z > 0 ? z - 1 : 0));
-    for (i64 m = near; m < blocks.count && blocks.key[m] <= to; ++m)
-        add_neighbour(found, m, centre + (i32)(blocks.key[m] - base) - (i32)z, wrapped);
+    for (i64 m = near; m < blocks.count; ++m) {
+        const u64 key = blocks.key[m];
+        if (key > to) break;
+        const i32 offset = centre + (i32)(key - base) - (i32)z;
+        if (any_reaches(cells, reach, offset)) add_neighbour(found, m, offset, wrapped);
+    }
     if (!blocks.closed) return;
-    if (z == 0 && r > 0) {
+    if (z == 0 && before) {
         const i64 m = seek(blocks.key, blocks.count, near, base + (u64)last);
         if (m < blocks.count && blocks.key[m] == base + (u64)last) add_neighbour(found, m, centre - 1, true);
     }
-    if (z == last) {
+    if (z == last && after) {
         const i64 m = seek(blocks.key, blocks.count, near, base);
         if (m < blocks.count && blocks.key[m] == base) add_neighbour(found, m, centre + 1, true);
     }
 }
 
-// `near` holds, for each row, where the previous block's neighbours were found.
-DEVICE void find_ahead(const Blocks& blocks, i64 k, i64* near, Neighbours& found)
+// The neighbours ahead of block k that `cells` of it reach, and the block itself. `near` holds, for each row, where the
+// neighbours of a block before were found.
+DEVICE void find_ahead(const Blocks& blocks, i64 k, u64 cells, const u64* reach, i64* near, Neighbours& found)
 {
     const i32 row_offset[ROWS][LAST] = ROW_OFFSETS;
     i64 at[DIMENSIONS];
@@ -129,13 +143,13 @@ DEVICE void find_ahead(const Blocks& blocks, i64 k, i64* near, Neighbours& found
             }
             row = row << blocks.bits[axis] | (u64)x;
         }
-        if (blocks.closed || !wrapped) find_in_row(blocks, k, at[LAST], row, r, wrapped || blocks.images, near[r], found);
+        if (blocks.closed || !wrapped)
+            find_in_row(blocks, k, cells, reach, at[LAST], row, r, wrapped || blocks.images, near[r], found);
     }
 }
 
-
-// Calls `visit.blocks<images>(k, m, reach)` for every block k from `begin` to `end` and every neighbour m ahead of it;
-// skips k if `visit.wants(k)` is false.
+// Calls `visit.blocks<images>(k, active, m, reach)` for every block k from `begin` to `end`, for itself and every neighbour m
+// ahead that the `active` cells of k reach: those that `visit.active_cells(k)` names, as bits. A block without any is skipped.
 // reach: REACH_WORDS for each offset, in the order of ROW_OFFSETS and the last axis.
 template <class Visitor>
 DEVICE void walk(const Blocks& blocks, i64 begin, i64 end, const u64* reach, Visitor& visit)
@@ -144,12 +158,13 @@ DEVICE void walk(const Blocks& blocks, i64 begin, i64 end, const u64* reach, Vis
     for (i32 r = 0; r < ROWS; ++r) near[r] = begin;
     Neighbours found;
     for (i64 k = begin; k < end; ++k) {
-        if (!visit.wants(k)) continue;
-        find_ahead(blocks, k, near, found);
+        const u64 active = visit.active_cells(k);
+        if (!active) continue;
+        find_ahead(blocks, k, active, reach, near, found);
         for (i32 f = 0; f < found.count; ++f) {
             const u64* of_offset = reach + REACH_WORDS * found.offset[f];
-            if (found.images[f]) visit.template blocks<true>(k, found.block[f], of_offset);
-            else visit.template blocks<false>(k, found.block[f], of_offset);
+            if (found.images[f]) visit.template blocks<true>(k, active, found.block[f], of_offset);
+            else visit.template blocks<false>(k, active, found.block[f], of_offset);
         }
     }
 }

@@ -90,10 +90,10 @@ struct UnlikeFriends {
 struct CountedDiscords : Unlike<UnlikeFriends> {
     i64* found_in;
 
-    template <bool images> DEVICE_METHOD void blocks(i64 k, i64 m, const u64* reach)
+    template <bool images> DEVICE_METHOD void blocks(i64 k, u64 active, i64 m, const u64* reach)
     {
         const i64 before = found;
-        Unlike<UnlikeFriends>::blocks<images>(k, m, reach);
+        Unlike<UnlikeFriends>::blocks<images>(k, active, m, reach);
         found_in[k] += found - before;
     }
 };
@@ -101,7 +101,7 @@ struct CountedDiscords : Unlike<UnlikeFriends> {
 
 // The number of pairs of each block within itself and with later blocks, and of each chunk; lists them as far as there is
 // room.
-KERNEL(count_discords)(i64 chunks, i64 count, const u64* block_key SIZE(count), const u64* occupied SIZE(count),
+KERNEL(count_discords)(i64 chunks, const i64* first_block SIZE(chunks + 1), i64 count, const u64* block_key SIZE(count), const u64* occupied SIZE(count),
                        const i32* first_cell SIZE(count + 1), const i32* first SIZE(LAST(first_cell) + 1),
                        const real* sorted SIZE(order * D), const double* periods SIZE(D), const i64* blocks_along SIZE(D),
                        const i64* block_bits SIZE(D), const u64* reach SIZE(66 * CEIL(3 ** D, 2)), i64 closed,
@@ -116,9 +116,9 @@ KERNEL(count_discords)(i64 chunks, i64 count, const u64* block_key SIZE(count), 
         const Space space = space_of(periods, length_squared);
         const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
         const UnlikeFriends pairs = {sorted, order, elsewhere, space, split != 0};
-        const i64 begin = chunk_begin(c, chunks, count), end = chunk_begin(c + 1, chunks, count);
+        const i64 begin = first_block[c], end = first_block[c + 1];
         for (i64 k = begin; k < end; ++k) found[k] = 0;
-        const i64 start = room_begin(c, chunks, count), room = room_begin(c + 1, chunks, count) - start;
+        const i64 start = room_begin(c, first_block), room = room_begin(c + 1, first_block) - start;
         CountedDiscords counted = {{occupied, labelled, suspect, wanted, first_cell, first, sorted, order, sorted_label,
                                     cell_label, pairs, pair + 2 * start, room, 0, crowded, crowd}, found};
         walk(blocks, begin, end, reach, counted);

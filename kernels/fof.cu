@@ -174,40 +174,44 @@ DEVICE bool any_open(const Cells& cells, i64 k)
     return false;
 }
 
-// Unites the cells of block k with their friends in block m.
-template <bool images>
-DEVICE void link_blocks(const Cells& cells, const Friends& links, i64 k, i64 m, const u64* reach)
-{
-    const u64 here = cells.occupied[k], there = cells.occupied[m];
-    if (!(there & reach[REACHED])) return;
-    for (u64 mine = here & reach[REACHING]; mine; mine &= mine - 1) {
-        u64 theirs = there & reach[lowest_bit(mine)];
-        if (!theirs) continue;
-        const i32 a = cells.first_cell[k] + count_bits(here & below_lowest_bit(mine));
-        i32 root = find(cells.parent, a);
-        for (; theirs; theirs &= theirs - 1) {
-            const i32 b = cells.first_cell[m] + count_bits(there & below_lowest_bit(theirs));
-            if (find(cells.parent, b) == root) continue;
-            if (any_linked<images>(cells, links, a, b)) root = unite(cells.parent, cells.rank, a, b);
-        }
-    }
-}
-
 namespace {
+// Unites cells with their friends; of all pairs of cells those whose earlier cell is in a range.
 struct Linking {
     const Cells& cells;
     const Friends& links;
+    i64 from, to;   // the range
 
     // With trees, only pairs of open cells are still undecided.
-    DEVICE_METHOD bool wants(i64 k) const { return !cells.box || any_open(cells, k); }
-
-    template <bool images> DEVICE_METHOD void blocks(i64 k, i64 m, const u64* reach)
+    DEVICE_METHOD u64 active_cells(i64 k) const
     {
-        link_blocks<images>(cells, links, k, m, reach);
+        const i64 first = cells.first_cell[k], last = cells.first_cell[k + 1];
+        if (cells.box && !any_open(cells, k)) return 0;
+        u64 own = cells.occupied[k];
+        for (i64 c = first; c < from; ++c) own &= own - 1;
+        for (i64 c = to; c < last; ++c) own ^= 1ull << (63 - leading_zeros(own));
+        return own;
+    }
+
+    template <bool images> DEVICE_METHOD void blocks(i64 k, u64 active, i64 m, const u64* reach)
+    {
+        const u64 here = cells.occupied[k], there = cells.occupied[m];
+        if (!(there & reach[REACHED])) return;
+        for (u64 mine = active & reach[REACHING]; mine; mine &= mine - 1) {
+            u64 theirs = there & reach[lowest_bit(mine)];
+            if (!theirs) continue;
+            const i32 a = cells.first_cell[k] + count_bits(here & below_lowest_bit(mine));
+            i32 root = find(cells.parent, a);
+            for (; theirs; theirs &= theirs - 1) {
+                const i32 b = cells.first_cell[m] + count_bits(there & below_lowest_bit(theirs));
+                if (find(cells.parent, b) == root) continue;
+                if (any_linked<images>(cells, links, a, b)) root = unite(cells.parent, cells.rank, a, b);
+            }
+        }
     }
 };
 }
 
+// A chunk is a run of cells: those of a block that is full of particles are most of the work, so several chunks share it.
 KERNEL(link)(i64 chunks, i64 count, const u64* block_key SIZE(count), const u64* occupied SIZE(count),
              const i32* first_cell SIZE(count + 1), const i32* first SIZE(LAST(first_cell) + 1),
              const real* sorted SIZE(LAST(first) * D), const double* periods SIZE(D), const i64* blocks_along SIZE(D),
@@ -220,8 +224,10 @@ KERNEL(link)(i64 chunks, i64 count, const u64* block_key SIZE(count), const u64*
         const Space space = space_of(periods, length_squared);
         const Blocks blocks = blocks_of(block_key, count, periods, blocks_along, block_bits, closed);
         const Friends links = {sorted, space};
-        Linking linking = {cells, links};
-        walk(blocks, chunk_begin(c, chunks, count), chunk_begin(c + 1, chunks, count), reach, linking);
+        const i64 n = first_cell[count], from = chunk_begin(c, chunks, n), to = chunk_begin(c + 1, chunks, n);
+        Linking linking = {cells, links, from, to};
+        if (from < to)
+            walk(blocks, run_of(first_cell, count, from), run_of(first_cell, count, to - 1) + 1, reach, linking);
     }
 }
 

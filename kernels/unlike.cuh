@@ -12,8 +12,8 @@ static const i64 CROWD = 32768;     // pairs of particles of two cells that are 
 static const i64 EVERY = 1ll << 62;  // room for pairs that were counted before
 static const i64 ROOM = 6, SPARE = 16;   // room for pairs of each block, and of each chunk of blocks
 
-// Where the pairs of a chunk of blocks begin in a list with room for all chunks.
-DEVICE i64 room_begin(i64 c, i64 chunks, i64 count) { return ROOM * chunk_begin(c, chunks, count) + SPARE * c; }
+// Where the pairs of a chunk begin in a list with room for all chunks; chunk c begins at block `first_block[c]`.
+DEVICE i64 room_begin(i64 c, const i64* first_block) { return ROOM * first_block[c] + SPARE * c; }
 
 namespace {
 // `Pairs` says which pairs are listed (`holds`), how far apart they count (`cost`), whether a label takes part (`counts`),
@@ -36,7 +36,7 @@ template <class Pairs> struct Unlike {
     u8* crowded;              // set to 1 where not all pairs are listed; may be null
     u8* crowd;                // of each cell: set to 1 if it is in a pair for crowds.cu; may be null
 
-    DEVICE_METHOD bool wants(i64 k) const { return labelled[k] && (!wanted || wanted[k]); }
+    DEVICE_METHOD u64 active_cells(i64 k) const { return !wanted || wanted[k] ? labelled[k] : 0; }
 
     DEVICE_METHOD void add(i64 i, i64 j)
     {
@@ -182,12 +182,12 @@ template <class Pairs> struct Unlike {
             compare<images, true>(a, b, 0);
     }
 
-    template <bool images> DEVICE_METHOD void blocks(i64 k, i64 m, const u64* reach)
+    template <bool images> DEVICE_METHOD void blocks(i64 k, u64 active, i64 m, const u64* reach)
     {
-        const u64 here = labelled[k], there = labelled[m];
+        const u64 there = labelled[m];
         if (k == m) within<images>(k);
         if (!(there & reach[REACHED]) || !(suspect[k] | suspect[m])) return;
-        for (u64 mine = here & reach[REACHING]; mine; mine &= mine - 1) {
+        for (u64 mine = active & reach[REACHING]; mine; mine &= mine - 1) {
             const u64 sought = suspect[k] & mine & (0 - mine) ? there : there & suspect[m];
             const i32 a = first_cell[k] + count_bits(occupied[k] & below_lowest_bit(mine));
             for (u64 theirs = sought & reach[lowest_bit(mine)]; theirs; theirs &= theirs - 1)

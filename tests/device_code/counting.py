@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +15,7 @@ SECTOR, LANES = 32, 32
 
 @dataclass(frozen=True)
 class Total:
-    """One kernel over all its launches.
+    """One kernel, or one line of its source, over all its launches.
 
     `instructions` are those of single threads, `issued` those of warps: where threads go different ways, a warp does both.
     `loaded` and `stored` are the bytes that threads ask for in global memory, `sectors` what a card would move for them if
@@ -44,44 +44,56 @@ class Total:
 
 
 @dataclass(frozen=True, eq=False)
+class Counted:
+    """A kernel that was launched: its code, the lines of its source, and the counts of each instruction."""
+
+    entry: Entry
+    lines: Sequence[str]
+    table: np.ndarray
+
+    def total(self, name: str, chosen: np.ndarray) -> Total:
+        """The sum over these instructions."""
+        count = dict(zip(COLUMNS, self.table[chosen].astype(np.int64).T, strict=True))
+        instructions = [each for each, wanted in zip(self.entry.instructions, chosen, strict=True) if wanted]
+        opcodes = np.array([each.opcode for each in instructions])
+        local = np.array(["local" in each.modifiers for each in instructions], bool)
+        atomic = np.isin(opcodes, ("atom", "red"))
+        return Total(
+            name, instructions=int(count["threads"].sum()), issued=int(count["warps"].sum()),
+            loaded=int(count["bytes"][~local & ((opcodes == "ld") | atomic)].sum()),
+            stored=int(count["bytes"][~local & ((opcodes == "st") | atomic)].sum()),
+            local=int(count["bytes"][local].sum()), requests=int(count["requests"].sum()),
+            sectors=int(count["sectors"].sum()), atomics=int(count["threads"][atomic].sum()),
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Counting:
     """Counts of every instruction of every kernel that was launched."""
 
-    entries: dict[str, Entry] = field(default_factory=dict)
-    tables: dict[str, np.ndarray] = field(default_factory=dict)
+    kernels: dict[str, Counted] = field(default_factory=dict)
 
-    def table(self, entry: Entry) -> np.ndarray:
+    def table(self, entry: Entry, lines: Sequence[str]) -> np.ndarray:
         """The counts of a kernel, a row for each instruction, to which launches add."""
-        if entry.name not in self.tables:
-            self.entries[entry.name] = entry
-            self.tables[entry.name] = np.zeros((len(entry.instructions), len(COLUMNS)), np.uint64)
-        return self.tables[entry.name]
+        if entry.name not in self.kernels:
+            table = np.zeros((len(entry.instructions), len(COLUMNS)), np.uint64)
+            self.kernels[entry.name] = Counted(entry, lines, table)
+        return self.kernels[entry.name].table
 
     def totals(self) -> Iterator[Total]:
         """All kernels that were launched."""
-        for name, entry in self.entries.items():
-            yield _total(name, entry, self.tables[name].astype(np.int64))
+        for name, kernel in self.kernels.items():
+            yield kernel.total(name, np.ones(len(kernel.table), bool))
+
+    def lines(self, name: str) -> Iterator[Total]:
+        """The lines of a kernel's source, each named by its text; those of functions that it calls, too."""
+        kernel = self.kernels[name]
+        sources = np.array([each.source for each in kernel.entry.instructions])
+        for source in np.unique(sources):
+            text = kernel.lines[source - 1].strip() if 0 < source <= len(kernel.lines) else "without a line"
+            yield kernel.total(text, sources == source)
 
     def clear(self) -> None:
         """Begin again."""
-        for table in self.tables.values():
-            table[:] = 0
-
-
-def _total(name: str, entry: Entry, table: np.ndarray) -> Total:
-    count = dict(zip(COLUMNS, table.T, strict=True))
-    spaces = [set(each.modifiers) for each in entry.instructions]
-    opcodes = np.array([each.opcode for each in entry.instructions])
-    local = np.array(["local" in each for each in spaces])
-    atomic = np.isin(opcodes, ("atom", "red"))
-
-    def within(column: str, chosen: np.ndarray) -> int:
-        return int(count[column][chosen].sum())
-
-    everything = np.ones(len(table), bool)
-    return Total(
-        name, instructions=within("threads", everything), issued=within("warps", everything),
-        loaded=within("bytes", ~local & ((opcodes == "ld") | atomic)),
-        stored=within("bytes", ~local & ((opcodes == "st") | atomic)), local=within("bytes", local),
-        requests=within("requests", everything), sectors=within("sectors", everything), atomics=within("threads", atomic),
-    )
+        for kernel in self.kernels.values():
+            kernel.table[:] = 0

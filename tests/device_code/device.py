@@ -58,7 +58,7 @@ class Device:
 
     def _module(self, text: str, options: tuple[str, ...]) -> Executable:
         """The kernels of a source text, compiled with these options for NVRTC."""
-        module = read(self.ptx(text, (*options, *(("-lineinfo",) if isinstance(self.watch, Checks) else ()))))
+        module = read(self.ptx(text, (*options, *(("-lineinfo",) if self.watch else ()))))
         return Executable(module, ctypes.CDLL(str(self.library(translated(module)))), text, self.watch)
 
     def ptx(self, text: str, options: tuple[str, ...]) -> str:

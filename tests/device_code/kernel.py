@@ -85,7 +85,7 @@ class Kernel:
         if not isinstance(self.watch, Checks):
             launch = _Counted() if isinstance(self.watch, Counting) else _Launch()
             if isinstance(self.watch, Counting):
-                table = self.watch.table(self.entry)
+                table = self.watch.table(self.entry, self.lines)
                 launch.counts, launch.sites = table.ctypes.data, len(table)
             return self._run(launch, grid, block, arguments, lambda array: int(array.ctypes.data))
         memory = Memory([each for each in arguments if isinstance(each, np.ndarray)])

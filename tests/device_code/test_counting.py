@@ -73,3 +73,15 @@ def test_atomics_load_and_store(folder):
 def test_lanes_that_wait_for_others_are_divergence(folder):
     assert counted(folder, "half", np.ones(200), np.zeros(N)).divergence == pytest.approx(0.5, abs=0.02)
     assert counted(folder, "side_by_side", np.ones(N), np.zeros(N)).divergence == 0
+
+
+def test_the_lines_of_a_kernel_share_its_counts(folder):
+    counting, given = Counting(), np.ones(200)
+    kernel = Device(Nvrtc.installed(), folder, counting).module(CODE, OPTIONS).kernel("half")
+    kernel(2, 64, [np.int64(N), given, np.zeros(N)])
+    [total], lines = counting.totals(), {each.name: each for each in counting.lines("half")}
+    assert sum(each.instructions for each in lines.values()) == total.instructions
+    assert sum(each.sectors for each in lines.values()) == total.sectors
+    adding = lines["for (int k = 0; k < (i % 2 ? 200 : 0); ++k) sum += a[k];"]
+    assert adding.loaded == 200 * 8 * N // 2
+    assert lines["b[i] = sum;"].stored == 8 * N

@@ -127,9 +127,11 @@ def label_cells(cells: SortedCells, labels: Array) -> tuple[Array, Array]:
 class Pairs:
     """Pairs that kernels list in the order of the cells: `found` in each block, `listed` in each chunk of blocks.
 
-    Each chunk has room for a few; nearly always that is enough, and one walk over the cells does.
+    Each chunk has room for a few; nearly always that is enough, and one walk over the cells does. Chunks have about equally
+    many cells: blocks where particles are dense are most of the work.
     """
 
+    first_block: Array   # of each chunk, and the number of blocks
     found: Array
     listed: Array
     pair: Array
@@ -138,13 +140,14 @@ class Pairs:
     def room_for(cls, cells: SortedCells) -> Self:
         """Room for the pairs of these cells."""
         xp, chunks = backend.namespace(cells.positions), backend.chunks(cells.blocks, cells.positions)
+        first_block = xp.searchsorted(cells.first_cell, len(cells) * xp.arange(chunks + 1) // chunks)
         counts = xp.empty(cells.blocks, xp.int64), xp.empty(chunks, xp.int64)
-        return cls(*counts, xp.empty((ROOM * cells.blocks + SPARE * chunks, 2), xp.int32))
+        return cls(first_block, *counts, xp.empty((ROOM * cells.blocks + SPARE * chunks, 2), xp.int32))
 
     @property
     def given(self) -> dict[str, Any]:
-        """The bundle of kernel arguments to write to."""
-        return {"found": self.found, "listed": self.listed, "pair": self.pair}
+        """The bundle of kernel arguments: where chunks begin, and what to write to."""
+        return {"first_block": self.first_block, "found": self.found, "listed": self.listed, "pair": self.pair}
 
     def all(self, place: Callable[..., None], given: dict[str, Any], *asked: Array) -> tuple[Array, list[int]]:
         """All pairs (M, 2); `place` writes those of each block of a chunk that had too little room.
@@ -152,16 +155,14 @@ class Pairs:
         The numbers asked for come along, so that the host waits for a GPU once.
         """
         xp, chunks, blocks = backend.namespace(self.found), len(self.listed), len(self.found)
-        chunk = xp.arange(chunks + 1)
-        first_block = blocks // chunks * chunk + blocks % chunks * chunk // chunks
-        begin = ROOM * first_block + SPARE * chunk
+        begin = ROOM * self.first_block + SPARE * xp.arange(chunks + 1)
         short = self.listed > begin[1:] - begin[:-1]
         some_are_short, total, *answers = backend.numbers(short.any(), self.listed.sum(), *asked)
         if not some_are_short:
             return self._listed(begin[:-1], self.listed, total), answers
         pairs, whole = xp.empty((total, 2), xp.int32), xp.where(short, 0, self.listed)
         pairs[xp.flatnonzero(repeated(~short, self.listed, total))] = self._listed(begin[:-1], whole, int(whole.sum()))
-        hit = xp.flatnonzero(repeated(short, first_block[1:] - first_block[:-1], blocks) & (self.found > 0))
+        hit = xp.flatnonzero(repeated(short, self.first_block[1:] - self.first_block[:-1], blocks) & (self.found > 0))
         place(len(hit), given, hit=hit, start=(xp.cumsum(self.found) - self.found)[hit], pair=pairs)
         return pairs, answers
 

@@ -77,9 +77,9 @@ def link(cells: SortedCells, length: float | None = None) -> Groups:
     geometry = cells.geometry(length)
 
     def unite(boxes: Array) -> None:
+        chunks = backend.chunks(-(-len(cells) // 2), cells.positions)   # long: each searches for its blocks
         fof_kernel("link", cells.positions)(
-            backend.chunks(cells.blocks, cells.positions), geometry, with_trees=len(boxes) > 0, box=boxes, open=open_cells,
-            rank=cells.rank, parent=parent,
+            chunks, geometry, with_trees=len(boxes) > 0, box=boxes, open=open_cells, rank=cells.rank, parent=parent,
         )
 
     unite(xp.empty((0, 2, cells.positions.shape[1]), cells.positions.dtype))

@@ -66,9 +66,11 @@ class Surmise:
         context, forward = xp.empty(len(decoded), xp.uint8), xp.empty(len(decoded), xp.uint8)
         tables = {"length": lengths, "misses": _MISSES, "shares": np.square(_SHARES)}
         given = {name: xp.asarray(np.array(numbers, np.float64)) for name, numbers in tables.items()}
+        # A GPU's runs have one particle each, so that threads read beside each other.
+        runs = len(decoded) if backend.on_device(decoded) else backend.chunks(len(decoded), decoded)
         kernel = backend.kernel("edits", "surmise", decoded.dtype, decoded.shape[1])
         kernel(
-            backend.chunks(len(decoded), decoded), given, n=len(decoded), chunk=chunk or len(decoded),
+            runs, given, n=len(decoded), chunk=chunk or len(decoded),
             position=xp.ascontiguousarray(decoded), periods=_periods(decoded, box), lengths=len(lengths), bound=bound,
             context=context, forward=forward,
         )
