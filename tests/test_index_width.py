@@ -16,7 +16,8 @@ from workbench import host_library
 NARROW = {"int", "unsigned int", "i32", "u32", "short int", "short unsigned int", "unsigned char", "u8", "u16"}
 WIDE = {"long int", "long unsigned int", "long long int", "long long unsigned int", "i64", "u64", "sizetype", "ssizetype"}
 SMALL = {   # the functions whose products stay small, and why
-    "walk": "offsets of neighbouring blocks", "BlocksAround::cells": "offsets of neighbouring blocks",
+    "walk": "offsets of neighbouring blocks", "any_reaches": "offsets of neighbouring blocks",
+    "BlocksAround::cells": "offsets of neighbouring blocks",
     "BlocksAround::mark_before": "offsets of neighbouring blocks", "crc_after": "rows of a table of 16",
     "divide_f32_3d": "cuts and parts of a division", "Tile::compare": "slots of a tile", "decode_block": "rows of a table",
     "decode_some": "rows of a table", "answer_of": "a network's inputs", "rank_of": "steps of a move",
