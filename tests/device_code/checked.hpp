@@ -15,6 +15,8 @@ struct Conflict {
     u64 address;
 };
 
+static std::vector<Extent> variables;   // of the module
+
 struct Launch : Common {
     const Extent* arrays;   // in rising order
     u32 array_count, together;
@@ -22,8 +24,11 @@ struct Launch : Common {
     Conflict* conflicts;
     u32 conflict_room, conflict_count;
     u32 nothing, unused;   // the byte that memory has before it is written
+    const u8* harmless;    // for each instruction, whether its races are harmless
 };
 
+#define KNOWN(variable) \
+    static const bool variable##_known = (variables.push_back({(u64)variable, (u64)(variable + 1), 0}), true);
 #define FLAG(...) __VA_ARGS__
 #define WIDENED(over) if (over) FAULT("a number of 32 bits that has overflowed is used with 64 bits")
 #define ALIGNED(at, size) if ((at) % (size)) FAULT("an address that is no multiple of " + std::to_string(size) + " bytes")
@@ -125,10 +130,12 @@ static void check(Launch& launch, Thread& thread, u64 at, u64 size, Space space,
     const char* const what = access & WRITE ? "writes" : "reads";
     if (space == Space::LOCAL) throw Fault{std::string(what) + " outside the thread's local memory", site};
     if (watch->running && random_number() % 4 == 0) swapcontext(watch->running, &watch->scheduler);
+    for (const Extent& variable : variables)
+        if (variable.begin <= at && at + size <= variable.end) return;
     const Extent* const array = array_at(launch, at);
     if (!array || at + size > array->end)
         throw Fault{std::string(what) + " " + std::to_string(size) + " bytes outside all arrays" + nearest(launch, at), site};
-    if (launch.conflict_room) record(launch, thread.index(), at, size, *array, access, site);
+    if (launch.conflict_room && !launch.harmless[site]) record(launch, thread.index(), at, size, *array, access, site);
 }
 
 template <class T> static inline T loaded(Launch& launch, Thread& thread, u64 at, Space space, u32 order, u32 site)

@@ -25,6 +25,7 @@ struct Warp {
 };
 static thread_local Warp* warp;
 
+#define KNOWN(variable)
 #define FLAG(...)
 #define WIDENED(over)
 #define ALIGNED(at, size)

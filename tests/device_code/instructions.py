@@ -260,7 +260,10 @@ def logic(form: Form) -> str:
     type = form.take("pred", "b16", "b32", "b64")
     target, a, b = form.operands
     sign = {"and": "&", "or": "|", "xor": "^"}[form.instruction.opcode]
-    return form.set(target, f"{form.value(a, type)} {sign} {form.value(b, type)}", type)
+    code = form.set(target, f"{form.value(a, type)} {sign} {form.value(b, type)}", type)
+    if type == "b32" and sign == "|":   # compilers write `4 * i + 1` as a shift and this
+        return form.flagged(code, form.overflow(a, b))
+    return code
 
 
 def complement(form: Form) -> str:
@@ -478,6 +481,13 @@ def leave(form: Form) -> str:
     return "return;"
 
 
+def fence(form: Form) -> str:
+    """Nothing is reordered here that a fence would keep in order."""
+    form.left.clear()
+    form.number_of_operands(0)
+    return ";"
+
+
 def trap(form: Form) -> str:
     form.number_of_operands(0)
     return 'FAULT("a trap");'
@@ -493,6 +503,7 @@ OPCODES: dict[str, Callable[[Form], str]] = {
     "setp": compare, "selp": select, "mov": move, "cvt": convert, "cvta": convert_address,
     "ld": load, "st": store, "atom": atomic, "red": atomic,
     "bra": branch, "ret": leave, "exit": leave, "trap": trap,
+    "membar": fence, "fence": fence,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from device_code.ptx import Entry, Instruction
 
 MESSAGE, CONFLICTS = 1000, 200   # bytes, and how many conflicts are told
 GUARD = 512                      # bytes around an array
+MOST_THREADS = 1024              # of a block
 HARMLESS = "harmless race:"      # a comment with these words and a reason, at the line of one of both accesses
 
 
@@ -62,6 +64,7 @@ class _Checked(ctypes.Structure):
         *PLAIN, ("arrays", ctypes.POINTER(_Extent)), ("array_count", ctypes.c_uint32), ("together", ctypes.c_uint32),
         ("seed", ctypes.c_uint64), ("conflicts", ctypes.POINTER(_Conflict)), ("conflict_room", ctypes.c_uint32),
         ("conflict_count", ctypes.c_uint32), ("nothing", ctypes.c_uint32), ("unused", ctypes.c_uint32),
+        ("harmless", ctypes.c_void_p),
     )
 
 
@@ -82,6 +85,11 @@ class Kernel:
 
     def __call__(self, grid: int, block: int, arguments: Sequence[np.ndarray | np.generic]) -> None:
         """Run all threads of a launch."""
+        if not (1 <= block <= MOST_THREADS and 1 <= grid < 2**31):
+            raise DeviceError(
+                f"{self.entry.name}: a grid must have at least one block, and a block 1 to {MOST_THREADS} threads; got "
+                f"{grid} and {block}"
+            )
         if not isinstance(self.watch, Checks):
             launch = _Counted() if isinstance(self.watch, Counting) else _Launch()
             if isinstance(self.watch, Counting):
@@ -93,6 +101,7 @@ class Kernel:
         launch.arrays, launch.array_count = memory.extents, len(memory.runs)
         launch.together, launch.seed, launch.nothing = self.watch.together, self.watch.seed, self.watch.nothing
         launch.conflicts, launch.conflict_room = conflicts, CONFLICTS if self.watch.races else 0
+        launch.harmless = self._harmless.ctypes.data
         try:
             self._run(launch, grid, block, arguments, memory.place)
         finally:
@@ -106,6 +115,9 @@ class Kernel:
         place: Callable[[np.ndarray], int],
     ) -> None:
         """Fill in what all builds take, and launch."""
+        for each in arguments:
+            if not each.flags.c_contiguous:
+                raise DeviceError(f"{self.entry.name}: arrays must be contiguous; got strides {each.strides}")
         values = [
             np.array(place(each), np.uint64) if isinstance(each, np.ndarray) else np.asarray(each) for each in arguments
         ]
@@ -127,17 +139,18 @@ class Kernel:
                 raise DeviceError(f"{name} must have {type[1:]} bits; got {value.dtype}")
 
     def _require_order(self, conflicts: Sequence[Any]) -> None:
-        """Refuse conflicts between threads, unless a comment at one of both lines says why they are harmless."""
-        found = [each for each in conflicts if not (self._harmless(each.one) or self._harmless(each.other))]
-        if found:
-            pairs = "\n".join(f"  {self.where(each.one)}\n  {self.where(each.other)}" for each in found[:5])
+        """Refuse conflicts between threads."""
+        if conflicts:
+            pairs = "\n".join(f"  {self.where(each.one)}\n  {self.where(each.other)}" for each in conflicts[:5])
             raise DeviceError(
-                f"{self.entry.name}: {len(found)} pairs of accesses of several threads to one address, at least one of "
+                f"{self.entry.name}: {len(conflicts)} pairs of accesses of several threads to one address, at least one of "
                 f"them a write, at least one neither atomic nor volatile:\n{pairs}"
             )
 
-    def _harmless(self, site: int) -> bool:
-        return HARMLESS in self._line(self.entry.instructions[site])
+    @functools.cached_property
+    def _harmless(self) -> np.ndarray:
+        """For each instruction, whether a comment says why its conflicts are harmless."""
+        return np.array([HARMLESS in self._line(each) for each in self.entry.instructions], np.uint8)
 
     def _line(self, instruction: Instruction) -> str:
         """The line of the source that became an instruction, if the compiler has told."""

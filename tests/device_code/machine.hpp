@@ -177,6 +177,7 @@ struct Fault {   // what ends a launch
 };
 
 #define FAULT(text) throw Fault{text, site}
+#define VARIABLE(type, name, value) static type name##_value = value; static type* const name = &name##_value; KNOWN(name)
 
 #if defined(CHECKED)
 #include "checked.hpp"
@@ -186,6 +187,7 @@ struct Fault {   // what ends a launch
 
 struct Launch : Common {};
 
+#define KNOWN(variable)
 #define FLAG(...)
 #define WIDENED(over)
 #define ALIGNED(at, size)

@@ -27,6 +27,21 @@ KERNEL(the_same_flag)(i64 n, const double* a, int* b)
 {
     FOR_EACH(i, n) if (a[i] > 0) b[0] = 1;   // harmless race: all write 1
 }
+KERNEL(the_same_flag_and_another)(i64 n, const double* a, int* b)
+{
+    FOR_EACH(i, n) {
+        if (i == 0) b[0] = (int)a[i];
+        else if (i < n - 1) b[0] = 1;   // harmless race: all write 1
+        else b[i] = b[0];
+    }
+}
+__device__ int launches = 5;
+KERNEL(variable)(i64 n, const double* a, int* b) { FOR_EACH(i, n) { if (a[i] > 0) atomicAdd(&launches, 1); b[i] = 1; } }
+KERNEL(fenced)(i64 n, const double* a, double* b) { FOR_EACH(i, n) { b[i] = a[i]; __threadfence(); b[i] += a[i]; } }
+KERNEL(product_and_one)(i64 n, int k, const double* a, double* b)
+{
+    FOR_EACH(i, n) { const int at = ((int)i + k) * 4 + 1; b[i] = a[at]; }
+}
 KERNEL(product)(i64 n, int k, const double* a, double* b)
 {
     FOR_EACH(i, n) { const int at = (int)(4 * i) * k; b[i] = a[at]; }
@@ -98,6 +113,7 @@ def test_what_is_right_runs(folder, checks):
     ("overflow", (np.int32(2**31 - 1), ones(), ones()), r"overflow"),
     ("wrong_space", (ones(), ones()), r"reads 8 bytes outside all arrays.*ld\.global\.f64"),
     ("local_beyond", (np.full(N, 3.0), ones()), r"reads outside the thread's local memory, in thread \d*[13579],"),
+    ("the_same_flag_and_another", (ones(), np.zeros(N, np.int32)), r"1 pairs of accesses(.|\n)*b\[0\] = \(int\)a"),
     ("misaligned", (np.zeros(8 * N + 8, np.uint8), ones()), r"an address that is no multiple of 8 bytes"),
 ])
 def test_what_is_wrong_is_seen(folder, checks, name, given, message):
@@ -109,6 +125,31 @@ def test_an_index_of_32_bits_that_overflows_is_seen_where_it_hits_an_array_by_ch
     assert (run(folder, "product", np.int32(0), ones(), np.zeros(N)) == 1).all()
     with pytest.raises(DeviceError, match=r"product: a number of 32 bits that has overflowed is used with 64 bits"):
         run(folder, "product", np.int32(2**30), ones(), ones())
+
+
+def test_an_overflow_is_seen_through_a_shift_and_the_bits_added_to_it(folder):
+    assert (run(folder, "product_and_one", np.int32(0), ones(4 * N), np.zeros(N)) == 1).all()
+    with pytest.raises(DeviceError, match=r"product_and_one: a number of 32 bits that has overflowed"):
+        run(folder, "product_and_one", np.int32(2**30), ones(4 * N), ones())
+
+
+@pytest.mark.parametrize("checks", [None, *ORDERS])
+def test_variables_of_a_module_and_fences_are_no_errors(folder, checks):
+    assert (run(folder, "variable", ones(), np.zeros(N, np.int32), checks=checks) == 1).all()
+    assert (run(folder, "fenced", ones(), np.zeros(N), checks=checks) == 2).all()
+
+
+@pytest.mark.parametrize(("grid", "block"), [(0, 64), (2, 0), (1, 1025)])
+def test_launches_that_no_card_takes_are_refused(folder, grid, block):
+    kernel = Device(Nvrtc.installed(), folder).module(CODE, OPTIONS).kernel("right")
+    with pytest.raises(DeviceError, match=f"right: a grid must have at least one block(.*)got {grid} and {block}"):
+        kernel(grid, block, [np.int64(N), ones(), ones()])
+
+
+@pytest.mark.parametrize("given", [ones(2 * N)[::2], ones()[::-1]])
+def test_arrays_with_gaps_or_backwards_are_refused(folder, given):
+    with pytest.raises(DeviceError, match="right: arrays must be contiguous; got strides"):
+        run(folder, "right", given, ones(), checks=None)
 
 
 def test_a_slice_ends_where_it_ends_and_views_of_one_array_stay_together(folder):

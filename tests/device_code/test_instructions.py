@@ -177,13 +177,21 @@ def combined(types):
     return [np.array(column, WIDTHS[type]) for type, column in zip(types, columns, strict=True)]
 
 
+def results(kernel, given, result):
+    """What a kernel makes of each combination, in blocks of 1,024 threads."""
+    found = np.zeros(len(given[0]), WIDTHS[result])
+    for begin in range(0, len(found), 1024):
+        block = [each[begin : begin + 1024] for each in (*given, found)]
+        kernel(1, len(block[-1]), [np.uint64(len(block[-1])), *block])
+    return found
+
+
 @NEEDS_COMPILER
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[each[0].replace("{{", "{")[:28] for each in CASES])
 def test_whole_numbers(kernels, number):
     _, types, result, oracle = CASES[number]
     given = combined(types)
-    found = np.zeros(len(given[0]), WIDTHS[result])
-    kernels[number](-(-len(found) // 2**20), len(found), [np.uint64(len(found)), *given, found])
+    found = results(kernels[number], given, result)
     expected = [wrapped(int(oracle(*map(int, values))), result) for values in zip(*given, strict=True)]
     assert found.tolist() == expected
 
@@ -193,8 +201,7 @@ def test_whole_numbers(kernels, number):
 def test_floating_point(kernels, number):
     code, types, result, oracle = FLOATING[number]
     given = combined(types)
-    found = np.zeros(len(given[0]), WIDTHS[result])
-    kernels[len(CASES) + number](1, len(found), [np.uint64(len(found)), *given, found])
+    found = results(kernels[len(CASES) + number], given, result)
     with np.errstate(all="ignore"):
         expected = [oracle(*values) for values in zip(*given, strict=True)]
     if result[0] in "us":

@@ -17,8 +17,7 @@ def translated(module: Module) -> str:
     ENTRY(none)
     """
     parts = ['#include "machine.hpp"']
-    parts += [f"static {each.type} {named(each.name)}_value = {initial(each)};" for each in module.variables]
-    parts += [f"static {each.type}* const {named(each.name)} = &{named(each.name)}_value;" for each in module.variables]
+    parts += [f"VARIABLE({each.type}, {named(each.name)}, {initial(each)})" for each in module.variables]
     for entry in module.entries:
         parts += [function(entry, {each.name for each in module.variables}), f"ENTRY({entry.name})"]
     return "\n".join(parts)
