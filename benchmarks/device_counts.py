@@ -56,8 +56,11 @@ def main() -> None:
             totals = {plain(each.name): each for each in counting.totals() if each.instructions}
             if options.lines:
                 if options.lines in totals:
-                    lines = sorted(counting.lines(totals[options.lines].name), key=lambda each: -each.instructions)
+                    found = counting.lines(totals[options.lines].name)
+                    lines = sorted(found, key=lambda each: -each.instructions - each.moved)
                     print(f"\n{name}\n\n{table('line', lines[:MOST_LINES], options.along**3)}", flush=True)
+                else:
+                    print(f"\n{name} has no kernel {options.lines!r}; it has {', '.join(sorted(totals))}")
             else:
                 print(f"\n{name}\n\n{table('kernel', list(totals.values()), options.along**3)}")
                 print(f"\n{estimate(list(totals.values()), options.along**3)}", flush=True)

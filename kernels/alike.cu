@@ -45,7 +45,7 @@ struct Pairs {
 
     template <bool images> DEVICE_METHOD bool linked(i64 i, i64 j) const
     {
-        const double squared = cost<images>(i, j);
+        const double squared = cost<images>(i, j);   // most pairs are far apart: their numbers are not read
         return squared <= margin.far_squared && margin.linked(squared, order[i], order[j]);
     }
 

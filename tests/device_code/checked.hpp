@@ -170,7 +170,7 @@ static Thread numbered(const Launch& launch, u64 index)
 
 // A thread that can be suspended, with a stack of its own.
 struct Fiber {
-    static const size_t STACK = 1 << 18;
+    static const size_t STACK = 1 << 20;   // a thread has at most 512 KiB of local memory
     ucontext_t context;
     std::unique_ptr<char[]> stack{new char[STACK]};
     Thread thread;

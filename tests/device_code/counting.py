@@ -71,27 +71,29 @@ class Counted:
 class Counting:
     """Counts of every instruction of every kernel that was launched."""
 
-    kernels: dict[str, Counted] = field(default_factory=dict)
+    kernels: dict[int, Counted] = field(default_factory=dict)   # by the identity of the entry: modules may share names
 
     def table(self, entry: Entry, lines: Sequence[str]) -> np.ndarray:
         """The counts of a kernel, a row for each instruction, to which launches add."""
-        if entry.name not in self.kernels:
+        if id(entry) not in self.kernels:
             table = np.zeros((len(entry.instructions), len(COLUMNS)), np.uint64)
-            self.kernels[entry.name] = Counted(entry, lines, table)
-        return self.kernels[entry.name].table
+            self.kernels[id(entry)] = Counted(entry, lines, table)
+        return self.kernels[id(entry)].table
 
     def totals(self) -> Iterator[Total]:
         """All kernels that were launched."""
-        for name, kernel in self.kernels.items():
-            yield kernel.total(name, np.ones(len(kernel.table), bool))
+        for kernel in self.kernels.values():
+            yield kernel.total(kernel.entry.name, np.ones(len(kernel.table), bool))
 
     def lines(self, name: str) -> Iterator[Total]:
         """The lines of a kernel's source, each named by its text; those of functions that it calls, too."""
-        kernel = self.kernels[name]
-        sources = np.array([each.source for each in kernel.entry.instructions])
-        for source in np.unique(sources):
-            text = kernel.lines[source - 1].strip() if 0 < source <= len(kernel.lines) else "without a line"
-            yield kernel.total(text, sources == source)
+        for kernel in self.kernels.values():
+            if kernel.entry.name != name:
+                continue
+            sources = np.array([each.source for each in kernel.entry.instructions])
+            for source in np.unique(sources):
+                text = kernel.lines[source - 1].strip() if 0 < source <= len(kernel.lines) else "without a line"
+                yield kernel.total(text, sources == source)
 
     def clear(self) -> None:
         """Begin again."""

@@ -483,7 +483,8 @@ def leave(form: Form) -> str:
 
 def fence(form: Form) -> str:
     """Nothing is reordered here that a fence would keep in order."""
-    form.left.clear()
+    for known in (("sc", "acq_rel"), ("cta", "gl", "gpu", "sys", "cluster")):
+        form.take(*known, default="")
     form.number_of_operands(0)
     return ";"
 

@@ -90,6 +90,11 @@ class Kernel:
                 f"{self.entry.name}: a grid must have at least one block, and a block 1 to {MOST_THREADS} threads; got "
                 f"{grid} and {block}"
             )
+        for each in arguments:
+            if not isinstance(each, np.ndarray | np.generic):
+                raise DeviceError(f"{self.entry.name} takes arrays and scalars of NumPy; got {type(each).__name__}")
+            if not each.flags.c_contiguous:
+                raise DeviceError(f"{self.entry.name}: arrays must be contiguous; got strides {each.strides}")
         if not isinstance(self.watch, Checks):
             launch = _Counted() if isinstance(self.watch, Counting) else _Launch()
             if isinstance(self.watch, Counting):
@@ -115,9 +120,6 @@ class Kernel:
         place: Callable[[np.ndarray], int],
     ) -> None:
         """Fill in what all builds take, and launch."""
-        for each in arguments:
-            if not each.flags.c_contiguous:
-                raise DeviceError(f"{self.entry.name}: arrays must be contiguous; got strides {each.strides}")
         values = [
             np.array(place(each), np.uint64) if isinstance(each, np.ndarray) else np.asarray(each) for each in arguments
         ]

@@ -85,3 +85,15 @@ def test_the_lines_of_a_kernel_share_its_counts(folder):
     adding = lines["for (int k = 0; k < (i % 2 ? 200 : 0); ++k) sum += a[k];"]
     assert adding.loaded == 200 * 8 * N // 2
     assert lines["b[i] = sum;"].stored == 8 * N
+
+
+def test_kernels_of_one_name_in_several_modules_are_counted_apart(folder):
+    counting, given = Counting(), np.ones(N)
+    device = Device(Nvrtc.installed(), folder, counting)
+    longer = CODE.replace("b[i] = a[i]; }", "b[i] = sqrt(a[i]) / a[i]; }")
+    for code in (CODE, longer, CODE):
+        device.module(code, OPTIONS).kernel("side_by_side")(2, 64, [np.int64(N), given, np.zeros(N)])
+    short, long = counting.totals()
+    assert short.loaded == 2 * 8 * N
+    assert long.loaded == 8 * N
+    assert long.instructions > short.instructions / 2

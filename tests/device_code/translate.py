@@ -6,6 +6,7 @@ from device_code.instructions import initial, named, statement
 from device_code.ptx import Entry, Label, Module, PtxError
 
 TYPES = {"pred": "pred", "b16": "u16", "b32": "u32", "b64": "u64", "f32": "f32", "f64": "f64"}   # of registers
+MOST_LOCALS = 4   # of a kernel, as `Thread` of machine.hpp has room for
 
 
 def translated(module: Module) -> str:
@@ -27,6 +28,8 @@ def function(entry: Entry, variables: set[str]) -> str:
     """One kernel as a function of one thread."""
     if len(entry.parameters) != entry.declared:
         raise PtxError(f"{entry.name}: {entry.declared - len(entry.parameters)} parameters whose form is not known")
+    if len(entry.locals) > MOST_LOCALS:
+        raise PtxError(f"{entry.name}: at most {MOST_LOCALS} variables in local memory; it has {len(entry.locals)}")
     symbols = variables | {each.name for each in entry.locals}
     lines = [f"static void {entry.name}_thread(Launch& launch, Thread& thread)", "{"]
     lines += [f"    enum {{ {', '.join(named(name) for _, name in entry.parameters)} }};"] if entry.parameters else []
