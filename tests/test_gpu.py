@@ -100,6 +100,23 @@ def test_repeated_runs_agree(cupy):
         assert bool((wb.friends_of_friends(particles).labels == first).all())
 
 
+@pytest.mark.parametrize("bound", [0.1, 0.3])
+@pytest.mark.parametrize(("dtype", "dimensions"), [(np.float32, 3), (np.float64, 2)])
+def test_kept_clusters(cupy, dtype, dimensions, bound):
+    """The corrected positions: constraints, candidates and moves are chosen by kernels alone."""
+    random = np.random.default_rng(2)
+    positions = random.random((30, 1, dimensions)) + random.normal(scale=0.02, size=(30, 50, dimensions))
+    original = wb.Particles.wrapped(positions.reshape(-1, dimensions).astype(dtype), 1.0)
+    error = random.uniform(-bound, bound, original.positions.shape) * 0.02
+    decoded = wb.Particles.wrapped((original.positions + error).astype(dtype), 1.0).positions
+    limit = wb.Absolute(1.01 * bound * 0.02)
+    here = wb.clusters.correct(original, decoded, limit, 0.02, "length")
+    moved = wb.Particles(cupy.asarray(original.positions), original.box)
+    there = wb.clusters.correct(moved, cupy.asarray(decoded), limit, 0.02, "length")
+    assert_same(there.positions, here.positions)
+    assert_same(there.groups[-1].labels, here.groups[-1].labels)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_mass_on_a_mesh(cupy, dtype, dimensions):
