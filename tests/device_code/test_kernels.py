@@ -88,12 +88,13 @@ def test_all_tests_of_the_way_to_a_card_pass():
 @pytest.mark.long
 def test_no_result_depends_on_what_memory_has_before_it_is_written():
     """Results are those of the CPU with one byte there (the other tests) and with another."""
-    assert passed("checked", "-k", "not groups", unwritten=0x5A) >= 80
+    assert passed("checked", "-k", "not groups and not kept", unwritten=0x5A) >= 80
 
 
 @pytest.mark.long
 def test_no_kernel_leaves_its_arrays_or_races():
-    assert passed("checked") >= 200
+    """Of the kernels that keep clusters, the checked build takes longer to compile than all others: it is left out."""
+    assert passed("checked", "-k", "not kept") >= 200
 
 
 @pytest.mark.long
