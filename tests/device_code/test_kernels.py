@@ -93,7 +93,7 @@ def test_no_result_depends_on_what_memory_has_before_it_is_written():
 
 @pytest.mark.long
 def test_no_kernel_leaves_its_arrays_or_races():
-    """Of the kernels that keep clusters, the checked build takes longer to compile than all others: it is left out."""
+    """Kernels that keep clusters are left out: compiling them for this took more than four minutes."""
     assert passed("checked", "-k", "not kept") >= 200
 
 
