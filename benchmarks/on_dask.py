@@ -35,7 +35,7 @@ from distributed import Client, LocalCluster
 import workbench as wb
 from workbench import backend
 from workbench.data.chunked import ParticlesInNpy
-from workbench.distributed.plan import default_parts
+from workbench.subdomains.plan import default_parts
 
 LINKING = 0.2
 MOST_RATIO, MOST_GHOSTS, MOST_MEMORY, MOST_BYTES, FLAT = 1.6, 0.10, 6.0, 0.03, 1.3   # the targets

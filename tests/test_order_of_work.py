@@ -20,9 +20,9 @@ import pytest
 import workbench as wb
 from workbench import backend, host_library
 from workbench.data.synthetic import adversarial
-from workbench.distributed.decomposition import Decomposition
 from workbench.propagation.protection import protected_convolve
 from workbench.propagation.protection.matrices import column_sums
+from workbench.subdomains.decomposition import Decomposition
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -35,12 +35,12 @@ from workbench.clusters import Groups, KeepClusters, friends_of_friends
 from workbench.data import Field, Particles, synthetic
 from workbench.data.readers import open_chunked, open_series
 from workbench.data.readers import open_file as open
-from workbench.distributed import compare_groups
 from workbench.errors import GuaranteeBroken, WorkbenchError
 from workbench.guarantees import Absolute, PointwiseRelative, Relative, Safeguard
 from workbench.limits import rate_distortion
 from workbench.metrics import compare
 from workbench.progress import ProgressBar
+from workbench.subdomains.comparison import compare_groups
 
 if typing.TYPE_CHECKING:
     from workbench import lab as lab

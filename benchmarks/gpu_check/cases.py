@@ -30,13 +30,13 @@ from workbench.codecs.interpolation_training import _jobs, _lessons
 from workbench.codecs.mask import pack_mask, unpack_mask
 from workbench.data.extent import inside
 from workbench.data.synthetic import adversarial
-from workbench.distributed.decomposition import Decomposition
 from workbench.guarantees import Limit, check
 from workbench.guarantees.correction import apply_correction
 from workbench.guarantees.sections import EDIT, PIN
 from workbench.ordering import run_starts, sort_by_key
 from workbench.propagation.protection import protected_convolve, protected_matmul
 from workbench.propagation.protection.matrices import column_sums
+from workbench.subdomains.decomposition import Decomposition
 
 Move = Callable[[np.ndarray], Array]
 Named = Iterable[tuple[str, Any]]

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.bounds import Run, Sweep, chart, looks, sweep
-from workbench.bounds.chart import Axis, Point
+from workbench.bounds import Run, Sweep, sweep
+from workbench.charts import chart, looks
+from workbench.charts.chart import Axis, Point
 
 SVG = "{http://www.w3.org/2000/svg}"
 

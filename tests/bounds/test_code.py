@@ -13,6 +13,7 @@ import workbench as wb
 from workbench.bounds import cache, code
 from workbench.bounds.run import Question
 from workbench.codecs import registry
+from workbench.run import code as package_code
 
 PLUGIN = """
 from dataclasses import dataclass
@@ -88,8 +89,8 @@ def test_an_editable_install_that_changed_is_another_one(
         (tmp_path / name).mkdir()
     for name in ("archive/chunk.py", "errors.py", "cli/info.py"):
         (tmp_path / name).write_text("one")
-    monkeypatch.setattr(code, "PACKAGE", tmp_path)
-    monkeypatch.setattr(code.host_library, "source_hash", lambda folder: kernels)
+    monkeypatch.setattr(package_code, "PACKAGE", tmp_path)
+    monkeypatch.setattr(package_code.host_library, "source_hash", lambda folder: kernels)
     kernels, seen = "old", []
     for content in ("one", "two"):
         if changed == "kernels":
@@ -97,12 +98,12 @@ def test_an_editable_install_that_changed_is_another_one(
         else:
             (tmp_path / changed).write_text(content)
         (tmp_path / "cli" / "info.py").write_text("of no effect")
-        code.own_code.cache_clear()
+        package_code.own_code.cache_clear()
         seen.append(key(wb.codecs.get("pcodec")))
-    code.own_code.cache_clear()
+    package_code.own_code.cache_clear()
     assert len({before, *seen}) == 3
     monkeypatch.undo()
-    code.own_code.cache_clear()
+    package_code.own_code.cache_clear()
     assert key(wb.codecs.get("pcodec")) == before
 
 

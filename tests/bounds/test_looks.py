@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-from workbench.bounds.chart import COLOURS, DASHES, MARKS, Point, chart
-from workbench.bounds.looks import CODEC_COLOURS, LOOKS, OTHERS, looks_of
+from workbench.charts.chart import COLOURS, DASHES, MARKS, Point, chart
+from workbench.charts.looks import CODEC_COLOURS, LOOKS, OTHERS, looks_of
 from workbench.codecs import registry
 
 

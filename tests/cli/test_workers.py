@@ -14,7 +14,7 @@ import pytest
 
 import workbench as wb
 from cli.conftest import Run, names, particles, wave
-from workbench.distributed import local
+from workbench.run import local
 
 distributed = pytest.importorskip("distributed", reason="needs the dask extra")
 

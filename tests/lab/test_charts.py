@@ -10,7 +10,7 @@ import holoviews as hv
 import pytest
 from bokeh.models import CustomJSTicker
 
-from workbench.bounds.looks import LOOKS
+from workbench.charts.looks import LOOKS
 from workbench.lab import chart_view, report
 from workbench.lab.chart_view import ChartView
 from workbench.lab.charts import styled

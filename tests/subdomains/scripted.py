@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from workbench.distributed.executors import OnDask
+from workbench.run.executors import OnDask
 
 
 def out_of_memory() -> None:

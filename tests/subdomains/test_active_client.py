@@ -7,8 +7,8 @@ import pytest
 
 import workbench as wb
 from workbench.data.chunked import ParticlesInMemory, even_sizes
-from workbench.distributed.clients import executor_of
-from workbench.distributed.executors import InProcess, OnDask
+from workbench.run.clients import executor_of
+from workbench.run.executors import InProcess, OnDask
 
 pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")

@@ -33,7 +33,7 @@ def test_the_bytes_are_those_of_one_process(tmp_path, order, codec, box):
 @pytest.mark.parametrize("keep", [[], [wb.KeepClusters(0.2)]])
 @pytest.mark.parametrize("mass", [2.5, "each", None])
 def test_velocities_ids_and_masses_are_those_of_one_process(tmp_path, monkeypatch, order, keep, mass):
-    for module in ("workbench.archive.particles", "workbench.distributed.companions"):
+    for module in ("workbench.archive.particles", "workbench.archive.companions"):
         monkeypatch.setattr(f"{module}.COMPANIONS", 500)   # particles in a chunk: so that there are several
     snapshot = wb.synthetic.cosmic_web(n=12, seed=4)
     masses = np.random.default_rng(2).lognormal(size=len(snapshot)).astype(np.float32) if mass == "each" else mass

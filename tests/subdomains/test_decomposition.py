@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import workbench as wb
 from workbench import backend
 from workbench.data.chunked import ParticlesInMemory, even_sizes
-from workbench.distributed.decomposition import Decomposition, WithGhosts
-from workbench.distributed.exchange import Exchange
+from workbench.subdomains.decomposition import Decomposition, WithGhosts
+from workbench.subdomains.exchange import Exchange
 
 
 def plain_ghosts(division, positions, width):

@@ -17,7 +17,7 @@ from workbench.archive.store import open_store
 from workbench.archive.writing import Draft
 from workbench.errors import WorkbenchError
 
-compressing = sys.modules["workbench.distributed.fields_compress"]
+compressing = sys.modules["workbench.archive.fields_in_parts"]
 VALUES = np.random.default_rng(1).standard_normal((8, 24)).cumsum(1)
 VALUES[0, 3] = np.nan
 

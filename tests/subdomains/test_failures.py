@@ -13,8 +13,9 @@ import pytest
 import workbench as wb
 from subdomains.scripted import ScriptedCluster
 from workbench.data.chunked import ParticlesInMemory, ParticlesInNpy, even_sizes
-from workbench.distributed import executors, groups, patience
 from workbench.errors import WorkbenchError
+from workbench.run import executors, patience
+from workbench.subdomains import groups
 
 distributed = pytest.importorskip("distributed")
 SNAPSHOT = wb.synthetic.cosmic_web(n=16, seed=7)
@@ -103,7 +104,7 @@ def test_each_failure_in_each_phase_of_an_archive_that_keeps_clusters(script, tm
     request = {"keep": wb.KeepClusters(0.2), "chunk_values": 3000, "parts": 3}
     particles, bound = wb.Particles(SNAPSHOT.positions, SNAPSHOT.box), wb.Absolute(0.05)
     wb.distributed.compress(SOURCE, bound, **request, out=tmp_path / "once.zarr")
-    monkeypatch.setattr(sys.modules["workbench.distributed.compress"], "executor_of", lambda *given: script)
+    monkeypatch.setattr(sys.modules["workbench.archive.particles_in_parts"], "executor_of", lambda *given: script)
     suffered(script, KEEPING, how)
     archive = wb.distributed.compress(SOURCE, bound, **request, out=tmp_path / "again.zarr", scratch=tmp_path)
     assert_suffered(script, KEEPING, how, 0, ("encode-chunks", "write-chunks"))
@@ -117,7 +118,7 @@ def test_each_failure_in_each_phase_of_a_comparison(script, tmp_path, monkeypatc
     wave = wb.synthetic.gaussian_field((24, 24), seed=1)
     np.save(tmp_path / "decoded.npy", np.round(wave.values, 2))
     decoded = wb.distributed.ChunkedField(tmp_path / "decoded.npy", wave.spacing)
-    monkeypatch.setattr(sys.modules["workbench.distributed.fields_compare"], "executor_of", lambda *given: script)
+    monkeypatch.setattr(sys.modules["workbench.metrics.fields_in_parts"], "executor_of", lambda *given: script)
     for phase in COMPARING[:3]:
         name = f"{phase}-{(0, (slice(0, 24), slice(0, 24)))}"
         (script.folder / name).write_text(how)
@@ -227,7 +228,7 @@ from pathlib import Path
 import distributed, workbench as wb
 from subdomains.scripted import ScriptedCluster
 from subdomains.test_failures import SOURCE
-from workbench.distributed import groups
+from workbench.subdomains import groups
 client = distributed.Client(sys.argv[1])
 groups.executor_of = lambda *given: ScriptedCluster(client, folder=Path(sys.argv[2]))
 wb.distributed.friends_of_friends(SOURCE, parts=4)
@@ -285,7 +286,7 @@ def wait_until(true, seconds=60):
 
 
 def test_a_bit_that_flips_in_a_part_of_a_spectrum_or_in_the_checksum_of_an_order_is_an_error(tmp_path, monkeypatch):
-    from workbench.distributed import scratch_files
+    from workbench.run import scratch_files
 
     kept, struck = scratch_files.complete, []
 

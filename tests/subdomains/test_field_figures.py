@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 import workbench as wb
 from subdomains.test_fields import sample
 from workbench.bounds.run import TIMES
-from workbench.distributed import ChunkedField, fields_compare, fields_spectrum
+from workbench.distributed import ChunkedField
 from workbench.errors import WorkbenchError
+from workbench.metrics import fields_in_parts, spectrum_in_parts
 
 da = pytest.importorskip("dask.array", reason="needs the dask extra")
 
@@ -64,8 +65,8 @@ def test_the_report_is_that_of_one_process(data):
 @pytest.mark.parametrize("shape", [(40, 31), (1, 30, 17), (13, 9, 21), (3, 9, 8, 10)])
 def test_windows_and_waves_extend_over_chunks(shape, on_dask, tmp_path, monkeypatch):
     """Chunks smaller than a window, and steps that hold a few planes and columns at a time."""
-    monkeypatch.setattr(fields_spectrum, "VALUES", 100)
-    monkeypatch.setattr(fields_compare, "NARROW", 1)
+    monkeypatch.setattr(spectrum_in_parts, "VALUES", 100)
+    monkeypatch.setattr(fields_in_parts, "NARROW", 1)
     mask = np.zeros(shape, bool)
     mask[..., 0, 1] = True
     field = wb.Field(sample(shape, "f8").values, 0.5, mask=mask)

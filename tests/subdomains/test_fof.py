@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.data.chunked import ParticlesInMemory, ParticlesInNpy, even_sizes
-from workbench.distributed.executors import InProcess
 from workbench.errors import WorkbenchError
+from workbench.run.executors import InProcess
 
 
 def search(particles, length, parts, chunk, client=None):

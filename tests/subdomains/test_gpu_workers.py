@@ -9,8 +9,8 @@ import pytest
 import fake_cupy
 import workbench as wb
 from workbench.data.chunked import ParticlesInMemory, even_sizes
-from workbench.distributed import executors, gpu_workers, patience
 from workbench.errors import WorkbenchError
+from workbench.run import executors, gpu_workers, patience
 
 distributed = pytest.importorskip("distributed")
 SNAPSHOT = wb.synthetic.cosmic_web(n=16, seed=7)

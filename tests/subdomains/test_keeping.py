@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 import workbench as wb
 from clusters.keep.scenarios import thrown_together
 from workbench.archive import finer, verify
+from workbench.archive.keeping import finish, rounds
+from workbench.archive.keeping.look import Violated
+from workbench.archive.keeping.terms import Terms
 from workbench.clusters.keep import KeepClusters, partition
 from workbench.clusters.keep.partition import fingerprint_of
 from workbench.data.chunked import ParticlesInMemory, even_sizes
 from workbench.data.outline import Outline
 from workbench.data.synthetic import adversarial
-from workbench.distributed import curve_order
-from workbench.distributed.keeping import finish, rounds
-from workbench.distributed.keeping.look import Violated
-from workbench.distributed.keeping.terms import Terms
 from workbench.guarantees import Limit
+from workbench.subdomains import curve_order
 
 SNAPSHOT = wb.synthetic.cosmic_web(n=20, seed=3)
 WEB = wb.Particles(SNAPSHOT.positions, SNAPSHOT.box)

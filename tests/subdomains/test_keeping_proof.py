@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from workbench.archive.keeping import proof, rounds
+from workbench.archive.keeping.look import constraints, look
 from workbench.clusters.keep import KeepClusters
 from workbench.data.chunked import ParticlesInMemory, even_sizes
-from workbench.distributed.keeping import proof, rounds
-from workbench.distributed.keeping.look import constraints, look
 
 SNAPSHOT = wb.synthetic.cosmic_web(n=20, seed=3)
 WEB = wb.Particles(SNAPSHOT.positions, SNAPSHOT.box)

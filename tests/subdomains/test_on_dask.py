@@ -10,10 +10,10 @@ import pytest
 
 import workbench as wb
 from workbench import backend
-from workbench.bounds.code import own_code
 from workbench.data.chunked import ParticlesInMemory, even_sizes
-from workbench.distributed import clients, executors
 from workbench.errors import WorkbenchError
+from workbench.run import clients, executors
+from workbench.run.code import own_code
 
 dask = pytest.importorskip("dask", reason="needs the dask extra")
 key_split = pytest.importorskip("dask.utils").key_split

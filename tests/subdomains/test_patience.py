@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.distributed import clients, executors, patience
-from workbench.distributed.clients import executor_of
-from workbench.distributed.executors import OnDask
 from workbench.errors import WorkbenchError
+from workbench.run import chunked_field, clients, executors, patience
+from workbench.run.clients import executor_of
+from workbench.run.executors import OnDask
 
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
@@ -62,7 +62,7 @@ def test_a_cluster_that_has_lost_its_workers_is_an_error_in_every_kind_of_step(u
     field = wb.distributed.ChunkedField(da.from_array(FIELD, chunks=(4, 8)))
     calls = {
         "map": lambda: executor.map("double", double, [1, 2]),
-        "graph": lambda: wb.distributed.fields.parts_at(executor, field, [(slice(0, 4), slice(0, 8))]),
+        "graph": lambda: chunked_field.parts_at(executor, field, [(slice(0, 4), slice(0, 8))]),
         "blocks": lambda: positions.saved(user, tmp_path),
     }
     with pytest.raises(WorkbenchError, match="the cluster has had no worker for"):
@@ -105,7 +105,7 @@ def test_a_late_worker_with_other_code_is_refused_in_graphs_too(threads, user, t
     answers = iter(["the client's"])
     monkeypatch.setattr(executors, "own_code", lambda: next(answers, steps()))
     with pytest.raises(WorkbenchError, match="a worker that joined later runs other code"):
-        wb.distributed.fields.parts_at(executor, field, [(slice(0, 4), slice(0, 8))])
+        chunked_field.parts_at(executor, field, [(slice(0, 4), slice(0, 8))])
 
 
 def test_an_error_that_would_be_the_same_again_is_not_repeated(threads, user):

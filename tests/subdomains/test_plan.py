@@ -8,9 +8,9 @@ import pytest
 import workbench as wb
 from workbench.data.chunked import ParticlesInMemory, even_sizes
 from workbench.distributed import Rates
-from workbench.distributed.plan import default_parts
-from workbench.distributed.scratch_files import size_of_summed
 from workbench.errors import WorkbenchError
+from workbench.run.scratch_files import size_of_summed
+from workbench.subdomains.plan import default_parts
 
 plan = wb.distributed.plan
 WEB = wb.synthetic.cosmic_web(n=64, seed=4)

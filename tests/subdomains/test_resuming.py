@@ -9,7 +9,7 @@ import pytest
 
 import workbench as wb
 from conftest import ROOT
-from workbench.distributed import encoded
+from workbench.archive import encoded
 from workbench.errors import WorkbenchError
 
 DONE = 4   # chunks, when the run is killed
@@ -17,7 +17,7 @@ RUN = """
 import os, sys
 import numpy as np
 import workbench as wb
-from workbench.distributed import encoded
+from workbench.archive import encoded
 
 encode, calls = encoded.encode_chunk, []
 def deadly(task, index):

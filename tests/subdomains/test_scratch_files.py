@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.distributed.scratch_files import (
+from workbench.errors import WorkbenchError
+from workbench.run.scratch_files import (
     BLOCK,
     Mapped,
     load,
@@ -17,7 +18,6 @@ from workbench.distributed.scratch_files import (
     size_of_summed,
     write_summed,
 )
-from workbench.errors import WorkbenchError
 
 SIZES = st.sampled_from([0, 1, 7, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 3 * BLOCK + 5])
 

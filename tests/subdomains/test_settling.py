@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.distributed.keeping import settling
-from workbench.distributed.keeping.moved import STATE, Moved
+from workbench.archive.keeping import settling
+from workbench.archive.keeping.moved import STATE, Moved
 
 WEB = wb.synthetic.cosmic_web(n=20, seed=3)
 

@@ -6,10 +6,10 @@ import pytest
 
 import workbench as wb
 from workbench.data.chunked import ParticlesInMemory, even_sizes
-from workbench.distributed import sources
-from workbench.distributed.executors import InProcess
-from workbench.distributed.sources import outline_of
 from workbench.errors import WorkbenchError
+from workbench.run.executors import InProcess
+from workbench.subdomains import sources
+from workbench.subdomains.sources import outline_of
 
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
@@ -183,8 +183,8 @@ def test_a_block_that_fails_is_told(client):
 
 
 def test_particles_of_this_process_take_their_columns_along(client, tmp_path):
-    from workbench.distributed.executors import OnDask
-    from workbench.distributed.sources import chunked
+    from workbench.run.executors import OnDask
+    from workbench.subdomains.sources import chunked
 
     source = chunked(SNAPSHOT, OnDask(client), tmp_path)
     for column in ("positions", "velocities", "ids"):

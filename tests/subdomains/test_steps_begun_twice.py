@@ -10,8 +10,8 @@ import pytest
 
 import workbench as wb
 from workbench.data.chunked import ParticlesInMemory, even_sizes
-from workbench.distributed import groups
-from workbench.distributed.executors import InProcess
+from workbench.run.executors import InProcess
+from workbench.subdomains import groups
 
 SNAPSHOT = wb.synthetic.cosmic_web(n=16, seed=5)
 WEB = wb.Particles(SNAPSHOT.positions, SNAPSHOT.box)
@@ -65,7 +65,7 @@ def kept(out: Path, keep: wb.KeepClusters) -> dict[str, bytes]:
 def test_an_archive_that_keeps_clusters(tmp_path, monkeypatch, after, least):
     keep = wb.KeepClusters(0.2, min_members=least)
     expected, executor = kept(tmp_path / "once.zarr", keep), Dying(after=after)
-    module = sys.modules["workbench.distributed.compress"]   # of which the name is that of the function
+    module = sys.modules["workbench.archive.particles_in_parts"]   # of which the name is that of the function
     monkeypatch.setattr(module, "executor_of", lambda *given: executor)
     assert kept(tmp_path / "twice.zarr", keep) == expected
     assert {"repair-inside", "lend-particles", "repair-across", "apply-moves", "write-chunks"} <= executor.steps

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.distributed.keeping import vicinity
-from workbench.distributed.keeping.vicinity import near
+from workbench.archive.keeping import vicinity
+from workbench.archive.keeping.vicinity import near
 
 
 def apart(positions, places, box):

@@ -20,6 +20,7 @@ from workbench import backend, ordering
 from workbench.archive import clusters
 from workbench.archive import region as regions
 from workbench.archive import verify as verification
+from workbench.archive.as_array import ArchivedArray
 from workbench.archive.certificate import Certificate
 from workbench.archive.chunk import VERSIONS
 from workbench.archive.contents import DATA, DATA_ARRAYS, curve_from, require_consistent
@@ -42,6 +43,7 @@ from workbench.data.summary_html import size, summary
 from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import decoded_permutation
 from workbench.metrics.report import Report
+from workbench.run.chunked_field import ChunkedField
 
 
 class Archive:
@@ -101,6 +103,13 @@ class Archive:
         """The keys of all parts. Other files in a folder are not parts."""
         chunks = (stored.layout.chunk_key(i) for stored in self.arrays.values() for i in stored.layout.chunk_indices())
         return [*self._described.documents, *chunks]
+
+    def chunked_field(self) -> ChunkedField:
+        """The field, of which each part is decoded where it is read."""
+        if self.kind != "field":
+            raise WorkbenchError(f"the archive must hold a field; got {self!r}")
+        about = self.attributes
+        return ChunkedField(ArchivedArray(self), self.spacing, about.get("name"), metadata=about.get("metadata"))
 
     # Description.
 

@@ -1,6 +1,5 @@
 """Bounds: the size and the quality of each codec at each error bound, and the bound that meets a target."""
 
-from workbench.bounds.chart import Chart
 from workbench.bounds.prediction.expert import Expert
 from workbench.bounds.prediction.predict import Predicted, Prediction, calibrated, predict
 from workbench.bounds.prediction.train import train
@@ -10,6 +9,7 @@ from workbench.bounds.sweep import iter_sweep, sweep
 from workbench.bounds.tuning.find import find_bound
 from workbench.bounds.tuning.found import Found
 from workbench.bounds.tuning.targets import PSNR, SSIM, All, KeepMassFunction, KeepSpectrum, Quality, Ratio, Target
+from workbench.charts.chart import Chart
 
 __all__ = [
     "PSNR",

@@ -7,19 +7,14 @@ that its class is from, with the code of the class itself, which a notebook may 
 
 from __future__ import annotations
 
-import functools
 import sys
 import types
-from collections.abc import Iterable, Iterator
-from hashlib import blake2b
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from workbench import host_library
 from workbench.codecs import Codec, Columns
-
-PACKAGE = Path(__file__).resolve().parents[1]
-WITHOUT_EFFECT = ("cli", "lab")   # parts of this package that no figure depends on
+from workbench.run.code import hash_of, hash_of_files, own_code
 
 
 def code_of(codec: Codec) -> list[str]:
@@ -33,14 +28,7 @@ def code_of(codec: Codec) -> list[str]:
     top = kind.__module__.partition(".")[0]
     if top == __package__.partition(".")[0]:
         return [own_code()]
-    return [own_code(), _hash_of_files(_sources(sys.modules.get(top))), _hash(map(repr, _code_of_class(kind)))]
-
-
-@functools.cache
-def own_code() -> str:
-    """The hash of this package's sources, as they are when it is first asked for."""
-    files = [file for file in sorted(PACKAGE.rglob("*.py")) if file.relative_to(PACKAGE).parts[0] not in WITHOUT_EFFECT]
-    return _hash([_hash_of_files(files), host_library.source_hash(host_library.kernel_folder())])
+    return [own_code(), hash_of_files(_sources(sys.modules.get(top))), hash_of(map(repr, _code_of_class(kind)))]
 
 
 def _sources(module: types.ModuleType | None) -> list[Path]:
@@ -66,11 +54,3 @@ def _code(code: types.CodeType) -> Iterator[Any]:
     yield code.co_code, code.co_names, code.co_varnames
     for constant in code.co_consts:
         yield from _code(constant) if isinstance(constant, types.CodeType) else [repr(constant)]
-
-
-def _hash_of_files(files: Iterable[Path]) -> str:
-    return _hash(f"{file.name} {blake2b(file.read_bytes()).hexdigest()}" for file in files)
-
-
-def _hash(texts: Iterable[str]) -> str:
-    return blake2b("\0".join(texts).encode(), digest_size=16).hexdigest()

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.bounds.chart import Chart, Point, chart
 from workbench.bounds.pareto import unbeaten
 from workbench.bounds.run import Run
-from workbench.bounds.table import data_frame, table
+from workbench.bounds.table import table
+from workbench.charts.chart import Chart, Point, chart
+from workbench.charts.table import data_frame
 from workbench.errors import WorkbenchError
 from workbench.json_values import json_value
 

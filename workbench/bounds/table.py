@@ -1,16 +1,13 @@
-"""The rows of a sweep as an HTML table or a pandas DataFrame."""
+"""The rows of a sweep as an HTML table."""
 
 from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from workbench.bounds.run import Run
-from workbench.errors import WorkbenchError
-
-LEFT = 'style="text-align: left"'
+from workbench.charts.table import LEFT
 
 
 def table(rows: Sequence[Run], size: str, title: str) -> str:
@@ -48,12 +45,3 @@ def _remark(run: Run) -> str:
     stored = run.figures.get("chunks_stored_exactly")
     exactly = [f"{stored:,} of {run['chunks']:,} chunks stored exactly"] if stored else []
     return "; ".join([*exactly, *(["cached"] if run.cached else [])])
-
-
-def data_frame(content: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> Any:
-    """Rows, or columns by name, as a pandas DataFrame."""
-    try:
-        import pandas
-    except ImportError:
-        raise WorkbenchError("to_dataframe needs pandas, which is not installed: pip install 'lossbench[lab]'") from None
-    return pandas.DataFrame(content)

@@ -12,8 +12,8 @@ from workbench.cli.progress import Progress
 from workbench.cli.source import OPEN, given_options
 from workbench.data.chunked import ChunkedParticles
 from workbench.data.readers import open_chunked
-from workbench.distributed.local import connected
 from workbench.errors import WorkbenchError
+from workbench.run.local import connected
 
 WORKERS = "workers"
 

@@ -8,19 +8,19 @@ Particles are given as what `wb.open_chunked` takes or returns, as `wb.Particles
 np.True_
 """
 
-from workbench.distributed.campaign import campaign
-from workbench.distributed.comparison import GroupComparison, compare_groups
-from workbench.distributed.compress import compress
-from workbench.distributed.dask_arrays import from_dask
-from workbench.distributed.fields import ChunkedField
-from workbench.distributed.fields_compare import compare
-from workbench.distributed.fields_predict import predict
-from workbench.distributed.fields_sweep import sweep
-from workbench.distributed.fields_tuning import FoundInChunks, find_bound
-from workbench.distributed.gpu_workers import local_gpus
-from workbench.distributed.groups import DistributedGroups, friends_of_friends
-from workbench.distributed.plan import Plan, Rates, plan
-from workbench.distributed.verify import verify
+from workbench.archive.particles_in_parts import compress
+from workbench.archive.verify_in_parts import verify
+from workbench.bounds.prediction.in_parts import predict
+from workbench.bounds.sweep_in_parts import sweep
+from workbench.bounds.tuning.in_parts import FoundInChunks, find_bound
+from workbench.metrics.fields_in_parts import compare
+from workbench.propagation.campaign_on_workers import campaign
+from workbench.run.chunked_field import ChunkedField
+from workbench.run.dask_particles import from_dask
+from workbench.run.gpu_workers import local_gpus
+from workbench.subdomains.comparison import GroupComparison, compare_groups
+from workbench.subdomains.groups import DistributedGroups, friends_of_friends
+from workbench.subdomains.plan import Plan, Rates, plan
 
 __all__ = [
     "ChunkedField",

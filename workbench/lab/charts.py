@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from workbench.bounds.chart import COLOURS, GREY, INK
-from workbench.bounds.looks import Marker
+from workbench.charts.chart import COLOURS, GREY, INK
+from workbench.charts.looks import Marker
 from workbench.lab.chart_library import hv
 from workbench.lab.legend import Entry
 

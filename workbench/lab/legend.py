@@ -10,8 +10,8 @@ import html
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from workbench.bounds.chart import DASHES, MARKS
-from workbench.bounds.looks import Dash, Look, Marker
+from workbench.charts.chart import DASHES, MARKS
+from workbench.charts.looks import Dash, Look, Marker
 
 WIDTH, HEIGHT = 26, 14   # of a drawing, in pixels; as in chart_frame.js
 

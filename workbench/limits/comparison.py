@@ -13,7 +13,7 @@ import numpy as np
 from workbench import codecs as registry
 from workbench.bounds import Run, sweep
 from workbench.bounds.sweep import Progress, Stoppable
-from workbench.bounds.table import data_frame
+from workbench.charts.table import data_frame
 from workbench.codecs import Codec
 from workbench.data import Field
 from workbench.errors import WorkbenchError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from workbench.bounds.chart import Chart, Curve, Point, chart
+from workbench.charts.chart import Chart, Curve, Point, chart
 from workbench.limits.operating_point import OperatingPoint
 
 if TYPE_CHECKING:

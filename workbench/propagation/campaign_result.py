@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from workbench.arguments import whole_number
-from workbench.bounds.table import data_frame
+from workbench.charts.table import data_frame
 from workbench.errors import WorkbenchError
 from workbench.json_values import json_value
 from workbench.propagation.intervals import Rate, weighted, wilson

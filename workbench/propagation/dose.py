@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from workbench.backend import to_host
-from workbench.bounds.chart import Chart, Curve, Point, chart
+from workbench.charts.chart import Chart, Curve, Point, chart
 from workbench.codecs import Codec
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from workbench.backend import Array, to_host
-from workbench.bounds.chart import Chart, Point, chart
+from workbench.charts.chart import Chart, Point, chart
 from workbench.errors import WorkbenchError, briefly
 from workbench.json_values import json_value
 from workbench.propagation.enclosures import UNCHANGED, Ball, Enclosure, change_of

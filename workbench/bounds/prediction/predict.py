@@ -21,7 +21,7 @@ from workbench.bounds.prediction.gaps import bytes_of_gaps
 from workbench.bounds.prediction.survey import Survey
 from workbench.bounds.run import Run, label_of
 from workbench.bounds.sweep import bounds_of, require_data
-from workbench.bounds.table import data_frame
+from workbench.charts.table import data_frame
 from workbench.codecs import Codec
 from workbench.data import Field
 from workbench.data.labelled import width_in_file

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from workbench.bounds.chart import COLOURS, GREY
-from workbench.bounds.looks import Look, looks_of
 from workbench.bounds.run import Run
+from workbench.charts.chart import COLOURS, GREY
+from workbench.charts.looks import Look, looks_of
 from workbench.data import Field, Particles
 from workbench.guarantees import Limit
 from workbench.lab.bounds_panel.forecast import Forecast

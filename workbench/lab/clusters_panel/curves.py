@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from workbench.bounds.chart import GREY
-from workbench.bounds.looks import Dash
+from workbench.charts.chart import GREY
+from workbench.charts.looks import Dash
 from workbench.clusters.keep.repair import Step
 from workbench.lab.chart_library import hv
 from workbench.lab.charts import colour, limits, marker, styled

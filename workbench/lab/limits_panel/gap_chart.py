@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from workbench.bounds.chart import GREY
+from workbench.charts.chart import GREY
 from workbench.lab.chart_library import hv
 from workbench.lab.charts import colour, limits, styled
 from workbench.lab.legend import Entry

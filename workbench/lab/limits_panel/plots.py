@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.bounds.chart import COLOURS, GREY
+from workbench.charts.chart import COLOURS, GREY
 from workbench.data import Field
 from workbench.lab.chart_library import hv
 from workbench.lab.charts import limits, styled

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from workbench.bounds.chart import COLOURS, GREY
-from workbench.bounds.looks import Dash, looks_of
+from workbench.charts.chart import COLOURS, GREY
+from workbench.charts.looks import Dash, looks_of
 from workbench.lab.chart_library import hv
 from workbench.lab.charts import limits, styled
 from workbench.lab.legend import Entry

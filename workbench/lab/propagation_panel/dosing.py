@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.bounds.chart import COLOURS, GREY
+from workbench.charts.chart import COLOURS, GREY
 from workbench.guarantees import Relative
 from workbench.lab.chart_library import hv
 from workbench.lab.charts import limits, styled

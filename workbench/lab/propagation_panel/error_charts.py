@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.bounds.chart import COLOURS, GREY
+from workbench.charts.chart import COLOURS, GREY
 from workbench.lab.chart_library import hv
 from workbench.lab.charts import limits, styled
 from workbench.lab.legend import Entry

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.bounds.chart import COLOURS, GREY
+from workbench.charts.chart import COLOURS, GREY
 from workbench.lab.chart_library import hv
 from workbench.lab.charts import limits, styled
 from workbench.lab.legend import Entry

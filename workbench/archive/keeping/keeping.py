@@ -1,0 +1,93 @@
+"""Keeping clusters of an archive on a cluster: within the requested bound, or a finer one where that takes fewer bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench.archive.chunk import EncodedChunk
+from workbench.archive.clusters import Figures, details
+from workbench.archive.encoded import DoneChunk, Encoded
+from workbench.archive.encoding import EncodedArray, ReadyChunk, assembled
+from workbench.archive.keeping.finish import FinishedChunk, finish, hand_back, labels_file
+from workbench.archive.keeping.rounds import Settled, settle
+from workbench.archive.keeping.terms import Terms
+from workbench.clusters.keep import Allowance
+from workbench.clusters.keep.partition import fingerprint_of
+from workbench.run.executors import Executor
+from workbench.run.scratch_files import load
+from workbench.subdomains.decomposition import Decomposition
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Encoded positions that keep clusters, in files; `nbytes` and `added` decide whether a finer bound is smaller."""
+
+    encoded: Encoded
+    positions: EncodedArray   # without bytes
+    nbytes: int
+    added: int
+
+
+def keep_clusters(
+    encoded: Encoded,
+    done: Sequence[DoneChunk],
+    terms: Terms,
+    decomposition: Decomposition,
+    folder: Path,
+    executor: Executor,
+    allowance: Allowance,
+) -> Kept:
+    """Correct chunks so that clusters are kept; raises TooExpensive where this takes more than the allowance."""
+    settled = settle(encoded, terms, decomposition, folder, executor, allowance)
+    executor.map("hand-back-moves", functools.partial(hand_back, settled.cast), settled.cast.parts)
+    numbers = range(len(encoded.sizes))
+    finished = executor.map("finish-chunks", functools.partial(finish, settled.cast, encoded), numbers)
+    nbytes = sum(one.nbytes for one in finished)
+    added = nbytes - sum(one.nbytes for one in done)
+    chunks = [_ready(one.ready, chunk) for one, chunk in zip(done, finished, strict=True)]
+    positions = assembled(encoded.task, chunks)
+    assert positions.promise is not None
+    largest = max(one.largest_error for one in finished)
+    stated = details(_figures(settled, finished, terms, added, encoded))
+    stated = {**terms.promise.to_dict(), **stated, "encoded_within": terms.limit.value}
+    figures = {**positions.promise.figures, "largest_error": largest}
+    promise = dataclasses.replace(positions.promise, keep=(stated,), figures=figures)
+    return Kept(encoded, dataclasses.replace(positions, promise=promise), nbytes, added)
+
+
+def _ready(before: ReadyChunk, finished: FinishedChunk) -> ReadyChunk:
+    if finished.ends is None:
+        return before
+    return dataclasses.replace(before, data=EncodedChunk(b"", finished.checksum), ends=finished.ends)
+
+
+def _figures(
+    settled: Settled, finished: Sequence[FinishedChunk], terms: Terms, added: int, encoded: Encoded
+) -> Figures:
+    return Figures(
+        lengths=terms.lengths,
+        precision=terms.dtype.name,
+        margin=terms.margin,
+        partition=[_fingerprint(settled, number, encoded) for number in range(len(terms.lengths))],
+        groups=[size.count for size in settled.sizes],
+        largest=[size.largest for size in settled.sizes],
+        groups_opened=settled.opened,
+        pairs_set_right=settled.needs,
+        edited=sum(one.edited for one in finished),
+        exact=sum(one.exact for one in finished),
+        bytes=added,
+        attempts=settled.attempts,
+        descent_steps=settled.descent,
+        violations=0,
+        close_calls=settled.close_calls,
+    )
+
+
+def _fingerprint(settled: Settled, number: int, encoded: Encoded) -> str:
+    """The fingerprint of the kept groups at one linking length, one chunk after the other."""
+    labels = (load(labels_file(settled.cast, number, chunk)) for chunk in range(len(encoded.sizes)))
+    return fingerprint_of(labels, encoded.starts[-1])

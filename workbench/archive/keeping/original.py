@@ -1,0 +1,88 @@
+"""The groups of the original particles over all subdomains, and how large they are."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.archive.keeping.members import Cast
+from workbench.clusters.keep.problem import UNASKED
+from workbench.run.executors import Executor
+from workbench.subdomains.joint import Compared, Joined, starts_of
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of the groups at one linking length: how many have enough members, and the members of the largest."""
+
+    count: int
+    largest: int
+
+
+def enter(cast: Cast, executor: Executor) -> np.ndarray:
+    """Find the groups in each subdomain; returns where the ghosts of each owner begin."""
+    return starts_of(executor.map("find-groups", cast.enter, cast.parts))
+
+
+def joined(
+    cast: Cast, kind: str, starts: Sequence[np.ndarray], executor: Executor, everything: bool = True
+) -> list[Joined]:
+    """Make the labels of one kind the same for all subdomains, at each linking length; parts of groups are not counted.
+
+    `starts` says for each linking length where the ghosts of each owner begin; unless `everything` is labelled, among those
+    that are.
+    """
+    for number, of_length in enumerate(starts):
+        cast.labels(kind, number).order(of_length)
+    compared = executor.map(f"compare-{kind}", functools.partial(_compare, cast, kind, everything), cast.parts)
+    found = [Joined.of(of_length) for of_length in zip(*compared, strict=True)]
+    for number, joint in enumerate(found):
+        cast.labels(kind, number).tell(joint)
+    return found
+
+
+def name_groups(cast: Cast, groups: list[Joined], executor: Executor) -> list[Sizes]:
+    """Give every particle the label of its group, or none if the group is too small to count."""
+    found = executor.map("name-groups", functools.partial(_name, cast), cast.parts)
+    least, sizes = cast.terms.promise.min_members, []
+    for number, shared in enumerate(groups):
+        here = [part[number] for part in found]
+        count = sum(one.count for one in here) + int((shared.members >= least).sum())
+        sizes.append(Sizes(count, max([one.largest for one in here] + [int(shared.members.max(initial=0))])))
+    return sizes
+
+
+def _compare(cast: Cast, kind: str, everything: bool, part: int) -> list[Compared]:
+    return [cast.compare(part, kind, number, everything) for number in range(len(cast.terms.lengths))]
+
+
+def _name(cast: Cast, part: int) -> list[Sizes]:
+    """Returns the sizes of the groups that no other subdomain knows."""
+    members, least, found = cast.of(part), cast.terms.promise.min_members, []
+    owned = members["owned"]
+    for number in range(len(cast.terms.lengths)):
+        named = cast.named(part, "original", number)
+        sizes = named.sizes(owned)
+        members.save(**{f"head{number}": named.head})
+        members.call(f"label{number}", named.names)
+        if least > 1:
+            group = np.where(sizes[named.head] >= least, named.head, UNASKED)
+            members.save(**{f"group{number}": group.astype(np.int32)})
+        sizes[named.names.row] = 0
+        found.append(Sizes(int((sizes >= least).sum()), int(sizes.max(initial=0))))
+    return found
+
+
+def same_groups(cast: Cast, part: int) -> int:
+    """How many particles of a subdomain are in another group now than in the original; groups too small do not count."""
+    members, differ, least = cast.of(part), 0, cast.terms.promise.min_members
+    owned, index = members["owned"], members["index"]
+    for number in range(len(cast.terms.lengths)):
+        named = cast.named(part, "now", number)
+        now = np.where(named.sizes(owned)[named.head] >= least, named.names.labels(named.head, index), -1)
+        before = np.where(members[f"group{number}"] != UNASKED, members[f"label{number}"], -1)
+        differ += int((now != before)[owned].sum())
+    return differ

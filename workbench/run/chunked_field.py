@@ -1,0 +1,296 @@
+"""Fields that are somewhere else, in parts: over a Dask array, a Zarr array, HDF5, a .npy file, or an archive.
+
+A part is read where it is needed, as a `wb.Field`, so it is checked and masked like any other. Parts of a Dask array are
+blocks of one graph: Dask computes each once, moves it to the chunks of the archive, and bounds memory as it always does.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import numpy as np
+
+from workbench import backend
+from workbench.data import Field
+from workbench.data.labelled import Labelled, joined
+from workbench.errors import WorkbenchError
+from workbench.run.executors import Executor, OnDask
+from workbench.run.graph import in_one_graph
+from workbench.run.scratch_files import save
+
+Slices = tuple[slice, ...]
+Result = TypeVar("Result")
+
+VALUES = 2**22   # in a part, where neither the source nor an archive has chunks: 32 MB in float64
+
+
+@dataclass(frozen=True)
+class InNpy:
+    """An array in a .npy file, read through a memory map."""
+
+    path: Path
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """The header of the file is read, and no values."""
+        try:
+            mapped = np.load(path, mmap_mode="r")
+        except (OSError, ValueError) as error:
+            raise WorkbenchError(f"{path} must be a .npy file of numbers: {error}") from None
+        return cls(Path(path).absolute(), mapped.shape, mapped.dtype)
+
+    def __getitem__(self, place: Any) -> np.ndarray:
+        return np.array(np.load(self.path, mmap_mode="r")[place])
+
+
+@dataclass(frozen=True)
+class InHdf5:
+    """A data set of an HDF5 file, which each process opens for itself."""
+
+    path: Path
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    chunks: tuple[int, ...] | None
+
+    @classmethod
+    def of(cls, data_set: Any) -> Self:
+        """From an open h5py data set."""
+        return cls(Path(data_set.file.filename).absolute(), data_set.name, data_set.shape, data_set.dtype, data_set.chunks)
+
+    def __getitem__(self, place: Any) -> np.ndarray:
+        import h5py
+
+        with h5py.File(self.path, "r") as file:
+            return file[self.name][place]
+
+
+class ChunkedField:
+    """A field whose values stay where they are: in a Dask or Zarr array, an h5py data set, or a file or folder of these.
+
+    Paths are those of .npy files and of Zarr arrays. NumPy arrays are accepted, too. `spacing`, `name`, `mask` and
+    `metadata` are those of `wb.Field`; the mask is an array of the same kinds. Masked Dask arrays keep their masks. Fill
+    values of files are values like any other, unless a mask covers them.
+    An `xarray.DataArray`, in memory or lazy, brings its name, dimensions, coordinates, attributes and unit.
+
+    >>> ChunkedField(np.zeros((64, 32), np.float32), spacing=0.5, name="temperature")
+    ChunkedField('temperature', 64 x 32, float32)
+    """
+
+    def __init__(
+        self,
+        values: Any,
+        spacing: float | Sequence[float] | None = None,
+        name: str | None = None,
+        mask: Any = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        labelled = Labelled.of(values, as_stored=True)
+        values, metadata = labelled.values, joined(labelled.metadata, metadata)
+        self.values, self.mask = _readable("values", values), None if mask is None else _readable("mask", mask)
+        if isinstance(self.values, np.ma.MaskedArray):
+            here = Field(self.values, mask=None if self.mask is None else self.mask[...])
+            self.values, self.mask = here.values, here.mask
+        self.shape, self.dtype = _shape(self.values), np.dtype(self.values.dtype).newbyteorder("=")
+        name = labelled.name if name is None else name
+        self.described = Field(np.zeros((1,) * len(self.shape), self.dtype), spacing, name, metadata=metadata)
+        self.spacing, self.name, self.metadata = self.described.spacing, self.described.name, self.described.metadata
+        self.knows_spacing = spacing is not None
+        if self.mask is not None and (_shape(self.mask) != self.shape or self.mask.dtype != bool):
+            got = f"{self.mask.dtype} of shape {self.mask.shape}"
+            raise WorkbenchError(f"mask must be boolean of shape {self.shape}; got {got}")
+
+    @classmethod
+    def of(cls, given: Any) -> ChunkedField:
+        """The field itself, or that of a `wb.Field`, an archive of a field, or any array that it takes."""
+        if isinstance(given, ChunkedField):
+            return given
+        if isinstance(given, Field):
+            return cls(given.values, given.spacing, given.name, given.mask, given.metadata)
+        view = getattr(given, "chunked_field", None)
+        return cls(given) if view is None else view()
+
+    @property
+    def on_dask(self) -> bool:
+        """Whether Dask computes the values or the mask."""
+        return _is_dask(self.values) or _is_dask(self.mask)
+
+    @property
+    def masks_itself(self) -> bool:
+        """Whether parts may have masks although there is no separate one."""
+        if (masked := getattr(self.values, "is_masked", None)) is not None:
+            return bool(masked)
+        return self.mask is None and isinstance(getattr(self.values, "_meta", None), np.ma.MaskedArray)
+
+    @property
+    def chunk_shape(self) -> tuple[int, ...]:
+        """The shape of parts that suits the source: its chunks, or several of them."""
+        if _is_dask(self.values):
+            return tuple(map(max, self.values.chunks))
+        if (whole := getattr(self.values, "whole_chunks", None)) is not None:
+            return tuple(whole)
+        return _enlarged(getattr(self.values, "chunks", None) or (1,) * len(self.shape), self.shape)
+
+    def part(self, place: Slices) -> Field:
+        """The values and the mask at these slices, read here; `parts_at` has those of Dask arrays, too."""
+        try:
+            return Field(self.values[place], mask=None if self.mask is None else np.asarray(self.mask[place]))
+        except OSError as error:
+            where = ", ".join(f"{part.start}:{part.stop}" for part in place)
+            raise WorkbenchError(f"the values at [{where}] of {self!r} cannot be read: {error}") from error
+
+    def reachable(self, executor: Executor, folder: Path, name: str) -> ChunkedField:
+        """The same field; arrays in the memory of this process are written to a folder, for workers to read."""
+        if not isinstance(executor, OnDask):
+            return self
+        arrays = {"values": self.values, "mask": self.mask}
+        for kind, array in arrays.items():
+            if isinstance(array, np.ndarray):
+                save(folder / f"{name}-{kind}.npy", array)
+                arrays[kind] = InNpy.open(folder / f"{name}-{kind}.npy")
+        return ChunkedField(arrays["values"], self.spacing, self.name, arrays["mask"], self.metadata)
+
+    def __repr__(self) -> str:
+        name = f"{self.name!r}, " if self.name else ""
+        return f"ChunkedField({name}{' x '.join(map(str, self.shape))}, {self.dtype})"
+
+
+def grid(shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> list[Slices]:
+    """The slices of all chunks of this shape, in the order of the array.
+
+    >>> grid((3,), (2,))
+    [(slice(0, 2, None),), (slice(2, 3, None),)]
+    """
+    steps = [range(0, size, step) for size, step in zip(shape, chunk_shape, strict=True)]
+    return [
+        tuple(slice(at, min(at + step, size)) for at, step, size in zip(corner, chunk_shape, shape, strict=True))
+        for corner in itertools.product(*steps)
+    ]
+
+
+def map_parts(
+    executor: Executor, name: str, step: Callable[..., Result], chunk_shape: tuple[int, ...],
+    fields: Sequence[ChunkedField], beyond: int = 0,
+) -> list[Result]:
+    """The results of `step(number, *parts)` for each chunk of this shape, with the parts of all fields there, in order.
+
+    Parts extend `beyond` the end of their chunk along each axis by so many points, as far as the field does.
+    """
+    shape = fields[0].shape
+    places = [
+        tuple(slice(part.start, min(part.stop + beyond, end)) for part, end in zip(place, shape, strict=True))
+        for place in grid(shape, chunk_shape)
+    ]
+    if not any(field.on_dask for field in fields):
+        return executor.map(name, functools.partial(_on_read, step, fields), list(enumerate(places)))
+    blocks = None if beyond else chunk_shape
+    parts = zip(*(_parts(field, blocks, places) for field in fields), strict=True)
+    items = [(number, *of_fields) for number, of_fields in enumerate(parts)]
+    return in_one_graph(executor, name, functools.partial(_on_computed, step), items)
+
+
+def parts_at(executor: Executor, field: ChunkedField, places: Sequence[Slices]) -> list[Field]:
+    """The values and the mask at each of these places, brought here."""
+    if not field.on_dask:
+        return [field.part(place) for place in places]
+    return in_one_graph(executor, "fetch-parts", _fetched, list(_parts(field, None, places)))
+
+
+def _fetched(values: Any, mask: Any) -> Field:
+    """A part of a field, from what Dask has computed, or is read here."""
+    values, mask = (one() if callable(one) else one for one in (values, mask))
+    return Field(values, mask=mask)
+
+
+def _on_read(step: Callable[..., Result], fields: Sequence[ChunkedField], item: tuple[int, Slices]) -> Result:
+    """One step on parts that are read here."""
+    number, place = item
+    return step(number, *(field.part(place) for field in fields))
+
+
+def _on_computed(step: Callable[..., Result], number: int, *parts: Any) -> Result:
+    """One step on parts (values, mask) that Dask has computed, or that are read here."""
+    return step(number, *(_fetched(values, mask) for values, mask in parts))
+
+
+def _parts(
+    field: ChunkedField, blocks: tuple[int, ...] | None, places: Sequence[Slices]
+) -> Iterator[tuple[Any, Any]]:
+    """The values and the mask of each part: blocks of Dask, or calls that read them."""
+    return zip(*(_parts_of(array, blocks, places) for array in (field.values, field.mask)), strict=True)
+
+
+def _parts_of(array: Any, blocks: tuple[int, ...] | None, places: Sequence[Slices]) -> list[Any]:
+    """The parts of an array at these places, which are the blocks of this shape, if there is one, or overlap."""
+    if array is None:
+        return [None] * len(places)
+    if not _is_dask(array):
+        return [functools.partial(operator.getitem, array, place) for place in places]
+    if blocks is not None:
+        found: list[Any] = array.rechunk(blocks).to_delayed().ravel().tolist()
+        return found
+    return [array[place].rechunk(-1).to_delayed(optimize_graph=False).item() for place in places]
+
+
+def _readable(what: str, given: Any) -> Any:
+    """An array whose parts can be read by any process."""
+    if isinstance(given, str | Path):
+        return _in_zarr(given) if Path(given).is_dir() else InNpy.open(given)
+    if _is_dask(given) or isinstance(given, InNpy | InHdf5 | np.ma.MaskedArray):
+        return given
+    if _kind(given) == "h5py.Dataset":
+        return InHdf5.of(given)
+    if _kind(given) == "zarr.Array":
+        return given
+    if isinstance(given, np.ndarray):
+        return backend.read_only(given)
+    if all(hasattr(given, name) for name in ("shape", "dtype", "__getitem__")):
+        return given
+    kinds = "a Dask array, a Zarr array, an h5py data set, the path of a .npy file or a Zarr array, or NumPy"
+    raise WorkbenchError(f"{what} must be {kinds}, or have shape, dtype and [slices]; got {_kind(given)}")
+
+
+def _in_zarr(path: str | Path) -> Any:
+    try:
+        import zarr
+
+        return zarr.open_array(str(path), mode="r")
+    except ImportError:
+        raise WorkbenchError("Zarr arrays need zarr, which is not installed: pip install 'lossbench[io]'") from None
+    except Exception as error:   # zarr raises errors of many kinds
+        raise WorkbenchError(f"{path} must be a Zarr array: {error}") from error
+
+
+def _kind(given: Any) -> str:
+    """The package and the type, without importing the package."""
+    return f"{type(given).__module__.partition('.')[0]}.{type(given).__name__}"
+
+
+def _is_dask(array: Any) -> bool:
+    return hasattr(array, "__dask_graph__")
+
+
+def _shape(array: Any) -> tuple[int, ...]:
+    if any(isinstance(size, float) for size in array.shape):
+        raise WorkbenchError(f"the shape of a Dask array must be known; got {array.shape}: call its compute_chunk_sizes()")
+    if not math.prod(array.shape):
+        raise WorkbenchError(f"values must not be empty; got shape {array.shape}")
+    return tuple(map(int, array.shape))
+
+
+def _enlarged(chunk: Sequence[int], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Several chunks together, the last axes first, as long as a part has few enough values."""
+    found = [min(step, size) for step, size in zip(chunk, shape, strict=True)]
+    for axis in reversed(range(len(shape))):
+        times = max(VALUES // math.prod(found), 1)
+        found[axis] = min(found[axis] * times, shape[axis])
+    return tuple(found)

@@ -1,0 +1,132 @@
+"""Particles in Dask arrays: the blocks along the first axis are the chunks.
+
+On a cluster, the workers first write each block to a file of the scratch folder. So each is computed once, whatever it
+costs, and has the same values in each step, even where its graph draws random numbers or reads a file that changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench import backend
+from workbench.data.chunked import ChunkedParticles, holds_positions
+from workbench.data.particles import Box
+from workbench.data.readers.numpy_files import NpyTable
+from workbench.data.readers.options import checked_box
+from workbench.data.readers.snapshots import Snapshot, placed
+from workbench.errors import WorkbenchError
+from workbench.run.executors import RETRIES, checked
+from workbench.run.graph import computed
+from workbench.run.scratch_files import save
+
+
+def is_dask_array(given: Any) -> bool:
+    """Whether this is a Dask array; Dask is not imported to find out."""
+    return type(given).__module__.partition(".")[0] == "dask" and hasattr(given, "blocks")
+
+
+def from_dask(
+    positions: Any, box: Box = None, velocities: Any = None, ids: Any = None, masses: Any = None
+) -> ParticlesInDask:
+    """Particles in a Dask array of shape (N, 2) or (N, 3), in chunks that are its blocks along the first axis.
+
+    `velocities`, `ids` and `masses` are Dask arrays, too; their blocks may differ from those of the positions.
+
+    >>> import dask.array as da
+    >>> from_dask(da.random.default_rng(0).random((100, 3), chunks=(40, 3)), box=1.0)
+    ParticlesInDask(a Dask array: 100 in 3 chunks, float64, box 1 x 1 x 1)
+    """
+    if not (is_dask_array(positions) and holds_positions(positions)):
+        got = f"{positions.dtype} {positions.shape}" if is_dask_array(positions) else type(positions).__name__
+        raise WorkbenchError(f"positions must be a Dask array of float32 or float64, (N, 2) or (N, 3); got {got}")
+    if any(np.isnan(size) for size in positions.chunks[0]):
+        raise WorkbenchError("the blocks of positions must have known sizes: call positions.compute_chunk_sizes() first")
+    given = {"positions": positions, "velocities": velocities, "ids": ids, "masses": masses}
+    arrays = {}
+    for name, array in given.items():
+        if array is None:
+            continue
+        shape = positions.shape if name in ("positions", "velocities") else positions.shape[:1]
+        kind, what = ("iu", "integers") if name == "ids" else ("f", "floats")
+        if not is_dask_array(array) or array.shape != shape or array.dtype.kind not in kind:
+            raise WorkbenchError(f"{name} must be a Dask array of {what} of shape {shape}; got {array!r:.100}")
+        arrays[name] = _in_rows(array, tuple(size for size in positions.chunks[0] if size))
+    periods = None if box is None else checked_box(box, positions.shape[1])
+    return ParticlesInDask(arrays, periods)
+
+
+def _in_rows(array: Any, sizes: tuple[int, ...]) -> Any:
+    """The array in blocks of whole rows, none of them empty."""
+    if not sizes:
+        raise WorkbenchError("positions must hold at least one particle; got an empty array")
+    return array.rechunk({0: sizes, **({1: -1} if array.ndim == 2 else {})})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ParticlesInDask(ChunkedParticles):
+    """Particles in Dask arrays with equal blocks."""
+
+    arrays: Mapping[str, Any]
+    box: tuple[float, ...] | None
+    name = "a Dask array"
+
+    @property
+    def dtype(self) -> np.dtype:   # type: ignore[override]
+        """The type of the positions."""
+        found: np.dtype = self.arrays["positions"].dtype.newbyteorder("=")
+        return found
+
+    @property
+    def dimensions(self) -> int:   # type: ignore[override]
+        """2 or 3."""
+        return int(self.arrays["positions"].shape[1])
+
+    @property
+    def sizes(self) -> tuple[int, ...]:   # type: ignore[override]
+        """The blocks."""
+        return tuple(self.arrays["positions"].chunks[0])
+
+    @property
+    def columns(self) -> tuple[str, ...]:   # type: ignore[override]
+        """Which of velocities, ids and masses there are."""
+        return tuple(name for name in self.arrays if name != "positions")
+
+    def read(self, number: int) -> np.ndarray:
+        """The positions in a block."""
+        return placed(_host(self.arrays["positions"].blocks[number].compute()), self.box, len(self))
+
+    def column(self, number: int, name: str) -> np.ndarray:
+        """The velocities, ids or masses in a block."""
+        return _host(self.arrays[name].blocks[number].compute()) if name in self.columns else super().column(number, name)
+
+    def saved(self, client: Any, folder: Path) -> ChunkedParticles:
+        """The same particles in files, which the workers of this client write."""
+        from dask.delayed import delayed
+
+        paths = [{name: folder / f"{name}-{number}.npy" for name in self.arrays} for number in range(len(self.sizes))]
+        blocks = {name: array.to_delayed().ravel() for name, array in self.arrays.items()}
+        save = delayed(checked(_save), name="save-blocks", pure=False)
+        saves = [save(blocks[name][number], path) for number, one in enumerate(paths) for name, path in one.items()]
+        futures = client.compute(saves, retries=RETRIES)
+        try:
+            for future in futures:
+                computed(client, future, f"a block of {self.name}")
+        finally:
+            if client.status == "running":
+                client.cancel(futures)
+        tables = [NpyTable.of(one) for one in paths]
+        return Snapshot.of(self.name, tables, None, {}).in_chunks(self.box)
+
+
+def _host(block: Any) -> np.ndarray:
+    found = np.ascontiguousarray(backend.to_host(block))
+    return found.astype(found.dtype.newbyteorder("="), copy=False)
+
+
+def _save(block: Any, path: Path) -> None:
+    save(path, _host(block))

@@ -1,0 +1,276 @@
+"""Who runs the steps: this process, or the workers of a Dask cluster. The steps are the same functions.
+
+The loop in this process is the reference that every cluster is tested against. A step whose worker dies, or that raises, is
+run again elsewhere, unless its error says that it would be the same again; what fails repeatedly is an error that names the
+step and the item. Nothing waits for ever (`patience.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import queue
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from workbench.backend import reusing_memory
+from workbench.errors import WorkbenchError
+from workbench.run import patience
+from workbench.run.code import own_code
+from workbench.run.patience import GPU, Patience, lost
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Progress = Callable[[float, str], object]   # the completed share of a step, and its name
+
+RETRIES = 3             # of a step that raised an error that may not repeat
+AHEAD = 16              # items that the scheduler has for each thread of a worker; it gives a thread one or two at a time,
+AHEAD_ON_GPU = 2        # but to workers with a GPU, which are chosen, all at once
+COUNT_SECONDS = 1.0     # after which the threads of the cluster are counted again: workers come and go
+
+
+class Executor(Protocol):
+    """Runs one step for many items, and tells its progress."""
+
+    @property
+    def progress(self) -> Progress | None:
+        """Who is told."""
+
+    def map(
+        self, name: str, step: Callable[[Item], Result], items: Sequence[Item], each: str = "item", on_gpu: bool = False
+    ) -> list[Result]:
+        """The results, in the order of the items.
+
+        `name` and `each` (what an item is) are for people. With `on_gpu`, workers with a GPU run the step if there are any.
+        """
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """One item after the other, here.
+
+    >>> InProcess().map("square", lambda n: n * n, [1, 2, 3])
+    [1, 4, 9]
+    """
+
+    progress: Progress | None = field(default=None, repr=False)
+
+    def map(
+        self, name: str, step: Callable[[Item], Result], items: Sequence[Item], each: str = "item", on_gpu: bool = False
+    ) -> list[Result]:
+        """The results, in the order of the items."""
+        told, results = Told(self.progress, name, len(items)), []
+        for number, item in enumerate(items):
+            try:
+                results.append(step(item))
+            except WorkbenchError as error:
+                raise _placed(error, name, each, number, len(items)) from error
+            told.one_more()
+        return results
+
+
+@dataclass(frozen=True)
+class OnDask:
+    """The workers of a Dask client. Items are sent, and results fetched, many at a time; never all, which would pile up."""
+
+    client: Any
+    progress: Progress | None = field(default=None, repr=False)
+
+    def map(
+        self, name: str, step: Callable[[Item], Result], items: Sequence[Item], each: str = "item", on_gpu: bool = False
+    ) -> list[Result]:
+        """The results, in the order of the items. The first error stops the others."""
+        chosen = self._gpus if on_gpu and self._gpus() else None
+        run = _Run(self.client, name, step, items, each, chosen, self.progress)
+        try:
+            return run.results()
+        except WorkbenchError:
+            raise
+        except Exception as error:
+            if self.client.status == "running":
+                raise
+            raise lost(name, error) from error
+        finally:
+            run.stop()
+
+    def _gpus(self) -> int:
+        """How many workers have a GPU."""
+        return sum(GPU in worker.get("resources", {}) for worker in self.client.scheduler_info(-1)["workers"].values())
+
+
+class _Run:
+    """One step for many items on a cluster. What other threads report waits in a queue until this one deals with it.
+
+    `gpus` counts the workers with a GPU, if these are to run the step.
+    """
+
+    def __init__(
+        self, client: Any, name: str, step: Callable[[Item], Any], items: Sequence[Item], each: str,
+        gpus: Callable[[], int] | None, progress: Progress | None,
+    ) -> None:
+        self._client, self._name, self._items, self._each, self._gpus = client, name, items, each, gpus
+        self._step = checked(step)
+        self._patience, self._counted, self._ahead = Patience(client, name, gpus is not None), -COUNT_SECONDS, 0
+        run = uuid.uuid4().hex[:8]
+        self._numbers = {f"{name}-{run}-{number}": number for number in range(len(items))}
+        self._told = Told(progress, name, len(items))
+        self._events = queue.SimpleQueue[Callable[[], None]]()
+        self._waiting = iter(self._numbers)
+        self._running: dict[str, Any] = {}
+        self._finished: list[Any] = []   # futures whose results are still on workers
+        self._fetched: Any = None        # the fetching of some results, if any is under way
+        self._results: dict[int, Any] = {}
+
+    def results(self) -> list[Any]:
+        """All results, in the order of the items."""
+        while len(self._results) < len(self._items):
+            self._count()
+            if len(self._running) <= self._ahead // 2:
+                self._send(self._ahead - len(self._running))
+            self._next()
+            while not self._events.empty():
+                self._events.get()()
+            self._fetch()
+        return [self._results[number] for number in range(len(self._items))]
+
+    def stop(self) -> None:
+        """Give up what is not done."""
+        if self._fetched is not None:
+            self._fetched.cancel()
+        if self._client.status == "running" and (left := [*self._running.values(), *self._finished]):
+            self._client.cancel(left, force=True)
+
+    def _count(self) -> None:
+        """Count the threads of the cluster, and so how many items it should have."""
+        if (now := time.monotonic()) - self._counted >= COUNT_SECONDS:
+            threads = self._gpus() if self._gpus else sum(self._client.nthreads().values())
+            self._ahead, self._counted = max(threads, 1) * (AHEAD_ON_GPU if self._gpus else AHEAD), now
+
+    def _send(self, count: int) -> None:
+        keys = list(itertools.islice(self._waiting, count))
+        if not keys:
+            return
+        options = {"resources": {GPU: 1}} if self._gpus else {}
+        items = [self._items[self._numbers[key]] for key in keys]
+        for future in self._client.map(self._step, items, key=keys, retries=RETRIES, pure=False, **options):
+            self._running[future.key] = future
+            future.add_done_callback(lambda future: self._events.put(partial(self._ended, future)))
+
+    def _ended(self, future: Any) -> None:
+        """A worker is done with an item."""
+        self._running.pop(future.key)
+        if future.status in ("error", "cancelled"):
+            self._fail(future)
+        self._finished.append(future)
+        self._told.one_more()
+
+    def _fetch(self) -> None:
+        """Fetch the results that wait, unless others are being fetched."""
+        if not self._finished or self._fetched is not None:
+            return
+        futures, self._finished = self._finished, []
+        gathering = self._client.gather(futures, errors="skip", asynchronous=True)
+        self._fetched = asyncio.run_coroutine_threadsafe(gathering, self._client.loop.asyncio_loop)
+        self._fetched.add_done_callback(lambda fetched: self._events.put(partial(self._arrived, futures, fetched)))
+
+    def _arrived(self, futures: list[Any], fetched: Any) -> None:
+        """Results are here, or one of them was lost with its worker and cannot be had again."""
+        self._fetched = None
+        for future in futures:
+            if future.status in ("error", "cancelled"):
+                self._fail(future)
+        for future, result in zip(futures, fetched.result(), strict=True):
+            number = self._numbers[future.key]
+            if isinstance(result, Refusal):
+                raise _placed(result.error, self._name, self._each, number, len(self._items)) from result.error
+            self._results[number] = result
+
+    def _fail(self, future: Any) -> None:
+        """Raise the error of an item, and say where it arose."""
+        number, count = self._numbers[future.key], len(self._items)
+        try:
+            future.result()
+        except WorkbenchError as error:
+            raise _placed(error, self._name, self._each, number, count) from error
+        except Exception as error:
+            raise WorkbenchError(
+                f"{self._name} failed on the cluster at {self._each} {number + 1} of {count}: {cause_of(error)}"
+            ) from error
+
+    def _next(self) -> None:
+        """Deal with what happens next, if it does soon; otherwise look for workers that could run the step."""
+        try:
+            event = self._events.get(timeout=patience.LOOK_SECONDS)
+        except queue.Empty:
+            self._patience.look()
+        else:
+            self._patience.renew()
+            event()
+
+
+class Told:
+    """Tells how many items of a step are done."""
+
+    def __init__(self, progress: Progress | None, name: str, count: int) -> None:
+        self._progress, self._name, self._count, self._done = progress, name.replace("-", " "), max(count, 1), -1
+        self.one_more()
+
+    def one_more(self) -> None:
+        """One more is done."""
+        self._done += 1
+        if self._progress is not None:
+            self._progress(self._done / self._count, self._name)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What a step returns instead of raising an error that would be the same again."""
+
+    error: WorkbenchError
+
+
+def checked(step: Callable[..., Result]) -> Callable[..., Result | Refusal]:
+    """The step for workers: one that joined late may have other code than the client."""
+    return partial(_checked, own_code(), step)
+
+
+def _checked(code: str, step: Callable[..., Result], *items: Any) -> Result | Refusal:
+    if own_code() != code:
+        return Refusal(WorkbenchError(
+            "a worker that joined later runs other code of lossbench than the client: install the same version everywhere"
+        ))
+    try:
+        with reusing_memory():   # at its end, all is returned: the next step may run in another thread, which cannot use it
+            return step(*items)
+    except WorkbenchError as error:
+        if _may_pass(error):
+            raise
+        return Refusal(error)
+
+
+def _may_pass(error: BaseException | None) -> bool:
+    """Whether a disk or a lack of memory is behind an error, so that another worker may do better."""
+    while error is not None:
+        if isinstance(error, OSError | MemoryError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _placed(error: WorkbenchError, name: str, each: str, number: int, count: int) -> WorkbenchError:
+    """The same error, and where it arose."""
+    return type(error)(f"{error} ({name}, {each} {number + 1} of {count})")
+
+
+def cause_of(error: Exception) -> str:
+    """What an error of a task says, in words where Dask's say little."""
+    if type(error).__name__ == "KilledWorker":
+        return (
+            "every worker that ran it died, as when memory runs out (the logs of the workers say more): give more parts, "
+            "or workers with more memory"
+        )
+    return f"{type(error).__name__}: {error}"

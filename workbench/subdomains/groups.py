@@ -1,0 +1,169 @@
+"""`wb.distributed.friends_of_friends`: the groups of particles that do not fit into memory."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+import numpy as np
+
+from workbench.arguments import whole_number
+from workbench.clusters import Catalogue, Groups, absolute_linking_length
+from workbench.clusters.friends import Unit
+from workbench.data.chunked import ChunkedParticles
+from workbench.data.triclinic import require_no_triclinic_cell
+from workbench.errors import WorkbenchError
+from workbench.run.clients import executor_of
+from workbench.run.executors import Executor, Progress
+from workbench.subdomains.decomposition import Decomposition, WithGhosts
+from workbench.subdomains.fof import Labels, find_groups
+from workbench.subdomains.halos import MEASURED, catalogue_of
+from workbench.subdomains.plan import chosen_parts, require_room
+from workbench.subdomains.sources import Given, chunked, outline_of, sample_of, scratch_folder
+
+
+def friends_of_friends(
+    source: Given,
+    linking_length: float = 0.2,
+    unit: Unit = "spacing",
+    client: Any = None,
+    *,
+    parts: int | None = None,
+    scratch: str | Path | None = None,
+    progress: Progress | None = None,
+) -> DistributedGroups:
+    """The friends-of-friends groups of particles in chunks, searched on a Dask cluster.
+
+    `client` is a Dask client, the address of a scheduler or a scheduler file; without one, the search runs in this process.
+    `parts` is the number of subdomains (by default, about a million particles each). `scratch` is a folder that all workers
+    see, with room for about three times the size of the positions (`wb.distributed.plan` says how much); by default, a
+    temporary folder of this machine. `progress` is called with the completed share of each step and the name of the step,
+    such as `wb.ProgressBar()`.
+
+    >>> from workbench.data.synthetic import cosmic_web
+    >>> with friends_of_friends(cosmic_web(n=16, seed=1), parts=4) as groups:
+    ...     groups.parts, groups.count(min_members=20)
+    (4, 13)
+    """
+    return search(executor_of(client, progress, source), source, linking_length, unit, parts, scratch)
+
+
+def search(
+    executor: Executor,
+    source: Given,
+    linking_length: float = 0.2,
+    unit: Unit = "spacing",
+    parts: int | None = None,
+    scratch: str | Path | None = None,
+) -> DistributedGroups:
+    """The same by an executor."""
+    with scratch_folder(scratch, executor, keep=True) as folder:
+        particles = chunked(source, executor, folder)
+        require_no_triclinic_cell(particles, "a search for clusters")
+        wanted = chosen_parts(parts, len(particles))
+        require_room(folder, len(particles), particles.dtype.itemsize * particles.dimensions)
+        length = absolute_linking_length(outline_of(particles, executor), linking_length, unit)
+        decomposition = Decomposition.of(sample_of(particles, executor), wanted, particles.box)
+        labels = Labels(particles, WithGhosts(decomposition, length), folder)
+        shipped = find_groups(labels, executor)
+    ghosts = sum(int(one.counts.sum() - one.owned.sum()) for one in shipped)
+    return DistributedGroups(labels, executor, ghosts)
+
+
+class DistributedGroups:
+    """A partition of particles into groups; the labels are in files, which `close` or the end of a `with` block deletes."""
+
+    def __init__(self, labels: Labels, executor: Executor, ghosts: int) -> None:
+        self._found, self._executor, self.ghosts = labels, executor, ghosts
+        self._catalogues: dict[tuple[int, tuple[str, ...]], Catalogue] = {}
+        self.close = weakref.finalize(self, rmtree, labels.folder, ignore_errors=True)
+
+    @property
+    def _labels(self) -> Labels:
+        """The labels, as long as their files are there."""
+        if not self.close.alive:
+            raise WorkbenchError("these groups were closed, and their files are deleted: use them before, or search again")
+        return self._found
+
+    @property
+    def source(self) -> ChunkedParticles:
+        """The particles."""
+        return self._found.source
+
+    @property
+    def parts(self) -> int:
+        """How many subdomains there were."""
+        return self._found.division.parts
+
+    @property
+    def linking_length(self) -> float:
+        """The linking length in the unit of the positions."""
+        return self._found.length
+
+    @cached_property
+    def spacing(self) -> float:
+        """The mean distance of particles; in open space, all of them are read for it."""
+        return outline_of(self.source, self._executor).spacing
+
+    def __len__(self) -> int:
+        """The number of groups of any size."""
+        return sum(self._executor.map("count-groups", self._labels.groups_in, range(self.parts)))
+
+    def chunk(self, number: int) -> np.ndarray:
+        """The labels (int64) of the particles in a chunk of the source: the smallest index in the group of each."""
+        number = whole_number("number", number, least=0, most=len(self.source.sizes) - 1)
+        return self._labels.of_chunk(number)
+
+    def chunks(self) -> Iterator[np.ndarray]:
+        """The labels of all chunks, one after the other."""
+        return map(self.chunk, range(len(self.source.sizes)))
+
+    def gathered(self) -> Groups:
+        """All labels in this process."""
+        return Groups(np.concatenate(list(self.chunks())), self.linking_length)
+
+    def catalogue(self, min_members: int = 20, columns: Sequence[str] | None = None) -> Catalogue:
+        """The groups with at least `min_members` members, with centres and radii; particles are not gathered.
+
+        `columns` says which of "masses" and "velocities" are read, too; by default, those that the source has. With masses,
+        groups have masses, and centres are centres of mass; with velocities, they have mean velocities and dispersions.
+        """
+        whole_number("min_members", min_members, least=1)
+        given = [columns] if isinstance(columns, str) else columns
+        wanted = tuple(name for name in MEASURED if name in self.source.columns) if given is None else tuple(given)
+        if strangers := [name for name in wanted if name not in MEASURED or name not in self.source.columns]:
+            there = ", ".join(name for name in MEASURED if name in self.source.columns) or "neither"
+            raise WorkbenchError(
+                f"columns must be of masses and velocities, as far as the source has them ({there}); got {strangers[0]!r}"
+            )
+        if (min_members, wanted) not in self._catalogues:
+            found = catalogue_of(self._labels, min_members, self._executor, wanted)
+            self._catalogues[min_members, wanted] = found
+        return self._catalogues[min_members, wanted]
+
+    def count(self, min_members: int = 20) -> int:
+        """The number of groups with at least this many members."""
+        return len(self.catalogue(min_members, ()))
+
+    def mass_function(self, min_members: int = 20) -> tuple[np.ndarray, np.ndarray]:
+        """The edges of bins of members, each twice the one before, and the number of groups in each bin."""
+        members = self.catalogue(min_members, ()).members
+        bins = max(int(members.max(initial=1)) // min_members, 1).bit_length()
+        edges = min_members * 2 ** np.arange(bins + 1)
+        return edges, np.histogram(members, edges)[0]
+
+    def __enter__(self) -> DistributedGroups:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return (
+            f"DistributedGroups({len(self.source):,} particles in {self.parts:,} subdomains, {self.ghosts:,} ghosts, "
+            f"linking length {self.linking_length:.6g})"
+        )
