@@ -172,7 +172,7 @@ def archived(sizes: list[int], folder: Path, client: Client, reached: Reached) -
             _, here = timed(partial(written_here, particles, bound, order, keep, one))
             with peak_memory(client) as peak:
                 _, there = timed(partial(
-                    wb.distributed.compress, source, bound, keep=keep, order=order, out=many, client=client,
+                    wb.compress, source, bound, keep=keep, order=order, out=many, client=client,
                     progress=peak.step,
                 ))
             grown = (peak.most - peak.idle) / positions_of_subdomain(particles)
@@ -208,7 +208,7 @@ def small(folder: Path, client: Client, repeats: int) -> None:
     for order, keep in (("keep", []), ("free", []), ("keep", [wb.KeepClusters(LINKING)])):
         _, took = repeated(
             partial(
-                wb.distributed.compress, source, bound, keep=keep, order=order, out=folder / "small.zarr", client=client,
+                wb.compress, source, bound, keep=keep, order=order, out=folder / "small.zarr", client=client,
                 overwrite=True,
             ),
             own_time, repeats + 1,   # the first one finds nothing to overwrite

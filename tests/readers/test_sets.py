@@ -195,7 +195,7 @@ def test_distributed_functions_take_what_open_takes(tmp_path):
     for given_as in (f"{tmp_path}/snap_099.*.hdf5", tmp_path, tmp_path / "snap_099.0.hdf5", sorted(tmp_path.iterdir())):
         with wb.distributed.friends_of_friends(given_as, 0.6, parts=2) as found:
             np.testing.assert_array_equal(found.gathered().labels, expected.labels)
-    archive = wb.distributed.compress(tmp_path, wb.Absolute(0.01), out=tmp_path / "out.zarr")
+    archive = wb.compress(tmp_path, wb.Absolute(0.01), out=tmp_path / "out.zarr")
     assert archive.verify(wb.Particles(POSITIONS, written.BOX)).passed
 
 

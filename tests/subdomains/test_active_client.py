@@ -56,7 +56,7 @@ def test_without_a_client_everything_stays_here(tmp_path):
 def test_a_verb_passes_its_source_on(client, tmp_path, caplog):
     field = wb.distributed.ChunkedField(da.from_array(VALUES, chunks=(3, 8)))
     with client.as_current(), caplog.at_level(logging.INFO, "workbench"):
-        archive = wb.distributed.compress(field, wb.Absolute(0.1), "pcodec", out=tmp_path / "a.zarr")
+        archive = wb.compress(field, wb.Absolute(0.1), "pcodec", out=tmp_path / "a.zarr")
     assert "the active Dask client" in caplog.text
     assert archive.verify(wb.Field(VALUES)).passed
 
@@ -66,7 +66,7 @@ def test_a_labelled_array_keeps_what_it_carries_as_in_one_process(tmp_path, lazy
     coordinates = {"y": np.arange(6) * 0.5, "x": ("x", np.arange(8) ** 2.0, {"units": "m"}), "height": 2.0}
     array = xr.DataArray(VALUES, coordinates, ("y", "x"), "T", {"units": "K", "cell_methods": "time: mean"})
     field = wb.distributed.ChunkedField(array.chunk(3) if lazy else array)
-    archive = wb.distributed.compress(field, wb.Absolute("0.1 K"), "pcodec", out=tmp_path / "a.zarr")
+    archive = wb.compress(field, wb.Absolute("0.1 K"), "pcodec", out=tmp_path / "a.zarr")
     back = archive.decompress().to_xarray()
     xr.testing.assert_identical(back, array.copy(data=back.values))
     here = wb.compress(array.chunk(3) if lazy else array, wb.Absolute("0.1 K"), "pcodec")
@@ -78,13 +78,13 @@ def test_bounds_with_units_hold_for_chunks_too(tmp_path):
     assert {run.bound for run in wb.distributed.sweep(field, ["pcodec"], [wb.Absolute("0.1 m")])} == {wb.Absolute(0.0001)}
     particles = wb.Particles(np.random.default_rng(0).random((500, 3)), metadata={"units": "Mpc/h"})
     source = ParticlesInMemory(particles, even_sizes(500, 3))
-    archive = wb.distributed.compress(source, wb.Absolute("10 kpc/h"), out=tmp_path / "a.zarr")
+    archive = wb.compress(source, wb.Absolute("10 kpc/h"), out=tmp_path / "a.zarr")
     assert archive.certificate["positions"].bound == wb.Absolute(0.01)
-    again = wb.distributed.compress(tmp_path / "a.zarr", wb.Absolute("20 kpc/h"), out=tmp_path / "b.zarr")
+    again = wb.compress(tmp_path / "a.zarr", wb.Absolute("20 kpc/h"), out=tmp_path / "b.zarr")
     assert again.decompress().metadata == archive.decompress().metadata == particles.metadata
 
 
 def test_an_archive_as_source_hands_on_its_metadata(tmp_path):
     first = wb.compress(wb.Field(VALUES, metadata={"units": "K"}), wb.Absolute(0.1), "pcodec")
-    again = wb.distributed.compress(wb.distributed.ChunkedField.of(first), wb.Absolute("0.2 K"), out=tmp_path / "a.zarr")
+    again = wb.compress(wb.distributed.ChunkedField.of(first), wb.Absolute("0.2 K"), out=tmp_path / "a.zarr")
     assert again.decompress().metadata["units"] == "K"

@@ -24,7 +24,7 @@ def test_the_bytes_are_those_of_one_process(tmp_path, order, codec, box):
     for number, bound in enumerate((wb.Absolute(0.01), wb.Relative(1e-3))):
         expected, found = tmp_path / f"one-{number}.zarr", tmp_path / f"many-{number}.zarr"
         wb.compress(particles, bound, codec, order=order, chunk_values=12_000).save(expected)
-        archive = wb.distributed.compress(source, bound, codec, order=order, chunk_values=12_000, out=found)
+        archive = wb.compress(source, bound, codec, order=order, chunk_values=12_000, out=found)
         assert files(found) == files(expected)
         assert archive.verify(particles).passed
 
@@ -33,8 +33,7 @@ def test_the_bytes_are_those_of_one_process(tmp_path, order, codec, box):
 @pytest.mark.parametrize("keep", [[], [wb.KeepClusters(0.2)]])
 @pytest.mark.parametrize("mass", [2.5, "each", None])
 def test_velocities_ids_and_masses_are_those_of_one_process(tmp_path, monkeypatch, order, keep, mass):
-    for module in ("workbench.archive.particles", "workbench.archive.companions"):
-        monkeypatch.setattr(f"{module}.COMPANIONS", 500)   # particles in a chunk: so that there are several
+    monkeypatch.setattr("workbench.archive.companions.CHUNK", 500)   # particles in a chunk: so that there are several
     snapshot = wb.synthetic.cosmic_web(n=12, seed=4)
     masses = np.random.default_rng(2).lognormal(size=len(snapshot)).astype(np.float32) if mass == "each" else mass
     particles = wb.Particles(
@@ -42,7 +41,7 @@ def test_velocities_ids_and_masses_are_those_of_one_process(tmp_path, monkeypatc
     )
     source, bound = ParticlesInMemory(particles, even_sizes(len(particles), 700)), wb.Absolute(0.02)
     wb.compress(particles, bound, keep=keep, order=order, chunk_values=1800).save(tmp_path / "one.zarr")
-    found = wb.distributed.compress(
+    found = wb.compress(
         source, bound, keep=keep, order=order, chunk_values=1800, parts=3, out=tmp_path / "many.zarr"
     )
     expected, found_files = files(tmp_path / "one.zarr"), files(tmp_path / "many.zarr")
@@ -65,7 +64,7 @@ def test_columns_of_one_type_are_demanded(tmp_path):
     particles = wb.Particles(snapshot.positions, snapshot.box, snapshot.velocities)
     for order in ("keep", "free"):
         with pytest.raises(WorkbenchError, match=r"velocities must have one type in all of .*, chunk 3 has float64"):
-            wb.distributed.compress(
+            wb.compress(
                 Changing(particles, (200, 200, 112)), wb.Absolute(0.02), order=order, out=tmp_path / "out.zarr"
             )
         assert not (tmp_path / "out.zarr").exists()   # only what the same call would go on from is there
@@ -76,7 +75,7 @@ def test_coinciding_particles_keep_their_order(tmp_path):
     particles = wb.Particles(points[np.random.default_rng(1).permutation(len(points))], box=1.0)
     source = ParticlesInMemory(particles, even_sizes(len(particles), 100))
     wb.compress(particles, wb.Absolute(0.01), order="free", chunk_values=900).save(tmp_path / "one.zarr")
-    wb.distributed.compress(source, wb.Absolute(0.01), order="free", chunk_values=900, out=tmp_path / "many.zarr")
+    wb.compress(source, wb.Absolute(0.01), order="free", chunk_values=900, out=tmp_path / "many.zarr")
     assert files(tmp_path / "many.zarr") == files(tmp_path / "one.zarr")
 
 
@@ -93,7 +92,7 @@ def test_an_error_leaves_nothing(tmp_path):
     snapshot = wb.synthetic.cosmic_web(n=16, seed=3)
     source = Unreadable(wb.Particles(snapshot.positions, snapshot.box), even_sizes(len(snapshot), 1000))
     with pytest.raises(WorkbenchError, match="chunk 4 of 5 of particles in memory cannot be read"):
-        wb.distributed.compress(source, wb.Absolute(0.01), out=tmp_path / "snapshot.zarr")
+        wb.compress(source, wb.Absolute(0.01), out=tmp_path / "snapshot.zarr")
     assert not list(tmp_path.iterdir())
 
 
@@ -111,7 +110,7 @@ def test_all_that_takes_long_tells_its_progress(tmp_path):
     snapshot = wb.synthetic.cosmic_web(n=12, seed=3)
     particles, bound = wb.Particles(snapshot.positions, snapshot.box), wb.Absolute(0.05)
     keep, out = wb.KeepClusters(0.2), tmp_path / "web.zarr"
-    steps = steps_of(lambda told: wb.distributed.compress(
+    steps = steps_of(lambda told: wb.compress(
         particles, bound, keep=keep, order="free", chunk_values=900, parts=3, out=out, progress=told,
     ))
     assert steps[:3] == ["sample particles", "send particles", "encode chunks"]
@@ -123,7 +122,7 @@ def test_all_that_takes_long_tells_its_progress(tmp_path):
     assert sweep == ["find range", "try codecs"]
     for given in (field, wb.distributed.ChunkedField(pytest.importorskip("dask.array").from_array(field.values, 5))):
         out = tmp_path / f"{type(given).__name__}.zarr"
-        assert steps_of(lambda told, given=given, out=out: wb.distributed.compress(
+        assert steps_of(lambda told, given=given, out=out: wb.compress(
             given, bound, "prequantised", out=out, progress=told,
         )) == ["encode chunks"]
 
@@ -137,5 +136,5 @@ def test_what_a_cluster_cannot_do_is_said(tmp_path):
         ({"bound": wb.PointwiseRelative(0.1)}, r"wb\.Absolute\(\.\.\.\) or wb\.Relative"),
     ):
         with pytest.raises(WorkbenchError, match=told):
-            wb.distributed.compress(snapshot, **{"bound": wb.Absolute(0.01), "out": tmp_path / "a.zarr", **how})
+            wb.compress(snapshot, **{"bound": wb.Absolute(0.01), "out": tmp_path / "a.zarr", **how})
     assert not list(tmp_path.iterdir())

@@ -17,7 +17,7 @@ from workbench.archive.store import open_store
 from workbench.archive.writing import Draft
 from workbench.errors import WorkbenchError
 
-compressing = sys.modules["workbench.archive.fields_in_parts"]
+compressing = sys.modules["workbench.archive.fields"]
 VALUES = np.random.default_rng(1).standard_normal((8, 24)).cumsum(1)
 VALUES[0, 3] = np.nan
 
@@ -27,7 +27,7 @@ def files(folder):
 
 
 def compress(out, source, **options):
-    return wb.distributed.compress(source, out=out, **{"bound": wb.Relative(1e-3), "codec": "prequantised"} | options)
+    return wb.compress(source, out=out, **{"bound": wb.Relative(1e-3), "codec": "prequantised"} | options)
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ def test_a_masked_field_that_goes_on_states_what_a_fresh_one_does(tmp_path):
     mask[1, 1] = mask[6, 2] = True
     values[mask] = 5.0   # a value that a valid cell of the first chunk holds
     field, bound = wb.Field(values, mask=mask), wb.Absolute(0)
-    whole = wb.distributed.compress(field, bound, "prequantised", out=tmp_path / "whole.zarr", chunk_values=10)
+    whole = wb.compress(field, bound, "prequantised", out=tmp_path / "whole.zarr", chunk_values=10)
     assert "missing_value" not in whole.data.layout.attributes
     put, written = Draft.put, []
 
@@ -198,8 +198,8 @@ def test_a_masked_field_that_goes_on_states_what_a_fresh_one_does(tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Draft, "put", fail)
         with pytest.raises((OSError, wb.WorkbenchError)):
-            wb.distributed.compress(field, bound, "prequantised", out=tmp_path / "again.zarr", chunk_values=10)
-    again = wb.distributed.compress(field, bound, "prequantised", out=tmp_path / "again.zarr", chunk_values=10)
+            wb.compress(field, bound, "prequantised", out=tmp_path / "again.zarr", chunk_values=10)
+    again = wb.compress(field, bound, "prequantised", out=tmp_path / "again.zarr", chunk_values=10)
     assert again.data.layout.attributes == whole.data.layout.attributes
 
 

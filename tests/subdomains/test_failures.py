@@ -103,10 +103,10 @@ def test_each_failure_in_each_phase_of_a_search(script, tmp_path, how):
 def test_each_failure_in_each_phase_of_an_archive_that_keeps_clusters(script, tmp_path, monkeypatch, how):
     request = {"keep": wb.KeepClusters(0.2), "chunk_values": 3000, "parts": 3}
     particles, bound = wb.Particles(SNAPSHOT.positions, SNAPSHOT.box), wb.Absolute(0.05)
-    wb.distributed.compress(SOURCE, bound, **request, out=tmp_path / "once.zarr")
-    monkeypatch.setattr(sys.modules["workbench.archive.particles_in_parts"], "executor_of", lambda *given: script)
+    wb.compress(SOURCE, bound, **request, out=tmp_path / "once.zarr")
+    monkeypatch.setattr(sys.modules["workbench.archive.compress"], "executor_of", lambda *given: script)
     suffered(script, KEEPING, how)
-    archive = wb.distributed.compress(SOURCE, bound, **request, out=tmp_path / "again.zarr", scratch=tmp_path)
+    archive = wb.compress(SOURCE, bound, **request, out=tmp_path / "again.zarr", scratch=tmp_path)
     assert_suffered(script, KEEPING, how, 0, ("encode-chunks", "write-chunks"))
     assert archive.verify(particles).passed
     assert files(tmp_path / "again.zarr") == files(tmp_path / "once.zarr")
@@ -314,5 +314,5 @@ def test_a_bit_that_flips_in_a_part_of_a_spectrum_or_in_the_checksum_of_an_order
     name = "order-"
     struck.clear()
     with pytest.raises(WorkbenchError, match=r"order-.* cannot be read \(its bytes have changed"):
-        wb.distributed.compress(SOURCE, wb.Absolute(0.05), order="free", chunk_values=3000, out=tmp_path / "a.zarr")
+        wb.compress(SOURCE, wb.Absolute(0.05), order="free", chunk_values=3000, out=tmp_path / "a.zarr")
     assert struck

@@ -155,7 +155,7 @@ def test_a_sweep_over_many_chunks_states_the_size_of_the_archive(tmp_path):
     field = sample((50, 40), "f4", masked=True)
     source = ChunkedField(da.from_array(field.values, 17), mask=field.mask)
     (run,) = wb.distributed.sweep(source, "prequantised", wb.Absolute(0.1), chunk_values=500)
-    archive = wb.distributed.compress(source, wb.Absolute(0.1), "prequantised", out=tmp_path / "f.zarr", chunk_values=500)
+    archive = wb.compress(source, wb.Absolute(0.1), "prequantised", out=tmp_path / "f.zarr", chunk_values=500)
     assert (run["nbytes"], run["chunks"], run["ratio"]) == (archive.nbytes, 4, archive.ratio)
 
 

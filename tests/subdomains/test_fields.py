@@ -29,7 +29,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def assert_same_bytes(tmp_path, field, source, bound, codec="auto", client=None, **how):
     expected, found = tmp_path / "one.zarr", tmp_path / "many.zarr"
     wb.compress(field, bound, codec, **how).save(expected, overwrite=True)
-    archive = wb.distributed.compress(source, bound, codec, out=found, client=client, overwrite=True, **how)
+    archive = wb.compress(source, bound, codec, out=found, client=client, overwrite=True, **how)
     assert files(found) == files(expected)
     return archive
 
@@ -140,7 +140,7 @@ def test_nothing_remains_after_an_error(tmp_path):
 
     values = da.from_array(np.zeros((10, 10)), 5).map_blocks(fail, dtype="f8")
     with pytest.raises(RuntimeError, match="no such tape"):
-        wb.distributed.compress(ChunkedField(values), wb.Absolute(0.1), out=tmp_path / "field.zarr")
+        wb.compress(ChunkedField(values), wb.Absolute(0.1), out=tmp_path / "field.zarr")
     assert not list(tmp_path.iterdir())
 
 
@@ -160,7 +160,7 @@ X = da.ones((4, 4), chunks=2)
 def test_what_cannot_be_compressed_is_refused_before_any_work(tmp_path, arguments, told):
     given = {"bound": wb.Absolute(0.1), "out": tmp_path / "field.zarr", **arguments}
     with pytest.raises(WorkbenchError, match=told):
-        wb.distributed.compress(**{**given, "source": ChunkedField(given["source"])})
+        wb.compress(**{**given, "source": ChunkedField(given["source"])})
     assert not list(tmp_path.iterdir())
 
 

@@ -91,7 +91,7 @@ def test_what_blocks_share_is_computed_once(client, tmp_path, codec, times):
 
     values = da.from_array(np.arange(4096.0).reshape(64, 64), 64).map_blocks(once, dtype="f8", meta=np.zeros((0, 0)))
     field = ChunkedField((values - values.mean()).rechunk(8))
-    wb.distributed.compress(field, wb.Absolute(0.1), codec, out=tmp_path / "f.zarr", client=client, chunk_values=256)
+    wb.compress(field, wb.Absolute(0.1), codec, out=tmp_path / "f.zarr", client=client, chunk_values=256)
     assert counted.stat().st_size == times
 
 
@@ -103,5 +103,5 @@ def test_a_block_that_fails_is_named_and_no_archive_appears(client, tmp_path):
 
     field = ChunkedField(da.zeros((10, 10), chunks=5).map_blocks(fail, dtype="f8"))
     with pytest.raises(WorkbenchError, match=r"encode-chunks \d of 4 failed on the cluster: OSError: no such tape"):
-        wb.distributed.compress(field, wb.Absolute(0.1), "sz3", out=tmp_path / "f.zarr", client=client, chunk_values=25)
+        wb.compress(field, wb.Absolute(0.1), "sz3", out=tmp_path / "f.zarr", client=client, chunk_values=25)
     assert not (tmp_path / "f.zarr").exists()

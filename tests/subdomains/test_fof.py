@@ -110,7 +110,7 @@ def test_what_cannot_be_searched_is_refused(tmp_path):
             wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=8), client=tmp_path / "broken.json")
     given = wb.synthetic.cosmic_web(n=8), wb.Absolute(0.01)
     with pytest.raises(WorkbenchError, match="parts must be a whole number, between 1 and 512; got 5000"):
-        wb.distributed.compress(*given, keep=wb.KeepClusters(0.2), parts=5000, out=tmp_path / "a.zarr")
+        wb.compress(*given, keep=wb.KeepClusters(0.2), parts=5000, out=tmp_path / "a.zarr")
     assert not (tmp_path / "a.zarr").exists()
 
 

@@ -36,7 +36,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def kept_in_parts(particles, bound, keep, parts, out, order="keep", chunk_values=6000, client=None):
     source = ParticlesInMemory(particles, even_sizes(len(particles), max(len(particles) // 7, 1)))
-    return wb.distributed.compress(
+    return wb.compress(
         source, wb.Absolute(bound), keep=keep, order=order, chunk_values=chunk_values, parts=parts, out=out, client=client
     )
 

@@ -62,7 +62,7 @@ def witness(monkeypatch):
 
 def kept(particles, bound, keep, parts, folder):
     source = ParticlesInMemory(particles, even_sizes(len(particles), max(len(particles) // 5, 1)))
-    archive = wb.distributed.compress(source, wb.Absolute(bound), keep=keep, parts=parts, out=folder / "kept.zarr")
+    archive = wb.compress(source, wb.Absolute(bound), keep=keep, parts=parts, out=folder / "kept.zarr")
     assert archive.verify(particles).passed
 
 

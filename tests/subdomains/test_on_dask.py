@@ -43,7 +43,7 @@ def test_a_client_that_an_address_has_opened_is_no_default_and_ends_with_the_res
     found.catalogue()
     assert connections(client) == before + 1
     del found
-    wb.distributed.compress(SNAPSHOT, wb.Absolute(0.01), out=tmp_path / "a.zarr", client=client.scheduler.address)
+    wb.compress(SNAPSHOT, wb.Absolute(0.01), out=tmp_path / "a.zarr", client=client.scheduler.address)
     end = time.monotonic() + 30
     while connections(client) > before and time.monotonic() < end:
         time.sleep(0.05)
@@ -167,7 +167,7 @@ def test_workers_keep_clusters_and_verify_them(client, tmp_path):
     snapshot = wb.Particles(SNAPSHOT.positions, SNAPSHOT.box)
     request = {"bound": wb.Absolute(0.02), "keep": wb.KeepClusters(0.2), "order": "free", "chunk_values": 12_000}
     wb.compress(snapshot, **request).save(tmp_path / "one.zarr")
-    wb.distributed.compress(snapshot, **request, out=tmp_path / "many.zarr", client=client, parts=3)
+    wb.compress(snapshot, **request, out=tmp_path / "many.zarr", client=client, parts=3)
     parts = [path for path in (tmp_path / "one.zarr").rglob("*") if path.is_file()]
     assert len(parts) > 5
     for path in parts:

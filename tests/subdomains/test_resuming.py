@@ -30,7 +30,7 @@ encoded.encode_chunk = deadly
 particles = wb.Particles(np.load(sys.argv[1]), 12.0)
 keep = wb.KeepClusters(0.2) if sys.argv[3] == "kept" else ()
 out, order = sys.argv[2], sys.argv[4]
-wb.distributed.compress(particles, wb.Absolute(0.05), keep=keep, order=order, chunk_values=600, parts=2, out=out)
+wb.compress(particles, wb.Absolute(0.05), keep=keep, order=order, chunk_values=600, parts=2, out=out)
 """
 PARTICLES = wb.Particles(wb.synthetic.cosmic_web(n=12, seed=2).positions, 12.0)
 CHUNKS = -(-len(PARTICLES) // 200)
@@ -42,7 +42,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def compress(out: Path, kept: bool, order: str, particles: wb.Particles = PARTICLES) -> None:
     keep = wb.KeepClusters(0.2) if kept else ()
-    wb.distributed.compress(particles, wb.Absolute(0.05), keep=keep, order=order, chunk_values=600, parts=2, out=out)
+    wb.compress(particles, wb.Absolute(0.05), keep=keep, order=order, chunk_values=600, parts=2, out=out)
 
 
 def killed(folder: Path, kept: bool, order: str) -> Path:

@@ -23,7 +23,7 @@ def written(out, share, parts):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(settling, "_wider", counted)
         bound = wb.Absolute(share * 0.2 * WEB.spacing)
-        archive = wb.distributed.compress(WEB, bound, keep=wb.KeepClusters(0.2), parts=parts, out=out)
+        archive = wb.compress(WEB, bound, keep=wb.KeepClusters(0.2), parts=parts, out=out)
     assert archive.verify(WEB).passed
     files = {path.relative_to(out): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
     return files, len(wider)

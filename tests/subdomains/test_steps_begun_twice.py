@@ -56,7 +56,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def kept(out: Path, keep: wb.KeepClusters) -> dict[str, bytes]:
-    wb.distributed.compress(SOURCE, BOUND, keep=keep, order="free", chunk_values=3000, parts=4, out=out)
+    wb.compress(SOURCE, BOUND, keep=keep, order="free", chunk_values=3000, parts=4, out=out)
     return files(out)
 
 
@@ -65,7 +65,7 @@ def kept(out: Path, keep: wb.KeepClusters) -> dict[str, bytes]:
 def test_an_archive_that_keeps_clusters(tmp_path, monkeypatch, after, least):
     keep = wb.KeepClusters(0.2, min_members=least)
     expected, executor = kept(tmp_path / "once.zarr", keep), Dying(after=after)
-    module = sys.modules["workbench.archive.particles_in_parts"]   # of which the name is that of the function
+    module = sys.modules["workbench.archive.compress"]   # of which the name is that of the function
     monkeypatch.setattr(module, "executor_of", lambda *given: executor)
     assert kept(tmp_path / "twice.zarr", keep) == expected
     assert {"repair-inside", "lend-particles", "repair-across", "apply-moves", "write-chunks"} <= executor.steps

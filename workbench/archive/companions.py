@@ -1,24 +1,23 @@
-"""Velocities, ids and masses of an archive from workers: the same arrays, bit for bit, as from one process.
+"""The arrays of an archive beside the positions: velocities, ids, masses, and the permutation if it is asked for.
 
-Their chunks are shorter than those of positions, so a step encodes several that follow each other. In a free order the
-values travel with the positions in the exchange, and whoever sorts the positions of a chunk leaves them beside it, sorted.
+Their chunks are shorter than those of positions, since reading a region needs some of each: a step encodes several that
+follow each other. Ids and masses are kept bit for bit, velocities within their bound, if they have one.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol
 
 import numpy as np
 
+from workbench import codecs
 from workbench.archive.chunk import EncodedChunk, exact_chunk
 from workbench.archive.encoding import (
     EncodedArray,
     ReadyChunk,
-    Slices,
     Task,
     assembled,
     encode_values,
@@ -28,133 +27,96 @@ from workbench.archive.encoding import (
     layout_for,
 )
 from workbench.archive.layout import ArrayLayout
-from workbench.archive.particles import COMPANIONS, Plan, velocity_codec
 from workbench.archive.request import Request
-from workbench.data.chunked import MASSES, ChunkedParticles
-from workbench.data.particles import COMPANIONS as NAMES
+from workbench.archive.store import MemoryStore
+from workbench.archive.writing import Draft
+from workbench.codecs import Codec, Columns, ParticleCodec
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Limit
+from workbench.guarantees import Bound, Limit
 from workbench.guarantees.enforce import Figures
+from workbench.ordering import stored_index
 from workbench.run.executors import Executor
-from workbench.subdomains.sources import PART
 
-VELOCITIES = "velocities"
+CHUNK = 2**16   # particles in a chunk of a companion array
+VELOCITIES, PERMUTATION = "velocities", "permutation"
+VELOCITY_CODEC = "prequantised"   # where the requested codec is only for positions: the same bytes on every machine
+
 Done = tuple[EncodedChunk, Figures | None]   # a chunk without its bytes, and the figures of one that a codec encoded
 
 
-@dataclass(frozen=True)
-class Companions:
-    """The columns of a source that an archive keeps beside the positions, by name; as cargo, their bytes side by side."""
-
-    source: ChunkedParticles
-    dtypes: dict[str, np.dtype]
-
-    @classmethod
-    def of(cls, source: ChunkedParticles, executor: Executor) -> Self:
-        """Those that the source has; the first chunk tells their types."""
-        names = tuple(name for name in NAMES if name in source.columns and (name != MASSES or source.mass is None))
-        if not names:
-            return cls(source, {})
-        found = executor.map("read-types", functools.partial(_dtypes, source, names), [0], "chunk")[0]
-        if VELOCITIES in found and found[VELOCITIES].name not in ("float32", "float64"):
-            given = found[VELOCITIES]
-            raise WorkbenchError(f"velocities must be float32 or float64; got {given}: convert with .astype(...)")
-        return cls(source, found)
+class Companions(Protocol):
+    """The companions of particles, in the order of an archive."""
 
     @property
-    def row_bytes(self) -> int:
-        """The bytes of all columns of one particle."""
-        return sum(dtype.itemsize * self.width(name) for name, dtype in self.dtypes.items())
+    def dtypes(self) -> Mapping[str, np.dtype]:
+        """Their types by name, in the order in which archives list them."""
 
-    def width(self, name: str) -> int:
-        """The numbers of a column in one row."""
-        return self.source.dimensions if name == VELOCITIES else 1
+    @property
+    def rows_together(self) -> int:
+        """How many particles a step may hold."""
 
-    def rows(self, chunk: int) -> np.ndarray:
-        """The bytes of all columns in a chunk of the source."""
-        columns = self._read(chunk, tuple(self.dtypes)).items()
-        return np.concatenate([column.reshape(len(column), -1).view(np.uint8) for _, column in columns], axis=1)
+    def read(self, name: str, begin: int, end: int) -> np.ndarray:
+        """A column, or the permutation, between two places."""
 
-    def unpacked(self, cargo: np.ndarray, name: str) -> np.ndarray:
-        """A column, from rows of bytes."""
-        begin = 0
-        for other, dtype in self.dtypes.items():
-            end = begin + dtype.itemsize * self.width(other)
-            if other == name:
-                break
-            begin = end
-        found = np.ascontiguousarray(cargo[:, begin:end]).view(self.dtypes[name])
-        return found if name == VELOCITIES else found[:, 0]
+    def checksum(self) -> str | None:
+        """The checksum of a free order."""
 
-    def between(self, name: str, begin: int, end: int) -> np.ndarray:
-        """A column of the particles at these places in the source."""
-        starts = self.source.starts
-        first, last = int(np.searchsorted(starts, begin, "right")) - 1, int(np.searchsorted(starts, end))
-        pieces = [
-            self._read(chunk, (name,))[name][max(begin - starts[chunk], 0) : end - starts[chunk]]
-            for chunk in range(first, last)
-        ]
-        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-
-    def _read(self, chunk: int, names: tuple[str, ...]) -> dict[str, np.ndarray]:
-        """Columns of a chunk of the source, checked."""
-        particles, found = self.source.chunk(chunk, names), {}
-        for name in names:
-            found[name] = column = np.ascontiguousarray(getattr(particles, name))
-            if column.dtype != self.dtypes[name]:
-                raise WorkbenchError(
-                    f"{name} must have one type in all of {self.source.name}: chunk 1 has {self.dtypes[name]}, "
-                    f"chunk {chunk + 1} has {column.dtype}"
-                )
-        return found
+    def limit(self, name: str, bound: Bound) -> Limit:
+        """The limit of a bound for all values of a column."""
 
 
 @dataclass(frozen=True)
-class CompanionArray:
-    """One column as an array of an archive that is made; `read` returns it between two places in the archive's order."""
+class _Array:
+    """One column as an array of an archive that is made."""
 
     name: str
     layout: ArrayLayout
-    read: Callable[[str, int, int], np.ndarray]
-    put: Callable[[str, bytes], None]
+    companions: Companions
+    place: MemoryStore | Draft
     task: Task | None   # of velocities, which a codec encodes
 
     def encode(self, numbers: range) -> list[Done]:
         """Encode and write chunks that follow each other; returns everything but their bytes."""
         indices = [(number, *[0] * (len(self.layout.shape) - 1)) for number in numbers]
         ranges = [self.layout.chunk_slices(index)[0] for index in indices]
-        values, done = self.read(self.name, ranges[0].start, ranges[-1].stop), []   # type: np.ndarray, list[Done]
+        begin, done = ranges[0].start, []   # type: int, list[Done]
+        values = self.companions.read(self.name, begin, ranges[-1].stop)
         for index, rows in zip(indices, ranges, strict=True):
-            here = values[rows.start - ranges[0].start : rows.stop - ranges[0].start]
-            ready = None if self.task is None else encode_values(self.task, np.ascontiguousarray(here))
+            here = np.ascontiguousarray(values[rows.start - begin : rows.stop - begin])
+            ready = None if self.task is None else encode_values(self.task, here)
             chunk = exact_chunk(here) if ready is None else ready.data
-            self.put(self.layout.chunk_key(index), chunk.data)
+            self.place.put(self.layout.chunk_key(index), chunk.data)
             done.append((EncodedChunk(b"", chunk.checksum), None if ready is None else ready.figures))
         return done
 
 
 def encode_companions(
-    companions: Companions,
-    read: Callable[[str, int, int], np.ndarray],
-    plan: Plan,
-    request: Request,
-    put: Callable[[str, bytes], None],
+    companions: Companions, count: int, dimensions: int, chunk: int, request: Request, place: MemoryStore | Draft,
     executor: Executor,
 ) -> Iterator[EncodedArray]:
-    """Encode and write all columns, in the order in which archives list them; the arrays are without bytes."""
-    few = min(plan.chunk, even_chunks(plan.count, COMPANIONS))
-    for name, dtype in companions.dtypes.items():
+    """Encode and write all columns, in the order in which archives list them; the arrays are without bytes.
+
+    `chunk` is how many particles a chunk of positions has: no chunk has more.
+    """
+    few = min(chunk, even_chunks(count, CHUNK))
+    dtypes = dict(companions.dtypes)
+    if request.velocities is not None and VELOCITIES not in dtypes:
+        raise WorkbenchError("velocities= bounds the velocities of particles; these have none")
+    if request.store_permutation:
+        dtypes[PERMUTATION] = stored_index(count)
+    for name, dtype in dtypes.items():
+        layout, task = exact_layout(name, (count,), dtype, (few,)), None
         if name == VELOCITIES:
-            codec = velocity_codec(request)
-            layout = layout_for(name, (plan.count, plan.dimensions), dtype, (few, plan.dimensions), codec)
-            task = Task(layout, _nothing, codec, request.velocities, Limit("absolute", 0.0))
-        else:
-            layout, task = exact_layout(name, (plan.count,), dtype, (few,)), None
-        array, together = CompanionArray(name, layout, read, put, task), max(1, PART // few)
-        numbers = [
-            range(start, min(start + together, layout.chunk_count)) for start in range(0, layout.chunk_count, together)
-        ]
-        done = list(itertools.chain(*executor.map(f"encode-{name}", array.encode, numbers, "group of chunks")))
+            codec, bound = velocity_codec(request), request.velocities
+            layout = layout_for(name, (count, dimensions), dtype, (few, dimensions), codec)
+            limit = Limit("absolute", 0.0) if bound is None else companions.limit(name, bound)
+            task = Task(layout, codec, bound, limit)
+        array, together = _Array(name, layout, companions, place, task), max(1, companions.rows_together // few)
+        last = layout.chunk_count
+        numbers = [range(start, min(start + together, last)) for start in range(0, last, together)]
+        free = task is None or not task.codec.holds_gil
+        steps = executor.map(f"encode-{name}", array.encode, numbers, "group of chunks", together=free)
+        done = list(itertools.chain(*steps))
         if task is None:
             yield exactly(layout, [chunk for chunk, _ in done])
         else:
@@ -162,11 +124,25 @@ def encode_companions(
             yield assembled(task, ready)
 
 
-def _nothing(slices: Slices) -> np.ndarray:
-    """Values are given to the codec chunk by chunk; there is no array to take them from."""
-    raise AssertionError("chunks of companions are encoded from values that are read already")
+def require_floats(dtype: np.dtype) -> None:
+    """Refuse velocities that are neither float32 nor float64."""
+    if dtype.name not in ("float32", "float64"):
+        raise WorkbenchError(f"velocities must be float32 or float64; got {dtype}: convert with .astype(...)")
 
 
-def _dtypes(source: ChunkedParticles, names: tuple[str, ...], chunk: int) -> dict[str, np.dtype]:
-    particles = source.chunk(chunk, names)
-    return {name: getattr(particles, name).dtype for name in names}
+def velocity_codec(request: Request) -> Codec:
+    """The codec for velocities: the requested one if it takes plain arrays, else one that every machine has."""
+    if request.velocities is None:
+        return Columns(codecs.get("pcodec"))
+    chosen = codec_of_velocities(request.codec)
+    return chosen if isinstance(chosen, Columns) else Columns(chosen)
+
+
+def codec_of_velocities(given: str | Codec) -> Codec:
+    """The codec of velocities that have a bound, where this one is requested for positions.
+
+    >>> codec_of_velocities("lattice").id
+    'prequantised'
+    """
+    chosen = codecs.get(VELOCITY_CODEC if given == "auto" else given) if isinstance(given, str) else given
+    return codecs.get(VELOCITY_CODEC) if isinstance(chosen, ParticleCodec) else chosen

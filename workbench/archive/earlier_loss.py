@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from workbench.backend import Array
-from workbench.data import Field, Particles
-from workbench.guarantees import Bound, Limit
+from workbench.guarantees import Limit
 
 DECIMALS = "least_significant_digit"
 SIGNIFICANT_DIGITS = ("_QuantizeBitGroomNumberOfSignificantDigits", "_QuantizeGranularBitRoundNumberOfSignificantDigits")
@@ -48,20 +47,14 @@ def earlier_loss(attributes: Mapping[str, Any]) -> tuple[str, Limit] | None:
     return None
 
 
-def note_on_earlier_loss(data: Particles | Field, bound: Bound, largest: Callable[[], float]) -> str | None:
-    """A note if the file has lost more than this bound allows; `largest` returns the size of the largest value.
+def note_on_earlier_loss(attributes: Any, limit: Limit, largest: Callable[[], float]) -> str | None:
+    """A note if a file with these attributes has lost more than the limit allows; `largest` is the size of a value.
 
-    >>> from workbench.guarantees import Absolute
-    >>> rounded = Field([1.5, 2.25], metadata={"attributes": {"least_significant_digit": 1}})
-    >>> note_on_earlier_loss(rounded, Absolute(0.001), lambda: 2.25)
+    >>> note_on_earlier_loss({"least_significant_digit": 1}, Limit("absolute", 0.001), lambda: 2.25)
     'the file has lost more than this bound asks for: least_significant_digit 1 rounds by up to 0.05; ... is 0.001'
     """
-    attributes = data.metadata.get("attributes" if isinstance(data, Field) else "positions")
     found = earlier_loss(attributes) if isinstance(attributes, Mapping) else None
-    if found is None:
-        return None
-    limit = bound.limit(data.values, data.valid) if isinstance(data, Field) else bound.limit(data.positions)
-    if not limit.value > 0:
+    if found is None or not limit.value > 0:
         return None
     words, lost = found
     if lost.relative == limit.relative:

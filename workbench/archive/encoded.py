@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from workbench.archive.chunk import EncodedChunk
-from workbench.archive.encoding import ReadyChunk, Slices, Task, encode_chunk
+from workbench.archive.encoding import ReadyChunk, Slices, Task, encode_values
 from workbench.archive.missing import Hidden
 from workbench.data.chunked import ChunkedParticles
 from workbench.errors import WorkbenchError
@@ -44,9 +44,9 @@ class Encoded(ChunkedParticles):
     """The chunks in a folder. As a source of particles, they are the original rows in the order of the archive."""
 
     task: Task
+    rows: Callable[[Slices], np.ndarray]   # the positions at the places of a chunk
     folder: Path
     put: Callable[[str, bytes], None]   # writes a part of the archive, in one step
-    keep_decoded: bool
 
     @property
     def name(self) -> str:   # type: ignore[override]
@@ -76,7 +76,7 @@ class Encoded(ChunkedParticles):
 
     def read(self, number: int) -> np.ndarray:
         """The original rows of a chunk."""
-        return np.asarray(self.task.part(self.task.layout.chunk_slices((number, 0))))
+        return np.asarray(self.rows(self.task.layout.chunk_slices((number, 0))))
 
     def encode(self, number: int) -> DoneChunk:
         """Encode, check and write one chunk, unless an earlier run did; returns everything but its bytes."""
@@ -84,11 +84,11 @@ class Encoded(ChunkedParticles):
         source = zlib.crc32(np.ascontiguousarray(rows).data)
         if (found := self._recalled(number, source)) is not None:
             return found
-        ready = encode_chunk(dataclasses.replace(self.task, part=_Rows(rows), decoded=self.keep_decoded), (number, 0))
+        ready = encode_values(self.task, rows)
         if ready.order is not None:
             raise WorkbenchError(f"{self.task.codec.id} returns particles in an order of its own: use another codec")
         data = ready.data.data
-        if self.keep_decoded:
+        if self.task.decoded:
             assert ready.decoded is not None
             put_hidden(self._hidden(DECODED, number), np.ascontiguousarray(ready.decoded).tobytes())
         self.put(self.task.layout.chunk_key((number, 0)), data)
@@ -108,7 +108,7 @@ class Encoded(ChunkedParticles):
     def _recalled(self, number: int, source: int) -> DoneChunk | None:
         """The chunk as an earlier run made it from the same rows."""
         found = recalled(self._hidden(RECORDS, number), self._file(number), source)
-        if found is not None and self.keep_decoded:
+        if found is not None and self.task.decoded:
             kept = self._hidden(DECODED, number)
             if not kept.exists() or zlib.crc32(kept.read_bytes()) != int.from_bytes(found.ready.data.checksum, "little"):
                 return None
@@ -119,16 +119,6 @@ class Encoded(ChunkedParticles):
 
     def _hidden(self, kind: str, number: int) -> Path:
         return self.folder / kind / str(number)
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """The rows of one chunk, already read."""
-
-    rows: np.ndarray
-
-    def __call__(self, slices: Slices) -> np.ndarray:
-        return self.rows
 
 
 def recalled(record: Path, file: Path, source: int) -> DoneChunk | None:

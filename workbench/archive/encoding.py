@@ -6,7 +6,6 @@ Codecs that release Python's lock encode several chunks at once. Results do not 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -71,19 +70,16 @@ class Part:
 
 @dataclass(frozen=True)
 class Task:
-    """An array to encode, and its promise; `part` returns the values of a chunk."""
+    """How an array is encoded, and its promise."""
 
     layout: ArrayLayout
-    part: Callable[[Slices], Array]
     codec: Codec
     bound: Bound | None
     limit: Limit
     period: Period = None
-    mask: Array | None = None
     keep: tuple[Safeguard, ...] = ()
     extents: bool = False     # whether to record the extent of the positions of each chunk
     decoded: bool = False     # whether to keep the decoded values
-    on_device: bool = False   # whether these are positions on a GPU, which takes many chunks at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,15 +94,9 @@ class ReadyChunk:
     hidden: missing.Hidden | None = None   # where there is a mask
 
 
-def encode(task: Task, progress: Progress | None = None) -> EncodedArray:
-    """All chunks of an array, each decoded and checked."""
-    return assembled(task, list(_reported(_chunks(task), task.layout, progress)))
-
-
-def encode_chunk(task: Task, index: tuple[int, ...]) -> ReadyChunk:
-    """One chunk of an array, decoded and checked; chunks may be encoded anywhere, in any order."""
-    slices = task.layout.chunk_slices(index)
-    return encode_values(task, task.part(slices), None if task.mask is None else task.mask[slices])
+def encode(task: Task, part: Part, progress: Progress | None = None) -> EncodedArray:
+    """All chunks of an array in memory, each decoded and checked."""
+    return assembled(task, list(_reported(_chunks(task, part), task.layout, progress)))
 
 
 def encode_values(task: Task, values: Array, mask: Array | None = None) -> ReadyChunk:
@@ -201,19 +191,22 @@ def _require_encoder(task: Task, chunks: Sequence[ReadyChunk]) -> None:
         return
 
 
-def _chunks(task: Task) -> Iterator[ReadyChunk]:
-    if task.on_device:
-        return _on_device(task)
-    indices = list(task.layout.chunk_indices())
-    work = functools.partial(encode_chunk, task)
-    return map(work, indices) if task.codec.holds_gil else backend.side_by_side(work, indices)
+def _chunks(task: Task, part: Part) -> Iterator[ReadyChunk]:
+    if task.extents and backend.on_device(part.values):
+        return _on_device(task, part)
+    slices = [task.layout.chunk_slices(index) for index in task.layout.chunk_indices()]
+
+    def work(place: Slices) -> ReadyChunk:
+        return encode_values(task, part(place))
+
+    return map(work, slices) if task.codec.holds_gil else backend.side_by_side(work, slices)
 
 
-def _on_device(task: Task) -> Iterator[ReadyChunk]:
+def _on_device(task: Task, part: Part) -> Iterator[ReadyChunk]:
     """The chunks of positions on a GPU: as many together as its memory surely holds."""
     (count, axes), rows = task.layout.shape, task.layout.chunk_shape[0]
     for several in Pieces.of(count, max(MOST_TOGETHER // (rows * axes), 1) * rows):
-        yield from encode_together(task, task.part((several, slice(0, axes))), rows)
+        yield from encode_together(task, part((several, slice(0, axes))), rows)
 
 
 def _reported(chunks: Iterable[ReadyChunk], layout: ArrayLayout, progress: Progress | None) -> Iterator[ReadyChunk]:

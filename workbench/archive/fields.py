@@ -1,41 +1,119 @@
-"""A field as an archive: blocks of the grid, and the mask beside them."""
+"""A field as an archive: blocks of the grid, and the mask beside them.
+
+Each chunk is encoded, checked and written where it is read, by this process or by workers: an array in memory is the case
+of a source that is all there. A relative bound needs the range of all values, so a field that is not in memory is read
+twice for it; for the other bounds once, and what the notes in the certificate need is collected on the way. A run that was
+killed, or failed, leaves the chunks that are done and a record of each in the draft, from which the same call goes on.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, Self
 
 import numpy as np
 
 from workbench import backend
-from workbench.archive import choice, encoding, provenance
+from workbench.archive import choice, provenance
 from workbench.archive.archive import Archive
-from workbench.archive.encoding import Part, Slices, Task, layout_for
+from workbench.archive.chunk import EncodedChunk, exact_chunk
+from workbench.archive.encoded import RECORDS, put_hidden, recalled, record_of, token_of
+from workbench.archive.encoding import (
+    EncodedArray,
+    ReadyChunk,
+    Slices,
+    Task,
+    assembled,
+    encode_values,
+    exact_layout,
+    exactly,
+    layout_for,
+)
 from workbench.archive.layout import ArrayLayout
+from workbench.archive.plausibility import notes_on, notes_on_spread, on_earlier_loss
 from workbench.archive.request import Request, archive_of
+from workbench.archive.store import MemoryStore
+from workbench.archive.survey import Survey
+from workbench.archive.writing import Draft
 from workbench.backend import Array
 from workbench.codecs import Codec, ParticleCodec
 from workbench.data import Field
 from workbench.errors import WorkbenchError
-from workbench.guarantees import Limit, PointwiseRelative, Safeguard
+from workbench.guarantees import Limit, PointwiseRelative, Relative, Safeguard
+from workbench.run.chunked_field import ChunkedField, map_parts, parts_at
+from workbench.run.executors import Executor
 
 MASK = "mask"
 
 Values = tuple[Array, Array | None]   # and where they are masked
 
 
-def compress_field(field: Field, request: Request) -> Archive:
-    """The archive of a field."""
-    codec, limit = codec_for(field, field.values.dtype, request), request.bound.limit(field.values, field.valid)
-    codec, request = settled(codec, request, field.shape, field.values.dtype, limit, partial(_part, field))
-    plan = Plan.of(field.shape, field.values.dtype, codec.fitted(field.values, limit.tolerance), limit, request, field)
-    arrays = [encoding.encode(plan.task(Part(field.values), field.mask), request.progress)]
-    if field.mask is not None:
-        arrays.append(encoding.encode_exactly(MASK, field.mask, plan.layout.chunk_shape))
-    return archive_of(arrays, plan.described(field), plan.codec, field.metadata, request)
+def compress_field(
+    field: ChunkedField, request: Request, place: MemoryStore | Draft, executor: Executor, folder: Path
+) -> Archive:
+    """The archive of a field, whose parts go to this place; for workers, an array in memory is written to the folder."""
+    codec = codec_for(field, field.dtype, request)
+    known = Known.of(field, request, executor)
+    field = field.reachable(executor, folder, "field")
+    plan = plan_for(field, codec, request, known.limit, executor)
+    mask = mask_layout(plan, known.masked)
+    step = functools.partial(_write_chunk, plan.task(), mask, known.notes is None, place, _begin(plan))
+    together = not plan.codec.holds_gil
+    chunks = map_parts(executor, "encode-chunks", step, plan.layout.chunk_shape, [field], together=together)
+    notes = known.notes
+    if notes is None:
+        survey = functools.reduce(Survey.__add__, (one.survey for one in chunks if one.survey is not None))
+        notes = notes_on_survey(field, request, survey)
+    arrays = arrays_of(plan, mask, chunks)
+    return archive_of(arrays, plan.described(field), plan.codec, field.metadata, place, notes, plan.request.choice)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What must be known of all values before any is encoded; `notes` are None if these follow with the chunks."""
+
+    limit: Limit
+    masked: bool
+    notes: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, field: ChunkedField, request: Request, executor: Executor) -> Self:
+        """It follows from the array, if that is in memory; otherwise from a pass over the parts, where it needs one."""
+        bound = request.bound
+        if (whole := field.in_memory) is not None:
+            return cls(bound.limit(whole.values, whole.valid), whole.mask is not None, notes_on(whole, bound))
+        if not (isinstance(bound, Relative) or field.masks_itself):
+            return cls(bound.limit(np.empty(0, field.dtype)), field.mask is not None, None)
+        survey = surveyed(field, executor)
+        masked = field.mask is not None or survey.masked
+        return cls(bound.limit(survey.ends), masked, notes_on_survey(field, request, survey))
+
+
+def surveyed(field: ChunkedField, executor: Executor) -> Survey:
+    """The survey of all values; reads them."""
+    return functools.reduce(Survey.__add__, map_parts(executor, "find-range", _survey, field.chunk_shape, [field]))
+
+
+def notes_on_survey(field: ChunkedField, request: Request, survey: Survey) -> tuple[str, ...]:
+    """Notes on a bound that is unusual for the values of this survey."""
+    earlier = on_earlier_loss(field.described, request.bound, survey.ends)
+    return (*earlier, *notes_on_spread("values", survey.statistics.spread, request.bound))
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A chunk that is encoded: of the values, and of the mask if there is one. The survey is of its values."""
+
+    values: ReadyChunk
+    mask: EncodedChunk | None
+    survey: Survey | None
 
 
 class Described(Protocol):
@@ -74,9 +152,9 @@ class Plan:
         attributes = provenance.plain({} if units is None else {"units": units})
         return cls(layout_for("values", shape, dtype, chunk_shape, codec, **attributes), codec, limit, request)
 
-    def task(self, part: Callable[[Slices], Array], mask: Array | None = None) -> Task:
-        """The values to encode; `part` returns those of a chunk."""
-        return Task(self.layout, part, self.codec, self.request.bound, self.limit, mask=mask, keep=self.request.keep)
+    def task(self) -> Task:
+        """The values to encode, which are given chunk by chunk."""
+        return Task(self.layout, self.codec, self.request.bound, self.limit, keep=self.request.keep)
 
     def described(self, field: Described) -> dict[str, Any]:
         """The description of the archive."""
@@ -106,13 +184,101 @@ def settled(
     values, mask = part(choice.middle(shape))
     if not on_trial or backend.on_device(values):
         codec, words = choice.worthwhile(codec, values, mask, limit, math.prod(shape))
-        return choice.tuned(codec, values, mask, limit), replace(request, choice=words)
+        return choice.tuned(codec, values, mask, limit), dataclasses.replace(request, choice=words)
     codec, words = choice.chosen(values, mask, limit)
-    return codec, replace(request, choice=words)
+    return codec, dataclasses.replace(request, choice=words)
 
 
-def _part(field: Field, place: Slices) -> Values:
-    return field.values[place], None if field.mask is None else field.mask[place]
+def plan_for(field: ChunkedField, codec: Codec, request: Request, limit: Limit, executor: Executor) -> Plan:
+    """The plan of a field within this limit; the middle of it is read where trials are needed."""
+
+    def part(place: Slices) -> Values:
+        (found,) = parts_at(executor, field, [place])
+        return found.values, found.mask
+
+    codec, request = settled(codec, request, field.shape, field.dtype, limit, part)
+    return Plan.of(field.shape, field.dtype, codec, limit, request, field)
+
+
+def mask_layout(plan: Plan, masked: bool) -> ArrayLayout | None:
+    """The layout of the mask, if there is one: its chunks are those of the values."""
+    return exact_layout(MASK, plan.layout.shape, np.dtype(bool), plan.layout.chunk_shape) if masked else None
+
+
+def arrays_of(plan: Plan, mask: ArrayLayout | None, chunks: Sequence[Chunk]) -> list[EncodedArray]:
+    """The arrays of the archive, from all its chunks."""
+    arrays = [assembled(plan.task(), [chunk.values for chunk in chunks])]
+    if mask is not None:
+        arrays.append(exactly(mask, [chunk.mask for chunk in chunks if chunk.mask is not None]))
+    return arrays
+
+
+def encoded(task: Task, mask: ArrayLayout | None, survey: bool, part: Field) -> Chunk:
+    """One chunk, decoded and checked."""
+    hidden = None if mask is None else _hidden(part)
+    ready = encode_values(task, part.values, hidden)
+    mask_chunk = None if hidden is None else exact_chunk(backend.to_host(hidden))
+    return Chunk(ready, mask_chunk, Survey.of(part.values, part.mask) if survey else None)
+
+
+def weightless(chunk: Chunk) -> Chunk:
+    """The chunk without its bytes."""
+    values = dataclasses.replace(chunk.values, data=EncodedChunk(b"", chunk.values.data.checksum))
+    return Chunk(values, None if chunk.mask is None else EncodedChunk(b"", chunk.mask.checksum), chunk.survey)
+
+
+def token_for(field: ChunkedField, request: Request) -> str:
+    """A name for this call: the same for the same arguments and fields of the same shape and type."""
+    codec = request.chosen_codec("pcodec")
+    return token_of({
+        "bound": request.bound.to_dict(), "codec": [str(request.codec), codec.to_dict()], "chunk": request.chunk_values,
+        "keep": [kept.to_dict() for kept in request.keep], "versions": provenance.versions(codec), "shape": field.shape,
+        "dtype": str(field.dtype), "masked": field.mask is not None,
+    })
+
+
+def _write_chunk(
+    task: Task, mask: ArrayLayout | None, survey: bool, place: MemoryStore | Draft, begin: int, number: int, part: Field
+) -> Chunk:
+    """Encode, check and write one chunk, unless an earlier run did; returns everything but its bytes."""
+    index = tuple(int(axis) for axis in np.unravel_index(number, task.layout.chunk_grid))
+    key, done = task.layout.chunk_key(index), None
+    if isinstance(place, Draft):
+        record, source = place.partial / RECORDS / str(number), _checksum(begin, part)
+        if (before := recalled(record, place.partial / key, source)) is not None:
+            hidden = None if mask is None else exact_chunk(backend.to_host(_hidden(part)))
+            done = Chunk(before.ready, hidden, Survey.of(part.values, part.mask) if survey else None)
+    if done is None:
+        done = encoded(task, mask, survey, part)
+        place.put(key, done.values.data.data)
+        if isinstance(place, Draft):
+            put_hidden(record, record_of(done.values, source, done.values.data.data))
+    if mask is not None and done.mask is not None:
+        place.put(mask.chunk_key(index), done.mask.data)
+    return weightless(done)
+
+
+def _hidden(part: Field) -> Array:
+    """The mask of a part of a field that has masks."""
+    return backend.namespace(part.values).zeros(part.shape, bool) if part.mask is None else part.mask
+
+
+def _begin(plan: Plan) -> int:
+    """A checksum of how chunks are encoded: from it, those of their sources go on."""
+    task = plan.task()
+    kept = [one.to_dict() for one in task.keep]
+    stated = [task.codec.to_dict(), provenance.versions(task.codec), repr(task.limit), task.layout.chunk_shape, kept]
+    return zlib.crc32(json.dumps(stated, sort_keys=True).encode())
+
+
+def _checksum(begin: int, part: Field) -> int:
+    """The checksum of a part and its mask."""
+    found = zlib.crc32(np.ascontiguousarray(part.values).data, begin)
+    return found if part.mask is None else zlib.crc32(np.ascontiguousarray(part.mask).data, found)
+
+
+def _survey(number: int, part: Field) -> Survey:
+    return Survey.of(part.values, part.mask)
 
 
 def _require_for_integers(field: Any, dtype: np.dtype, request: Request, codec: Codec) -> None:

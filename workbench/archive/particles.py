@@ -2,57 +2,119 @@
 
 When the order is free, particles are first sorted along a Morton curve, for every codec: neighbours in space become
 neighbours in the file, which most codecs exploit, and a region becomes a few contiguous ranges of the file.
+
+Where the particles are decides who encodes them: all in memory (`particles_in_memory.py`), or in chunks that this process
+or workers read (`particles_in_chunks.py`). The bytes are the same.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
-from workbench import backend, codecs, ordering
 from workbench.archive import encoding
 from workbench.archive.archive import Archive
-from workbench.archive.clusters import with_clusters
-from workbench.archive.encoding import EncodedArray, Part, Progress, Slices, Task, even_chunks, layout_for, layout_of
+from workbench.archive.companions import Companions, encode_companions
+from workbench.archive.encoding import EncodedArray, Task, even_chunks, layout_for
 from workbench.archive.finer import smallest
 from workbench.archive.request import Request, archive_of
-from workbench.archive.verify import checksum_of
-from workbench.backend import Array
+from workbench.archive.store import MemoryStore
+from workbench.archive.writing import Draft
 from workbench.clusters.keep import Allowance, KeepClusters
-from workbench.clusters.keep.repair import Step
 from workbench.codecs import Codec, Columns, ParticleCodec
 from workbench.codecs.curve import Lattice
 from workbench.data import Particles
+from workbench.data.outline import Outlined
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Limit
+from workbench.run.executors import Executor
 
-COMPANIONS = 2**16     # particles in a chunk of a companion array: small, because reading a region needs some of each
-VELOCITY_CODEC = "prequantised"   # where the requested codec is only for positions: the same bytes on every machine
 COARSE_CELLS = 2**16   # along the longest axis, for sorting when the codec has no lattice of its own
 
 
-def compress_particles(particles: Particles, request: Request) -> Archive:
-    """The archive of particles."""
-    found = _sorted_positions(particles, request)
-    order, plan = found.order, found.plan
-    few = min(plan.chunk, even_chunks(len(particles), COMPANIONS))
-    arrays = [
-        found.positions,
-        extents_of(found.positions),
-        *_velocities(particles, request, few, order),
-        *_exact("ids", particles.companions.get("ids"), few, order),
-        *_exact("masses", particles.companions.get("masses"), few, order),
-    ]
-    if request.store_permutation:
-        arrays += _exact("permutation", np.arange(len(particles), dtype=np.int32) if order is None else order, few)
-    described = plan.described(request, None if order is None else checksum_of(order))
-    if isinstance(particles.masses, float):
-        described["mass"] = particles.masses
-    return archive_of(arrays, described, plan.codec, particles.metadata, request)
+class Supply(Protocol):
+    """The particles of an archive, and who encodes them."""
+
+    @property
+    def outline(self) -> Outlined:
+        """Their number, extent and box."""
+
+    @property
+    def mass(self) -> float | None:
+        """The mass of each particle, where all have the same."""
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Anything else."""
+
+    def limit(self) -> Limit:
+        """The limit of the requested bound for these particles."""
+
+    def notes(self) -> tuple[str, ...]:
+        """What is unusual about the request for these particles."""
+
+    def encoded(self, limit: Limit, place: MemoryStore | Draft) -> Positions:
+        """The positions within this limit."""
+
+    def kept(
+        self, promise: KeepClusters, place: MemoryStore | Draft, finer: Limit, allowance: Allowance
+    ) -> Positions:
+        """The positions within this limit, corrected so that clusters are kept."""
+
+    def write(self, chosen: Positions, place: MemoryStore | Draft) -> None:
+        """Bring the chunks of positions to the archive, as far as they are not there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Positions:
+    """Encoded positions within one limit, and the companions in the same order."""
+
+    plan: Plan
+    array: EncodedArray
+    nbytes: int
+    companions: Companions
+    source: Any = None   # what the supply needs to know about them
+
+    @property
+    def added(self) -> int:
+        """The bytes that keep clusters."""
+        return 0 if self.array.promise is None else sum(kept["bytes"] for kept in self.array.promise.keep)
+
+
+def compress_particles(supply: Supply, request: Request, place: MemoryStore | Draft, executor: Executor) -> Archive:
+    """The archive of particles, whose parts go to this place."""
+    promise, limit = promise_about_clusters(request), supply.limit()
+    chosen = supply.encoded(limit, place)
+    if promise is not None:
+        chosen = _kept(supply, chosen, promise, limit, place)
+    supply.write(chosen, place)
+    plan, extents = chosen.plan, extents_of(chosen.array)
+    for key, data in extents.entries():
+        place.put(key, data)
+    checksum = chosen.companions.checksum()
+    others = encode_companions(chosen.companions, plan.count, plan.dimensions, plan.chunk, request, place, executor)
+    described = {**plan.described(request, checksum), "mass": supply.mass}
+    return archive_of([chosen.array, extents, *others], described, plan.codec, supply.metadata, place, supply.notes())
+
+
+def _kept(
+    supply: Supply, requested: Positions, promise: KeepClusters, limit: Limit, place: MemoryStore | Draft
+) -> Positions:
+    """The positions within the requested bound, or within a finer one where keeping clusters takes fewer bytes there."""
+    outline = supply.outline
+    shape = np.broadcast_to(np.zeros((), requested.plan.dtype), (len(outline), outline.dimensions))
+    encode = functools.partial(supply.kept, promise, place)
+    chosen = smallest(encode, limit, shape, min(promise.lengths(outline)))
+    stated = chosen.array.promise
+    assert stated is not None
+    kept = tuple({**kept, "bytes": chosen.nbytes - requested.nbytes} for kept in stated.keep)
+    array = dataclasses.replace(chosen.array, promise=dataclasses.replace(stated, limit=limit, keep=kept))
+    return dataclasses.replace(chosen, array=array)
 
 
 @dataclass(frozen=True)
@@ -75,16 +137,16 @@ class Plan:
         `limit` may be finer than that of the requested bound.
         """
         limit = request.bound.limit(particles.positions) if limit is None else limit
-        codec = _codec_for(particles, request.chosen_codec("lattice"), request.order, limit)
+        codec = _codec_for(particles, request.chosen_codec("lattice"), request.order)
         curve = None if request.order == "keep" else _curve_of(particles, codec, limit)
         chunk = even_chunks(count, (request.chunk_values or codec.chunk_values) // particles.dimensions)
         return cls(count, particles.positions.dtype, particles.box, limit, codec, particles.dimensions, curve, chunk)
 
-    def task(self, part: Callable[[Slices], Array], request: Request) -> Task:
-        """The positions to encode; `part` returns those of a chunk, in the order of the archive."""
+    def task(self, request: Request, decoded: bool = False) -> Task:
+        """The positions to encode; `decoded` says that the decoded ones are needed, too."""
         shape, chunk = (self.count, self.dimensions), (self.chunk, self.dimensions)
         layout = layout_for("positions", shape, self.dtype, chunk, self.codec)
-        return Task(layout, part, self.codec, request.bound, self.limit, self.box, extents=True)
+        return Task(layout, self.codec, request.bound, self.limit, self.box, extents=True, decoded=decoded)
 
     def described(self, request: Request, permutation: str | None) -> dict[str, Any]:
         """The description of the archive; `permutation` is the checksum of a free order."""
@@ -99,75 +161,6 @@ def extents_of(positions: EncodedArray) -> EncodedArray:
     return encoding.encode_exactly("extents", extents, extents.shape)
 
 
-@dataclass(frozen=True, eq=False)
-class Sorted:
-    """Encoded positions, the original index of each particle, and the plan that they follow."""
-
-    positions: EncodedArray
-    order: Array | None
-    plan: Plan
-
-    @property
-    def nbytes(self) -> int:
-        """The size of all chunks."""
-        return sum(len(chunk.data) for chunk in self.positions.chunks)
-
-    @property
-    def added(self) -> int:
-        """The bytes that keep clusters."""
-        assert self.positions.promise is not None
-        return sum(kept["bytes"] for kept in self.positions.promise.keep)
-
-
-def _sorted_positions(particles: Particles, request: Request) -> Sorted:
-    """The positions within the requested bound; within a finer one where keeping clusters takes fewer bytes there."""
-    promise, limit = promise_about_clusters(request), request.bound.limit(particles.positions)
-    requested = _within(particles, request, limit)
-    if promise is None:
-        return requested
-
-    told = iter([request.progress])   # the first repair is told as it is
-
-    def encode(finer: Limit, allowance: Allowance) -> Sorted:
-        trial = None if request.progress is None else _Trial(request.progress)
-        progress = next(told, trial)
-        found = requested if finer == limit else _within(particles, dataclasses.replace(request, progress=progress), finer)
-        kept = with_clusters(found.positions, particles, found.order, finer, promise, progress, allowance)
-        return dataclasses.replace(found, positions=kept)
-
-    found = smallest(encode, limit, particles.positions, min(promise.lengths(particles)))
-    assert found.positions.promise is not None
-    kept = tuple({**kept, "bytes": found.nbytes - requested.nbytes} for kept in found.positions.promise.keep)
-    stated = dataclasses.replace(found.positions.promise, limit=limit, keep=kept)
-    return dataclasses.replace(found, positions=dataclasses.replace(found.positions, promise=stated))
-
-
-@dataclass(frozen=True)
-class _Trial:
-    """Progress of a trial of a finer bound, after the first one."""
-
-    progress: Progress
-
-    def __call__(self, share: float, text: str) -> None:
-        self.progress(1.0, f"clusters: a finer bound, {text.removeprefix('clusters: ')}")
-
-    @property
-    def watch(self) -> Callable[[Step], object] | None:
-        """What is told every step, with its bound."""
-        return getattr(self.progress, "watch", None)
-
-
-def _within(particles: Particles, request: Request, limit: Limit) -> Sorted:
-    """The positions within this limit."""
-    plan = Plan.of(particles, len(particles), request, limit)
-    curve = plan.curve
-    places = None if curve is None else ordering.sort_by_key(curve.keys(particles.positions), curve.key_bits)
-    task = plan.task(Part(particles.positions, places), request)
-    task = dataclasses.replace(task, decoded=bool(request.keep), on_device=backend.on_device(particles.positions))
-    positions = encoding.encode(task, request.progress)
-    return Sorted(positions, _final_order(places, positions, len(particles)), plan)
-
-
 def promise_about_clusters(request: Request) -> KeepClusters | None:
     """The promise to keep clusters, if one is requested."""
     if strangers := [kept for kept in request.keep if not isinstance(kept, KeepClusters)]:
@@ -179,12 +172,11 @@ def promise_about_clusters(request: Request) -> KeepClusters | None:
     return request.keep[0] if request.keep else None
 
 
-def _codec_for(particles: Particles, codec: Codec, order: str, limit: Limit) -> Codec:
+def _codec_for(particles: Particles, codec: Codec, order: str) -> Codec:
     """The codec for positions in this order, prepared for any part of them."""
     if not isinstance(codec, ParticleCodec):
-        codec = codec if isinstance(codec, Columns) else Columns(codec)
-        return codec.fitted(particles.positions, limit.tolerance)
-    codec = codec.prepared(particles, order).fitted(particles.positions, limit.tolerance)
+        return codec if isinstance(codec, Columns) else Columns(codec)
+    codec = codec.prepared(particles, order)
     if order == "keep" and codec.reorders:
         raise WorkbenchError(f"{codec.id} returns particles in another order: use order='free', or another codec")
     return codec
@@ -201,54 +193,3 @@ def _curve_of(particles: Particles, codec: Codec, limit: Limit) -> Lattice:
     return Lattice(tuple(lower.tolist()), step, tuple(cells), tuple(upper.tolist()))
 
 
-def _velocities(particles: Particles, request: Request, chunk: int, order: Array | None) -> list[EncodedArray]:
-    """Velocities within their bound or, without one, exact; coded on the host."""
-    bound = request.velocities
-    if particles.velocities is None:
-        if bound is not None:
-            raise WorkbenchError("velocities= bounds the velocities of particles; these have none")
-        return []
-    if particles.velocities.dtype.name not in ("float32", "float64"):
-        given = particles.velocities.dtype
-        raise WorkbenchError(f"velocities must be float32 or float64; got {given}: convert with .astype(...)")
-    codec = velocity_codec(request)
-    values, places = (None if array is None else backend.to_host(array) for array in (particles.velocities, order))
-    limit = Limit("absolute", 0.0) if bound is None else bound.limit(values)
-    layout = layout_of("velocities", particles.velocities, (chunk, particles.dimensions), codec)
-    return [encoding.encode(Task(layout, Part(values, places), codec, bound, limit), request.progress)]
-
-
-def velocity_codec(request: Request) -> Codec:
-    """The codec for velocities: the requested one if it takes plain arrays, else one that every machine has."""
-    if request.velocities is None:
-        return Columns(codecs.get("pcodec"))
-    chosen = codec_of_velocities(request.codec)
-    return chosen if isinstance(chosen, Columns) else Columns(chosen)
-
-
-def codec_of_velocities(given: str | Codec) -> Codec:
-    """The codec of velocities that have a bound, where this one is requested for positions.
-
-    >>> codec_of_velocities("lattice").id
-    'prequantised'
-    """
-    chosen = codecs.get(VELOCITY_CODEC if given == "auto" else given) if isinstance(given, str) else given
-    return codecs.get(VELOCITY_CODEC) if isinstance(chosen, ParticleCodec) else chosen
-
-
-def _exact(name: str, values: Array | None, chunk: int, order: Array | None = None) -> list[EncodedArray]:
-    if values is None:
-        return []
-    return [encoding.encode_exactly(name, values if order is None else values[order], (chunk,))]
-
-
-def _final_order(places: Array | None, encoded: EncodedArray, count: int) -> Array | None:
-    """The original index of each decoded particle, with reordering inside chunks; None for the original order."""
-    if all(order is None for order in encoded.orders):
-        return places
-    xp = backend.namespace(*[order for order in encoded.orders if order is not None])
-    start = xp.arange(count, dtype=xp.int32) if places is None else places
-    chunk = encoded.layout.chunk_shape[0]
-    pieces = [start[i * chunk : (i + 1) * chunk] for i in range(len(encoded.orders))]
-    ordered = zip(pieces, encoded.orders, strict=True)
-    return xp.concatenate([piece if order is None else piece[order] for piece, order in ordered])

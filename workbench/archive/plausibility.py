@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from workbench import backend
-from workbench.archive.earlier_loss import largest_of, note_on_earlier_loss
+from workbench.archive.earlier_loss import earlier_loss, largest_of, note_on_earlier_loss
 from workbench.backend import Array
 from workbench.clusters.keep import KeepClusters
 from workbench.data import Field, Particles
@@ -104,8 +104,9 @@ def notes_on(
     ('the bound of values, 0.01, is larger than half their range, 3e-07: one constant for all values would satisfy it',)
     """
     if isinstance(data, Field):
-        return (*_on_earlier_loss(data, bound, data.values), *_on_values("values", data.values, bound, data.mask, spread))
-    notes = [*_on_earlier_loss(data, bound, data.positions), *notes_on_outline(data, bound, keep)]
+        valid = data.values[data.valid] if _rounded(data) else data.values
+        return (*on_earlier_loss(data, bound, valid), *_on_values("values", data.values, bound, data.mask, spread))
+    notes = [*on_earlier_loss(data, bound, data.positions), *notes_on_outline(data, bound, keep)]
     if velocities is not None and data.velocities is not None:
         notes += _on_values("velocities", data.velocities, velocities)
     return tuple(notes)
@@ -134,10 +135,25 @@ def notes_on_groups(kept: Mapping[str, Any], particles: int) -> tuple[str, ...]:
     )
 
 
-def _on_earlier_loss(data: Particles | Field, bound: Bound, values: Array) -> Iterator[str]:
-    """A note where the attributes of the file say that it has lost more than the bound allows."""
-    if data.metadata and bound.eb > 0 and (note := note_on_earlier_loss(data, bound, lambda: largest_of(values))):
-        yield note
+def on_earlier_loss(data: Particles | Field, bound: Bound, values: Array) -> tuple[str, ...]:
+    """A note where the attributes of the file say that it has lost more than the bound allows.
+
+    `values` are the valid ones, or the smallest and the largest of them.
+    """
+    if not _rounded(data) or not bound.eb > 0:
+        return ()
+    note = note_on_earlier_loss(_attributes(data), bound.limit(values), lambda: largest_of(values))
+    return () if note is None else (note,)
+
+
+def _rounded(data: Particles | Field) -> bool:
+    """Whether the attributes of the file say that its values were rounded."""
+    attributes = _attributes(data)
+    return isinstance(attributes, Mapping) and earlier_loss(attributes) is not None
+
+
+def _attributes(data: Particles | Field) -> Any:
+    return data.metadata.get("attributes" if isinstance(data, Field) else "positions")
 
 
 def _on_values(

@@ -14,9 +14,11 @@ from workbench.archive.certificate import Certificate
 from workbench.archive.choice import Speed
 from workbench.archive.contents import FORMAT
 from workbench.archive.encoding import EncodedArray, Progress
+from workbench.archive.key import ROOT
 from workbench.archive.plausibility import notes_on_groups
 from workbench.archive.root import documents_of
 from workbench.archive.store import MemoryStore
+from workbench.archive.writing import Draft
 from workbench.arguments import function, one_of, whole_number
 from workbench.clusters.keep import KeepClusters
 from workbench.codecs import Codec
@@ -38,7 +40,6 @@ class Request:
     velocities: Bound | None = None
     store_permutation: bool = False
     chunk_values: int | None = None
-    notes: tuple[str, ...] = ()   # on what is unusual for these data
     choice: str = ""              # how the codec was chosen, if by trial
     speed: Speed = "small"        # what matters where the codec is free
 
@@ -107,11 +108,20 @@ def archive_of(
     described: Mapping[str, Any],
     codec: Codec,
     metadata: Mapping[str, Any],
-    request: Request,
+    place: MemoryStore | Draft,
+    notes: tuple[str, ...] = (),
+    choice: str = "",
 ) -> Archive:
-    """The archive of these arrays, in memory, with its certificate and its history."""
-    documents = documents_for(arrays, described, codec, metadata, request.notes, request.choice)
-    return Archive(MemoryStore({**documents, **{key: data for array in arrays for key, data in array.entries()}}))
+    """The archive of these arrays, whose chunks are in their place already."""
+    documents = documents_for(arrays, described, codec, metadata, notes, choice)
+    root = documents.pop(ROOT)
+    for key, data in documents.items():
+        place.put(key, data)
+    if isinstance(place, MemoryStore):
+        place.put(ROOT, root)
+        return Archive(place)
+    layouts = [array.layout for array in arrays]
+    return Archive.open(place.commit(root, [one.chunk_key(index) for one in layouts for index in one.chunk_indices()]))
 
 
 def documents_for(

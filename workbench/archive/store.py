@@ -14,6 +14,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 from workbench.archive.frame import Damaged
@@ -72,9 +73,13 @@ class MemoryStore(_Listed):
     (['positions/c/0/0', 'zarr.json'], 6)
     """
 
-    def __init__(self, entries: Mapping[str, bytes]) -> None:
+    def __init__(self, entries: Mapping[str, bytes] = MappingProxyType({})) -> None:
         self._entries = {require_key(key): bytes(data) for key, data in entries.items()}
         super().__init__("the archive in memory", {key: len(data) for key, data in self._entries.items()})
+
+    def put(self, key: str, data: bytes) -> None:
+        """Add a part; several threads may."""
+        self._entries[require_key(key)], self._sizes[key] = data, len(data)
 
     def read(self, key: str) -> bytes:
         """The bytes of this key."""

@@ -22,7 +22,7 @@ from workbench.archive.contents import curve_from
 from workbench.archive.encoding import Slices
 from workbench.archive.frame import Damaged
 from workbench.archive.layout import ArrayLayout
-from workbench.archive.particles_in_parts import Rows
+from workbench.archive.particles_in_chunks import Rows
 from workbench.archive.reading import Index, StoredArray
 from workbench.archive.store import MemoryStore
 from workbench.archive.verify import Inspected, Original

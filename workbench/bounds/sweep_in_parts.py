@@ -15,21 +15,20 @@ import numpy as np
 from workbench.archive import Archive
 from workbench.archive.chunk import EncodedChunk, decode_chunk, exact_chunk
 from workbench.archive.encoding import encode_values
-from workbench.archive.fields import Plan
-from workbench.archive.fields_in_parts import (
+from workbench.archive.fields import (
     Chunk,
-    Survey,
+    Plan,
     arrays_of,
-    documents_of_field,
-    elsewhere,
-    fitting_codec,
+    codec_for,
     mask_layout,
+    notes_on_survey,
     plan_for,
     surveyed,
     weightless,
 )
-from workbench.archive.request import Request
+from workbench.archive.request import Request, documents_for
 from workbench.archive.store import MemoryStore
+from workbench.archive.survey import Survey
 from workbench.bounds import Run, Sweep
 from workbench.bounds.measure import answer
 from workbench.bounds.run import Question
@@ -52,7 +51,7 @@ def sweep(
 ) -> Sweep:
     """Size and quality of each codec at each bound, chunk by chunk: `wb.sweep` for fields that do not fit into memory.
 
-    Sizes are those of the archives that `wb.distributed.compress` would write; nothing is written. A chunk is read once for
+    Sizes are those of the archives that `wb.compress` would write; nothing is written. A chunk is read once for
     all codecs and bounds whose chunks have the same shape. Times are the sums over all chunks. Nothing is cached.
     `progress` is called with the completed share of each step and its name.
 
@@ -78,7 +77,8 @@ def answered(
     for place, question in enumerate(questions):
         request = Request(question.bound, question.codec, chunk_values=chunk_values)
         try:
-            plan = plan_for(field, fitting_codec(field, request), request, known, executor)
+            codec, limit = codec_for(field, field.dtype, request), question.bound.limit(known.ends)
+            plan = plan_for(field, codec, request, limit, executor)
             plans.setdefault(plan.layout.chunk_shape, {})[place] = plan
         except WorkbenchError as error:
             runs[place] = question.unanswered(str(error))
@@ -122,7 +122,7 @@ def _trial(plan: Plan, part: Field, hidden: np.ndarray | None, mask: EncodedChun
     """One codec at one bound, on one chunk; any failure is noted, so that the others can continue."""
     try:
         start = time.perf_counter()
-        ready = encode_values(plan.task(elsewhere), part.values, hidden)
+        ready = encode_values(plan.task(), part.values, hidden)
         middle = time.perf_counter()
         data = ready.data.data
         decoded = decode_chunk(data, plan.layout.configuration, plan.layout.dtype, plan.codec.id, isolate=False)
@@ -147,7 +147,9 @@ def _run_of(question: Question, field: ChunkedField, plan: Plan, trials: Sequenc
     sizes = {plan.layout.chunk_key(i): t.nbytes for i, t in zip(plan.layout.chunk_indices(), trials, strict=True)}
     if mask is not None:
         sizes |= {mask.chunk_key(i): t.mask_nbytes for i, t in zip(mask.chunk_indices(), trials, strict=True)}
-    archive = Archive(Weighed(documents_of_field(field, plan, arrays, known), sizes))
+    notes = notes_on_survey(field, plan.request, known)
+    documents = documents_for(arrays, plan.described(field), plan.codec, field.metadata, notes, plan.request.choice)
+    archive = Archive(Weighed(documents, sizes))
     report = report_of_errors(repr(field), sum((trial.errors for trial in trials), Errors()), None, LEFT_OUT)
     encode, decode = (sum(getattr(trial, step) for trial in trials) for step in ("encode", "decode"))
     return answer(question, archive, report, encode, decode)

@@ -120,7 +120,7 @@ def _run_on_workers(
     with Progress(options.quiet) as progress, workers_of(options, progress) as client:
         progress(None, f"compressing {options.file}")
         start = time.perf_counter()
-        archive = distributed.compress(
+        archive = compress(
             source, bound, codec, keep, options.order, out=options.out, client=client, overwrite=options.overwrite,
             scratch=options.scratch, progress=progress, speed=options.speed,
         )

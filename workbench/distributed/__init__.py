@@ -8,7 +8,6 @@ Particles are given as what `wb.open_chunked` takes or returns, as `wb.Particles
 np.True_
 """
 
-from workbench.archive.particles_in_parts import compress
 from workbench.archive.verify_in_parts import verify
 from workbench.bounds.prediction.in_parts import predict
 from workbench.bounds.sweep_in_parts import sweep
@@ -32,7 +31,6 @@ __all__ = [
     "campaign",
     "compare",
     "compare_groups",
-    "compress",
     "find_bound",
     "friends_of_friends",
     "from_dask",

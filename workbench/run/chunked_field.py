@@ -119,6 +119,18 @@ class ChunkedField:
         view = getattr(given, "chunked_field", None)
         return cls(given) if view is None else view()
 
+    def with_metadata(self, metadata: Mapping[str, Any]) -> ChunkedField:
+        """The same field with other metadata."""
+        return ChunkedField(self.values, self.spacing, self.name, self.mask, metadata)
+
+    @functools.cached_property
+    def in_memory(self) -> Field | None:
+        """The field, if its values and its mask are arrays in the memory of this process."""
+        there = (array for array in (self.values, self.mask) if array is not None)
+        if not all(isinstance(array, np.ndarray) or backend.on_device(array) for array in there):
+            return None
+        return Field(self.values, self.spacing, self.name, self.mask, self.metadata)
+
     @property
     def on_dask(self) -> bool:
         """Whether Dask computes the values or the mask."""
@@ -143,7 +155,7 @@ class ChunkedField:
     def part(self, place: Slices) -> Field:
         """The values and the mask at these slices, read here; `parts_at` has those of Dask arrays, too."""
         try:
-            return Field(self.values[place], mask=None if self.mask is None else np.asarray(self.mask[place]))
+            return Field(self.values[place], mask=None if self.mask is None else _as_it_is(self.mask[place]))
         except OSError as error:
             where = ", ".join(f"{part.start}:{part.stop}" for part in place)
             raise WorkbenchError(f"the values at [{where}] of {self!r} cannot be read: {error}") from error
@@ -164,6 +176,19 @@ class ChunkedField:
         return f"ChunkedField({name}{' x '.join(map(str, self.shape))}, {self.dtype})"
 
 
+def is_lazy(given: Any) -> bool:
+    """Whether an array stays where it is until a part is read: one of Dask, Zarr, h5py, or xarray over these, or its like.
+
+    >>> is_lazy(np.zeros(3)), is_lazy([1.5])
+    (False, False)
+    """
+    if _kind(given) in ("zarr.Array", "h5py.Dataset") or isinstance(given, InNpy | InHdf5):
+        return True
+    if hasattr(given, "__dask_graph__"):
+        return given.__dask_graph__() is not None
+    return _is_source(given) and not hasattr(given, "__array__") and not backend.on_device(given)
+
+
 def grid(shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> list[Slices]:
     """The slices of all chunks of this shape, in the order of the array.
 
@@ -179,11 +204,12 @@ def grid(shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> list[Slices]:
 
 def map_parts(
     executor: Executor, name: str, step: Callable[..., Result], chunk_shape: tuple[int, ...],
-    fields: Sequence[ChunkedField], beyond: int = 0,
+    fields: Sequence[ChunkedField], beyond: int = 0, together: bool = False,
 ) -> list[Result]:
     """The results of `step(number, *parts)` for each chunk of this shape, with the parts of all fields there, in order.
 
-    Parts extend `beyond` the end of their chunk along each axis by so many points, as far as the field does.
+    Parts extend `beyond` the end of their chunk along each axis by so many points, as far as the field does. `together`
+    says that several parts may be worked on at once in one process.
     """
     shape = fields[0].shape
     places = [
@@ -191,7 +217,7 @@ def map_parts(
         for place in grid(shape, chunk_shape)
     ]
     if not any(field.on_dask for field in fields):
-        return executor.map(name, functools.partial(_on_read, step, fields), list(enumerate(places)))
+        return executor.map(name, functools.partial(_on_read, step, fields), list(enumerate(places)), together=together)
     blocks = None if beyond else chunk_shape
     parts = zip(*(_parts(field, blocks, places) for field in fields), strict=True)
     items = [(number, *of_fields) for number, of_fields in enumerate(parts)]
@@ -241,6 +267,16 @@ def _parts_of(array: Any, blocks: tuple[int, ...] | None, places: Sequence[Slice
     return [array[place].rechunk(-1).to_delayed(optimize_graph=False).item() for place in places]
 
 
+def _is_source(given: Any) -> bool:
+    """Whether parts of an array can be read by slices."""
+    return all(hasattr(given, name) for name in ("shape", "dtype", "__getitem__"))
+
+
+def _as_it_is(array: Any) -> Any:
+    """An array of this machine or of a GPU; Zarr returns arrays of its own kind."""
+    return array if backend.on_device(array) else np.asarray(array)
+
+
 def _readable(what: str, given: Any) -> Any:
     """An array whose parts can be read by any process."""
     if isinstance(given, str | Path):
@@ -253,7 +289,7 @@ def _readable(what: str, given: Any) -> Any:
         return given
     if isinstance(given, np.ndarray):
         return backend.read_only(given)
-    if all(hasattr(given, name) for name in ("shape", "dtype", "__getitem__")):
+    if backend.on_device(given) or _is_source(given):
         return given
     kinds = "a Dask array, a Zarr array, an h5py data set, the path of a .npy file or a Zarr array, or NumPy"
     raise WorkbenchError(f"{what} must be {kinds}, or have shape, dtype and [slices]; got {_kind(given)}")

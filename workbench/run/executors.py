@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from workbench import backend
 from workbench.backend import reusing_memory
 from workbench.errors import WorkbenchError
 from workbench.run import patience
@@ -41,11 +42,13 @@ class Executor(Protocol):
         """Who is told."""
 
     def map(
-        self, name: str, step: Callable[[Item], Result], items: Sequence[Item], each: str = "item", on_gpu: bool = False
+        self, name: str, step: Callable[[Item], Result], items: Sequence[Item], each: str = "item", on_gpu: bool = False,
+        together: bool = False,
     ) -> list[Result]:
         """The results, in the order of the items.
 
         `name` and `each` (what an item is) are for people. With `on_gpu`, workers with a GPU run the step if there are any.
+        `together` says that several threads of one process may run it at once.
         """
 
 
@@ -60,16 +63,17 @@ class InProcess:
     progress: Progress | None = field(default=None, repr=False)
 
     def map(
-        self, name: str, step: Callable[[Item], Result], items: Sequence[Item], each: str = "item", on_gpu: bool = False
+        self, name: str, step: Callable[[Item], Result], items: Sequence[Item], each: str = "item", on_gpu: bool = False,
+        together: bool = False,
     ) -> list[Result]:
         """The results, in the order of the items."""
         told, results = Told(self.progress, name, len(items)), []
-        for number, item in enumerate(items):
-            try:
-                results.append(step(item))
-            except WorkbenchError as error:
-                raise _placed(error, name, each, number, len(items)) from error
-            told.one_more()
+        try:
+            for result in backend.side_by_side(step, items) if together else map(step, items):
+                results.append(result)
+                told.one_more()
+        except WorkbenchError as error:
+            raise _placed(error, name, each, len(results), len(items)) from error
         return results
 
 
@@ -81,7 +85,8 @@ class OnDask:
     progress: Progress | None = field(default=None, repr=False)
 
     def map(
-        self, name: str, step: Callable[[Item], Result], items: Sequence[Item], each: str = "item", on_gpu: bool = False
+        self, name: str, step: Callable[[Item], Result], items: Sequence[Item], each: str = "item", on_gpu: bool = False,
+        together: bool = False,
     ) -> list[Result]:
         """The results, in the order of the items. The first error stops the others."""
         chosen = self._gpus if on_gpu and self._gpus() else None

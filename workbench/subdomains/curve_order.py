@@ -87,6 +87,7 @@ class SortedRows:
     curve: Lattice
     starts: tuple[int, ...]   # the place of the first particle of each range of keys, and the end
     again: bool
+    indexed: bool = False     # whether the indices in the source are wanted again, too
 
     def __call__(self, slices: Slices) -> np.ndarray:
         """The positions at these places."""
@@ -97,6 +98,8 @@ class SortedRows:
         positions, index, cargo = self._sorted(begin, end)
         stored = index.astype(stored_index(self.starts[-1]), copy=False)
         save(self._file("order", begin), np.array([zlib.crc32(stored.data)], np.uint32))
+        if self.indexed:
+            save(self._file("index", begin), stored)
         if cargo is not None:
             save(self._file("cargo", begin), cargo)
         if self.again:
@@ -105,10 +108,15 @@ class SortedRows:
 
     def cargo(self, begins: Sequence[int], begin: int, end: int) -> np.ndarray:
         """What has travelled with the positions at these places, once all chunks are read; these begin at `begins`."""
+        return self._saved("cargo", begins, begin, end)
+
+    def index(self, begins: Sequence[int], begin: int, end: int) -> np.ndarray:
+        """The indices in the source of the particles at these places, once all chunks are read."""
+        return self._saved("index", begins, begin, end)
+
+    def _saved(self, kind: str, begins: Sequence[int], begin: int, end: int) -> np.ndarray:
         first, last = int(np.searchsorted(begins, begin, "right")) - 1, int(np.searchsorted(begins, end))
-        pieces = [
-            load(self._file("cargo", start), slice(max(begin - start, 0), end - start)) for start in begins[first:last]
-        ]
+        pieces = [load(self._file(kind, start), slice(max(begin - start, 0), end - start)) for start in begins[first:last]]
         return np.concatenate(pieces)
 
     def checksum(self, begins: Sequence[int]) -> str:
@@ -141,6 +149,7 @@ def sort_along(
     executor: Executor,
     again: bool,
     cargo: Cargo | None = None,
+    indexed: bool = False,
 ) -> SortedRows:
     """Bring all particles to their ranges, for so many chunks of an archive; the files are in the folder."""
     ranges = AlongCurve.of(curve, sample.astype(source.dtype), min(RANGES * chunks, MOST_RANGES))
@@ -148,4 +157,4 @@ def sort_along(
     shipped = executor.map("send-particles", exchange.send, range(len(source.sizes)), "chunk")
     exchange.sent(shipped)
     sizes = np.sum([one.owned for one in shipped], axis=0)
-    return SortedRows(exchange, curve, (0, *np.cumsum(sizes).tolist()), again)
+    return SortedRows(exchange, curve, (0, *np.cumsum(sizes).tolist()), again, indexed)

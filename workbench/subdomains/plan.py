@@ -82,11 +82,12 @@ class _Watch(InProcess):
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
 
     def map(
-        self, name: str, step: Callable[[Item], Result], items: Sequence[Item], each: str = "item", on_gpu: bool = False
+        self, name: str, step: Callable[[Item], Result], items: Sequence[Item], each: str = "item", on_gpu: bool = False,
+        together: bool = False,
     ) -> list[Result]:
         """The results, in the order of the items."""
         began = time.thread_time()
-        results = super().map(name, step, items, each, on_gpu)
+        results = super().map(name, step, items, each, on_gpu, together)
         self.seconds[name] = max(time.thread_time() - began, 1e-9)
         return results
 

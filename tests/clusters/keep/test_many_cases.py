@@ -92,7 +92,7 @@ def test_subdomains_of_directed_cases(tmp_path, start: int) -> None:
     for number, (solver, scenario) in itertools.islice(enumerate(directed(count)), start, None, 8):
         keep = wb.KeepClusters(scenario.lengths, "length", scenario.min_members, solver)
         source = ParticlesInMemory(scenario.original, even_sizes(len(scenario.original), 9))
-        archive = wb.distributed.compress(
+        archive = wb.compress(
             source, scenario.bound, keep=keep, order="keep", chunk_values=60, parts=2 + number % 3,
             out=tmp_path / f"{number}.zarr",
         )

@@ -17,7 +17,8 @@ import numpy as np
 from workbench import codecs
 from workbench.archive import choice
 from workbench.archive.documents import Outline
-from workbench.archive.fields_in_parts import Survey, surveyed
+from workbench.archive.fields import surveyed
+from workbench.archive.survey import Survey
 from workbench.bounds import Expert, Prediction
 from workbench.bounds.prediction.expert import shipped
 from workbench.bounds.prediction.features import LEAST_BITS, LEAST_NOISE

@@ -13,9 +13,9 @@ import numpy as np
 
 from workbench import codecs
 from workbench.archive import Archive, compress
+from workbench.archive.companions import codec_of_velocities
 from workbench.archive.documents import Outline, documents_nbytes
 from workbench.archive.encoding import Progress
-from workbench.archive.particles import codec_of_velocities
 from workbench.archive.plausibility import Spread, spread_of
 from workbench.archive.request import promises
 from workbench.arguments import one_of, whole_number

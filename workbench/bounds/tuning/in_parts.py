@@ -17,8 +17,8 @@ import numpy as np
 
 from workbench import codecs
 from workbench.archive import Archive
-from workbench.archive.fields_in_parts import surveyed
-from workbench.archive.particles_in_parts import compress
+from workbench.archive.compress import compress
+from workbench.archive.fields import surveyed
 from workbench.arguments import whole_number
 from workbench.bounds import PSNR, All, Expert, Ratio, Run, Sweep, Target
 from workbench.bounds.prediction.expert import shipped

@@ -1,0 +1,154 @@
+"""Particles in the memory of this process, encoded for an archive by its threads or by a GPU."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workbench import backend, ordering
+from workbench.archive import encoding
+from workbench.archive.clusters import with_clusters
+from workbench.archive.companions import PERMUTATION, require_floats
+from workbench.archive.encoding import EncodedArray, Part, Progress
+from workbench.archive.particles import Plan, Positions
+from workbench.archive.plausibility import notes_on
+from workbench.archive.request import Request
+from workbench.archive.store import MemoryStore
+from workbench.archive.verify import checksum_of
+from workbench.archive.writing import Draft
+from workbench.backend import Array
+from workbench.clusters.keep import Allowance, KeepClusters
+from workbench.clusters.keep.repair import Step
+from workbench.data import Particles
+from workbench.guarantees import Bound, Limit
+
+ROWS_TOGETHER = 1   # companions are encoded chunk by chunk, by as many threads as there are
+
+
+class InMemory:
+    """Particles in memory, and what is requested of their archive."""
+
+    def __init__(self, particles: Particles, request: Request) -> None:
+        if particles.velocities is not None:
+            require_floats(particles.velocities.dtype)
+        self.outline, self._request = particles, request
+        self._requested: Positions | None = None   # within the requested bound
+        self._repairs = 0
+
+    @property
+    def mass(self) -> float | None:
+        """The mass of each particle, where all have the same."""
+        return self.outline.masses if isinstance(self.outline.masses, float) else None
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Anything else."""
+        return self.outline.metadata
+
+    def limit(self) -> Limit:
+        """The limit of the requested bound for these particles."""
+        return self._request.bound.limit(self.outline.positions)
+
+    def notes(self) -> tuple[str, ...]:
+        """What is unusual about the request for these particles."""
+        return notes_on(self.outline, self._request.bound, self._request.keep, self._request.velocities)
+
+    def encoded(self, limit: Limit, place: MemoryStore | Draft) -> Positions:
+        """The positions within this limit."""
+        self._requested = self._within(limit, self._request.progress)
+        return self._requested
+
+    def kept(
+        self, promise: KeepClusters, place: MemoryStore | Draft, finer: Limit, allowance: Allowance
+    ) -> Positions:
+        """The positions within this limit, corrected so that clusters are kept."""
+        progress = self._request.progress
+        if progress is not None and self._repairs:
+            progress = _Trial(progress)
+        self._repairs += 1
+        requested = self._requested
+        within = requested if requested and finer == requested.plan.limit else self._within(finer, progress)
+        array = with_clusters(within.array, self.outline, within.source, finer, promise, progress, allowance)
+        return dataclasses.replace(within, array=array, nbytes=_nbytes(array))
+
+    def write(self, chosen: Positions, place: MemoryStore | Draft) -> None:
+        """Bring the chunks of positions to the archive."""
+        for key, data in chosen.array.entries():
+            place.put(key, data)
+
+    def _within(self, limit: Limit, progress: Progress | None) -> Positions:
+        particles, request = self.outline, self._request
+        plan = Plan.of(particles, len(particles), request, limit)
+        curve = plan.curve
+        places = None if curve is None else ordering.sort_by_key(curve.keys(particles.positions), curve.key_bits)
+        task = plan.task(request, decoded=bool(request.keep))
+        array = encoding.encode(task, Part(particles.positions, places), progress)
+        order = _final_order(places, array, len(particles))
+        return Positions(plan, array, _nbytes(array), CompanionsInMemory(particles, order), order)
+
+
+@dataclass(frozen=True)
+class CompanionsInMemory:
+    """The companions of particles in memory, in this order, or their own."""
+
+    particles: Particles
+    order: Array | None
+    rows_together: int = ROWS_TOGETHER
+
+    @property
+    def dtypes(self) -> dict[str, np.dtype]:
+        """Their types by name."""
+        return {name: values.dtype for name, values in self.particles.companions.items()}
+
+    def read(self, name: str, begin: int, end: int) -> np.ndarray:
+        """A column, or the permutation, between two places."""
+        order = None if self.order is None else self.order[begin:end]
+        if name == PERMUTATION:
+            index = np.arange(begin, end, dtype=ordering.stored_index(len(self.particles))) if order is None else order
+            return backend.to_host(index)
+        values = getattr(self.particles, name)
+        return backend.to_host(values[begin:end] if order is None else values[order])
+
+    def checksum(self) -> str | None:
+        """The checksum of a free order."""
+        return None if self.order is None else checksum_of(self.order)
+
+    def limit(self, name: str, bound: Bound) -> Limit:
+        """The limit of a bound for all values of a column."""
+        return bound.limit(backend.to_host(getattr(self.particles, name)))
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Progress of a trial of a finer bound, after the first one."""
+
+    progress: Progress
+
+    def __call__(self, share: float, text: str) -> None:
+        self.progress(1.0, f"clusters: a finer bound, {text.removeprefix('clusters: ')}")
+
+    @property
+    def watch(self) -> Callable[[Step], object] | None:
+        """What is told every step, with its bound."""
+        return getattr(self.progress, "watch", None)
+
+
+def _nbytes(array: EncodedArray) -> int:
+    """The size of all chunks."""
+    return sum(len(chunk.data) for chunk in array.chunks)
+
+
+def _final_order(places: Array | None, encoded: EncodedArray, count: int) -> Array | None:
+    """The original index of each decoded particle, with reordering inside chunks; None for the original order."""
+    if all(order is None for order in encoded.orders):
+        return places
+    xp = backend.namespace(*[order for order in encoded.orders if order is not None])
+    start = xp.arange(count, dtype=xp.int32) if places is None else places
+    chunk = encoded.layout.chunk_shape[0]
+    pieces = [start[i * chunk : (i + 1) * chunk] for i in range(len(encoded.orders))]
+    ordered = zip(pieces, encoded.orders, strict=True)
+    return xp.concatenate([piece if order is None else piece[order] for piece, order in ordered])
