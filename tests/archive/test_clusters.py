@@ -738,10 +738,10 @@ def test_progress_tells_of_positions_of_clusters_and_of_what_rides_along():
     wb.compress(clumps(), BOUND, keep=[KEEP], chunk_values=600, progress=lambda share, what: told.append((share, what)))
     words = [what for _, what in told]
     assert words[0] == "positions"
-    assert words[-1] == "velocities"
+    assert words[-1] == "ids"
     assert any(what.startswith("clusters: ") for what in words)
     assert any(re.search(r"[1-9]\d* pairs to repair", what) for what in words)
-    during = [share for share, what in told if what not in ("positions", "velocities")]
+    during = [share for share, what in told if what not in ("positions", "velocities", "ids")]
     assert during == sorted(during)
     assert all(0 <= share <= 1 for share, _ in told)
 

@@ -267,7 +267,7 @@ def test_a_safeguard_that_looks_at_neighbours_sees_the_whole_field():
         (samples.field(), {"velocities": wb.Absolute(1)}, "for particles; got a field"),
         (samples.field((2, 2, 2, 2)).reshape(1, 2, 2, 2, 2), {}, "1 to 4 dimensions"),
         (np.zeros(3, np.float16), {}, "float32, float64 or integers"),
-        ("abc", {}, "float32, float64 or integers"),
+        ("abc", {}, "there is no file or folder abc"),
     ],
 )
 def test_what_cannot_be_is_refused(data, how, said):

@@ -15,7 +15,7 @@ from archive import samples
 from archive.samples import assert_equal, assert_same_bits, parts
 from workbench import codecs
 from workbench.archive import encoding, request
-from workbench.archive.encoding import Part, Task, layout_of
+from workbench.archive.encoding import Part, Task, layout_for
 from workbench.archive.key import ROOT
 from workbench.archive.region import REMEMBERED
 from workbench.archive.writing import Draft
@@ -67,19 +67,19 @@ def test_tasks_and_encoded_arrays_cross_to_other_processes():
     order = np.random.default_rng(0).permutation(100).astype(np.int32)
     codec = codecs.Columns(codecs.get("prequantised"))
     for places in (None, order):
-        layout = layout_of("positions", values, (40, 3), codec)
-        task = Task(layout, Part(values, places), codec, wb.Absolute(0.1), Limit("absolute", 0.1))
+        layout = layout_for("positions", values.shape, values.dtype, (40, 3), codec)
+        given = Task(layout, codec, wb.Absolute(0.1), Limit("absolute", 0.1)), Part(values, places)
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            (theirs,) = pool.map(encoding.encode, [task])
-        ours = encoding.encode(copy.deepcopy(task))
+            (theirs,) = pool.starmap(encoding.encode, [given])
+        ours = encoding.encode(*copy.deepcopy(given))
         assert list(theirs.entries()) == list(ours.entries())
         assert theirs.layout == ours.layout
 
 
 def put_chunk(given):
     """What a worker does: encode one chunk, and write it."""
-    draft, task, index = given
-    chunk = encoding.encode_chunk(task, index)
+    draft, task, part, index = given
+    chunk = encoding.encode_values(task, part(task.layout.chunk_slices(index)))
     draft.put(task.layout.chunk_key(index), chunk.data.data)
     return dataclasses.replace(chunk, data=chunk.data._replace(data=b""))
 
@@ -89,10 +89,11 @@ def test_an_archive_that_several_processes_write_has_the_same_bytes(tmp_path, su
     values = samples.field((40, 50), np.float64)
     archive = wb.compress(values, wb.Absolute(0.1), "prequantised", chunk_values=200)
     limit, layout = Limit("absolute", 0.1), archive.data.layout
-    task = Task(layout_of("values", values, layout.chunk_shape, archive.codec), Part(values), archive.codec, BOUND, limit)
+    own = layout_for("values", values.shape, values.dtype, layout.chunk_shape, archive.codec)
+    task = Task(own, archive.codec, BOUND, limit)
     draft = Draft(tmp_path / f"theirs{suffix}")
     with multiprocessing.get_context("spawn").Pool(2) as pool:
-        chunks = pool.map(put_chunk, [(draft, task, index) for index in layout.chunk_indices()])
+        chunks = pool.map(put_chunk, [(draft, task, Part(values), index) for index in layout.chunk_indices()])
     array = encoding.assembled(task, chunks)
     described = {key: archive.attributes.get(key) for key in ("kind", "spacing", "name")}
     documents = request.documents_for([array], described, archive.codec, {})

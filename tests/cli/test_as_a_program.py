@@ -87,14 +87,14 @@ def test_ctrl_c_at_a_terminal_while_it_compresses(tmp_path: Path) -> None:
     command = [sys.executable, "-c", COMMAND, *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=their_end, start_new_session=True) as process:
         os.close(their_end)
-        shown = read_until(screen, "values  [")
+        shown = read_until(screen, "encode chunks  [")
         process.send_signal(signal.SIGINT)
         shown += read_until(screen, "interrupted")
         assert process.stdout is not None
         assert process.stdout.read() == b""
         assert process.wait(60) == 130
     os.close(screen)
-    assert shown.index("reading ") < shown.index("values  [")
+    assert shown.index("reading ") < shown.index("encode chunks  [")
     assert shown.split("\x1b[K")[-1].strip() == INTERRUPTED
     assert names(tmp_path) == {"noise.npy"}
 

@@ -79,7 +79,7 @@ class ScriptedCluster(OnDask):
 
     folder: Path = Path()
 
-    def map(self, name: str, step: Any, items: Any, each: str = "item", on_gpu: bool = False) -> list[Any]:
+    def map(self, name: str, step: Any, items: Any, each: str = "item", on_gpu: bool = False, **how: Any) -> list[Any]:
         return super().map(name, Scripted(name, step, self.folder), items, each, on_gpu)
 
     def begun(self, name: str, item: int) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from workbench import backend
 from workbench.archive import lock, writing
 from workbench.archive.placing import take_name
 from workbench.archive.store import open_store
@@ -42,7 +43,8 @@ def failing(monkeypatch):
         return encode(task, values, mask)
 
     monkeypatch.setattr(compressing, "encode_values", encoded)
-    return seen
+    with backend.using_threads(1):   # one chunk after the other
+        yield seen
 
 
 @pytest.mark.parametrize("suffix", [".zarr", ".zip"])

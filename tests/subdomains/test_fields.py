@@ -148,7 +148,7 @@ X = da.ones((4, 4), chunks=2)
 
 
 @pytest.mark.parametrize(("arguments", "told"), [
-    ({"source": X, "order": "free"}, "order='free' is for particles"),
+    ({"source": X, "order": "free"}, "order='free' are for particles"),
     ({"source": X, "keep": [wb.KeepClusters()]}, r"keep of a field takes wb\.Safeguard"),
     ({"source": X, "codec": "lattice"}, "lattice is for particles"),
     ({"source": X[X > 0]}, "the shape of a Dask array must be known"),

@@ -30,7 +30,7 @@ class Dying(InProcess):
     after: int | None = None
     steps: set[str] = field(default_factory=set)
 
-    def map(self, name, step, items, each="item", on_gpu=False):
+    def map(self, name, step, items, each="item", on_gpu=False, together=False):
         self.steps.add(name)
 
         def begun_twice(item):

@@ -87,7 +87,9 @@ def compress(
     >>> bool(abs(decoded.positions - snapshot.positions[order]).max() <= 0.01)
     True
     """
-    request = Request(bound, codec, promises(keep), order, progress, velocities, store_permutation, chunk_values, speed)
+    request = Request(
+        bound, codec, promises(keep), order, progress, velocities, store_permutation, chunk_values, speed=speed
+    )
     if parts is not None:
         whole_number("parts", parts, least=1)
     if out is not None:
@@ -150,6 +152,6 @@ def _in_chunks(
 
 def _field(field: ChunkedField, request: Request, writing: _Writing, executor: Executor, folder: Path) -> Archive:
     request = replace(request, bound=request.bound.for_data(field.described))
-    codec_for(field, field.dtype, request)   # refuses what cannot be done, before a draft is begun
+    codec_for(field, request)   # refuses what cannot be done, before a draft is begun
     with writing.place(token_for(field, request)) as place:
         return compress_field(field, request, place, executor, folder)

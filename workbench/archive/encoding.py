@@ -153,11 +153,6 @@ def exactly(layout: ArrayLayout, chunks: Sequence[EncodedChunk]) -> EncodedArray
     return EncodedArray(with_checksums(layout, chunks), chunks, Promise(layout.name, None, None))
 
 
-def layout_of(name: str, array: Array, chunk_shape: Sequence[int], codec: Codec, **attributes: Any) -> ArrayLayout:
-    """The layout of an array that this codec encodes."""
-    return layout_for(name, tuple(array.shape), array.dtype, chunk_shape, codec, **attributes)
-
-
 def layout_for(
     name: str, shape: tuple[int, ...], dtype: np.dtype, chunk_shape: Sequence[int], codec: Codec, **attributes: Any
 ) -> ArrayLayout:

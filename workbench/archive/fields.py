@@ -59,7 +59,7 @@ def compress_field(
     field: ChunkedField, request: Request, place: MemoryStore | Draft, executor: Executor, folder: Path
 ) -> Archive:
     """The archive of a field, whose parts go to this place; for workers, an array in memory is written to the folder."""
-    codec = codec_for(field, field.dtype, request)
+    codec = codec_for(field, request)
     known = Known.of(field, request, executor)
     field = field.reachable(executor, folder, "field")
     plan = plan_for(field, codec, request, known.limit, executor)
@@ -162,8 +162,9 @@ class Plan:
         return {"kind": "field", **spacing, "name": field.name}
 
 
-def codec_for(field: Any, dtype: np.dtype, request: Request) -> Codec:
-    """The codec of a field of this type; refused if it cannot do what is requested."""
+def codec_for(chunked: ChunkedField, request: Request) -> Codec:
+    """The codec of a field; refused if it cannot do what is requested."""
+    dtype, field = chunked.dtype, chunked if chunked.in_memory is None else chunked.in_memory
     chosen = request.chosen_codec(choice.usual(dtype, request.speed))
     if isinstance(chosen, ParticleCodec):
         raise WorkbenchError(f"{chosen.id} is for particles; got {field!r}")

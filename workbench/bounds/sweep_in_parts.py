@@ -77,7 +77,7 @@ def answered(
     for place, question in enumerate(questions):
         request = Request(question.bound, question.codec, chunk_values=chunk_values)
         try:
-            codec, limit = codec_for(field, field.dtype, request), question.bound.limit(known.ends)
+            codec, limit = codec_for(field, request), question.bound.limit(known.ends)
             plan = plan_for(field, codec, request, limit, executor)
             plans.setdefault(plan.layout.chunk_shape, {})[place] = plan
         except WorkbenchError as error:
