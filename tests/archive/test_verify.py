@@ -117,7 +117,7 @@ def test_what_cannot_be_the_original_is_refused_in_a_sentence(other, said, order
     [
         (samples.field((20, 31)), r"the original values must be float32 of shape \(20, 30\).*; got .* shape \(20, 31\)"),
         (samples.field(dtype=np.float64), "got float64"),
-        (samples.particles(20), "values must be float32, float64 or integers"),
+        (samples.particles(20), "this archive holds a field; got Particles"),
         (None, "checked against its checksums only"),
     ],
 )

@@ -49,7 +49,7 @@ def test_velocities_ids_and_masses_are_those_of_one_process(tmp_path, monkeypatc
     assert found_files.keys() == expected.keys()
     assert [name for name in expected if found_files[name] != expected[name]] == []
     assert found.verify(particles).passed
-    assert wb.distributed.verify(tmp_path / "many.zarr", source).passed
+    assert wb.open(tmp_path / "many.zarr").verify(source).passed
 
 
 @pytest.mark.parametrize("order", ["keep", "free"])
@@ -144,7 +144,7 @@ def test_all_that_takes_long_tells_its_progress(tmp_path):
     assert steps[:3] == ["sample particles", "send particles", "encode chunks"]
     assert {"repair inside", "repair across"} <= set(steps)
     assert steps[-2:] == ["finish chunks", "write chunks"]
-    assert "examine positions" in steps_of(lambda told: wb.distributed.verify(out, particles, progress=told))
+    assert "examine positions" in steps_of(lambda told: wb.open(out).verify(particles, progress=told))
     field = wb.synthetic.gaussian_field((16, 16), seed=1)
     sweep = steps_of(lambda told: wb.distributed.sweep(field, "prequantised", bound, progress=told))
     assert sweep == ["find range", "try codecs"]

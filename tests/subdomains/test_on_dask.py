@@ -172,9 +172,9 @@ def test_workers_keep_clusters_and_verify_them(client, tmp_path):
     assert len(parts) > 5
     for path in parts:
         assert (tmp_path / "many.zarr" / path.relative_to(tmp_path / "one.zarr")).read_bytes() == path.read_bytes()
-    assert wb.distributed.verify(tmp_path / "many.zarr", snapshot, client, parts=2).passed
+    assert wb.open(tmp_path / "many.zarr").verify(snapshot, client=client, parts=2).passed
 
 
 def test_an_archive_in_memory_is_refused(client):
     with pytest.raises(WorkbenchError, match="save it first"):
-        wb.distributed.verify(wb.compress(SNAPSHOT, wb.Absolute(0.02)), client=client)
+        wb.compress(SNAPSHOT, wb.Absolute(0.02)).verify(client=client)

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from workbench import backend, ordering
-from workbench.archive import clusters
+from workbench.archive import checks
 from workbench.archive import region as regions
-from workbench.archive import verify as verification
 from workbench.archive.as_array import ArchivedArray
 from workbench.archive.certificate import Certificate
 from workbench.archive.chunk import VERSIONS
@@ -44,6 +43,7 @@ from workbench.errors import WorkbenchError
 from workbench.guarantees.enforce import decoded_permutation
 from workbench.metrics.report import Report
 from workbench.run.chunked_field import ChunkedField
+from workbench.run.executors import Progress
 
 
 class Archive:
@@ -273,14 +273,14 @@ class Archive:
         if self.kind != "particles":
             raise WorkbenchError("only particles have a permutation; this archive holds a field")
         if "permutation" in self.arrays:
-            return verification.permutation_of(self.arrays["permutation"].values())
+            return checks.permutation_of(self.arrays["permutation"].values())
         if original is None and self.reordered:
             raise WorkbenchError("the permutation was not stored: pass the original, from which it is computed")
         if original is None or not self.reordered:
             return np.arange(len(self), dtype=ordering.stored_index(len(self)))
-        self._require_like(original)
+        self.require_like(original)
         order = self._order_of(original.positions)
-        verification.require_same_order(self.attributes.get("permutation"), order)
+        checks.require_same_order(self.attributes.get("permutation"), order)
         return order
 
     def _order_of(self, positions: Array) -> Array:
@@ -334,71 +334,31 @@ class Archive:
         others = [stored for name, stored in self.arrays.items() if name not in DATA_ARRAYS[self.kind]]
         return [found for stored in others for found in stored.damage()]
 
-    def verify(self, original: Particles | Field | np.ndarray | None = None) -> Report:
+    def verify(
+        self,
+        original: Any = None,
+        *,
+        client: Any = None,
+        parts: int | None = None,
+        scratch: str | Path | None = None,
+        progress: Progress | None = None,
+    ) -> Report:
         """Decode everything and check it: against its checksums and, when given, against the original.
 
         Raises `wb.GuaranteeBroken` with the reason when the promise does not hold. Without the original the bound itself
         cannot be checked; the notes of the report say so.
+
+        `original` is all that `wb.compress` takes. What is not in memory is read chunk by chunk, in this process or on the
+        workers of a Dask `client` (or the address of a scheduler), which must see the archive, the original and the
+        `scratch` folder. Groups are then searched in `parts` subdomains (by default, about a million particles each).
+        `progress` is called with the completed share of each step and its name.
         """
-        promised = clusters.promised(self.certificate[DATA[self.kind]]) if self.kind == "particles" else []
-        originals = self._given(original)
-        found = self._inspected(originals, keep=("positions",) if promised else ())
-        damage = [*self.damaged_documents(), *(damaged for one in found.values() for damaged in one.damage)]
-        verification.require_undamaged(damage, self.arrays)
-        outcome = verification.outcome(self.certificate, found, originals)
-        groups: dict[str, Any] = {}
-        for promise in promised:
-            decoded = self._particles(found["positions"].values())
-            groups |= clusters.require_fingerprint(promise, decoded)
-            if "positions" in originals:
-                clusters.require_same_groups(promise, self._particles(originals["positions"].values), decoded)
-        return verification.report(outcome, originals, groups, self.certificate)
+        from workbench.archive.verify import verify  # it reads archives
 
-    def _inspected(
-        self, originals: dict[str, verification.Original], keep: tuple[str, ...]
-    ) -> dict[str, verification.Inspected]:
-        """The findings of one pass over the chunks of every array; `keep` names the arrays whose values are kept."""
-        certificate = self.certificate
-        promises = {name: certificate[name] for name in originals}
-        return {
-            name: verification.inspected(stored, originals.get(name), promises.get(name), name in keep)
-            for name, stored in self.arrays.items()
-        }
+        return verify(self, original, client, parts, scratch, progress)
 
-    def _given(self, original: Any) -> dict[str, verification.Original]:
-        """The arrays of the given original, whose kind and shape must fit; empty without an original."""
-        if original is None:
-            return {}
-        if self.kind == "particles" and not isinstance(original, Particles):
-            raise WorkbenchError(f"this archive holds particles; got {type(original).__name__} as its original")
-        if self.kind == "particles":
-            self._require_like(original)
-            if self.mass is not None and isinstance(original.masses, float) and original.masses != self.mass:
-                raise WorkbenchError(f"the original must have particles of mass {self.mass:.9g}; got {original.masses:.9g}")
-        try:
-            return self._originals(original)
-        except Damaged:   # the permutation follows from chunks, too
-            verification.require_undamaged(self.damage(), self.arrays)
-            raise
-
-    def _originals(self, original: Any) -> dict[str, verification.Original]:
-        """Each array of the original in the order of the archive, by name."""
-        if self.kind == "field":
-            field = Field.of(original)
-            mask = self._optional("mask")   # the archive's own mask: the cells that must be bit-identical
-            values = verification.Original(backend.to_host(field.values), mask=mask)
-            if mask is None or field.mask is None:
-                return {"values": values}
-            return {"values": values, "mask": verification.Original(backend.to_host(field.mask))}
-        order = backend.to_host(self.permutation(original))
-        arrays = {"positions": original.positions, **original.companions}
-        return {
-            name: verification.Original(backend.to_host(values)[order], self.box if name == "positions" else None)
-            for name, values in arrays.items()
-            if name in self.arrays
-        }
-
-    def _require_like(self, original: Any) -> None:
+    def require_like(self, original: Particles) -> None:
+        """Refuse particles of another number, or in another box."""
         expected = (self.data.layout.shape, self.box)
         if not isinstance(original, Particles) or (tuple(original.positions.shape), original.box) != expected:
             raise WorkbenchError(f"the original must be {len(self):,} particles in {_space(self.box)}; got {original!r}")

@@ -26,6 +26,7 @@ from workbench.archive.encoding import (
     exactly,
     layout_for,
 )
+from workbench.archive.in_order import PERMUTATION, VELOCITIES
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.request import Request
 from workbench.archive.store import MemoryStore
@@ -38,7 +39,6 @@ from workbench.ordering import stored_index
 from workbench.run.executors import Executor
 
 CHUNK = 2**16   # particles in a chunk of a companion array
-VELOCITIES, PERMUTATION = "velocities", "permutation"
 VELOCITY_CODEC = "prequantised"   # where the requested codec is only for positions: the same bytes on every machine
 
 Done = tuple[EncodedChunk, Figures | None]   # a chunk without its bytes, and the figures of one that a codec encoded
@@ -122,12 +122,6 @@ def encode_companions(
         else:
             ready = [ReadyChunk(chunk, figures, None, None, None) for chunk, figures in done if figures is not None]
             yield assembled(task, ready)
-
-
-def require_floats(dtype: np.dtype) -> None:
-    """Refuse velocities that are neither float32 nor float64."""
-    if dtype.name not in ("float32", "float64"):
-        raise WorkbenchError(f"velocities must be float32 or float64; got {dtype}: convert with .astype(...)")
 
 
 def velocity_codec(request: Request) -> Codec:

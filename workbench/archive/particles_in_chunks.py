@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -17,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from workbench.archive import provenance
-from workbench.archive.companions import PERMUTATION, VELOCITIES, require_floats
 from workbench.archive.encoded import Encoded, put_hidden, token_of
-from workbench.archive.encoding import Slices, assembled
+from workbench.archive.encoding import assembled
+from workbench.archive.in_order import VELOCITIES, Columns, OrderedInChunks, Rows
 from workbench.archive.keeping.finish import finished_file
 from workbench.archive.keeping.keeping import keep_clusters
 from workbench.archive.keeping.terms import Terms
@@ -31,17 +30,14 @@ from workbench.archive.survey import Survey
 from workbench.archive.writing import Draft
 from workbench.clusters.keep import Allowance, KeepClusters
 from workbench.data import Particles
-from workbench.data.chunked import MASSES, ChunkedParticles
-from workbench.data.particles import COMPANIONS
+from workbench.data.chunked import ChunkedParticles
 from workbench.data.triclinic import require_no_triclinic_cell
-from workbench.errors import WorkbenchError
-from workbench.guarantees import Bound, Limit
-from workbench.ordering import stored_index
+from workbench.guarantees import Limit
 from workbench.run.executors import Executor
 from workbench.subdomains.curve_order import SortedRows, sort_along
 from workbench.subdomains.decomposition import Decomposition
 from workbench.subdomains.plan import chosen_parts
-from workbench.subdomains.sources import PART, outline_of, surveyed
+from workbench.subdomains.sources import outline_of, surveyed
 
 Place = MemoryStore | Draft
 
@@ -126,7 +122,7 @@ class InChunks:
         done = self._executor.map("encode-chunks", encoded.encode, range(len(encoded.sizes)), "chunk of the archive")
         array = assembled(encoded.task, [one.ready for one in done])
         ends = None if self._velocities is None else self._velocities.ends
-        companions = OrderedColumns(self.columns, rows, encoded.starts[:-1], ends)
+        companions = OrderedInChunks(self.columns, rows, encoded.starts[:-1], ends)
         nbytes = sum(one.nbytes for one in done)
         self._encoded[limit] = Positions(plan, array, nbytes, companions, (encoded, done))
         return self._encoded[limit]
@@ -152,131 +148,8 @@ class InChunks:
             self._executor.map("write-chunks", functools.partial(_take, encoded, place), range(len(encoded.sizes)))
 
 
-@dataclass(frozen=True)
-class Rows:
-    """The positions of a chunk of the archive, from the chunks of the source."""
-
-    source: ChunkedParticles
-
-    def __call__(self, slices: Slices) -> np.ndarray:
-        """The positions at these places."""
-        begin, end = slices[0].start, slices[0].stop
-        return _between(self.source, begin, end, lambda chunk: self.source.chunk(chunk).positions)
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The columns of a source that an archive keeps beside the positions; as cargo, their bytes side by side."""
-
-    source: ChunkedParticles
-    dtypes: dict[str, np.dtype]
-
-    @classmethod
-    def of(cls, source: ChunkedParticles, executor: Executor) -> Columns:
-        """Those that the source has; the first chunk tells their types."""
-        names = tuple(name for name in COMPANIONS if name in source.columns and (name != MASSES or source.mass is None))
-        if not names:
-            return cls(source, {})
-        dtypes = executor.map("read-types", functools.partial(_dtypes, source, names), [0], "chunk")[0]
-        if VELOCITIES in dtypes:
-            require_floats(dtypes[VELOCITIES])
-        return cls(source, dtypes)
-
-    @property
-    def row_bytes(self) -> int:
-        """The bytes of all columns of one particle."""
-        return sum(dtype.itemsize * self.width(name) for name, dtype in self.dtypes.items())
-
-    def width(self, name: str) -> int:
-        """The numbers of a column in one row."""
-        return self.source.dimensions if name == VELOCITIES else 1
-
-    def rows(self, chunk: int) -> np.ndarray:
-        """The bytes of all columns in a chunk of the source."""
-        columns = self.read(chunk, tuple(self.dtypes)).values()
-        return np.concatenate([column.reshape(len(column), -1).view(np.uint8) for column in columns], axis=1)
-
-    def unpacked(self, cargo: np.ndarray, name: str) -> np.ndarray:
-        """A column, from rows of bytes."""
-        begin = 0
-        for other, dtype in self.dtypes.items():
-            end = begin + dtype.itemsize * self.width(other)
-            if other == name:
-                break
-            begin = end
-        column = np.ascontiguousarray(cargo[:, begin:end]).view(self.dtypes[name])
-        return column if name == VELOCITIES else column[:, 0]
-
-    def read(self, chunk: int, names: tuple[str, ...]) -> dict[str, np.ndarray]:
-        """Columns of a chunk of the source, checked."""
-        particles, columns = self.source.chunk(chunk, names), {}
-        for name in names:
-            columns[name] = column = np.ascontiguousarray(getattr(particles, name))
-            if column.dtype != self.dtypes[name]:
-                raise WorkbenchError(
-                    f"{name} must have one type in all of {self.source.name}: chunk 1 has {self.dtypes[name]}, "
-                    f"chunk {chunk + 1} has {column.dtype}"
-                )
-        return columns
-
-    def between(self, name: str, begin: int, end: int) -> np.ndarray:
-        """A column of the particles at these places in the source."""
-        return _between(self.source, begin, end, lambda chunk: self.read(chunk, (name,))[name])
-
-
-@dataclass(frozen=True)
-class OrderedColumns:
-    """The companions of particles in chunks, in the order of an archive whose chunks of positions begin at these places."""
-
-    columns: Columns
-    rows: Rows | SortedRows
-    begins: tuple[int, ...]
-    velocities: np.ndarray | None   # the smallest and the largest, where they have a bound
-    rows_together: int = PART
-
-    @property
-    def dtypes(self) -> dict[str, np.dtype]:
-        """Their types by name."""
-        return self.columns.dtypes
-
-    def read(self, name: str, begin: int, end: int) -> np.ndarray:
-        """A column, or the permutation, between two places."""
-        if isinstance(self.rows, SortedRows):
-            if name == PERMUTATION:
-                return self.rows.index(self.begins, begin, end)
-            return self.columns.unpacked(self.rows.cargo(self.begins, begin, end), name)
-        if name == PERMUTATION:
-            return np.arange(begin, end, dtype=stored_index(len(self.columns.source)))
-        return self.columns.between(name, begin, end)
-
-    def checksum(self) -> str | None:
-        """The checksum of a free order."""
-        return self.rows.checksum(self.begins) if isinstance(self.rows, SortedRows) else None
-
-    def limit(self, name: str, bound: Bound) -> Limit:
-        """The limit of a bound for all velocities, which alone may have one."""
-        assert name == VELOCITIES
-        assert self.velocities is not None
-        return bound.limit(self.velocities)
-
-
-def _between(
-    source: ChunkedParticles, begin: int, end: int, read: Callable[[int], np.ndarray]
-) -> np.ndarray:
-    """What chunks hold of the particles between two places in the source."""
-    starts = source.starts
-    first, last = int(np.searchsorted(starts, begin, "right")) - 1, int(np.searchsorted(starts, end))
-    pieces = [read(chunk)[max(begin - starts[chunk], 0) : end - starts[chunk]] for chunk in range(first, last)]
-    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-
-
 def _survey(columns: Columns, name: str, chunk: int) -> Survey:
     return Survey.of(columns.read(chunk, (name,))[name])
-
-
-def _dtypes(source: ChunkedParticles, names: tuple[str, ...], chunk: int) -> dict[str, np.dtype]:
-    particles = source.chunk(chunk, names)
-    return {name: getattr(particles, name).dtype for name in names}
 
 
 def _put_beside(folder: Path, key: str, data: bytes) -> None:

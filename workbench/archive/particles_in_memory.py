@@ -7,26 +7,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from workbench import backend, ordering
 from workbench.archive import encoding
 from workbench.archive.clusters import with_clusters
-from workbench.archive.companions import PERMUTATION, require_floats
 from workbench.archive.encoding import EncodedArray, Part, Progress
+from workbench.archive.in_order import OrderedInMemory, require_floats
 from workbench.archive.particles import Plan, Positions
 from workbench.archive.plausibility import notes_on
 from workbench.archive.request import Request
 from workbench.archive.store import MemoryStore
-from workbench.archive.verify import checksum_of
 from workbench.archive.writing import Draft
 from workbench.backend import Array
 from workbench.clusters.keep import Allowance, KeepClusters
 from workbench.clusters.keep.repair import Step
 from workbench.data import Particles
-from workbench.guarantees import Bound, Limit
-
-ROWS_TOGETHER = 1   # companions are encoded chunk by chunk, by as many threads as there are
+from workbench.guarantees import Limit
 
 
 class InMemory:
@@ -88,38 +83,7 @@ class InMemory:
         task = plan.task(request, decoded=bool(request.keep))
         array = encoding.encode(task, Part(particles.positions, places), progress)
         order = _final_order(places, array, len(particles))
-        return Positions(plan, array, _nbytes(array), CompanionsInMemory(particles, order), order)
-
-
-@dataclass(frozen=True)
-class CompanionsInMemory:
-    """The companions of particles in memory, in this order, or their own."""
-
-    particles: Particles
-    order: Array | None
-    rows_together: int = ROWS_TOGETHER
-
-    @property
-    def dtypes(self) -> dict[str, np.dtype]:
-        """Their types by name."""
-        return {name: values.dtype for name, values in self.particles.companions.items()}
-
-    def read(self, name: str, begin: int, end: int) -> np.ndarray:
-        """A column, or the permutation, between two places."""
-        order = None if self.order is None else self.order[begin:end]
-        if name == PERMUTATION:
-            index = np.arange(begin, end, dtype=ordering.stored_index(len(self.particles))) if order is None else order
-            return backend.to_host(index)
-        values = getattr(self.particles, name)
-        return backend.to_host(values[begin:end] if order is None else values[order])
-
-    def checksum(self) -> str | None:
-        """The checksum of a free order."""
-        return None if self.order is None else checksum_of(self.order)
-
-    def limit(self, name: str, bound: Bound) -> Limit:
-        """The limit of a bound for all values of a column."""
-        return bound.limit(backend.to_host(getattr(self.particles, name)))
+        return Positions(plan, array, _nbytes(array), OrderedInMemory(particles, order), order)
 
 
 @dataclass(frozen=True)

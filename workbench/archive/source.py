@@ -6,17 +6,14 @@ import os
 from pathlib import Path
 from typing import Any
 
-from workbench.archive.archive import Archive
 from workbench.data import Field, Particles
 from workbench.data.chunked import ChunkedParticles
 from workbench.data.readers import open_chunked, open_file
 from workbench.errors import WorkbenchError
 from workbench.run.chunked_field import ChunkedField, is_lazy
 
-Source = Particles | ChunkedParticles | Field | ChunkedField
 
-
-def source_of(given: Any) -> Source:
+def source_of(given: Any) -> Any:
     """The particles or the field; nothing is read that need not be.
 
     >>> import numpy as np
@@ -25,8 +22,8 @@ def source_of(given: Any) -> Source:
     """
     if isinstance(given, Particles | ChunkedParticles | Field | ChunkedField):
         return given
-    if isinstance(given, Archive):
-        return given.chunked_field() if given.kind == "field" else _particles_of(given)
+    if hasattr(given, "chunked_field"):   # an archive
+        return given.chunked_field() if given.kind == "field" else given.decompress()
     if isinstance(given, str | os.PathLike):
         return _file(given)
     if isinstance(given, list | tuple) and given and all(isinstance(one, str | os.PathLike) for one in given):
@@ -34,7 +31,7 @@ def source_of(given: Any) -> Source:
     return ChunkedField(given) if is_lazy(given) else Field.of(given)
 
 
-def _file(path: str | os.PathLike[str]) -> Source:
+def _file(path: str | os.PathLike[str]) -> Any:
     """The particles in a file, a pattern or a folder; or the field in a file."""
     try:
         return open_chunked(path)
@@ -48,9 +45,3 @@ def _file(path: str | os.PathLike[str]) -> Source:
         except WorkbenchError:
             raise no_particles from None
         return source_of(found)
-
-
-def _particles_of(archive: Archive) -> Particles:
-    found = archive.decompress()
-    assert isinstance(found, Particles)
-    return found

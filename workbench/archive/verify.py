@@ -1,223 +1,370 @@
-"""Whether an archive keeps its promise: its chunks decoded once, and each compared with its checksum and the original.
+"""Whether an archive keeps its promise: each chunk is decoded once, and compared with its checksum and with the original.
 
-The comparison is the same as when the archive was written (`workbench.guarantees.check`). Groups of particles are found
-again (`clusters.py`).
+Groups of particles are searched again, in the decoded and in the original particles: in memory, or in subdomains, where no
+process holds more than a chunk or a subdomain. The steps are the same for both; see `Archive.verify`.
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+import dataclasses
+import functools
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from workbench import backend
-from workbench.archive.certificate import Certificate, Promise
+from workbench.archive import checks, clusters
+from workbench.archive.certificate import Promise
+from workbench.archive.checks import Inspected
+from workbench.archive.contents import curve_from
 from workbench.archive.frame import Damaged
-from workbench.archive.key import is_document
+from workbench.archive.in_order import POSITIONS, Columns, OrderedInChunks, OrderedInMemory, Rows
 from workbench.archive.layout import ArrayLayout
 from workbench.archive.reading import Index, StoredArray
-from workbench.backend import Array
-from workbench.errors import GuaranteeBroken, WorkbenchError
-from workbench.guarantees import Limit
-from workbench.guarantees.check import check
-from workbench.metrics.report import Check, Report
-from workbench.ordering import stored_index
+from workbench.archive.source import source_of
+from workbench.archive.store import MemoryStore
+from workbench.clusters.keep.partition import fingerprint_of
+from workbench.data import Field, Particles
+from workbench.data.chunked import ChunkedParticles
+from workbench.data.outline import Outlined
+from workbench.errors import WorkbenchError
+from workbench.guarantees import Relative
+from workbench.guarantees.enforce import decoded_permutation
+from workbench.metrics.report import Report
+from workbench.run.chunked_field import ChunkedField, map_parts
+from workbench.run.clients import executor_of
+from workbench.run.executors import Executor, InProcess, OnDask, Progress
+from workbench.subdomains.curve_order import SortedRows, sort_along
+from workbench.subdomains.decomposition import Decomposition, WithGhosts
+from workbench.subdomains.fof import Labels, find_groups
+from workbench.subdomains.groups import DistributedGroups
+from workbench.subdomains.plan import chosen_parts
+from workbench.subdomains.sources import chunked, outline_of, sample_of, scratch_folder, surveyed
 
-LISTED = 8   # damaged parts that a message names
+if TYPE_CHECKING:
+    from workbench.archive.archive import Archive
 
+Slices = tuple[slice, ...]
+
+
+def verify(
+    archive: Archive, original: Any, client: Any, parts: int | None, scratch: str | Path | None, progress: Progress | None
+) -> Report:
+    """`Archive.verify`."""
+    given = None if original is None else _given(archive, original)
+    executor = executor_of(client, progress, given)
+    if isinstance(executor, OnDask) and isinstance(archive.store, MemoryStore):
+        raise WorkbenchError("workers read an archive from a file system that all see: save it first, and give its path")
+    if isinstance(executor, InProcess) and parts is None and (given is None or isinstance(given, Particles | Field)):
+        return _verified(archive, given, executor, None, 1)
+    division = chosen_parts(parts, len(archive)) if archive.kind == "particles" else 1
+    with scratch_folder(scratch, executor) as folder:
+        if isinstance(given, Particles | ChunkedParticles):
+            given = chunked(given, executor, folder)
+        elif given is not None:
+            given = ChunkedField.of(given).reachable(executor, folder, "original")
+        return _verified(archive, given, executor, folder, division)
+
+
+def _given(archive: Archive, original: Any) -> Any:
+    """The original as data of the kind that the archive holds."""
+    holds, kinds = "particles", (Particles, ChunkedParticles)   # type: str, tuple[type, ...]
+    if archive.kind == "field":
+        holds, kinds = "a field", (Field, ChunkedField)
+    named = isinstance(original, str | os.PathLike | list | tuple) or hasattr(original, "chunked_field")
+    given = source_of(original) if archive.kind == "field" or named else original
+    if not isinstance(given, kinds):
+        raise WorkbenchError(f"this archive holds {holds}; got {type(given).__name__} as its original")
+    return given
+
+
+def _verified(archive: Archive, given: Any, executor: Executor, folder: Path | None, parts: int) -> Report:
+    """The report; without a folder, particles are searched in memory."""
+    groups: dict[str, Any] = {}
+    try:
+        if archive.kind == "field":
+            found = _field(archive, None if given is None else ChunkedField.of(given), executor)
+        else:
+            original = None if given is None else _original(archive, given, executor, folder)
+            promised = clusters.promised(archive.certificate[POSITIONS])
+            found = _particles(archive, original, executor, keep=bool(promised) and folder is None)
+    except Damaged:   # the mask, or the permutation, follows from chunks, too
+        checks.require_undamaged(archive.damage(), archive.arrays)
+        raise
+    damage = [Damaged(where, reason) for one in found.values() for where, reason in one.damage]
+    damage = [*archive.damaged_documents(), *damage]
+    checks.require_undamaged(damage, archive.arrays)
+    outcome = checks.outcome(archive.certificate, found, {name: one.layout for name, one in archive.arrays.items()})
+    if archive.kind == "particles":
+        for number, kept in enumerate(promised):
+            if folder is None:
+                groups |= _groups_in_memory(archive, kept, found[POSITIONS].chunks, original)
+            else:
+                groups |= _InSubdomains(archive, original, executor, folder, parts).groups(number, kept)
+    return checks.report(outcome, groups, archive.certificate)
+
+
+# Fields.
+
+def _field(archive: Archive, original: ChunkedField | None, executor: Executor) -> dict[str, Inspected]:
+    """The findings in the values and in the mask."""
+    values, mask, promise = archive.data, archive.arrays.get("mask"), archive.certificate["values"]
+    step = functools.partial(_field_chunk, values, mask, promise)
+    shape, together = values.layout.chunk_shape, not values.decoder.holds_gil
+    if original is None:
+        numbers = range(values.layout.chunk_count)
+        found = executor.map("examine-values", step, numbers, "chunk", together=together)
+    else:
+        checks.require_shape(values.layout, original.shape, original.dtype)
+        if promise.bound is not None:
+            ends = np.empty(0, original.dtype)
+            if isinstance(promise.bound, Relative):
+                ends = np.concatenate(map_parts(executor, "find-range", functools.partial(_ends, mask), shape, [original]))
+            checks.require_same_limit(promise, promise.bound.limit(ends))
+        found = map_parts(executor, "examine-values", step, shape, [original], together=together)
+    return {name: functools.reduce(Inspected.__add__, [of[name] for of in found]) for name in found[0]}
+
+
+def _field_chunk(
+    values: StoredArray, mask: StoredArray | None, promise: Promise, number: int, original: Field | None = None
+) -> dict[str, Inspected]:
+    """The findings in one chunk of a field, and in its mask, which says what must be bit-identical."""
+    index = tuple(int(axis) for axis in np.unravel_index(number, values.layout.chunk_grid))
+    hidden, of_mask = (None, None) if mask is None else _decoded(mask, index)
+    here, of_values = _decoded(values, index)
+    if original is not None and here is not None and (mask is None or hidden is not None):
+        key, part = values.layout.chunk_key(index), backend.to_host(original.values)
+        of_values += checks.compared(key, here, part, promise.limit, None, hidden)
+    if of_mask is None:
+        return {"values": of_values}
+    assert mask is not None
+    if original is not None and original.mask is not None and hidden is not None:
+        of_mask += checks.compared(mask.layout.chunk_key(index), hidden, backend.to_host(original.mask), None)
+    return {"values": of_values, "mask": of_mask}
+
+
+def _ends(mask: StoredArray | None, number: int, part: Field) -> np.ndarray:
+    """The smallest and the largest value of a part that are finite and not masked in the archive."""
+    values = backend.to_host(part.values)
+    valid = np.isfinite(values)
+    if mask is not None:
+        valid &= ~mask.chunk(tuple(int(axis) for axis in np.unravel_index(number, mask.layout.chunk_grid)))
+    kept = values[valid]
+    return np.array([kept.min(), kept.max()]) if kept.size else kept
+
+
+def _decoded(stored: StoredArray, index: Index) -> tuple[np.ndarray | None, Inspected]:
+    """The values of a chunk, or the damage."""
+    try:
+        return stored.chunk(index), Inspected()
+    except Damaged as damage:
+        return None, Inspected([(damage.where, damage.reason)])
+
+
+# Particles.
 
 @dataclass(frozen=True, eq=False)
-class Original:
-    """The original values of one array, in the order of the archive."""
+class _Original:
+    """The original: in its own order, and in that of the archive."""
 
-    values: np.ndarray
-    period: tuple[float, ...] | None = None
-    mask: np.ndarray | None = None
-
-
-@dataclass(eq=False)
-class Inspected:
-    """The findings of one pass over the chunks of an array."""
-
-    layout: ArrayLayout
-    damage: list[Damaged] = field(default_factory=list)
-    chunks: list[np.ndarray] = field(default_factory=list)   # in order, if the values are needed afterwards
-    largest_error: float = 0.0
-    broken: int = 0
-    different: list[str] = field(default_factory=list)       # chunks that must be bit-identical and are not
-
-    def values(self) -> np.ndarray:
-        """The decoded array, of which all chunks are kept."""
-        return np.concatenate(self.chunks)
+    outline: Outlined
+    ordered: OrderedInMemory | OrderedInChunks
+    names: frozenset[str]   # of the arrays that it has
+    box: tuple[float, ...] | None
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Figures, checks and remarks of all arrays together."""
+def _original(archive: Archive, given: Any, executor: Executor, folder: Path | None) -> _Original:
+    """The original in the order of the archive; refused if it cannot be the one that the archive was made from."""
+    promise, layout = archive.certificate[POSITIONS], archive.data.layout
+    if isinstance(given, Particles):
+        archive.require_like(given)
+        if archive.mass is not None and isinstance(given.masses, float) and given.masses != archive.mass:
+            raise WorkbenchError(f"the original must have particles of mass {archive.mass:.9g}; got {given.masses:.9g}")
+        order = archive.permutation(given) if archive.reordered else None
+        checks.require_shape(layout, tuple(given.positions.shape), given.positions.dtype)
+        if promise.bound is not None:
+            checks.require_same_limit(promise, promise.bound.limit(given.positions))
+        names = frozenset([POSITIONS, *given.companions])
+        return _Original(given, OrderedInMemory(given, order), names, archive.box)
+    assert folder is not None
+    checks.require_shape(layout, (len(given), given.dimensions), given.dtype)
+    if given.box != archive.box:
+        raise WorkbenchError(f"the original must be in the box of the archive, {archive.box}; got {given.box}")
+    columns, sample = Columns.of(given, executor), None
+    if archive.reordered:
+        outline, sample = surveyed(given, executor)
+    else:
+        outline = outline_of(given, executor).known
+    if promise.bound is not None:
+        checks.require_same_limit(promise, promise.bound.limit(outline.corners))
+    rows: Rows | SortedRows = Rows(given)
+    begins = tuple(range(0, len(given), layout.chunk_shape[0]))
+    if sample is not None:
+        curve, cargo = curve_from(archive.attributes.get("curve"), given.dimensions), columns if columns.dtypes else None
+        rows = sort_along(curve, given, sample, layout.chunk_count, folder, executor, again=True, cargo=cargo)
+        executor.map("sort-particles", functools.partial(_sort, rows, begins), range(layout.chunk_count), "chunk")
+        checks.require_same_checksum(archive.attributes.get("permutation"), rows.checksum(begins))
+    return _Original(outline, OrderedInChunks(columns, rows, begins), frozenset([POSITIONS, *columns.dtypes]), archive.box)
 
-    figures: dict[str, Any]
-    checks: list[Check]
-    notes: list[str]
+
+def _sort(rows: SortedRows, begins: tuple[int, ...], chunk: int) -> None:
+    """Sort a chunk of the original, which will be read again."""
+    rows((slice(begins[chunk], (*begins, rows.starts[-1])[chunk + 1]),))
 
 
-def inspected(stored: StoredArray, original: Original | None, promise: Promise | None, keep: bool = False) -> Inspected:
-    """Decode each chunk once and compare it with its checksum and the original; `keep` holds on to the values."""
-    found = Inspected(stored.layout)
-    if original is not None and promise is not None:
-        _require_like(original, stored.layout, promise)
-    for index, values in stored.examined():
-        if isinstance(values, Damaged):
-            found.damage.append(values)
-            continue
-        if original is not None and promise is not None:
-            slices = found.layout.chunk_slices(index)
-            masked = None if original.mask is None else original.mask[slices]
-            compare_chunk(found, index, values, original.values[slices], promise.limit, original.period, masked)
-        if keep:
-            found.chunks.append(values)
+def _particles(archive: Archive, original: _Original | None, executor: Executor, keep: bool) -> dict[str, Inspected]:
+    """The findings in each array; `keep` holds on to the decoded positions."""
+    found = {}
+    for name, stored in archive.arrays.items():
+        compared = original is not None and name in original.names
+        promise = archive.certificate[name] if compared else None
+        ordered, period = (original.ordered, original.box if name == POSITIONS else None) if original else (None, None)
+        step = functools.partial(_chunk, stored, promise, ordered, period, keep and name == POSITIONS)
+        together = not stored.decoder.holds_gil
+        pieces = executor.map(f"examine-{name}", step, list(stored.layout.chunk_indices()), "chunk", together=together)
+        found[name] = functools.reduce(Inspected.__add__, pieces)
     return found
 
 
-def require_undamaged(damage: Sequence[Damaged], arrays: Mapping[str, StoredArray]) -> None:
-    """An error that names the damage, if there is any."""
-    if not damage:
-        return
-    chunks = sum(stored.layout.chunk_count for stored in arrays.values())
-    listed = "; ".join(f"{found.where}: {found.reason}" for found in damage[:LISTED])
-    more = f"; and {len(damage) - LISTED} more" if len(damage) > LISTED else ""
-    documents = sum(is_document(found.where) for found in damage)
-    what = [f"{len(damage) - documents:,} of {chunks:,} chunks are damaged"] if len(damage) > documents else []
-    what += [f"{documents:,} documents are damaged"] if documents else []
-    raise GuaranteeBroken(f"{' and '.join(what)}, and the others can still be read: {listed}{more}")
+def _chunk(
+    stored: StoredArray, promise: Promise | None, ordered: OrderedInMemory | OrderedInChunks | None,
+    period: tuple[float, ...] | None, keep: bool, index: Index,
+) -> Inspected:
+    """Decode one chunk, and compare it with its checksum and the original."""
+    here, found = _decoded(stored, index)
+    if here is None:
+        return found
+    if promise is not None and ordered is not None:
+        rows = stored.layout.chunk_slices(index)[0]
+        part = ordered.read(stored.layout.name, rows.start, rows.stop)
+        if period is not None or stored.layout.name == POSITIONS:
+            _require_order(stored, index, part, promise, ordered)
+        found += checks.compared(stored.layout.chunk_key(index), here, part, promise.limit, period)
+    return dataclasses.replace(found, chunks=[here]) if keep else found
 
 
-def outcome(certificate: Certificate, found: Mapping[str, Inspected], originals: Mapping[str, Original]) -> Outcome:
-    """Figures and checks of arrays without damage; an error where one breaks its promise."""
-    layouts = [one.layout for one in found.values()]
-    figures: dict[str, Any] = {
-        "chunks": sum(layout.chunk_count for layout in layouts),
-        "numbers": sum(int(np.prod(layout.shape)) for layout in layouts if layout.name != "extents"),
-    }
-    checks, notes = [Check("damaged_chunks", 0, 0)], []
-    for name, one in found.items():
-        if name in originals:
-            checks.append(_kept(certificate[name], one))
-            if certificate[name].limit is not None:
-                figures[f"{name}_max_error"] = one.largest_error
-        elif originals and one.layout.role == "data":
-            notes.append(f"{name}: checked against checksums only, because the original has none")
-    return Outcome(figures, checks, notes)
-
-
-def report(
-    found: Outcome, originals: Mapping[str, Original], groups: Mapping[str, Any], certificate: Certificate
-) -> Report:
-    """The outcome as a table; `groups` are figures of groups that match the certificate."""
-    checks = [*found.checks, *([Check("groups_not_as_certified", 0, 0)] if groups else [])]
-    notes = [promise.describe() for promise in certificate.promises] + found.notes
-    if not originals:
-        checked = "checksums and the fingerprint of its groups" if groups else "checksums"
-        notes.append(f"checked against its {checked} only; the bound itself was not checked, which needs the original")
-    subject = "the archive and its original" if originals else "the archive"
-    return Report(subject, {**found.figures, **groups}, checks=tuple(checks), notes=tuple(notes))
-
-
-def permutation_of(stored: np.ndarray) -> np.ndarray:
-    """The stored permutation, which must be one: otherwise several decoded particles could match one of the original."""
-    count = len(stored)
-    found = np.zeros(count, bool)
-    if stored.min() >= 0 and stored.max() < count:
-        found[stored] = True
-    if not found.all():
-        raise GuaranteeBroken(f"the stored permutation must contain each of {count:,} particles once, and does not")
-    return stored
-
-
-def checksum_of(order: Array) -> str:
-    """The checksum of an order of particles: CRC-32 over 32-bit integers, or of 64 bits for more than 2^31 particles."""
-    return f"{zlib.crc32(np.ascontiguousarray(backend.to_host(order), stored_index(len(order))).data):08x}"
-
-
-def require_same_order(stated: Any, order: Array) -> None:
-    """Refuse an order other than the recorded one."""
-    if stated is not None:
-        require_same_checksum(stated, checksum_of(order))
-
-
-def require_same_checksum(stated: Any, found: str) -> None:
-    """Refuse an order with another checksum than the recorded one."""
-    if stated is not None and stated != found:
-        raise GuaranteeBroken(
-            "these particles have another order along the curve than the original of the archive, so values of positions "
-            "break the promise: pass the original"
-        )
-
-
-def _require_like(original: Original, layout: ArrayLayout, promise: Promise) -> None:
-    """Refuse an original of another shape or type, or one with another value of the bound."""
-    values = original.values
-    require_shape(layout, tuple(values.shape), values.dtype)
-    if promise.bound is not None:
-        require_same_limit(promise, promise.bound.limit(values, _valid(original)))
-
-
-def require_shape(layout: ArrayLayout, shape: tuple[int, ...], dtype: np.dtype) -> None:
-    """Refuse an original of another shape or type than the array."""
-    if shape != layout.shape or dtype != layout.dtype:
-        raise WorkbenchError(
-            f"the original {layout.name} must be {layout.dtype} of shape {layout.shape}, as in the archive; "
-            f"got {dtype} of shape {shape}"
-        )
-
-
-def require_same_limit(promise: Promise, limit: Limit) -> None:
-    """Refuse an original for which the bound has another value."""
-    if promise.limit is not None and limit != promise.limit:
-        raise GuaranteeBroken(
-            f"the bound of {promise.array} is {promise.limit.value!r} in the archive, but "
-            f"{limit.value!r} for this original: it is another one"
-        )
-
-
-def compare_chunk(
-    found: Inspected,
-    index: Index,
-    values: np.ndarray,
-    original: np.ndarray,
-    limit: Limit | None,
-    period: tuple[float, ...] | None = None,
-    masked: np.ndarray | None = None,
+def _require_order(
+    stored: StoredArray, index: Index, rows: np.ndarray, promise: Promise, ordered: OrderedInMemory | OrderedInChunks
 ) -> None:
-    """Compare one chunk with its part of the original."""
-    expected = np.ascontiguousarray(original)
-    if limit is None:
-        if expected.tobytes() != values.tobytes():
-            found.different.append(found.layout.chunk_key(index))
+    """Refuse an archive whose codec has reordered the particles of a chunk, which only a search in memory undoes."""
+    if isinstance(ordered, OrderedInMemory):
         return
-    seen = check(expected, values, limit, period, masked)
-    found.largest_error = max(found.largest_error, seen.largest_error)
-    found.broken += int(seen.broken.size)
-
-
-def _kept(promise: Promise, found: Inspected) -> Check:
-    """The check of an array that keeps its promise; else an error."""
-    name = promise.array
-    if found.different:
-        raise GuaranteeBroken(f"{name} must be bit-identical to the original, and is not in chunk {found.different[0]}")
-    if promise.limit is None:
-        return Check(f"{name}_differing", 0, 0)
-    if found.broken:
-        raise GuaranteeBroken(
-            f"{found.broken:,} of {int(np.prod(found.layout.shape)):,} values of {name} break the promise "
-            f"({promise.describe()}); the largest error is {found.largest_error!r}, and {promise.limit.value!r} was "
-            "promised: is this the original that the archive was made from?"
+    sections = {tag: bytes(part) for tag, part in stored.frame(index).sections.items()}
+    if promise.limit is not None and decoded_permutation(stored.decoder, sections, rows, promise.limit) is not None:
+        raise WorkbenchError(
+            f"{stored.codec.id} returns particles in an order of its own: verify it in one process, with wb.Particles"
         )
-    return Check(f"{name}_max_error", promise.limit.value, found.largest_error)
 
 
-def _valid(original: Original) -> np.ndarray:
-    finite = np.isfinite(original.values)
-    return finite if original.mask is None else finite & ~original.mask
+# Groups.
+
+def _groups_in_memory(
+    archive: Archive, kept: Any, chunks: list[np.ndarray], original: _Original | None
+) -> dict[str, Any]:
+    """Figures of the decoded groups; an error unless they are those of the certificate and of the original."""
+    decoded = Particles(backend.read_only(np.concatenate(chunks)), archive.box)
+    figures = clusters.require_fingerprint(kept, decoded)
+    if original is not None:
+        given = original.ordered.read(POSITIONS, 0, len(archive))
+        clusters.require_same_groups(kept, Particles(backend.read_only(given), archive.box), decoded)
+    return figures
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """The positions of an archive, decoded where they are read."""
+
+    stored: StoredArray
+
+    def __call__(self, slices: Slices) -> np.ndarray:
+        """The decoded positions at the places of a chunk."""
+        return self.stored.chunk((slices[0].start // self.stored.layout.chunk_shape[0], 0))
+
+
+@dataclass(frozen=True, eq=False)
+class InOrder(ChunkedParticles):
+    """Particles in the order of an archive, in its chunks."""
+
+    layout: ArrayLayout
+    rows: Callable[[Slices], np.ndarray]
+    box: tuple[float, ...] | None
+    name: str = "the original in the order of the archive"
+
+    @property
+    def sizes(self) -> tuple[int, ...]:   # type: ignore[override]
+        """The particles in each chunk."""
+        return tuple(self.layout.chunk_extent(index)[0] for index in self.layout.chunk_indices())
+
+    @property
+    def dtype(self) -> np.dtype:   # type: ignore[override]
+        """The type of the positions."""
+        return self.layout.dtype
+
+    @property
+    def dimensions(self) -> int:   # type: ignore[override]
+        """2 or 3."""
+        return self.layout.shape[1]
+
+    def read(self, number: int) -> np.ndarray:
+        """The positions in a chunk."""
+        return np.asarray(self.rows(self.layout.chunk_slices((number, 0))))
+
+
+@dataclass(frozen=True, eq=False)
+class _InSubdomains:
+    """The groups of an archive, searched in subdomains."""
+
+    archive: Archive
+    original: _Original | None
+    executor: Executor
+    folder: Path
+    parts: int
+
+    def groups(self, number: int, kept: Any) -> dict[str, Any]:
+        """Figures of the groups of the decoded particles; an error unless they are those that the certificate states."""
+        archive, original, figures = self.archive, self.original, {}   # type: Archive, _Original | None, dict[str, Any]
+        lengths, fingerprints, members = clusters.stated(kept)
+        decoded = InOrder(archive.data.layout, Decoded(archive.data), archive.box, "the decoded particles")
+        if original is not None:
+            clusters.require_same_lengths(kept, original.outline)
+        for length, expected in zip(lengths, fingerprints, strict=True):
+            with self._search(decoded, length, f"decoded-{number}-{length.hex()}") as groups:
+                clusters.require_certified(_fingerprint(groups, members), expected, length)
+                figures[f"groups_at_{length!r}"] = _count(groups, members)
+            if original is not None:
+                assert isinstance(original.ordered, OrderedInChunks)
+                given = InOrder(archive.data.layout, original.ordered.rows, archive.box)
+                with self._search(given, length, f"original-{number}-{length.hex()}") as groups:
+                    clusters.require_same_original(_fingerprint(groups, members), expected)
+        return figures
+
+    def _search(self, particles: ChunkedParticles, length: float, name: str) -> DistributedGroups:
+        folder = self.folder / name
+        folder.mkdir()
+        decomposition = Decomposition.of(sample_of(particles, self.executor), self.parts, particles.box)
+        labels = Labels(particles, WithGhosts(decomposition, length), folder)
+        find_groups(labels, self.executor)
+        return DistributedGroups(labels, self.executor, 0)
+
+
+def _fingerprint(groups: DistributedGroups, members: int) -> str:
+    return fingerprint_of(_kept(groups, members), len(groups.source))
+
+
+def _kept(groups: DistributedGroups, members: int) -> Iterator[np.ndarray]:
+    """The labels of the groups that count, chunk by chunk; -1 for all other particles."""
+    counting = None if members <= 1 else np.sort(groups.catalogue(members).labels)
+    for labels in groups.chunks():
+        yield labels if counting is None else np.where(np.isin(labels, counting), labels, -1)
+
+
+def _count(groups: DistributedGroups, members: int) -> int:
+    """How many groups count."""
+    if members > 1:
+        return groups.count(members)
+    pairs = zip(groups.source.starts, groups.chunks(), strict=False)
+    return sum(int((labels == start + np.arange(len(labels))).sum()) for start, labels in pairs)

@@ -8,7 +8,6 @@ Particles are given as what `wb.open_chunked` takes or returns, as `wb.Particles
 np.True_
 """
 
-from workbench.archive.verify_in_parts import verify
 from workbench.bounds.prediction.in_parts import predict
 from workbench.bounds.sweep_in_parts import sweep
 from workbench.bounds.tuning.in_parts import FoundInChunks, find_bound
@@ -38,5 +37,4 @@ __all__ = [
     "plan",
     "predict",
     "sweep",
-    "verify",
 ]

@@ -1,0 +1,168 @@
+"""The single checks of an archive, and their outcome in words.
+
+The comparison is the same as when the archive was written (`workbench.guarantees.check`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from workbench.archive.certificate import Certificate, Promise
+from workbench.archive.frame import Damaged
+from workbench.archive.in_order import checksum_of
+from workbench.archive.key import is_document
+from workbench.archive.layout import ArrayLayout
+from workbench.archive.reading import StoredArray
+from workbench.backend import Array
+from workbench.errors import GuaranteeBroken, WorkbenchError
+from workbench.guarantees import Limit
+from workbench.guarantees.check import check
+from workbench.metrics.report import Check, Report
+
+LISTED = 8   # damaged parts that a message names
+
+
+@dataclass
+class Inspected:
+    """The findings in one chunk, or in all of an array; those of chunks add up."""
+
+    damage: list[tuple[str, str]] = field(default_factory=list)   # keys and reasons
+    different: list[str] = field(default_factory=list)   # chunks that must be bit-identical to the original and are not
+    broken: int = 0
+    largest_error: float = 0.0
+    compared: bool = False
+    chunks: list[np.ndarray] = field(default_factory=list)   # the decoded values, if they are needed afterwards
+
+    def __add__(self, other: Inspected) -> Inspected:
+        return Inspected(
+            [*self.damage, *other.damage], [*self.different, *other.different], self.broken + other.broken,
+            max(self.largest_error, other.largest_error), self.compared or other.compared, [*self.chunks, *other.chunks],
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Figures, checks and remarks of all arrays together."""
+
+    figures: dict[str, Any]
+    checks: list[Check]
+    notes: list[str]
+    compared: bool   # with the original
+
+
+def require_undamaged(damage: Sequence[Damaged], arrays: Mapping[str, StoredArray]) -> None:
+    """An error that names the damage, if there is any."""
+    if not damage:
+        return
+    chunks = sum(stored.layout.chunk_count for stored in arrays.values())
+    listed = "; ".join(f"{found.where}: {found.reason}" for found in damage[:LISTED])
+    more = f"; and {len(damage) - LISTED} more" if len(damage) > LISTED else ""
+    documents = sum(is_document(found.where) for found in damage)
+    what = [f"{len(damage) - documents:,} of {chunks:,} chunks are damaged"] if len(damage) > documents else []
+    what += [f"{documents:,} documents are damaged"] if documents else []
+    raise GuaranteeBroken(f"{' and '.join(what)}, and the others can still be read: {listed}{more}")
+
+
+def outcome(certificate: Certificate, found: Mapping[str, Inspected], layouts: Mapping[str, ArrayLayout]) -> Outcome:
+    """Figures and checks of arrays without damage; an error where one breaks its promise."""
+    figures: dict[str, Any] = {
+        "chunks": sum(layout.chunk_count for layout in layouts.values()),
+        "numbers": sum(int(np.prod(layout.shape)) for layout in layouts.values() if layout.name != "extents"),
+    }
+    checks, notes = [Check("damaged_chunks", 0, 0)], []
+    compared = any(one.compared for one in found.values())
+    for name, one in found.items():
+        if one.compared:
+            checks.append(_kept(certificate[name], one, layouts[name]))
+            if certificate[name].limit is not None:
+                figures[f"{name}_max_error"] = one.largest_error
+        elif compared and layouts[name].role == "data":
+            notes.append(f"{name}: checked against checksums only, because the original has none")
+    return Outcome(figures, checks, notes, compared)
+
+
+def report(found: Outcome, groups: Mapping[str, Any], certificate: Certificate) -> Report:
+    """The outcome as a table; `groups` are figures of groups that match the certificate."""
+    checks = [*found.checks, *([Check("groups_not_as_certified", 0, 0)] if groups else [])]
+    notes = [promise.describe() for promise in certificate.promises] + found.notes
+    if not found.compared:
+        checked = "checksums and the fingerprint of its groups" if groups else "checksums"
+        notes.append(f"checked against its {checked} only; the bound itself was not checked, which needs the original")
+    subject = "the archive and its original" if found.compared else "the archive"
+    return Report(subject, {**found.figures, **groups}, checks=tuple(checks), notes=tuple(notes))
+
+
+def permutation_of(stored: np.ndarray) -> np.ndarray:
+    """The stored permutation, which must be one: otherwise several decoded particles could match one of the original."""
+    count = len(stored)
+    found = np.zeros(count, bool)
+    if stored.min() >= 0 and stored.max() < count:
+        found[stored] = True
+    if not found.all():
+        raise GuaranteeBroken(f"the stored permutation must contain each of {count:,} particles once, and does not")
+    return stored
+
+
+def require_same_order(stated: Any, order: Array) -> None:
+    """Refuse an order other than the recorded one."""
+    if stated is not None:
+        require_same_checksum(stated, checksum_of(order))
+
+
+def require_same_checksum(stated: Any, found: str) -> None:
+    """Refuse an order with another checksum than the recorded one."""
+    if stated is not None and stated != found:
+        raise GuaranteeBroken(
+            "these particles have another order along the curve than the original of the archive, so values of positions "
+            "break the promise: pass the original"
+        )
+
+
+def require_shape(layout: ArrayLayout, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    """Refuse an original of another shape or type than the array."""
+    if shape != layout.shape or dtype != layout.dtype:
+        raise WorkbenchError(
+            f"the original {layout.name} must be {layout.dtype} of shape {layout.shape}, as in the archive; "
+            f"got {dtype} of shape {shape}"
+        )
+
+
+def require_same_limit(promise: Promise, limit: Limit) -> None:
+    """Refuse an original for which the bound has another value."""
+    if promise.limit is not None and limit != promise.limit:
+        raise GuaranteeBroken(
+            f"the bound of {promise.array} is {promise.limit.value!r} in the archive, but "
+            f"{limit.value!r} for this original: it is another one"
+        )
+
+
+def compared(
+    key: str, values: np.ndarray, original: np.ndarray, limit: Limit | None, period: tuple[float, ...] | None = None,
+    masked: np.ndarray | None = None,
+) -> Inspected:
+    """One chunk compared with its part of the original."""
+    expected = np.ascontiguousarray(original)
+    if limit is None:
+        return Inspected(different=[] if expected.tobytes() == values.tobytes() else [key], compared=True)
+    seen = check(expected, values, limit, period, masked)
+    return Inspected(broken=int(seen.broken.size), largest_error=seen.largest_error, compared=True)
+
+
+def _kept(promise: Promise, found: Inspected, layout: ArrayLayout) -> Check:
+    """The check of an array that keeps its promise; else an error."""
+    name = promise.array
+    if found.different:
+        raise GuaranteeBroken(f"{name} must be bit-identical to the original, and is not in chunk {found.different[0]}")
+    if promise.limit is None:
+        return Check(f"{name}_differing", 0, 0)
+    if found.broken:
+        raise GuaranteeBroken(
+            f"{found.broken:,} of {int(np.prod(layout.shape)):,} values of {name} break the promise "
+            f"({promise.describe()}); the largest error is {found.largest_error!r}, and {promise.limit.value!r} was "
+            "promised: is this the original that the archive was made from?"
+        )
+    return Check(f"{name}_max_error", promise.limit.value, found.largest_error)

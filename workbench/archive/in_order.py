@@ -1,0 +1,196 @@
+"""Particles in the order of an archive: in memory, or in chunks of a source that workers read."""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench import backend, ordering
+from workbench.backend import Array
+from workbench.data import Particles
+from workbench.data.chunked import MASSES, ChunkedParticles
+from workbench.data.particles import COMPANIONS
+from workbench.errors import WorkbenchError
+from workbench.guarantees import Bound, Limit
+from workbench.ordering import stored_index
+from workbench.run.executors import Executor
+from workbench.subdomains.curve_order import SortedRows
+from workbench.subdomains.sources import PART
+
+POSITIONS, VELOCITIES, PERMUTATION = "positions", "velocities", "permutation"
+
+Slices = tuple[slice, ...]
+
+
+@dataclass(frozen=True)
+class OrderedInMemory:
+    """Particles in memory in this order, or their own."""
+
+    particles: Particles
+    order: Array | None
+    rows_together: int = 1   # companions are encoded chunk by chunk, by as many threads as there are
+
+    @property
+    def dtypes(self) -> dict[str, np.dtype]:
+        """Their types by name."""
+        return {name: values.dtype for name, values in self.particles.companions.items()}
+
+    def read(self, name: str, begin: int, end: int) -> np.ndarray:
+        """The positions, a column, or the permutation, between two places."""
+        order = None if self.order is None else self.order[begin:end]
+        if name == PERMUTATION:
+            index = np.arange(begin, end, dtype=ordering.stored_index(len(self.particles))) if order is None else order
+            return backend.to_host(index)
+        values = getattr(self.particles, name)
+        return backend.to_host(values[begin:end] if order is None else values[order])
+
+    def checksum(self) -> str | None:
+        """The checksum of a free order."""
+        return None if self.order is None else checksum_of(self.order)
+
+    def limit(self, name: str, bound: Bound) -> Limit:
+        """The limit of a bound for all values of a column."""
+        return bound.limit(backend.to_host(getattr(self.particles, name)))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The positions of a chunk of the archive, from the chunks of the source."""
+
+    source: ChunkedParticles
+
+    def __call__(self, slices: Slices) -> np.ndarray:
+        """The positions at these places."""
+        begin, end = slices[0].start, slices[0].stop
+        return _between(self.source, begin, end, lambda chunk: self.source.chunk(chunk).positions)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a source that an archive keeps beside the positions; as cargo, their bytes side by side."""
+
+    source: ChunkedParticles
+    dtypes: dict[str, np.dtype]
+
+    @classmethod
+    def of(cls, source: ChunkedParticles, executor: Executor) -> Columns:
+        """Those that the source has; the first chunk tells their types."""
+        names = tuple(name for name in COMPANIONS if name in source.columns and (name != MASSES or source.mass is None))
+        if not names:
+            return cls(source, {})
+        dtypes = executor.map("read-types", functools.partial(_dtypes, source, names), [0], "chunk")[0]
+        if VELOCITIES in dtypes:
+            require_floats(dtypes[VELOCITIES])
+        return cls(source, dtypes)
+
+    @property
+    def row_bytes(self) -> int:
+        """The bytes of all columns of one particle."""
+        return sum(dtype.itemsize * self.width(name) for name, dtype in self.dtypes.items())
+
+    def width(self, name: str) -> int:
+        """The numbers of a column in one row."""
+        return self.source.dimensions if name == VELOCITIES else 1
+
+    def rows(self, chunk: int) -> np.ndarray:
+        """The bytes of all columns in a chunk of the source."""
+        columns = self.read(chunk, tuple(self.dtypes)).values()
+        return np.concatenate([column.reshape(len(column), -1).view(np.uint8) for column in columns], axis=1)
+
+    def unpacked(self, cargo: np.ndarray, name: str) -> np.ndarray:
+        """A column, from rows of bytes."""
+        begin = 0
+        for other, dtype in self.dtypes.items():
+            end = begin + dtype.itemsize * self.width(other)
+            if other == name:
+                break
+            begin = end
+        column = np.ascontiguousarray(cargo[:, begin:end]).view(self.dtypes[name])
+        return column if name == VELOCITIES else column[:, 0]
+
+    def read(self, chunk: int, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+        """Columns of a chunk of the source, checked."""
+        particles, columns = self.source.chunk(chunk, names), {}
+        for name in names:
+            columns[name] = column = np.ascontiguousarray(getattr(particles, name))
+            if column.dtype != self.dtypes[name]:
+                raise WorkbenchError(
+                    f"{name} must have one type in all of {self.source.name}: chunk 1 has {self.dtypes[name]}, "
+                    f"chunk {chunk + 1} has {column.dtype}"
+                )
+        return columns
+
+    def between(self, name: str, begin: int, end: int) -> np.ndarray:
+        """A column of the particles at these places in the source."""
+        return _between(self.source, begin, end, lambda chunk: self.read(chunk, (name,))[name])
+
+
+@dataclass(frozen=True)
+class OrderedInChunks:
+    """Particles in chunks in the order of an archive, whose chunks of positions begin at these places.
+
+    In a free order, the chunks of positions are read before anything else.
+    """
+
+    columns: Columns
+    rows: Rows | SortedRows
+    begins: tuple[int, ...]
+    velocities: np.ndarray | None = None   # the smallest and the largest, where they have a bound
+    rows_together: int = PART
+
+    @property
+    def dtypes(self) -> dict[str, np.dtype]:
+        """Their types by name."""
+        return self.columns.dtypes
+
+    def read(self, name: str, begin: int, end: int) -> np.ndarray:
+        """The positions, a column, or the permutation, between two places."""
+        if name == POSITIONS:
+            return self.rows((slice(begin, end),))
+        if isinstance(self.rows, SortedRows):
+            if name == PERMUTATION:
+                return self.rows.index(self.begins, begin, end)
+            return self.columns.unpacked(self.rows.cargo(self.begins, begin, end), name)
+        if name == PERMUTATION:
+            return np.arange(begin, end, dtype=stored_index(len(self.columns.source)))
+        return self.columns.between(name, begin, end)
+
+    def checksum(self) -> str | None:
+        """The checksum of a free order."""
+        return self.rows.checksum(self.begins) if isinstance(self.rows, SortedRows) else None
+
+    def limit(self, name: str, bound: Bound) -> Limit:
+        """The limit of a bound for all velocities, which alone may have one."""
+        assert name == VELOCITIES
+        assert self.velocities is not None
+        return bound.limit(self.velocities)
+
+
+def _between(
+    source: ChunkedParticles, begin: int, end: int, read: Callable[[int], np.ndarray]
+) -> np.ndarray:
+    """What chunks hold of the particles between two places in the source."""
+    starts = source.starts
+    first, last = int(np.searchsorted(starts, begin, "right")) - 1, int(np.searchsorted(starts, end))
+    pieces = [read(chunk)[max(begin - starts[chunk], 0) : end - starts[chunk]] for chunk in range(first, last)]
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+
+def _dtypes(source: ChunkedParticles, names: tuple[str, ...], chunk: int) -> dict[str, np.dtype]:
+    particles = source.chunk(chunk, names)
+    return {name: getattr(particles, name).dtype for name in names}
+
+
+def checksum_of(order: Array) -> str:
+    """The checksum of an order of particles: CRC-32 over 32-bit integers, or of 64 bits for more than 2^31 particles."""
+    return f"{zlib.crc32(np.ascontiguousarray(backend.to_host(order), stored_index(len(order))).data):08x}"
+
+
+def require_floats(dtype: np.dtype) -> None:
+    """Refuse velocities that are neither float32 nor float64."""
+    if dtype.name not in ("float32", "float64"):
+        raise WorkbenchError(f"velocities must be float32 or float64; got {dtype}: convert with .astype(...)")
