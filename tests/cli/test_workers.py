@@ -82,7 +82,7 @@ def test_workers_compress_a_field(run: Run, field: Path, tmp_path: Path, schedul
     (("--workers", "two"), "invalid int value"),
     (("--scratch", "."), "--scratch needs --workers N or --scheduler ADDRESS"),
     (("--workers", 1, "--frame", 2), "--frame makes no sense for positions.npy"),
-    (("--workers", 1, "--velocities-abs", 2), "--velocities-abs is for one process"),
+    (("--workers", 1, "--velocities-abs", 2), "--velocities-abs bounds the velocities of particles; these have none"),
     (("--workers", 1, "--kind", "field", "--box", 2), "--box is for input in one process"),
     (("--scheduler", "nonsense://1"), "no scheduler answers at nonsense://1"),
 ])

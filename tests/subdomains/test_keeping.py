@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from clusters.keep.scenarios import thrown_together
-from workbench.archive import finer, verify
+from workbench.archive import finer, in_order
 from workbench.archive.keeping import finish, rounds
 from workbench.archive.keeping.look import Violated
 from workbench.archive.keeping.terms import Terms
@@ -58,7 +58,7 @@ def test_labels_and_orders_take_64_bits_where_32_are_too_few(tmp_path, monkeypat
     """More than 2^31 particles cannot be tested: the limit is lowered. Before, labels that differ by 2^32 were the same."""
     large = 2**32
     assert fingerprint_of([np.array([large, 7])], large) != fingerprint_of([np.array([0, 7])], large)
-    for module in (partition, finish, curve_order, verify):
+    for module in (partition, finish, curve_order, in_order):
         monkeypatch.setattr(module, "stored_index", lambda count: np.dtype("<i4" if count <= 100 else "<i8"))
     few, keep = part_of_web(2, np.float32, True), wb.KeepClusters(0.2)
     bound = 0.05 * few.spacing

@@ -100,8 +100,6 @@ def encode_companions(
     """
     few = min(chunk, even_chunks(count, CHUNK))
     dtypes = dict(companions.dtypes)
-    if request.velocities is not None and VELOCITIES not in dtypes:
-        raise WorkbenchError("velocities= bounds the velocities of particles; these have none")
     if request.store_permutation:
         dtypes[PERMUTATION] = stored_index(count)
     for name, dtype in dtypes.items():
@@ -122,6 +120,15 @@ def encode_companions(
         else:
             ready = [ReadyChunk(chunk, figures, None, None, None) for chunk, figures in done if figures is not None]
             yield assembled(task, ready)
+
+
+def require_velocities(dtypes: Mapping[str, np.dtype], request: Request) -> None:
+    """Refuse a bound of velocities where there are none, and velocities that are no floats."""
+    if VELOCITIES not in dtypes and request.velocities is not None:
+        raise WorkbenchError("velocities= bounds the velocities of particles; these have none")
+    if VELOCITIES in dtypes and dtypes[VELOCITIES].name not in ("float32", "float64"):
+        got = dtypes[VELOCITIES]
+        raise WorkbenchError(f"velocities must be float32 or float64; got {got}: convert with .astype(...)")
 
 
 def velocity_codec(request: Request) -> Codec:

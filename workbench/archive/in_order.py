@@ -83,8 +83,6 @@ class Columns:
         if not names:
             return cls(source, {})
         dtypes = executor.map("read-types", functools.partial(_dtypes, source, names), [0], "chunk")[0]
-        if VELOCITIES in dtypes:
-            require_floats(dtypes[VELOCITIES])
         return cls(source, dtypes)
 
     @property
@@ -188,9 +186,3 @@ def _dtypes(source: ChunkedParticles, names: tuple[str, ...], chunk: int) -> dic
 def checksum_of(order: Array) -> str:
     """The checksum of an order of particles: CRC-32 over 32-bit integers, or of 64 bits for more than 2^31 particles."""
     return f"{zlib.crc32(np.ascontiguousarray(backend.to_host(order), stored_index(len(order))).data):08x}"
-
-
-def require_floats(dtype: np.dtype) -> None:
-    """Refuse velocities that are neither float32 nor float64."""
-    if dtype.name not in ("float32", "float64"):
-        raise WorkbenchError(f"velocities must be float32 or float64; got {dtype}: convert with .astype(...)")

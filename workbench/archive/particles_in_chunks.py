@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from workbench.archive import provenance
+from workbench.archive.companions import require_velocities
 from workbench.archive.encoded import Encoded, put_hidden, token_of
 from workbench.archive.encoding import assembled
 from workbench.archive.in_order import VELOCITIES, Columns, OrderedInChunks, Rows
@@ -53,6 +54,7 @@ class InChunks:
         self.source, self._request, self._executor, self._folder = source, request, executor, folder
         self._parts = chosen_parts(parts, len(source))
         self.columns = Columns.of(source, executor)
+        require_velocities(self.columns.dtypes, request)
         self._sample: np.ndarray | None = None   # for a free order, and to keep clusters
         if request.keep:
             require_no_triclinic_cell(source, "keeping clusters")

@@ -10,8 +10,9 @@ from typing import Any
 from workbench import backend, ordering
 from workbench.archive import encoding
 from workbench.archive.clusters import with_clusters
+from workbench.archive.companions import require_velocities
 from workbench.archive.encoding import EncodedArray, Part, Progress
-from workbench.archive.in_order import OrderedInMemory, require_floats
+from workbench.archive.in_order import OrderedInMemory
 from workbench.archive.particles import Plan, Positions
 from workbench.archive.plausibility import notes_on
 from workbench.archive.request import Request
@@ -28,8 +29,7 @@ class InMemory:
     """Particles in memory, and what is requested of their archive."""
 
     def __init__(self, particles: Particles, request: Request) -> None:
-        if particles.velocities is not None:
-            require_floats(particles.velocities.dtype)
+        require_velocities(OrderedInMemory(particles, None).dtypes, request)
         self.outline, self._request = particles, request
         self._requested: Positions | None = None   # within the requested bound
         self._repairs = 0

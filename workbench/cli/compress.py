@@ -8,7 +8,6 @@ import os
 import time
 from typing import Any, get_args
 
-from workbench import distributed
 from workbench.archive import Archive, compress
 from workbench.archive.choice import Speed
 from workbench.archive.recognition import is_archive
@@ -26,12 +25,12 @@ from workbench.cli.source import add_file, flag, given_options, open_source
 from workbench.cli.target import add_target, require_free
 from workbench.cli.workers import add_workers, in_chunks, wants_workers, workers_of
 from workbench.clusters import KeepClusters
-from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.data.readers import left_out
 from workbench.data.unit_grammar import number_and_unit
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, PointwiseRelative, Relative, Safeguard
+from workbench.run.chunked_field import ChunkedField
 
 BOUNDS: dict[str, tuple[type[Bound], str]] = {
     "abs": (Absolute, "every value stays within EB of the original, in the unit that `workbench info` shows, or in "
@@ -75,60 +74,45 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Open the file, compress it, write the archive, print the outcome."""
+    """Open the file, compress it here or on workers, write the archive, print the outcome."""
     bound, velocities, codec = _bound(options), _velocities(options), chosen_codec(options)
     keep: tuple[KeepClusters | Safeguard, ...] = (*chosen_clusters(options), *chosen_safeguards(options))
     require_target(options)
-    if wants_workers(options):
-        return _run_on_workers(options, bound, codec, keep)
-    with Progress(options.quiet) as progress:
+    on_workers = wants_workers(options)
+    with contextlib.ExitStack() as stack:
+        progress = stack.enter_context(Progress(options.quiet))
+        client = stack.enter_context(workers_of(options, progress)) if on_workers else None
         progress(None, f"reading {options.file}")
-        data = _data(options)
-        require_fitting(keep, data, options.file)
-        bound = bound.for_data(data)
-        scale = scale_of(data, bound)
-        if not (options.quiet or options.json):
-            progress.say(in_words(scale, bound))
+        data = _source(options) if on_workers else _data(options)
+        scale: dict[str, Any] = {}
+        if isinstance(data, Particles | Field):
+            require_fitting(keep, data, options.file)
+            bound = bound.for_data(data)
+            scale = scale_of(data, bound)
+            if not (options.quiet or options.json):
+                progress.say(in_words(scale, bound))
         start = time.perf_counter()
         archive = compress(
             data, bound, codec, keep, options.order, progress, velocities=velocities, speed=options.speed,
-            store_permutation=options.store_permutation,
+            store_permutation=options.store_permutation, client=client, scratch=options.scratch,
+            **({"out": options.out, "overwrite": options.overwrite} if on_workers else {}),
         )
         seconds = time.perf_counter() - start
-        progress(None, f"writing {options.out}")
-        archive.save(options.out, options.overwrite)
-    outcome = {"file": options.file, "out": options.out, **_outcome(archive, seconds), **scale}
-    unread = left_out(data)
-    show_notes((f"left out: {sentence}" for sentence in unread), options.parser)
-    print_archive(outcome | ({"left_out": unread} if options.json else {}), archive, options)
-    return 0
-
-
-def _run_on_workers(
-    options: argparse.Namespace, bound: Bound, codec: str | Codec, keep: tuple[KeepClusters | Safeguard, ...]
-) -> int:
-    """The same, by workers that read chunks of the file and write those of the archive."""
-    for option in ("velocities_abs", "velocities_rel", "store_permutation"):
-        if getattr(options, option) not in (None, False):
-            raise WorkbenchError(f"{flag(option)} is for one process: leave out --workers and --scheduler")
-    if bound.unit is not None:
-        raise WorkbenchError(
-            f"--abs with a unit is for one process; got {bound.eb:g} {bound.unit}: give a number in the unit of the data, "
-            "or leave out --workers and --scheduler"
-        )
-    source = distributed.ChunkedField(options.file) if _is_field(options) else in_chunks(options)
-    with Progress(options.quiet) as progress, workers_of(options, progress) as client:
-        progress(None, f"compressing {options.file}")
-        start = time.perf_counter()
-        archive = compress(
-            source, bound, codec, keep, options.order, out=options.out, client=client, overwrite=options.overwrite,
-            scratch=options.scratch, progress=progress, speed=options.speed,
-        )
-        seconds = time.perf_counter() - start
+        if not on_workers:
+            progress(None, f"writing {options.out}")
+            archive.save(options.out, options.overwrite)
     limit = archive.certificate[archive.data.layout.name].limit
-    scale = {"limit": None if limit is None or limit.relative else limit.value}
-    print_archive({"file": options.file, "out": options.out, **_outcome(archive, seconds), **scale}, archive, options)
+    scale = scale or {"limit": None if limit is None or limit.relative else limit.value}
+    outcome = {"file": options.file, "out": options.out, **_outcome(archive, seconds), **scale}
+    unread = left_out(data) if isinstance(data, Particles | Field) else []
+    show_notes((f"left out: {sentence}" for sentence in unread), options.parser)
+    print_archive(outcome | ({"left_out": unread} if options.json and not on_workers else {}), archive, options)
     return 0
+
+
+def _source(options: argparse.Namespace) -> Any:
+    """The input, of which workers read parts."""
+    return ChunkedField(options.file) if _is_field(options) else in_chunks(options)
 
 
 def _is_field(options: argparse.Namespace) -> bool:
