@@ -68,7 +68,7 @@ def test_labels_and_orders_take_64_bits_where_32_are_too_few(tmp_path, monkeypat
     assert stated(many)["partition"] == stated(one)["partition"] == [hashlib.blake2b(labels[0], digest_size=16).hexdigest()]
     assert many.attributes["permutation"] == one.attributes["permutation"]
     source = ParticlesInMemory(few, even_sizes(len(few), 400))
-    assert wb.open(many).verify(source).passed
+    assert many.verify(source).passed
 
 
 def assert_as_in_one_process(folder, particles, keep, share, parts, order="keep"):
