@@ -55,7 +55,7 @@ class Companions:
         names = tuple(name for name in NAMES if name in source.columns and (name != MASSES or source.mass is None))
         if not names:
             return cls(source, {})
-        found = executor.map("read-types", functools.partial(_dtypes, source, names), [0], "chunk")[0]
+        found = executor.map("read-types", functools.partial(_dtypes, names), [0], "chunk", shared=source)[0]
         if VELOCITIES in found and found[VELOCITIES].name not in ("float32", "float64"):
             given = found[VELOCITIES]
             raise WorkbenchError(f"velocities must be float32 or float64; got {given}: convert with .astype(...)")
@@ -154,7 +154,8 @@ def encode_companions(
         numbers = [
             range(start, min(start + together, layout.chunk_count)) for start in range(0, layout.chunk_count, together)
         ]
-        done = list(itertools.chain(*executor.map(f"encode-{name}", array.encode, numbers, "group of chunks")))
+        encoded = executor.map(f"encode-{name}", CompanionArray.encode, numbers, "group of chunks", shared=array)
+        done = list(itertools.chain(*encoded))
         if task is None:
             yield exactly(layout, [chunk for chunk, _ in done])
         else:
@@ -167,6 +168,6 @@ def _nothing(slices: Slices) -> np.ndarray:
     raise AssertionError("chunks of companions are encoded from values that are read already")
 
 
-def _dtypes(source: ChunkedParticles, names: tuple[str, ...], chunk: int) -> dict[str, np.dtype]:
+def _dtypes(names: tuple[str, ...], source: ChunkedParticles, chunk: int) -> dict[str, np.dtype]:
     particles = source.chunk(chunk, names)
     return {name: getattr(particles, name).dtype for name in names}

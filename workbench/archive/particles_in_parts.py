@@ -104,6 +104,7 @@ def compress(
     require_writable(out, overwrite)
     executor = executor_of(client, progress, source)
     with scratch_folder(scratch, executor) as folder:
+        executor = executor.within(folder)
         particles = chunked(source, executor, folder)
         described = particles.metadata if metadata is None else metadata
         require_storable(described)
@@ -193,7 +194,8 @@ class _Run:
         within = self.draft.partial / f".within-{limit.value.hex()}" if keep_decoded else self.draft.partial
         put = functools.partial(_put, within) if keep_decoded else self.draft.put
         encoded = Encoded(plan.task(rows, self.request), within, put, keep_decoded)
-        done = self.executor.map("encode-chunks", encoded.encode, range(len(encoded.sizes)), "chunk of the archive")
+        numbers = range(len(encoded.sizes))
+        done = self.executor.map("encode-chunks", Encoded.encode, numbers, "chunk of the archive", shared=encoded)
         return _Encoding(plan, rows, encoded, done)
 
     def _kept(self, requested: _Encoding, promise: KeepClusters, limit: Limit) -> tuple[_Encoding, EncodedArray]:
@@ -216,8 +218,7 @@ class _Run:
         shape, shortest = (len(self.outline), self.outline.dimensions), min(promise.lengths(self.outline))
         found = smallest(encode, limit, np.broadcast_to(np.zeros((), self.outline.dtype), shape), shortest)
         encoding = next(one for one in encodings.values() if one.encoded is found.encoded)
-        take = functools.partial(_take, found.encoded, self.draft)
-        self.executor.map("write-chunks", take, range(len(found.encoded.sizes)))
+        self.executor.map("write-chunks", _take, range(len(found.encoded.sizes)), shared=(found.encoded, self.draft))
         assert found.positions.promise is not None
         kept = tuple({**kept, "bytes": found.nbytes - requested.nbytes} for kept in found.positions.promise.keep)
         stated = dataclasses.replace(found.positions.promise, limit=limit, keep=kept)
@@ -253,8 +254,9 @@ def _put(folder: Path, key: str, data: bytes) -> None:
     put_hidden(folder / key, data)
 
 
-def _take(encoded: Encoded, draft: Draft, chunk: int) -> None:
+def _take(shared: tuple[Encoded, Draft], chunk: int) -> None:
     """Make a corrected chunk a part of the archive."""
+    encoded, draft = shared
     draft.put(encoded.task.layout.chunk_key((chunk, 0)), finished_file(encoded, chunk).read_bytes())
 
 

@@ -7,7 +7,6 @@ their fingerprints. No process holds more than a chunk or a subdomain.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,6 +72,7 @@ def verify(
     if isinstance(executor, OnDask) and isinstance(opened.store, MemoryStore):
         raise WorkbenchError("workers read an archive from a file system that all see: save it first, and give its path")
     with scratch_folder(scratch, executor) as folder:
+        executor = executor.within(folder)
         found = None if source is None else _original(opened, chunked(source, executor, folder), executor, folder)
         return _Check(opened, found, executor, folder, wanted).report()
 
@@ -155,9 +155,8 @@ class _Check:
         original = self.original.rows if self.original is not None and name == "positions" else None
         promise = None if original is None else self.archive.certificate[name]
         indices = list(stored.layout.chunk_indices())
-        step = functools.partial(_examine, stored, original, promise)
         together = Inspected(stored.layout)
-        for one in self.executor.map(f"examine-{name}", step, indices):
+        for one in self.executor.map(f"examine-{name}", _examine, indices, shared=(stored, original, promise)):
             together.damage += [Damaged(where, reason) for where, reason in one.damage]
             together.different += one.different
             together.broken += one.broken
@@ -199,8 +198,9 @@ class _Examined:
     largest_error: float = 0.0
 
 
-def _examine(stored: StoredArray, original: InOrder | None, promise: Promise | None, index: Index) -> _Examined:
+def _examine(shared: tuple[StoredArray, InOrder | None, Promise | None], index: Index) -> _Examined:
     """Decode one chunk and compare it with its checksum and the original."""
+    stored, original, promise = shared
     try:
         values = stored.chunk(index)
     except Damaged as damage:
@@ -241,7 +241,7 @@ def _original(archive: Archive, source: ChunkedParticles, executor: Executor, fo
         rows = sort_along(curve, source, sample, layout.chunk_count, folder, executor, again=True)
     original = InOrder(layout, rows, archive.box)
     if isinstance(rows, SortedRows):
-        executor.map("sort-particles", functools.partial(_sort, original), range(len(original.sizes)), "chunk")
+        executor.map("sort-particles", _sort, range(len(original.sizes)), "chunk", shared=original)
         verification.require_same_checksum(archive.attributes.get("permutation"), rows.checksum(original.starts[:-1]))
     return _Given(outline, original)
 

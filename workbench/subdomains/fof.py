@@ -8,7 +8,6 @@ scheme of ArborX's distributed DBSCAN. A label is the smallest index of its grou
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,12 +91,12 @@ class Labels:
 
 def find_groups(labels: Labels, executor: Executor) -> list[Shipped]:
     """Find the labels of all particles; returns what was sent."""
-    parts = range(labels.division.parts)
-    shipped = executor.map("send-particles", labels.exchange.send, range(len(labels.source.sizes)), "chunk")
-    labels.exchange.sent(shipped)
-    ghosts = executor.map("find-groups", functools.partial(_link, labels), parts, "subdomain", on_gpu=True)
+    exchange, parts = labels.exchange, range(labels.division.parts)
+    shipped = executor.map("send-particles", Exchange.send, range(len(labels.source.sizes)), "chunk", shared=exchange)
+    exchange.sent(shipped)
+    ghosts = executor.map("find-groups", _link, parts, "subdomain", on_gpu=True, shared=labels)
     labels.joint.order(starts_of(ghosts))
-    renaming = Joined.of(executor.map("compare-labels", labels.compare, parts, "subdomain")).renaming
+    renaming = Joined.of(executor.map("compare-labels", Labels.compare, parts, "subdomain", shared=labels)).renaming
     save(labels.folder / "renaming.npy", np.stack([renaming.label, renaming.final]))
     return shipped
 

@@ -62,6 +62,7 @@ def search(
 ) -> DistributedGroups:
     """The same by an executor."""
     with scratch_folder(scratch, executor, keep=True) as folder:
+        executor = executor.within(folder)
         particles = chunked(source, executor, folder)
         require_no_triclinic_cell(particles, "a search for clusters")
         wanted = chosen_parts(parts, len(particles))
@@ -111,7 +112,7 @@ class DistributedGroups:
 
     def __len__(self) -> int:
         """The number of groups of any size."""
-        return sum(self._executor.map("count-groups", self._labels.groups_in, range(self.parts)))
+        return sum(self._executor.map("count-groups", Labels.groups_in, range(self.parts), shared=self._labels))
 
     def chunk(self, number: int) -> np.ndarray:
         """The labels (int64) of the particles in a chunk of the source: the smallest index in the group of each."""

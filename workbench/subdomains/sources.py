@@ -113,7 +113,7 @@ class LazyOutline(Outlined):
         source = self.source
         if source.extent is not None:
             return Outline(len(source), source.dtype, *source.extent, source.box)
-        ends = self.executor.map("find-extent", functools.partial(_extent, source), range(len(source.sizes)), "chunk")
+        ends = self.executor.map("find-extent", _extent, range(len(source.sizes)), "chunk", shared=source)
         return Outline.around(ends, len(source), source.dtype, source.box)
 
 
@@ -125,8 +125,7 @@ def outline_of(source: ChunkedParticles, executor: Executor) -> LazyOutline:
 def sample_of(source: ChunkedParticles, executor: Executor) -> np.ndarray:
     """Positions from all over the source; where it has many chunks, from some of them."""
     chunks, share = _sampled(source)
-    step = functools.partial(source.sample, share=share)
-    return np.concatenate(executor.map("sample-particles", step, chunks, "sampled chunk"))
+    return np.concatenate(executor.map("sample-particles", _sample, chunks, "sampled chunk", shared=(source, share)))
 
 
 def surveyed(source: ChunkedParticles, executor: Executor) -> tuple[Outline, np.ndarray]:
@@ -134,8 +133,8 @@ def surveyed(source: ChunkedParticles, executor: Executor) -> tuple[Outline, np.
     if source.extent is not None:
         return outline_of(source, executor).known, sample_of(source, executor)
     chunks, share = _sampled(source)
-    step = functools.partial(_survey, source, frozenset(chunks), share)
-    found = executor.map("survey-particles", step, range(len(source.sizes)), "chunk")
+    shared = source, frozenset(chunks), share
+    found = executor.map("survey-particles", _survey, range(len(source.sizes)), "chunk", shared=shared)
     outline = Outline.around([ends for ends, _ in found], len(source), source.dtype, source.box)
     return outline, np.concatenate([sample for _, sample in found])
 
@@ -174,8 +173,15 @@ def _extent(source: ChunkedParticles, number: int) -> Ends:
     return chunk.lower, chunk.upper
 
 
-def _survey(source: ChunkedParticles, sampled: frozenset[int], share: float, number: int) -> tuple[Ends, np.ndarray]:
+def _sample(shared: tuple[ChunkedParticles, float], number: int) -> np.ndarray:
+    """The share of a chunk of the sample."""
+    source, share = shared
+    return source.sample(number, share)
+
+
+def _survey(shared: tuple[ChunkedParticles, frozenset[int], float], number: int) -> tuple[Ends, np.ndarray]:
     """The extent of a chunk, and its share of the sample."""
+    source, sampled, share = shared
     chunk = source.chunk(number)
     rows = source.drawn(number, share) if number in sampled else slice(0)
     return (chunk.lower, chunk.upper), chunk.positions[rows].astype(np.float64)
