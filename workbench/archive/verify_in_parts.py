@@ -34,11 +34,10 @@ from workbench.metrics.report import Report
 from workbench.run.clients import executor_of
 from workbench.run.executors import Executor, OnDask, Progress
 from workbench.subdomains.curve_order import SortedRows, sort_along
-from workbench.subdomains.decomposition import Decomposition, WithGhosts
-from workbench.subdomains.fof import Labels, find_groups
+from workbench.subdomains.fof import find_groups
 from workbench.subdomains.groups import DistributedGroups
 from workbench.subdomains.plan import chosen_parts
-from workbench.subdomains.sources import Given, chunked, outline_of, sample_of, scratch_folder, surveyed
+from workbench.subdomains.sources import Given, chunked, outline_of, scratch_folder, surveyed
 
 
 def verify(
@@ -182,10 +181,7 @@ class _Check:
     def _search(self, particles: ChunkedParticles, length: float, name: str) -> DistributedGroups:
         folder = self.folder / name
         folder.mkdir()
-        decomposition = Decomposition.of(sample_of(particles, self.executor), self.parts, particles.box)
-        labels = Labels(particles, WithGhosts(decomposition, length), folder)
-        find_groups(labels, self.executor)
-        return DistributedGroups(labels, self.executor, 0)
+        return DistributedGroups(*find_groups(particles, length, self.parts, folder, self.executor), self.executor)
 
 
 @dataclass(frozen=True)
@@ -230,7 +226,7 @@ def _original(archive: Archive, source: ChunkedParticles, executor: Executor, fo
         raise WorkbenchError(f"the original must be in the box of the archive, {archive.box}; got {source.box}")
     sample = None
     if archive.reordered:
-        outline, sample = surveyed(source, executor)
+        outline, sample = surveyed(source, executor, 1)
     else:
         outline = outline_of(source, executor).known
     if promise.bound is not None:

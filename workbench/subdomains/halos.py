@@ -70,8 +70,7 @@ def catalogue_of(labels: Labels, min_members: int, executor: Executor, columns: 
         exchange = _with_columns(labels, names)
         if not exchange.complete:
             exchange.folder.mkdir(exist_ok=True)
-            chunks = range(len(labels.source.sizes))
-            exchange.sent(executor.map("send-columns", Exchange.send, chunks, "chunk", shared=exchange))
+            exchange.distribute(executor, "send-columns")
     step, subdomains = functools.partial(_moments, min_members, names), range(labels.division.parts)
     parts = executor.map("measure-groups", step, subdomains, "subdomain", shared=labels)
     box = labels.source.box

@@ -56,7 +56,7 @@ def settle(
     """Find and repair all violated constraints; raises TooExpensive where this takes more than the allowance."""
     division = WithGhosts(decomposition, terms.ghost_width)
     cast = Cast(Exchange(encoded, division, folder, Decoded(encoded, terms, folder)), terms)
-    cast.exchange.sent(executor.map("send-particles", Exchange.send, range(len(encoded.sizes)), shared=cast.exchange))
+    cast.exchange.distribute(executor)
     starts = enter(cast, executor)
     groups = joined(cast, "original", [starts] * len(terms.lengths), executor)
     sizes = name_groups(cast, groups, executor)
