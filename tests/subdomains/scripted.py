@@ -58,10 +58,11 @@ class Scripted:
     """A step that follows a script, and counts how often each item was begun."""
 
     name: str
-    step: Callable[[Any], Any]
+    step: Callable[..., Any]
     folder: Path
 
-    def __call__(self, item: Any) -> Any:
+    def __call__(self, *shared_and_item: Any) -> Any:
+        item = shared_and_item[-1]
         (self.folder / f"begun-{self.name}-{item}-{os.getpid()}-{time.monotonic_ns()}").touch()
         mark, around = self.folder / f"{self.name}-{item}", nullcontext()
         if mark.exists():
@@ -70,18 +71,21 @@ class Scripted:
                 mark.unlink()
             around = ACTIONS[action]() or around
         with around:
-            return self.step(item)
+            return self.step(*shared_and_item)
 
 
 @dataclass(frozen=True)
 class ScriptedCluster(OnDask):
     """A cluster whose steps follow a script."""
 
-    folder: Path = Path()
+    script: Path = Path()
 
-    def map(self, name: str, step: Any, items: Any, each: str = "item", on_gpu: bool = False, **how: Any) -> list[Any]:
-        return super().map(name, Scripted(name, step, self.folder), items, each, on_gpu)
+    def map(
+        self, name: str, step: Any, items: Any, each: str = "item", on_gpu: bool = False, shared: Any = None,
+        together: bool = False,
+    ) -> list[Any]:
+        return super().map(name, Scripted(name, step, self.script), items, each, on_gpu, shared)
 
     def begun(self, name: str, item: int) -> int:
         """How often an item of a step was begun."""
-        return len(list(self.folder.glob(f"begun-{name}-{item}-*")))
+        return len(list(self.script.glob(f"begun-{name}-{item}-*")))

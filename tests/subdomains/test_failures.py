@@ -34,8 +34,8 @@ COMPARING = ("compare-chunks", "compare-neighbours", "write-parts", "transform-p
 @pytest.fixture
 def script(client, tmp_path, monkeypatch):
     """Searches follow the script in a folder; deaths of a worker count against an item once only."""
-    cluster = ScriptedCluster(client, folder=tmp_path / "script")
-    cluster.folder.mkdir()
+    cluster = ScriptedCluster(client, script=tmp_path / "script")
+    cluster.script.mkdir()
     monkeypatch.setattr(groups, "executor_of", lambda *given: cluster)
 
     def allow(deaths):
@@ -67,10 +67,10 @@ def test_a_worker_that_dies_in_each_phase_changes_nothing(script, tmp_path):
     phases, how = ("send-particles-3", "find-groups-1", "compare-labels-2", "measure-groups-0"), HOW[:4]
     deaths = dict(zip(phases, how, strict=True))
     for mark, how in deaths.items():
-        (script.folder / mark).write_text(how)
+        (script.script / mark).write_text(how)
     assert_right(search(tmp_path))
     for mark in deaths:
-        assert not (script.folder / mark).exists()
+        assert not (script.script / mark).exists()
         name, _, item = mark.rpartition("-")
         assert script.begun(name, int(item)) == 2
 
@@ -78,12 +78,12 @@ def test_a_worker_that_dies_in_each_phase_changes_nothing(script, tmp_path):
 def suffered(script, phases, how, item=0):
     """Let every phase fail once in this way."""
     for phase in phases:
-        (script.folder / f"{phase}-{item}").write_text(how)
+        (script.script / f"{phase}-{item}").write_text(how)
 
 
 def assert_suffered(script, phases, how, item=0, without_files=()):
     for phase in phases:
-        assert not (script.folder / f"{phase}-{item}").exists()
+        assert not (script.script / f"{phase}-{item}").exists()
         assert script.begun(phase, item) >= 2 or (how == "disk" and phase in without_files)
 
 
@@ -121,10 +121,10 @@ def test_each_failure_in_each_phase_of_a_comparison(script, tmp_path, monkeypatc
     monkeypatch.setattr(sys.modules["workbench.metrics.fields_in_parts"], "executor_of", lambda *given: script)
     for phase in COMPARING[:3]:
         name = f"{phase}-{(0, (slice(0, 24), slice(0, 24)))}"
-        (script.folder / name).write_text(how)
+        (script.script / name).write_text(how)
     suffered(script, COMPARING[3:], how)
     report = wb.distributed.compare(wave, decoded, scratch=tmp_path)
-    assert not [mark for mark in script.folder.iterdir() if not mark.name.startswith("begun-")]
+    assert not [mark for mark in script.script.iterdir() if not mark.name.startswith("begun-")]
     expected = wb.compare(wave, np.round(wave.values, 2))
     assert report.ssim == pytest.approx(expected.ssim)
     assert report.spectrum_worst == pytest.approx(expected.spectrum_worst)
@@ -132,13 +132,13 @@ def test_each_failure_in_each_phase_of_a_comparison(script, tmp_path, monkeypatc
 
 @pytest.mark.parametrize("how", ["raise", "disk"])
 def test_an_error_that_does_not_repeat_changes_nothing(script, tmp_path, how):
-    (script.folder / "find-groups-1").write_text(how)
+    (script.script / "find-groups-1").write_text(how)
     assert_right(search(tmp_path))
     assert script.begun("find-groups", 1) == 2
 
 
 def test_an_error_that_repeats_names_the_place(script, tmp_path):
-    (script.folder / "send-particles-3").write_text("raise always")
+    (script.script / "send-particles-3").write_text("raise always")
     with pytest.raises(WorkbenchError, match="send-particles failed on the cluster at chunk 4 of 6: ArithmeticError: a"):
         search(tmp_path)
     assert not list((tmp_path / "scratch").iterdir())
@@ -146,19 +146,19 @@ def test_an_error_that_repeats_names_the_place(script, tmp_path):
 
 
 def test_a_full_disk_names_the_file(script, tmp_path):
-    (script.folder / "compare-labels-1").write_text("disk always")
+    (script.script / "compare-labels-1").write_text("disk always")
     with pytest.raises(WorkbenchError, match=r"label-shared-1\.npy cannot be written \(No space left on device\): give"):
         search(tmp_path)
     assert not list((tmp_path / "scratch").iterdir())
 
 
 def test_an_item_that_kills_every_worker_is_named(script, tmp_path):
-    (script.folder / "find-groups-2").write_text("exit always")
+    (script.script / "find-groups-2").write_text("exit always")
     # Dask may blame what waited on the same worker.
     with pytest.raises(WorkbenchError, match=r"find-groups failed on the cluster at subdomain \d of 4: every worker that"):
         search(tmp_path)
     script.client.wait_for_workers(1, timeout=60)
-    (script.folder / "find-groups-2").unlink()
+    (script.script / "find-groups-2").unlink()
     assert_right(search(tmp_path))   # the cluster has not suffered
 
 
@@ -230,21 +230,21 @@ from subdomains.scripted import ScriptedCluster
 from subdomains.test_failures import SOURCE
 from workbench.subdomains import groups
 client = distributed.Client(sys.argv[1])
-groups.executor_of = lambda *given: ScriptedCluster(client, folder=Path(sys.argv[2]))
+groups.executor_of = lambda *given: ScriptedCluster(client, script=Path(sys.argv[2]))
 wb.distributed.friends_of_friends(SOURCE, parts=4)
 """
 
 
 def test_a_client_that_goes_away_leaves_a_cluster_that_works(script, tmp_path):
-    (script.folder / "find-groups-1").write_text("sleep always")
-    program = [sys.executable, "-c", CLIENT, script.client.scheduler.address, str(script.folder), ":".join(sys.path)]
+    (script.script / "find-groups-1").write_text("sleep always")
+    program = [sys.executable, "-c", CLIENT, script.client.scheduler.address, str(script.script), ":".join(sys.path)]
     other = subprocess.Popen(program, env={"TMPDIR": str(tmp_path), "PATH": "/usr/bin:/bin"})
     wait_until(lambda: script.begun("find-groups", 1) or other.poll() is not None)
     assert other.poll() is None
     other.send_signal(signal.SIGKILL)
     other.wait()
     wait_until(lambda: not script.client.run_on_scheduler(unfinished))
-    (script.folder / "find-groups-1").unlink()
+    (script.script / "find-groups-1").unlink()
     assert_right(search(tmp_path))
 
 

@@ -1,7 +1,5 @@
 """Groups over subdomains: equal, particle for particle, to those found in one process."""
 
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +8,6 @@ from hypothesis import strategies as st
 import workbench as wb
 from workbench.data.chunked import ParticlesInMemory, ParticlesInNpy, even_sizes
 from workbench.errors import WorkbenchError
-from workbench.run.executors import InProcess
 
 
 def search(particles, length, parts, chunk, client=None):
@@ -132,21 +129,3 @@ def test_closed_groups_say_so():
         with pytest.raises(WorkbenchError, match="these groups were closed, and their files are deleted"):
             use()
     assert (groups.parts, len(groups.source)) == (3, 512)
-
-
-def test_steps_carry_nothing_that_grows_with_the_number_of_subdomains(monkeypatch):
-    sizes = {}
-
-    def weighed(self, name, step, items, *args, **options):
-        sizes.setdefault(name, []).append(len(pickle.dumps(step)))
-        return run(self, name, step, items, *args, **options)
-
-    run = InProcess.map
-    monkeypatch.setattr(InProcess, "map", weighed)
-    particles = wb.Particles(np.random.default_rng(0).random((400, 3)), 1.0)
-    for parts in (2, 200):
-        with wb.distributed.friends_of_friends(particles, 0.2, parts=parts) as groups:
-            assert groups.count(1) > 0
-    assert "compare-labels" in sizes
-    for name, (few, many) in sizes.items():   # the faces of all subdomains, but no table of pairs of them
-        assert many - few < 200 * 128, name

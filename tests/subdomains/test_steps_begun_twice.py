@@ -30,10 +30,10 @@ class Dying(InProcess):
     after: int | None = None
     steps: set[str] = field(default_factory=set)
 
-    def map(self, name, step, items, each="item", on_gpu=False, together=False):
+    def map(self, name, step, items, each="item", on_gpu=False, shared=None, together=False):
         self.steps.add(name)
 
-        def begun_twice(item):
+        def begun_twice(*given):
             with pytest.MonkeyPatch.context() as patched:
                 written, replace = [], Path.replace
 
@@ -45,10 +45,10 @@ class Dying(InProcess):
 
                 patched.setattr(Path, "replace", counted)
                 with suppress(Died):
-                    step(item)
-            return step(item)
+                    step(*given)
+            return step(*given)
 
-        return super().map(name, begun_twice, items, each, on_gpu)
+        return super().map(name, begun_twice, items, each, on_gpu, shared)
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -113,7 +113,7 @@ def encode_companions(
         last = layout.chunk_count
         numbers = [range(start, min(start + together, last)) for start in range(0, last, together)]
         free = task is None or not task.codec.holds_gil
-        steps = executor.map(name, array.encode, numbers, "group of chunks", together=free)
+        steps = executor.map(name, _Array.encode, numbers, "group of chunks", shared=array, together=free)
         done = list(itertools.chain(*steps))
         if task is None:
             yield exactly(layout, [chunk for chunk, _ in done])

@@ -108,6 +108,7 @@ def compress(
     if isinstance(given, Particles) and isinstance(executor, InProcess) and parts is None:
         return _in_memory(replace(given, metadata=described), request, writing, executor)
     with scratch_folder(scratch, executor) as folder:
+        executor = executor.within(folder)
         if isinstance(given, Particles | ChunkedParticles):
             return _in_chunks(given, described, request, writing, executor, folder, parts)
         return _field(ChunkedField.of(given).with_metadata(described), request, writing, executor, folder)

@@ -82,7 +82,7 @@ class Columns:
         names = tuple(name for name in COMPANIONS if name in source.columns and (name != MASSES or source.mass is None))
         if not names:
             return cls(source, {})
-        dtypes = executor.map("read-types", functools.partial(_dtypes, source, names), [0], "chunk")[0]
+        dtypes = executor.map("read-types", functools.partial(_dtypes, names), [0], "chunk", shared=source)[0]
         return cls(source, dtypes)
 
     @property
@@ -178,7 +178,7 @@ def _between(
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
-def _dtypes(source: ChunkedParticles, names: tuple[str, ...], chunk: int) -> dict[str, np.dtype]:
+def _dtypes(names: tuple[str, ...], source: ChunkedParticles, chunk: int) -> dict[str, np.dtype]:
     particles = source.chunk(chunk, names)
     return {name: getattr(particles, name).dtype for name in names}
 

@@ -59,14 +59,13 @@ class InChunks:
         if request.keep:
             require_no_triclinic_cell(source, "keeping clusters")
         if request.keep or request.order == "free":
-            self.outline, self._sample = surveyed(source, executor)
+            self.outline, self._sample = surveyed(source, executor, self._parts)
         else:
             self.outline = outline_of(source, executor).known
         self._encoded: dict[Limit, Positions] = {}
         self._velocities: Survey | None = None
         if request.velocities is not None and VELOCITIES in self.columns.dtypes:
-            step = functools.partial(_survey, self.columns, VELOCITIES)
-            pieces = executor.map("survey-velocities", step, range(len(source.sizes)), "chunk")
+            pieces = executor.map("survey-velocities", _survey, range(len(source.sizes)), "chunk", shared=self.columns)
             self._velocities = functools.reduce(Survey.__add__, pieces)
 
     @property
@@ -121,7 +120,8 @@ class InChunks:
         within = hidden / f".within-{limit.value.hex()}" if keep else hidden
         put = functools.partial(_put_beside, within) if keep else place.put
         encoded = Encoded(plan.task(request, decoded=keep), rows, within, put)
-        done = self._executor.map("encode-chunks", encoded.encode, range(len(encoded.sizes)), "chunk of the archive")
+        numbers = range(len(encoded.sizes))
+        done = self._executor.map("encode-chunks", Encoded.encode, numbers, "chunk of the archive", shared=encoded)
         array = assembled(encoded.task, [one.ready for one in done])
         ends = None if self._velocities is None else self._velocities.ends
         companions = OrderedInChunks(self.columns, rows, encoded.starts[:-1], ends)
@@ -147,11 +147,11 @@ class InChunks:
         """Make corrected chunks parts of the archive."""
         if self._request.keep:
             encoded, _ = chosen.source
-            self._executor.map("write-chunks", functools.partial(_take, encoded, place), range(len(encoded.sizes)))
+            self._executor.map("write-chunks", _take, range(len(encoded.sizes)), shared=(encoded, place))
 
 
-def _survey(columns: Columns, name: str, chunk: int) -> Survey:
-    return Survey.of(columns.read(chunk, (name,))[name])
+def _survey(columns: Columns, chunk: int) -> Survey:
+    return Survey.of(columns.read(chunk, (VELOCITIES,))[VELOCITIES])
 
 
 def _put_beside(folder: Path, key: str, data: bytes) -> None:
@@ -159,6 +159,7 @@ def _put_beside(folder: Path, key: str, data: bytes) -> None:
     put_hidden(folder / key, data)
 
 
-def _take(encoded: Encoded, place: Place, chunk: int) -> None:
+def _take(shared: tuple[Encoded, Place], chunk: int) -> None:
     """Make a corrected chunk a part of the archive."""
+    encoded, place = shared
     place.put(encoded.task.layout.chunk_key((chunk, 0)), finished_file(encoded, chunk).read_bytes())

@@ -39,16 +39,19 @@ from workbench.run.chunked_field import ChunkedField, map_parts
 from workbench.run.clients import executor_of
 from workbench.run.executors import Executor, InProcess, OnDask, Progress
 from workbench.subdomains.curve_order import SortedRows, sort_along
-from workbench.subdomains.decomposition import Decomposition, WithGhosts
-from workbench.subdomains.fof import Labels, find_groups
+from workbench.subdomains.fof import find_groups
 from workbench.subdomains.groups import DistributedGroups
 from workbench.subdomains.plan import chosen_parts
-from workbench.subdomains.sources import chunked, outline_of, sample_of, scratch_folder, surveyed
+from workbench.subdomains.sources import chunked, outline_of, scratch_folder, surveyed
 
 if TYPE_CHECKING:
     from workbench.archive.archive import Archive
 
 Slices = tuple[slice, ...]
+# An array, its promise, the original in its order and its periods, and whether the decoded values are needed afterwards.
+_Examination = tuple[
+    StoredArray, Promise | None, OrderedInMemory | OrderedInChunks | None, tuple[float, ...] | None, bool
+]
 
 
 def verify(
@@ -63,6 +66,7 @@ def verify(
         return _verified(archive, given, executor, None, 1)
     division = chosen_parts(parts, len(archive)) if archive.kind == "particles" else 1
     with scratch_folder(scratch, executor) as folder:
+        executor = executor.within(folder)
         if isinstance(given, Particles | ChunkedParticles):
             given = chunked(given, executor, folder)
         elif given is not None:
@@ -113,11 +117,12 @@ def _verified(archive: Archive, given: Any, executor: Executor, folder: Path | N
 def _field(archive: Archive, original: ChunkedField | None, executor: Executor) -> dict[str, Inspected]:
     """The findings in the values and in the mask."""
     values, mask, promise = archive.data, archive.arrays.get("mask"), archive.certificate["values"]
-    step = functools.partial(_field_chunk, values, mask, promise)
+    step = functools.partial(_field_chunk, (values, mask, promise))
     shape, together = values.layout.chunk_shape, not values.decoder.holds_gil
     if original is None:
         numbers = range(values.layout.chunk_count)
-        found = executor.map("examine-values", step, numbers, "chunk", together=together)
+        shared = values, mask, promise
+        found = executor.map("examine-values", _field_chunk, numbers, "chunk", shared=shared, together=together)
     else:
         checks.require_shape(values.layout, original.shape, original.dtype)
         if promise.bound is not None:
@@ -130,9 +135,10 @@ def _field(archive: Archive, original: ChunkedField | None, executor: Executor) 
 
 
 def _field_chunk(
-    values: StoredArray, mask: StoredArray | None, promise: Promise, number: int, original: Field | None = None
+    stored: tuple[StoredArray, StoredArray | None, Promise], number: int, original: Field | None = None
 ) -> dict[str, Inspected]:
     """The findings in one chunk of a field, and in its mask, which says what must be bit-identical."""
+    values, mask, promise = stored
     index = tuple(int(axis) for axis in np.unravel_index(number, values.layout.chunk_grid))
     hidden, of_mask = (None, None) if mask is None else _decoded(mask, index)
     here, of_values = _decoded(values, index)
@@ -196,7 +202,7 @@ def _original(archive: Archive, given: Any, executor: Executor, folder: Path | N
         raise WorkbenchError(f"the original must be in the box of the archive, {archive.box}; got {given.box}")
     columns, sample = Columns.of(given, executor), None
     if archive.reordered:
-        outline, sample = surveyed(given, executor)
+        outline, sample = surveyed(given, executor, 1)
     else:
         outline = outline_of(given, executor).known
     if promise.bound is not None:
@@ -206,13 +212,14 @@ def _original(archive: Archive, given: Any, executor: Executor, folder: Path | N
     if sample is not None:
         curve, cargo = curve_from(archive.attributes.get("curve"), given.dimensions), columns if columns.dtypes else None
         rows = sort_along(curve, given, sample, layout.chunk_count, folder, executor, again=True, cargo=cargo)
-        executor.map("sort-particles", functools.partial(_sort, rows, begins), range(layout.chunk_count), "chunk")
+        executor.map("sort-particles", _sort, range(layout.chunk_count), "chunk", shared=(rows, begins))
         checks.require_same_checksum(archive.attributes.get("permutation"), rows.checksum(begins))
     return _Original(outline, OrderedInChunks(columns, rows, begins), frozenset([POSITIONS, *columns.dtypes]), archive.box)
 
 
-def _sort(rows: SortedRows, begins: tuple[int, ...], chunk: int) -> None:
+def _sort(shared: tuple[SortedRows, tuple[int, ...]], chunk: int) -> None:
     """Sort a chunk of the original, which will be read again."""
+    rows, begins = shared
     rows((slice(begins[chunk], (*begins, rows.starts[-1])[chunk + 1]),))
 
 
@@ -223,18 +230,16 @@ def _particles(archive: Archive, original: _Original | None, executor: Executor,
         compared = original is not None and name in original.names
         promise = archive.certificate[name] if compared else None
         ordered, period = (original.ordered, original.box if name == POSITIONS else None) if original else (None, None)
-        step = functools.partial(_chunk, stored, promise, ordered, period, keep and name == POSITIONS)
-        together = not stored.decoder.holds_gil
-        pieces = executor.map(f"examine-{name}", step, list(stored.layout.chunk_indices()), "chunk", together=together)
+        shared, together = (stored, promise, ordered, period, keep and name == POSITIONS), not stored.decoder.holds_gil
+        indices = list(stored.layout.chunk_indices())
+        pieces = executor.map(f"examine-{name}", _chunk, indices, "chunk", shared=shared, together=together)
         found[name] = functools.reduce(Inspected.__add__, pieces)
     return found
 
 
-def _chunk(
-    stored: StoredArray, promise: Promise | None, ordered: OrderedInMemory | OrderedInChunks | None,
-    period: tuple[float, ...] | None, keep: bool, index: Index,
-) -> Inspected:
+def _chunk(shared: _Examination, index: Index) -> Inspected:
     """Decode one chunk, and compare it with its checksum and the original."""
+    stored, promise, ordered, period, keep = shared
     here, found = _decoded(stored, index)
     if here is None:
         return found
@@ -345,10 +350,7 @@ class _InSubdomains:
     def _search(self, particles: ChunkedParticles, length: float, name: str) -> DistributedGroups:
         folder = self.folder / name
         folder.mkdir()
-        decomposition = Decomposition.of(sample_of(particles, self.executor), self.parts, particles.box)
-        labels = Labels(particles, WithGhosts(decomposition, length), folder)
-        find_groups(labels, self.executor)
-        return DistributedGroups(labels, self.executor, 0)
+        return DistributedGroups(*find_groups(particles, length, self.parts, folder, self.executor), self.executor)
 
 
 def _fingerprint(groups: DistributedGroups, members: int) -> str:

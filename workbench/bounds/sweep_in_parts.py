@@ -64,6 +64,7 @@ def sweep(
     questions = questions_of(codecs, [bound.for_data(field.described) for bound in bounds_of(bounds)])
     executor = executor_of(client, progress, source)
     with scratch_folder(scratch, executor) as folder:
+        executor = executor.within(folder)
         field = field.reachable(executor, folder, "field")
         return answered(questions, field, surveyed(field, executor), executor, chunk_values)
 

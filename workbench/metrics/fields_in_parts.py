@@ -56,6 +56,7 @@ def compare(
     fields = _pair(original, decoded)
     executor = executor_of(client, progress, *fields)
     with scratch_folder(scratch, executor) as folder:
+        executor = executor.within(folder)
         first, second = (field.reachable(executor, folder, name) for field, name in zip(fields, "ab", strict=True))
         shape = min((second, first), key=_cost_of_other_chunks).chunk_shape
         found = map_parts(executor, "compare-chunks", functools.partial(Totals.of, bound), shape, [first, second])

@@ -217,7 +217,7 @@ def map_parts(
         for place in grid(shape, chunk_shape)
     ]
     if not any(field.on_dask for field in fields):
-        return executor.map(name, functools.partial(_on_read, step, fields), list(enumerate(places)), together=together)
+        return executor.map(name, _on_read, list(enumerate(places)), shared=(step, fields), together=together)
     blocks = None if beyond else chunk_shape
     parts = zip(*(_parts(field, blocks, places) for field in fields), strict=True)
     items = [(number, *of_fields) for number, of_fields in enumerate(parts)]
@@ -237,9 +237,9 @@ def _fetched(values: Any, mask: Any) -> Field:
     return Field(values, mask=mask)
 
 
-def _on_read(step: Callable[..., Result], fields: Sequence[ChunkedField], item: tuple[int, Slices]) -> Result:
+def _on_read(shared: tuple[Callable[..., Result], Sequence[ChunkedField]], item: tuple[int, Slices]) -> Result:
     """One step on parts that are read here."""
-    number, place = item
+    (step, fields), (number, place) = shared, item
     return step(number, *(field.part(place) for field in fields))
 
 

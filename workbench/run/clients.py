@@ -43,10 +43,14 @@ def executor_of(client: Any, progress: Progress | None = None, *sources: Any) ->
     if not isinstance(found, Client):
         raise WorkbenchError(f"client must be a dask.distributed.Client or the address of a scheduler; got {client!r:.100}")
     _require_ready(found)
-    executor = OnDask(found, progress)
-    if found is not client:   # opened here: closed with the last result that needs it
-        weakref.finalize(executor, found.close).atexit = False
-    return executor
+    connection = None if found is client else Connection()
+    if connection is not None:   # opened here: closed with the last result that needs it
+        weakref.finalize(connection, found.close).atexit = False
+    return OnDask(found, progress, connection=connection)
+
+
+class Connection:
+    """What executors hold while they need a client that was opened for them."""
 
 
 def in_chunks(source: Any) -> bool:

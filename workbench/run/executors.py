@@ -13,9 +13,10 @@ import queue
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Protocol, Self, TypeVar
 
 from workbench import backend
 from workbench.backend import reusing_memory
@@ -23,8 +24,8 @@ from workbench.errors import WorkbenchError
 from workbench.run import patience
 from workbench.run.code import own_code
 from workbench.run.patience import GPU, Patience, lost
+from workbench.run.shared import Shared, with_shared
 
-Item = TypeVar("Item")
 Result = TypeVar("Result")
 Progress = Callable[[float, str], object]   # the completed share of a step, and its name
 
@@ -42,55 +43,68 @@ class Executor(Protocol):
         """Who is told."""
 
     def map(
-        self, name: str, step: Callable[[Item], Result], items: Sequence[Item], each: str = "item", on_gpu: bool = False,
-        together: bool = False,
+        self, name: str, step: Callable[..., Result], items: Sequence[Any], each: str = "item", on_gpu: bool = False,
+        shared: Any = None, together: bool = False,
     ) -> list[Result]:
-        """The results, in the order of the items.
+        """The results, in the order of the items: of `step(item)` or, with what all items need, `step(shared, item)`.
 
         `name` and `each` (what an item is) are for people. With `on_gpu`, workers with a GPU run the step if there are any.
         `together` says that several threads of one process may run it at once.
         """
+
+    def within(self, folder: Path) -> Self:
+        """The same, with a folder that all workers see, for what is shared."""
 
 
 @dataclass(frozen=True)
 class InProcess:
     """One item after the other, here.
 
-    >>> InProcess().map("square", lambda n: n * n, [1, 2, 3])
-    [1, 4, 9]
+    >>> InProcess().map("power", pow, [1, 2, 3], shared=2)
+    [2, 4, 8]
     """
 
     progress: Progress | None = field(default=None, repr=False)
 
     def map(
-        self, name: str, step: Callable[[Item], Result], items: Sequence[Item], each: str = "item", on_gpu: bool = False,
-        together: bool = False,
+        self, name: str, step: Callable[..., Result], items: Sequence[Any], each: str = "item", on_gpu: bool = False,
+        shared: Any = None, together: bool = False,
     ) -> list[Result]:
         """The results, in the order of the items."""
         told, results = Told(self.progress, name, len(items)), []
+        run = step if shared is None else partial(step, shared)
         try:
-            for result in backend.side_by_side(step, items) if together else map(step, items):
+            for result in backend.side_by_side(run, items) if together else map(run, items):
                 results.append(result)
                 told.one_more()
         except WorkbenchError as error:
             raise _placed(error, name, each, len(results), len(items)) from error
         return results
 
+    def within(self, folder: Path) -> Self:
+        """The same: what is shared stays in memory."""
+        return self
+
 
 @dataclass(frozen=True)
 class OnDask:
-    """The workers of a Dask client. Items are sent, and results fetched, many at a time; never all, which would pile up."""
+    """The workers of a Dask client. Items are sent, and results fetched, many at a time; never all, which would pile up.
+
+    `folder` is for what is shared. While this executor or one made `within` it is used, `connection` stays open.
+    """
 
     client: Any
     progress: Progress | None = field(default=None, repr=False)
+    folder: Path | None = field(default=None, kw_only=True)
+    connection: Any = field(default=None, kw_only=True, repr=False)
 
     def map(
-        self, name: str, step: Callable[[Item], Result], items: Sequence[Item], each: str = "item", on_gpu: bool = False,
-        together: bool = False,
+        self, name: str, step: Callable[..., Result], items: Sequence[Any], each: str = "item", on_gpu: bool = False,
+        shared: Any = None, together: bool = False,
     ) -> list[Result]:
         """The results, in the order of the items. The first error stops the others."""
-        chosen = self._gpus if on_gpu and self._gpus() else None
-        run = _Run(self.client, name, step, items, each, chosen, self.progress)
+        chosen, file = self._gpus if on_gpu and self._gpus() else None, self._written(shared)
+        run = _Run(self.client, name, with_shared(step, file), items, each, chosen, self.progress)
         try:
             return run.results()
         except WorkbenchError:
@@ -101,6 +115,20 @@ class OnDask:
             raise lost(name, error) from error
         finally:
             run.stop()
+            if file is not None:
+                file.delete()
+
+    def within(self, folder: Path) -> Self:
+        """The same, with a folder that all workers see, for what is shared."""
+        return replace(self, folder=folder)
+
+    def _written(self, shared: Any) -> Shared | None:
+        """The file with what is shared, if anything is."""
+        if shared is None:
+            return None
+        if self.folder is None:
+            raise ValueError("what items share needs a folder that all workers see: call within(folder)")
+        return Shared.written(self.folder, shared)
 
     def _gpus(self) -> int:
         """How many workers have a GPU."""
@@ -114,7 +142,7 @@ class _Run:
     """
 
     def __init__(
-        self, client: Any, name: str, step: Callable[[Item], Any], items: Sequence[Item], each: str,
+        self, client: Any, name: str, step: Callable[..., Any], items: Sequence[Any], each: str,
         gpus: Callable[[], int] | None, progress: Progress | None,
     ) -> None:
         self._client, self._name, self._items, self._each, self._gpus = client, name, items, each, gpus

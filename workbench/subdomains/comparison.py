@@ -224,28 +224,29 @@ def _compared_on_workers(first: DistributedGroups, second: DistributedGroups, mi
     halos = Halos(catalogues[0].labels, catalogues[0].members), Halos(catalogues[1].labels, catalogues[1].members)
     chunks = range(len(first.source.sizes))
     map_chunks = first._executor.map
-    pairs = Pairs.together(map_chunks("pair-groups", functools.partial(_pairs, labels, halos), chunks))
+    pairs = Pairs.together(map_chunks("pair-groups", _pairs, chunks, shared=(labels, halos)))
 
     def sizes(which: int, wanted: np.ndarray) -> np.ndarray:
         named = np.unique(wanted)
         parts = range(labels[which].division.parts)
-        counted = map_chunks("count-members", functools.partial(_count, labels[which], named), parts)
+        counted = map_chunks("count-members", _count, parts, shared=(labels[which], named))
         return np.sum(counted, axis=0)[np.searchsorted(named, wanted)]
 
     return _put_together(halos, pairs, [functools.partial(sizes, which) for which in (0, 1)], min_members)
 
 
-def _pairs(labels: tuple[Labels, Labels], halos: tuple[Halos, Halos], chunk: int) -> Pairs:
+def _pairs(shared: tuple[tuple[Labels, Labels], tuple[Halos, Halos]], chunk: int) -> Pairs:
     """The pairs of the particles in a chunk of the first source."""
+    labels, halos = shared
     start, end = labels[0].source.starts[chunk : chunk + 2]
     one, other = (of.between(start, end) for of in labels)
     wanted = halos[0].has(one) | halos[1].has(other)
     return Pairs.counted(one[wanted], other[wanted])
 
 
-def _count(labels: Labels, named: np.ndarray, part: int) -> np.ndarray:
+def _count(shared: tuple[Labels, np.ndarray], part: int) -> np.ndarray:
     """How many particles of a subdomain have each of these labels (rising)."""
-    label = labels.own(part)
+    label, named = shared[0].own(part), shared[1]
     if not len(named):
         return np.zeros(0, np.int64)
     place = np.minimum(np.searchsorted(named, label), len(named) - 1)

@@ -154,7 +154,5 @@ def sort_along(
     """Bring all particles to their ranges, for so many chunks of an archive; the files are in the folder."""
     ranges = AlongCurve.of(curve, sample.astype(source.dtype), min(RANGES * chunks, MOST_RANGES))
     exchange = Exchange(source, ranges, folder, cargo)
-    shipped = executor.map("send-particles", exchange.send, range(len(source.sizes)), "chunk")
-    exchange.sent(shipped)
-    sizes = np.sum([one.owned for one in shipped], axis=0)
+    sizes = exchange.distribute(executor).owned
     return SortedRows(exchange, curve, (0, *np.cumsum(sizes).tolist()), again, indexed)

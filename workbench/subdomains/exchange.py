@@ -18,6 +18,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.data.chunked import ChunkedParticles
+from workbench.run.executors import Executor
 from workbench.run.scratch_files import complete, load, read_summed, save, unreadable, write_summed
 
 ROW = np.dtype(np.int32)
@@ -60,7 +61,7 @@ class Cargo(Protocol):
 
 
 class Shipped(NamedTuple):
-    """How many particles of one chunk each subdomain was sent, and how many of these it owns."""
+    """How many particles each subdomain was sent, and how many of these it owns."""
 
     counts: np.ndarray
     owned: np.ndarray
@@ -119,6 +120,12 @@ class Exchange:
         with complete(self._file(chunk)) as file:
             write_summed(file, (row, packed) if cargo is None else (row, packed, cargo[_in_chunk(row)]))
         return shipped
+
+    def distribute(self, executor: Executor, name: str = "send-particles") -> Shipped:
+        """Send all chunks, after which subdomains can be received; returns what each was sent in all."""
+        shipped = executor.map(name, Exchange.send, range(len(self.source.sizes)), "chunk", shared=self)
+        self.sent(shipped)
+        return Shipped(*(np.sum(column, axis=0) for column in zip(*shipped, strict=True)))
 
     def sent(self, shipped: Sequence[Shipped]) -> Self:
         """Record what all chunks have sent; from here on subdomains can be received."""

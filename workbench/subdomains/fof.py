@@ -8,7 +8,6 @@ scheme of ArborX's distributed DBSCAN. A label is the smallest index of its grou
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,10 +21,14 @@ from workbench.data.chunked import ChunkedParticles
 from workbench.run.executors import Executor
 from workbench.run.gpu_workers import on_card
 from workbench.run.scratch_files import load, save
-from workbench.subdomains.decomposition import WithGhosts
+from workbench.subdomains.decomposition import Decomposition, WithGhosts
 from workbench.subdomains.exchange import Exchange, Shipped
 from workbench.subdomains.joint import Compared, Joined, JointLabels, starts_of
 from workbench.subdomains.merging import Renaming
+from workbench.subdomains.sources import sample_of, share_of
+
+UNEVEN = 1.5   # times as many particles as a subdomain should have, and
+FEW = 1000     # some more: then the space is divided again
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,16 +93,41 @@ class Labels:
         return Renaming(*load(self.folder / "renaming.npy"))
 
 
-def find_groups(labels: Labels, executor: Executor) -> list[Shipped]:
-    """Find the labels of all particles; returns what was sent."""
-    parts = range(labels.division.parts)
-    shipped = executor.map("send-particles", labels.exchange.send, range(len(labels.source.sizes)), "chunk")
-    labels.exchange.sent(shipped)
-    ghosts = executor.map("find-groups", functools.partial(_link, labels), parts, "subdomain", on_gpu=True)
-    labels.joint.order(starts_of(ghosts))
-    renaming = Joined.of(executor.map("compare-labels", labels.compare, parts, "subdomain")).renaming
-    save(labels.folder / "renaming.npy", np.stack([renaming.label, renaming.final]))
-    return shipped
+def find_groups(
+    source: ChunkedParticles, length: float, parts: int, folder: Path, executor: Executor
+) -> tuple[Labels, int]:
+    """Find the labels of all particles with so many subdomains; returns the number of ghosts, too."""
+    labels, shipped = _sent(source, length, parts, folder, executor)
+    counts = executor.map("find-groups", _link, range(parts), "subdomain", on_gpu=True, shared=labels)
+    labels.joint.order(starts_of(counts))
+    compared = executor.map("compare-labels", Labels.compare, range(parts), "subdomain", shared=labels)
+    renaming = Joined.of(compared).renaming
+    save(folder / "renaming.npy", np.stack([renaming.label, renaming.final]))
+    return labels, int(shipped.counts.sum() - shipped.owned.sum())
+
+
+def _sent(
+    source: ChunkedParticles, length: float, parts: int, folder: Path, executor: Executor
+) -> tuple[Labels, Shipped]:
+    """Divide the space and send all particles; again, by a larger sample, if the sample has misled."""
+    times = 1
+    while True:
+        sample = sample_of(source, executor, parts, times)
+        division = WithGhosts(Decomposition.of(sample, parts, source.box), length)
+        labels = Labels(source, division, folder)
+        shipped = labels.exchange.distribute(executor)
+        if share_of(source, parts, times) == 1 or _as_sampled(shipped.owned, division.decomposition.owners(sample)):
+            return labels, shipped
+        times *= 4
+
+
+def _as_sampled(owned: np.ndarray, owners: np.ndarray) -> bool:
+    """Whether no subdomain owns far more particles than the mean and than these owners of a sample promise.
+
+    What the sample shows cannot be divided better: many particles at one place.
+    """
+    promised = np.bincount(owners, minlength=len(owned)) * (owned.sum() / len(owners))
+    return bool((owned <= UNEVEN * np.maximum(promised, owned.mean()) + FEW).all())
 
 
 def _link(labels: Labels, part: int) -> np.ndarray:

@@ -19,11 +19,10 @@ from workbench.data.triclinic import require_no_triclinic_cell
 from workbench.errors import WorkbenchError
 from workbench.run.clients import executor_of
 from workbench.run.executors import Executor, Progress
-from workbench.subdomains.decomposition import Decomposition, WithGhosts
 from workbench.subdomains.fof import Labels, find_groups
 from workbench.subdomains.halos import MEASURED, catalogue_of
 from workbench.subdomains.plan import chosen_parts, require_room
-from workbench.subdomains.sources import Given, chunked, outline_of, sample_of, scratch_folder
+from workbench.subdomains.sources import Given, chunked, outline_of, scratch_folder
 
 
 def friends_of_friends(
@@ -62,22 +61,20 @@ def search(
 ) -> DistributedGroups:
     """The same by an executor."""
     with scratch_folder(scratch, executor, keep=True) as folder:
+        executor = executor.within(folder)
         particles = chunked(source, executor, folder)
         require_no_triclinic_cell(particles, "a search for clusters")
         wanted = chosen_parts(parts, len(particles))
         require_room(folder, len(particles), particles.dtype.itemsize * particles.dimensions)
         length = absolute_linking_length(outline_of(particles, executor), linking_length, unit)
-        decomposition = Decomposition.of(sample_of(particles, executor), wanted, particles.box)
-        labels = Labels(particles, WithGhosts(decomposition, length), folder)
-        shipped = find_groups(labels, executor)
-    ghosts = sum(int(one.counts.sum() - one.owned.sum()) for one in shipped)
-    return DistributedGroups(labels, executor, ghosts)
+        labels, ghosts = find_groups(particles, length, wanted, folder, executor)
+    return DistributedGroups(labels, ghosts, executor)
 
 
 class DistributedGroups:
     """A partition of particles into groups; the labels are in files, which `close` or the end of a `with` block deletes."""
 
-    def __init__(self, labels: Labels, executor: Executor, ghosts: int) -> None:
+    def __init__(self, labels: Labels, ghosts: int, executor: Executor) -> None:
         self._found, self._executor, self.ghosts = labels, executor, ghosts
         self._catalogues: dict[tuple[int, tuple[str, ...]], Catalogue] = {}
         self.close = weakref.finalize(self, rmtree, labels.folder, ignore_errors=True)
@@ -111,7 +108,7 @@ class DistributedGroups:
 
     def __len__(self) -> int:
         """The number of groups of any size."""
-        return sum(self._executor.map("count-groups", self._labels.groups_in, range(self.parts)))
+        return sum(self._executor.map("count-groups", Labels.groups_in, range(self.parts), shared=self._labels))
 
     def chunk(self, number: int) -> np.ndarray:
         """The labels (int64) of the particles in a chunk of the source: the smallest index in the group of each."""

@@ -70,9 +70,9 @@ def catalogue_of(labels: Labels, min_members: int, executor: Executor, columns: 
         exchange = _with_columns(labels, names)
         if not exchange.complete:
             exchange.folder.mkdir(exist_ok=True)
-            exchange.sent(executor.map("send-columns", exchange.send, range(len(labels.source.sizes)), "chunk"))
-    step = functools.partial(_moments, labels, min_members, names)
-    parts = executor.map("measure-groups", step, range(labels.division.parts), "subdomain")
+            exchange.distribute(executor, "send-columns")
+    step, subdomains = functools.partial(_moments, min_members, names), range(labels.division.parts)
+    parts = executor.map("measure-groups", step, subdomains, "subdomain", shared=labels)
     box = labels.source.box
     return Catalogue.of(Moments.combined(parts, box), min_members, box, MASSES in names)
 
@@ -83,7 +83,7 @@ def _with_columns(labels: Labels, names: tuple[str, ...]) -> Exchange:
     return Exchange(labels.source, division, labels.folder / "-".join(("columns", *names)), cargo)
 
 
-def _moments(labels: Labels, min_members: int, names: tuple[str, ...], part: int) -> Moments:
+def _moments(min_members: int, names: tuple[str, ...], labels: Labels, part: int) -> Moments:
     """The parts of groups that this subdomain owns; small groups that nobody else knows are left out."""
     label = labels.own(part)
     known, members = _counted(label)

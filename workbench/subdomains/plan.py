@@ -23,7 +23,7 @@ from workbench.arguments import positive, whole_number
 from workbench.clusters import absolute_linking_length
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
-from workbench.run.executors import InProcess, Item, Result
+from workbench.run.executors import InProcess, Result
 from workbench.subdomains.decomposition import Decomposition
 from workbench.subdomains.exchange import ROW
 from workbench.subdomains.sources import PART
@@ -82,12 +82,12 @@ class _Watch(InProcess):
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
 
     def map(
-        self, name: str, step: Callable[[Item], Result], items: Sequence[Item], each: str = "item", on_gpu: bool = False,
-        together: bool = False,
+        self, name: str, step: Callable[..., Result], items: Sequence[Any], each: str = "item", on_gpu: bool = False,
+        shared: Any = None, together: bool = False,
     ) -> list[Result]:
         """The results, in the order of the items."""
         began = time.thread_time()
-        results = super().map(name, step, items, each, on_gpu, together)
+        results = super().map(name, step, items, each, on_gpu, shared, together)
         self.seconds[name] = max(time.thread_time() - began, 1e-9)
         return results
 

@@ -29,8 +29,8 @@ from workbench.run.executors import Executor, OnDask
 from workbench.run.scratch_files import save
 
 PART = 2**20          # particles in a subdomain: at the usual linking length, less than a tenth of them have ghosts
-SAMPLE = 2**17        # positions that decide where subdomains are divided,
-SAMPLED_CHUNKS = 64   # from so many chunks
+SAMPLE = 2**17        # positions that decide where subdomains are divided, at least,
+SAMPLED = 256         # and for each subdomain: its size then differs from the mean by about a sixteenth
 
 Files = str | os.PathLike[str]
 Ends = tuple[np.ndarray, np.ndarray]
@@ -113,7 +113,7 @@ class LazyOutline(Outlined):
         source = self.source
         if source.extent is not None:
             return Outline(len(source), source.dtype, *source.extent, source.box)
-        ends = self.executor.map("find-extent", functools.partial(_extent, source), range(len(source.sizes)), "chunk")
+        ends = self.executor.map("find-extent", _extent, range(len(source.sizes)), "chunk", shared=source)
         return Outline.around(ends, len(source), source.dtype, source.box)
 
 
@@ -122,28 +122,28 @@ def outline_of(source: ChunkedParticles, executor: Executor) -> LazyOutline:
     return LazyOutline(source, executor)
 
 
-def sample_of(source: ChunkedParticles, executor: Executor) -> np.ndarray:
-    """Positions from all over the source; where it has many chunks, from some of them."""
-    chunks, share = _sampled(source)
-    step = functools.partial(source.sample, share=share)
-    return np.concatenate(executor.map("sample-particles", step, chunks, "sampled chunk"))
+def sample_of(source: ChunkedParticles, executor: Executor, parts: int, times: int = 1) -> np.ndarray:
+    """Positions for a division into so many subdomains, or `times` as many of them.
+
+    They are the same share of each chunk, since chunks may be anywhere in space.
+    """
+    shared = source, share_of(source, parts, times)
+    return np.concatenate(executor.map("sample-particles", _sample, range(len(source.sizes)), "chunk", shared=shared))
 
 
-def surveyed(source: ChunkedParticles, executor: Executor) -> tuple[Outline, np.ndarray]:
+def surveyed(source: ChunkedParticles, executor: Executor, parts: int) -> tuple[Outline, np.ndarray]:
     """The outline with its extent, and the sample: each chunk is read once for both."""
     if source.extent is not None:
-        return outline_of(source, executor).known, sample_of(source, executor)
-    chunks, share = _sampled(source)
-    step = functools.partial(_survey, source, frozenset(chunks), share)
-    found = executor.map("survey-particles", step, range(len(source.sizes)), "chunk")
-    outline = Outline.around([ends for ends, _ in found], len(source), source.dtype, source.box)
-    return outline, np.concatenate([sample for _, sample in found])
+        return outline_of(source, executor).known, sample_of(source, executor, parts)
+    shared = source, share_of(source, parts)
+    surveys = executor.map("survey-particles", _survey, range(len(source.sizes)), "chunk", shared=shared)
+    outline = Outline.around([ends for ends, _ in surveys], len(source), source.dtype, source.box)
+    return outline, np.concatenate([sample for _, sample in surveys])
 
 
-def _sampled(source: ChunkedParticles) -> tuple[list[int], float]:
-    """The chunks that are sampled, and the share of their particles."""
-    chunks = np.unique(np.linspace(0, len(source.sizes) - 1, SAMPLED_CHUNKS).astype(int)).tolist()
-    return chunks, min(1.0, SAMPLE / sum(source.sizes[chunk] for chunk in chunks))
+def share_of(source: ChunkedParticles, parts: int, times: int = 1) -> float:
+    """The share of the particles that is a sample for so many subdomains."""
+    return min(1.0, times * max(SAMPLE, SAMPLED * parts) / len(source))
 
 
 @contextmanager
@@ -174,8 +174,14 @@ def _extent(source: ChunkedParticles, number: int) -> Ends:
     return chunk.lower, chunk.upper
 
 
-def _survey(source: ChunkedParticles, sampled: frozenset[int], share: float, number: int) -> tuple[Ends, np.ndarray]:
+def _sample(shared: tuple[ChunkedParticles, float], number: int) -> np.ndarray:
+    """The share of a chunk of the sample."""
+    source, share = shared
+    return source.sample(number, share)
+
+
+def _survey(shared: tuple[ChunkedParticles, float], number: int) -> tuple[Ends, np.ndarray]:
     """The extent of a chunk, and its share of the sample."""
+    source, share = shared
     chunk = source.chunk(number)
-    rows = source.drawn(number, share) if number in sampled else slice(0)
-    return (chunk.lower, chunk.upper), chunk.positions[rows].astype(np.float64)
+    return (chunk.lower, chunk.upper), chunk.positions[source.drawn(number, share)].astype(np.float64)

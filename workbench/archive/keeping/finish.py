@@ -53,8 +53,9 @@ def hand_back(cast: Cast, part: int) -> None:
         members.save(**{f"kept{number}": kept.astype(stored_index(len(cast.exchange.source)))})
 
 
-def finish(cast: Cast, encoded: Encoded, chunk: int) -> FinishedChunk:
+def finish(shared: tuple[Cast, Encoded], chunk: int) -> FinishedChunk:
     """Write one chunk with its edits, and the labels of its particles."""
+    cast, encoded = shared
     terms, begin, end = cast.terms, *encoded.starts[chunk : chunk + 2]
     decoded, original = encoded.decoded(chunk), encoded.chunk(chunk).positions
     wanted, rank = decoded.copy(), np.zeros(len(decoded), np.int32)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,9 +42,9 @@ def keep_clusters(
 ) -> Kept:
     """Correct chunks so that clusters are kept; raises TooExpensive where this takes more than the allowance."""
     settled = settle(encoded, terms, decomposition, folder, executor, allowance)
-    executor.map("hand-back-moves", functools.partial(hand_back, settled.cast), settled.cast.parts)
+    executor.map("hand-back-moves", hand_back, settled.cast.parts, shared=settled.cast)
     numbers = range(len(encoded.sizes))
-    finished = executor.map("finish-chunks", functools.partial(finish, settled.cast, encoded), numbers)
+    finished = executor.map("finish-chunks", finish, numbers, shared=(settled.cast, encoded))
     nbytes = sum(one.nbytes for one in finished)
     added = nbytes - sum(one.nbytes for one in done)
     chunks = [_ready(one.ready, chunk) for one, chunk in zip(done, finished, strict=True)]

@@ -70,13 +70,13 @@ class Violated:
 def look(cast: Cast, starts: np.ndarray, executor: Executor, exempt: bool = True, scope: Scope | None = None) -> Violated:
     """Find all violated constraints, all of which are in the scope; those of each subdomain are in its files."""
     if cast.terms.promise.min_members > 1:
-        executor.map("find-loose-parts", functools.partial(_loose, cast, exempt), cast.parts)
+        executor.map("find-loose-parts", functools.partial(_loose, exempt), cast.parts, shared=cast)
         joined(cast, "loose", [starts] * len(cast.terms.lengths), executor)
-    seen = executor.map("find-parts", functools.partial(_parts, cast, exempt, scope), cast.parts)
+    seen = executor.map("find-parts", _parts, cast.parts, shared=(cast, exempt, scope))
     ghosts = [starts_of(of_length) for of_length in zip(*[one.ghosts for one in seen], strict=True)]
     parts = joined(cast, "part", ghosts, executor, scope is None)
     torn = [_torn(joint, [one.torn[number] for one in seen]) for number, joint in enumerate(parts)]
-    lost = executor.map("find-lost-links", functools.partial(_lost, cast, torn, scope), cast.parts)
+    lost = executor.map("find-lost-links", _lost, cast.parts, shared=(cast, torn, scope))
     links = [_forest(number, lost) for number in range(len(parts))]
     count = sum(one.conflicts for one in seen) + sum(one.decided for one in lost) + sum(map(len, links))
     return Violated(count, any(one.exempted for one in seen), sum(one.exact for one in seen), links)
@@ -99,7 +99,7 @@ def constraints(cast: Cast, links: Sequence[Pairs], part: int) -> tuple[np.ndarr
     return np.stack(ends, axis=1).astype(np.int32), (code % most).astype(np.int32)
 
 
-def _loose(cast: Cast, exempt: bool, part: int) -> None:
+def _loose(exempt: bool, cast: Cast, part: int) -> None:
     """Groups too small to count must not grow: link all of them that are not safely apart."""
     members, terms = cast.of(part), cast.terms
     for number in range(len(terms.lengths)):
@@ -120,8 +120,9 @@ def _split(
     return parts_of(cells, group, length - terms.margin, length + terms.margin, spared, loose)
 
 
-def _parts(cast: Cast, exempt: bool, scope: Scope | None, part: int) -> Seen:
+def _parts(shared: tuple[Cast, bool, Scope | None], part: int) -> Seen:
     """The parts of groups and the conflicts of one subdomain."""
+    cast, exempt, scope = shared
     members, torn, ghosts, conflicts = cast.of(part), [], [], 0
     owned, used = members["owned"], np.zeros(len(members), bool)
     for number in range(len(cast.terms.lengths)):
@@ -192,8 +193,9 @@ def _torn(joint: Joined, pairs: Sequence[np.ndarray]) -> np.ndarray:
     return label[parts > 1]
 
 
-def _lost(cast: Cast, torn: list[np.ndarray], scope: Scope | None, part: int) -> Lost:
+def _lost(given: tuple[Cast, list[np.ndarray], Scope | None], part: int) -> Lost:
     """The minimum spanning forest of the torn groups of one subdomain, from the lost links that it knows."""
+    cast, torn, scope = given
     members, result, decided = cast.of(part), Lost(0, [], [], []), 0
     index = members.mapped("index")
     for number in range(len(cast.terms.lengths)):

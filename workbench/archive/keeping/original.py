@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,7 +23,7 @@ class Sizes:
 
 def enter(cast: Cast, executor: Executor) -> np.ndarray:
     """Find the groups in each subdomain; returns where the ghosts of each owner begin."""
-    return starts_of(executor.map("find-groups", cast.enter, cast.parts))
+    return starts_of(executor.map("find-groups", Cast.enter, cast.parts, shared=cast))
 
 
 def joined(
@@ -37,7 +36,7 @@ def joined(
     """
     for number, of_length in enumerate(starts):
         cast.labels(kind, number).order(of_length)
-    compared = executor.map(f"compare-{kind}", functools.partial(_compare, cast, kind, everything), cast.parts)
+    compared = executor.map(f"compare-{kind}", _compare, cast.parts, shared=(cast, kind, everything))
     found = [Joined.of(of_length) for of_length in zip(*compared, strict=True)]
     for number, joint in enumerate(found):
         cast.labels(kind, number).tell(joint)
@@ -46,7 +45,7 @@ def joined(
 
 def name_groups(cast: Cast, groups: list[Joined], executor: Executor) -> list[Sizes]:
     """Give every particle the label of its group, or none if the group is too small to count."""
-    found = executor.map("name-groups", functools.partial(_name, cast), cast.parts)
+    found = executor.map("name-groups", _name, cast.parts, shared=cast)
     least, sizes = cast.terms.promise.min_members, []
     for number, shared in enumerate(groups):
         here = [part[number] for part in found]
@@ -55,7 +54,8 @@ def name_groups(cast: Cast, groups: list[Joined], executor: Executor) -> list[Si
     return sizes
 
 
-def _compare(cast: Cast, kind: str, everything: bool, part: int) -> list[Compared]:
+def _compare(shared: tuple[Cast, str, bool], part: int) -> list[Compared]:
+    cast, kind, everything = shared
     return [cast.compare(part, kind, number, everything) for number in range(len(cast.terms.lengths))]
 
 

@@ -8,7 +8,6 @@ and the particles near them are looked at again (`Scope`); if there are none, no
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,7 +98,7 @@ def prove(cast: Cast, executor: Executor, earlier: Sequence[Doubted | None]) -> 
     `earlier` is what is known of those where nothing has changed since the last proof.
     """
     parts = [part for part in cast.parts if earlier[part] is None]
-    found = iter(executor.map("find-suspects", functools.partial(_suspects, cast), parts))
+    found = iter(executor.map("find-suspects", _suspects, parts, shared=cast))
     return [known if known is not None else next(found) for known in earlier]
 
 
@@ -114,7 +113,7 @@ def scope_of(cast: Cast, found: Sequence[Doubted]) -> Scope | None:
 
 def find_exempt(cast: Cast, executor: Executor) -> Scope | None:
     """The particles about which original distances have decided, in any round; None if they are many."""
-    return scope_of(cast, executor.map("find-exempt-pairs", functools.partial(_exempt, cast), cast.parts))
+    return scope_of(cast, executor.map("find-exempt-pairs", _exempt, cast.parts, shared=cast))
 
 
 def _exempt(cast: Cast, part: int) -> Doubted:

@@ -11,7 +11,6 @@ this happens where the bound is not small against the linking length, so that ne
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,7 +91,7 @@ def repair(
 
     It also returns in which subdomains anything has changed.
     """
-    left = executor.map("repair-inside", functools.partial(_inside, cast, links, allowance), cast.parts)
+    left = executor.map("repair-inside", _inside, cast.parts, shared=(cast, links, allowance))
     repaired = [one.repaired for one in left]
     ends = None if any(one.dear for one in repaired) else Ends.of(left, cast.terms.apart, cast.terms.box)
     lent: list[list[int]] = [[] for _ in cast.parts]
@@ -100,13 +99,13 @@ def repair(
         names = cast.folder / f"ends-{cast.round}.npz"
         save_together(names, {"index": ends.index, "places": ends.places, "batch": ends.batch})
         lenders = _lenders(cast, ends.places)
-        given = executor.map("lend-particles", functools.partial(_lend, cast, names), lenders)
+        given = executor.map("lend-particles", _lend, lenders, shared=(cast, names))
         for part, of_part in zip(lenders, given, strict=True):
             lent[part] = of_part
         batches = range(int(ends.batch.max()) + 1)
         of_batch = [[part for part in cast.parts if batch in lent[part]] for batch in batches]
-        repaired += executor.map("repair-across", functools.partial(_across, cast, allowance, of_batch), batches)
-    return repaired, left, executor.map("apply-moves", functools.partial(_apply, cast, lent), cast.parts)
+        repaired += executor.map("repair-across", _across, batches, shared=(cast, allowance, of_batch))
+    return repaired, left, executor.map("apply-moves", _apply, cast.parts, shared=(cast, lent))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +125,9 @@ def _lenders(cast: Cast, places: np.ndarray) -> list[int]:
     return np.union1d(destinations.owner, destinations.parts).tolist()
 
 
-def _inside(cast: Cast, links: list[Pairs], allowance: Allowance, part: int) -> Left:
+def _inside(shared: tuple[Cast, list[Pairs], Allowance], part: int) -> Left:
     """Repair what lies inside a subdomain."""
+    cast, links, allowance = shared
     members, terms = cast.of(part), cast.terms
     pairs, kind = constraints(cast, links, part)
     if not len(pairs):
@@ -165,8 +165,9 @@ def _opened(cast: Cast, part: int, pairs: np.ndarray, kind: np.ndarray) -> tuple
     return known, alone
 
 
-def _lend(cast: Cast, names: Path, part: int) -> list[int]:
+def _lend(shared: tuple[Cast, Path], part: int) -> list[int]:
     """Write the own particles near each batch of ends, and the constraints that are left over; returns the batches."""
+    cast, names = shared
     members, terms, ends, left = cast.of(part), cast.terms, load_together(names), load_together(_left_over(cast, part))
     own = np.flatnonzero(members["owned"])
     rows, batch = near(members["original"][own], ends["places"], ends["batch"], terms.context, terms.box)
@@ -181,8 +182,9 @@ def _lend(cast: Cast, names: Path, part: int) -> list[int]:
     return batches
 
 
-def _across(cast: Cast, allowance: Allowance, lenders: list[list[int]], batch: int) -> Repaired:
+def _across(shared: tuple[Cast, Allowance, list[list[int]]], batch: int) -> Repaired:
     """Repair the clusters of one batch."""
+    cast, allowance, lenders = shared
     pieces = [load_together(_lent(cast, part, batch)) for part in lenders[batch]]
     given, kind, index = (np.concatenate([piece[name] for piece in pieces]) for name in ("pairs", "kind", "index"))
     order = np.argsort(index)
@@ -195,8 +197,9 @@ def _across(cast: Cast, allowance: Allowance, lenders: list[list[int]], batch: i
     return Repaired.of(done)
 
 
-def _apply(cast: Cast, lent: list[list[int]], part: int) -> bool:
+def _apply(shared: tuple[Cast, list[list[int]]], part: int) -> bool:
     """Write the state of a subdomain after all moves of its particles, its own and others; returns whether any moved."""
+    cast, lent = shared
     members = cast.of(part)
     owners = np.unique(members["owner"]).tolist()
     batches = sorted({batch for one in [part, *owners] for batch in lent[one]})

@@ -13,7 +13,6 @@ particles are looked at again; where that finds nothing to repair, they get thei
 from __future__ import annotations
 
 import dataclasses
-import functools
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,7 +56,7 @@ def settle(
     """Find and repair all violated constraints; raises TooExpensive where this takes more than the allowance."""
     division = WithGhosts(decomposition, terms.ghost_width)
     cast = Cast(Exchange(encoded, division, folder, Decoded(encoded, terms, folder)), terms)
-    cast.exchange.sent(executor.map("send-particles", cast.exchange.send, range(len(encoded.sizes))))
+    cast.exchange.distribute(executor)
     starts = enter(cast, executor)
     groups = joined(cast, "original", [starts] * len(terms.lengths), executor)
     sizes = name_groups(cast, groups, executor)
@@ -72,7 +71,7 @@ def settle(
             found, proofs = look(cast, starts, executor), [None for _ in cast.parts]
         restored = not found.count or cast.round >= EXACT_AFTER
         if restored:
-            executor.map("restore-particles", functools.partial(_restore, cast), cast.parts)
+            executor.map("restore-particles", _restore, cast.parts, shared=cast)
         else:
             repaired, left, changed = repair(cast, found.links, allowance, executor)
             works.append(repaired)
@@ -134,9 +133,9 @@ def _restore(cast: Cast, part: int) -> None:
 
 def _differ(cast: Cast, starts: np.ndarray, executor: Executor) -> bool:
     """Whether the finder, which knows of no constraint, sees any particle in another group than in the original."""
-    executor.map("find-groups-again", functools.partial(_find_again, cast), cast.parts)
+    executor.map("find-groups-again", _find_again, cast.parts, shared=cast)
     joined(cast, "now", [starts] * len(cast.terms.lengths), executor)
-    return any(executor.map("compare-groups", functools.partial(same_groups, cast), cast.parts))
+    return any(executor.map("compare-groups", same_groups, cast.parts, shared=cast))
 
 
 def _find_again(cast: Cast, part: int) -> None:

@@ -57,6 +57,7 @@ def predict(
     known = expert_for(codecs.get(codec) if isinstance(codec, str) else codec, known)
     executor = executor_of(client, progress, source)
     with scratch_folder(scratch, executor) as folder:
+        executor = executor.within(folder)
         field = ChunkedField.of(source).reachable(executor, folder, "field")
         return Parts(field, surveyed(field, executor), executor).at(asked, known)
 

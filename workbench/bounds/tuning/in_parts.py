@@ -87,6 +87,7 @@ def find_bound(
     most = whole_number("most_runs", most_runs, least=1)
     executor = executor_of(client, progress, source)
     with scratch_folder(scratch, executor) as folder:
+        executor = executor.within(folder)
         field = ChunkedField.of(source).reachable(executor, folder, "field")
         require_floats(field)
         known = surveyed(field, executor)
