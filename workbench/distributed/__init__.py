@@ -13,7 +13,6 @@ from workbench.archive.verify_in_parts import verify
 from workbench.bounds.prediction.in_parts import predict
 from workbench.bounds.sweep_in_parts import sweep
 from workbench.bounds.tuning.in_parts import FoundInChunks, find_bound
-from workbench.metrics.fields_in_parts import compare
 from workbench.propagation.campaign_on_workers import campaign
 from workbench.run.chunked_field import ChunkedField
 from workbench.run.dask_particles import from_dask
@@ -30,7 +29,6 @@ __all__ = [
     "Plan",
     "Rates",
     "campaign",
-    "compare",
     "compare_groups",
     "compress",
     "find_bound",

@@ -111,13 +111,37 @@ class ChunkedField:
 
     @classmethod
     def of(cls, given: Any) -> ChunkedField:
-        """The field itself, or that of a `wb.Field`, an archive of a field, or any array that it takes."""
+        """The field itself, or that of a `wb.Field`, an archive of a field, a path, or any array.
+
+        Arrays of Dask, Zarr and h5py stay where they are, unless their attributes change what their numbers mean: these
+        must be opened by `wb.open`, or given as `ChunkedField(array)`, as they are stored.
+
+        >>> ChunkedField.of([1.0, 2.0]).in_memory
+        Field(2, float64)
+        """
         if isinstance(given, ChunkedField):
             return given
-        if isinstance(given, Field):
-            return cls(given.values, given.spacing, given.name, given.mask, given.metadata)
-        view = getattr(given, "chunked_field", None)
-        return cls(given) if view is None else view()
+        if (view := getattr(given, "chunked_field", None)) is not None:
+            return view()
+        if isinstance(given, str | Path) or _stays(Labelled.of(given).values):
+            return cls(given)
+        field = Field.of(given)
+        spacing = field.spacing if isinstance(given, Field) else None
+        found = cls(field.values, spacing, field.name, field.mask, field.metadata)
+        found.in_memory = field
+        return found
+
+    @functools.cached_property
+    def in_memory(self) -> Field | None:
+        """The field, if its values and its mask are in the memory of this process: it has one part then."""
+        if all(array is None or isinstance(array, np.ndarray) or backend.on_device(array) for array in self.arrays):
+            return Field(self.values, self.spacing, self.name, self.mask, self.metadata)
+        return None
+
+    @property
+    def arrays(self) -> tuple[Any, Any]:
+        """The values, and the mask if there is one."""
+        return self.values, self.mask
 
     @property
     def on_dask(self) -> bool:
@@ -133,7 +157,9 @@ class ChunkedField:
 
     @property
     def chunk_shape(self) -> tuple[int, ...]:
-        """The shape of parts that suits the source: its chunks, or several of them."""
+        """The shape of parts that suits the source: its chunks, or several of them, or all of it in memory."""
+        if self.in_memory is not None:
+            return self.shape
         if _is_dask(self.values):
             return tuple(map(max, self.values.chunks))
         if (whole := getattr(self.values, "whole_chunks", None)) is not None:
@@ -142,6 +168,8 @@ class ChunkedField:
 
     def part(self, place: Slices) -> Field:
         """The values and the mask at these slices, read here; `parts_at` has those of Dask arrays, too."""
+        if self.in_memory is not None and tuple(part.stop - part.start for part in place) == self.shape:
+            return self.in_memory
         try:
             return Field(self.values[place], mask=None if self.mask is None else np.asarray(self.mask[place]))
         except OSError as error:
@@ -152,12 +180,16 @@ class ChunkedField:
         """The same field; arrays in the memory of this process are written to a folder, for workers to read."""
         if not isinstance(executor, OnDask):
             return self
-        arrays = {"values": self.values, "mask": self.mask}
-        for kind, array in arrays.items():
-            if isinstance(array, np.ndarray):
-                save(folder / f"{name}-{kind}.npy", array)
-                arrays[kind] = InNpy.open(folder / f"{name}-{kind}.npy")
-        return ChunkedField(arrays["values"], self.spacing, self.name, arrays["mask"], self.metadata)
+        arrays = list(self.arrays)
+        for place, kind in enumerate(("values", "mask")):
+            if isinstance(arrays[place], np.ndarray):
+                save(folder / f"{name}-{kind}.npy", arrays[place])
+                arrays[place] = InNpy.open(folder / f"{name}-{kind}.npy")
+        return self.over(*arrays)
+
+    def over(self, values: Any, mask: Any = None, spacing: Sequence[float] | None = None) -> ChunkedField:
+        """The field with its values and its mask in other arrays, or with another spacing."""
+        return ChunkedField(values, spacing or self.spacing, self.name, mask, self.metadata)
 
     def __repr__(self) -> str:
         name = f"{self.name!r}, " if self.name else ""
@@ -277,6 +309,11 @@ def _kind(given: Any) -> str:
 
 def _is_dask(array: Any) -> bool:
     return hasattr(array, "__dask_graph__")
+
+
+def _stays(array: Any) -> bool:
+    """Whether the values of an array are outside of memory, or computed when they are needed."""
+    return _is_dask(array) or _kind(array) in ("h5py.Dataset", "zarr.Array")
 
 
 def _shape(array: Any) -> tuple[int, ...]:
