@@ -1,5 +1,7 @@
 """Errors, sizes and sweeps of fields in parts: the figures of one process."""
 
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -119,8 +121,8 @@ def sources_of(field, folder):
     return {
         "list": values.tolist(), "array": values, "field": field, "npy": folder / "field.npy",
         "hdf5": h5py.File(folder / "field.h5")["field"], "zarr": stored, "path of zarr": str(folder / "field.zarr"),
-        "dask": da.from_array(values, 16), "labelled": xarray.DataArray(values),
-        "lazy and labelled": xarray.DataArray(da.from_array(values, 16)), "chunked": ChunkedField(values),
+        "dask": da.from_array(values, 16), "labelled": xarray.DataArray(values, name="T"),
+        "lazy and labelled": xarray.DataArray(da.from_array(values, 16), name="T"), "chunked": ChunkedField(values),
         "archive": wb.compress(field, wb.Absolute(0), "pcodec", chunk_values=300),
     }
 
@@ -195,30 +197,71 @@ def test_an_archive_is_compared_with_its_original(tmp_path):
     assert wb.compare(source, wb.open(path), bound=0.001).passed is False
 
 
+def assert_same_runs(found, expected):
+    assert [(run.label, run.bound) for run in found] == [(run.label, run.bound) for run in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert (one.error is None, one.notes) == (other.error is None, other.notes)
+        assert_same_figures(one.figures, other.figures)
+
+
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("dtype", ["f4", "i2"])
-def test_a_sweep_has_the_sizes_and_errors_of_one_process(dtype, masked):
+def test_a_sweep_has_the_figures_of_one_process(dtype, masked):
     field = sample((50, 40), dtype, masked)
     codecs = ["prequantised", "pcodec", "sz3", "lattice"]
     bounds = [wb.Absolute(0.5), wb.Relative(1e-3)]
     expected = wb.sweep(field, codecs, bounds, cache=False)
     source = ChunkedField(da.from_array(field.values, 17), field.spacing, field.name, field.mask, field.metadata)
-    found = wb.distributed.sweep(source, codecs, bounds)
-    assert [(run.label, run.bound) for run in found] == [(run.label, run.bound) for run in expected]
-    for one, other in zip(found, expected, strict=True):
-        assert (one.error is None) == (other.error is None)
-        assert_same_figures(one.figures, other.figures, ["ssim"])
-        if one.error is None:
-            assert one["nbytes"] == other["nbytes"]
-    assert sum(run.error is None for run in found) >= 4
+    assert_same_runs(wb.sweep(source, codecs, bounds, cache=False), expected)
+    assert sum(run.error is None for run in expected) >= 4
 
 
-def test_a_sweep_over_many_chunks_states_the_size_of_the_archive(tmp_path):
+def test_every_source_has_the_rows_of_an_array(client, tmp_path):
+    field = wb.Field(sample((40, 31), "f8").values)
+    asked = {"codecs": "prequantised", "bounds": wb.Absolute(0.01), "metrics": "full", "chunk_values": 500, "cache": False}
+    sources = sources_of(field, tmp_path)
+    expected = {labelled: wb.sweep(sources["labelled" if labelled else "array"], **asked) for labelled in (False, True)}
+    assert expected[False][0]["chunks"] == 4
+    for name, source in sources.items():
+        if name == "list":
+            continue   # which a sweep refuses
+        for where in ({}, {"client": client}):
+            assert_same_runs(wb.sweep(source, **asked, **where), expected["labelled" in name])   # whose metadata take bytes
+
+
+def test_a_sweep_states_the_size_of_the_archive(tmp_path):
     field = sample((50, 40), "f4", masked=True)
     source = ChunkedField(da.from_array(field.values, 17), mask=field.mask)
-    (run,) = wb.distributed.sweep(source, "prequantised", wb.Absolute(0.1), chunk_values=500)
+    (run,) = wb.sweep(source, "prequantised", wb.Absolute(0.1), chunk_values=500)
     archive = wb.distributed.compress(source, wb.Absolute(0.1), "prequantised", out=tmp_path / "f.zarr", chunk_values=500)
     assert (run["nbytes"], run["chunks"], run["ratio"]) == (archive.nbytes, 4, archive.ratio)
+
+
+def test_parts_are_measured_once_and_remembered(tmp_path):
+    lazy, asked = da.from_array(sample((30, 20), "f8").values, 9), {"codecs": "pcodec", "bounds": wb.Absolute(0.1)}
+    first, again, other = (wb.sweep(each, **asked, cache=tmp_path) for each in (lazy, lazy + 0, lazy + 1e-9))
+    assert [sweep[0].cached for sweep in (first, again, other)] == [False, True, False]
+    assert again[0].figures == first[0].figures
+    assert not wb.sweep(lazy, **asked, chunk_values=200, cache=tmp_path)[0].cached
+
+
+def test_a_sweep_of_parts_computes_each_block_once_tells_its_steps_and_stops(tmp_path):
+    computed, told = [], []
+    lazy = da.from_array(sample((16, 16), "f8").values, 8).map_blocks(lambda block: computed.append(1) or block, dtype="f8")
+    found = wb.sweep(
+        lazy, ["pcodec", "prequantised"], [wb.Absolute(0.1), wb.Relative(0.1)], scratch=tmp_path, cache=False,
+        progress=lambda *now: told.append(now),
+    )
+    assert (len(found), len(computed) - computed.count(0)) == (4, 4 + 1)   # one more, by which Dask infers the type
+    assert told[-1] == (1.0, "prequantised, relative 0.1")
+    assert (0.25, "pcodec, relative 0.1: encode chunks") in told
+    assert [share for share, _ in told] == sorted(share for share, _ in told)
+    stop = threading.Event()
+    some = wb.iter_sweep(lazy, "pcodec", [wb.Absolute(0.1), wb.Absolute(0.2)], scratch=tmp_path, cancel=stop)
+    assert next(some).bound == wb.Absolute(0.1)
+    stop.set()
+    assert list(some) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_cannot_be_compared_is_refused():
@@ -236,8 +279,16 @@ def test_what_cannot_be_compared_is_refused():
         wb.compare(wb.Particles([[0.0, 1.0]]), wb.Particles([[0.0, 1.0]]), client="127.0.0.1:1")
     with pytest.raises(WorkbenchError, match="bound must be a finite absolute error"):
         wb.compare(field, field, bound=-1)
-    with pytest.raises(WorkbenchError, match="codecs must name at least one"):
-        wb.distributed.sweep(field, [], wb.Absolute(1))
+    parts, particles = ChunkedField(da.from_array(field.values, 2)), wb.Particles([[0.0, 1.0]])
+    for data, more, told in (
+        (parts, {"codecs": []}, "codecs must name at least one"),
+        (parts, {"workers": 2}, "workers counts processes for data in memory"),
+        (parts, {"order": "free"}, "order='free' is for particles"),
+        (particles, {"client": "127.0.0.1:1"}, "client must be None for particles"),
+        (ParticlesInMemory(particles, (1,)), {}, "particles must be in memory here"),
+    ):
+        with pytest.raises(WorkbenchError, match=told):
+            wb.sweep(data, **{"codecs": "pcodec", "bounds": wb.Absolute(1), **more})
 
 
 def test_errors_of_published_archives_are_found(shared_data):

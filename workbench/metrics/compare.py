@@ -97,13 +97,6 @@ def compare(
         return draft.report(f"{pair.original.in_memory or pair.original!r}, original and decoded")
 
 
-def report_of_errors(subject: str, errors: Errors, bound: float | None, *notes: str) -> Report:
-    """The report on errors of a field that are known already, without what needs the values together."""
-    draft = _Draft(notes=list(notes))
-    _add_figures(draft, errors, bound)
-    return draft.report(subject)
-
-
 def _require_host(array: Array) -> None:
     if backend.on_device(array):
         raise WorkbenchError("a full comparison needs NumPy arrays; got CuPy: copy them with .get(), or use quick=True")
@@ -134,7 +127,9 @@ def _add_errors(draft: _Draft, errors: Errors, bound: float | None) -> None:
 
 def _compare_fields(draft: _Draft, pair: FieldPair, bound: float | None, quick: bool) -> None:
     no_ssim = _why_no_ssim(pair.original.shape)
-    totals, pair = pair.totals(bound, for_spectra=not quick, again=not (quick and no_ssim))
+    if not (quick and no_ssim):
+        pair = pair.decoded_once()
+    totals = pair.totals(bound, quick)
     errors = totals.errors
     _add_figures(draft, errors, bound)
     if not errors.count:

@@ -26,7 +26,6 @@ from workbench.metrics.similarity import WINDOW, similarity_sum
 from workbench.metrics.spectrum import Spectrum, exponent_of, field_spectrum, largest, mean_of
 from workbench.metrics.spectrum_in_parts import Mesh
 from workbench.metrics.structure import LAGS, AutocorrelationSums, ErrorHistogram, error_histogram
-from workbench.run.array_in_files import ArrayInFiles
 from workbench.run.chunked_field import ChunkedField, Slices, map_parts
 from workbench.run.clients import executor_of
 from workbench.run.executors import Executor, Progress
@@ -34,8 +33,6 @@ from workbench.subdomains.sources import scratch_folder
 
 NARROW = 2 * LAGS       # points along an axis: of narrower parts, several are taken together,
 MOST_VALUES = 2**24     # as long as they do not have more values
-
-Copies = tuple[ArrayInFiles | None, ArrayInFiles | None]   # of the values and the mask of a field
 
 
 @dataclass(frozen=True)
@@ -112,20 +109,22 @@ class FieldPair:
     def part_shape(self) -> tuple[int, ...]:
         """The shape of parts: an archive decodes a whole chunk for any part of it, Dask has to cut and join blocks."""
         def cost_of_others(field: ChunkedField) -> int:
-            return 0 if is_archive(field) else 1 if field.on_dask else 2 if field.in_memory is None else 3
+            return 0 if field.in_memory is not None else 3 if is_archive(field) else 2 if field.on_dask else 1
 
-        return min((self.decoded, self.original), key=cost_of_others).chunk_shape
+        return max((self.decoded, self.original), key=cost_of_others).chunk_shape
 
-    def totals(self, bound: float | None, for_spectra: bool, again: bool) -> tuple[Totals, FieldPair]:
-        """The first pass, and the pair for others: where these come `again`, of archives the decoded parts are in files."""
-        shape, copies, fields = self.part_shape, [], []
-        for stem, one in zip(("first", "second"), self.fields, strict=True):
-            values, mask = _files_for(one, shape, self.folder / stem) if again and is_archive(one) else (None, None)
-            copies.append((values, mask))
-            fields.append(one if values is None else one.over(values, mask))
-        step = functools.partial(_totals, bound, for_spectra and self.in_memory is None, copies)
-        found = sum(map_parts(self.executor, "compare-chunks", step, shape, self.fields), Totals())
-        return found, FieldPair(fields[0], fields[1], self.executor, self.folder)
+    def decoded_once(self) -> FieldPair:
+        """The pair for several passes: parts of archives are decoded into files."""
+        first, second = (
+            field.saved(self.executor, self.folder, name) if is_archive(field) else field
+            for field, name in zip(self.fields, ("first", "second"), strict=True)
+        )
+        return FieldPair(first, second, self.executor, self.folder)
+
+    def totals(self, bound: float | None, quick: bool) -> Totals:
+        """The first pass."""
+        step = functools.partial(_totals, bound, not quick and self.in_memory is None)
+        return sum(map_parts(self.executor, "compare-chunks", step, self.part_shape, self.fields), Totals())
 
     def window_sums(self, errors: Errors, unit: float, quick: bool) -> WindowSums:
         """The second pass."""
@@ -196,24 +195,8 @@ def is_archive(field: ChunkedField) -> bool:
     return hasattr(field.values, "whole_chunks")
 
 
-def _files_for(field: ChunkedField, part_shape: tuple[int, ...], stem: Path) -> Copies:
-    """Arrays for the values and, if there may be one, the mask of a field."""
-    values, mask = (
-        ArrayInFiles(stem.with_name(f"{stem.name}-{kind}"), field.shape, np.dtype(kind), part_shape)
-        for kind in (field.dtype, bool)
-    )
-    return values, mask if field.masks_itself else None
-
-
-def _totals(
-    bound: float | None, for_spectra: bool, copies: Sequence[Copies], number: int, *pair: Field
-) -> Totals:
-    """The totals of one part, which is written to the copies of its field, if there are any."""
-    for arrays, part in zip(copies, pair, strict=True):
-        for array, values in zip(arrays, (part.values, part.mask), strict=True):
-            if array is not None:
-                array.write(number, np.zeros(part.shape, bool) if values is None else values)
-    original, decoded = pair
+def _totals(bound: float | None, for_spectra: bool, number: int, original: Field, decoded: Field) -> Totals:
+    """The totals of one part."""
     errors = pointwise(original, decoded, bound)
     if not for_spectra or not errors.count or not math.isfinite(errors.max_error):
         return Totals(errors)

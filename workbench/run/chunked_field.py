@@ -21,6 +21,7 @@ from workbench import backend
 from workbench.data import Field
 from workbench.data.labelled import Labelled, joined
 from workbench.errors import WorkbenchError
+from workbench.run.array_in_files import ArrayInFiles
 from workbench.run.executors import Executor, OnDask
 from workbench.run.graph import in_one_graph
 from workbench.run.scratch_files import save
@@ -162,6 +163,8 @@ class ChunkedField:
             return self.shape
         if _is_dask(self.values):
             return tuple(map(max, self.values.chunks))
+        if isinstance(self.values, ArrayInFiles):
+            return self.values.chunks
         if (whole := getattr(self.values, "whole_chunks", None)) is not None:
             return tuple(whole)
         return _enlarged(getattr(self.values, "chunks", None) or (1,) * len(self.shape), self.shape)
@@ -169,7 +172,7 @@ class ChunkedField:
     def part(self, place: Slices) -> Field:
         """The values and the mask at these slices, read here; `parts_at` has those of Dask arrays, too."""
         if self.in_memory is not None and tuple(part.stop - part.start for part in place) == self.shape:
-            return self.in_memory
+            return Field(self.values, mask=self.mask)
         try:
             return Field(self.values[place], mask=None if self.mask is None else np.asarray(self.mask[place]))
         except OSError as error:
@@ -186,6 +189,14 @@ class ChunkedField:
                 save(folder / f"{name}-{kind}.npy", arrays[place])
                 arrays[place] = InNpy.open(folder / f"{name}-{kind}.npy")
         return self.over(*arrays)
+
+    def saved(self, executor: Executor, folder: Path, name: str) -> ChunkedField:
+        """The field with its parts written to a folder: decoded or computed once, however often they are read."""
+        kinds = self.dtype, np.dtype(bool)
+        values, mask = (ArrayInFiles(folder / f"{name}-{kind}", self.shape, kind, self.chunk_shape) for kind in kinds)
+        save = functools.partial(_save, values, mask if self.masks_itself or self.mask is not None else None)
+        masked = map_parts(executor, "save-parts", save, self.chunk_shape, [self])
+        return self.over(values, mask if any(masked) else None)
 
     def over(self, values: Any, mask: Any = None, spacing: Sequence[float] | None = None) -> ChunkedField:
         """The field with its values and its mask in other arrays, or with another spacing."""
@@ -235,6 +246,14 @@ def parts_at(executor: Executor, field: ChunkedField, places: Sequence[Slices]) 
     if not field.on_dask:
         return [field.part(place) for place in places]
     return in_one_graph(executor, "fetch-parts", _fetched, list(_parts(field, None, places)))
+
+
+def _save(values: ArrayInFiles, mask: ArrayInFiles | None, number: int, part: Field) -> bool:
+    """Write a part; says whether it has a mask."""
+    values.write(number, part.values)
+    if mask is not None:
+        mask.write(number, np.zeros(part.shape, bool) if part.mask is None else part.mask)
+    return part.mask is not None
 
 
 def _fetched(values: Any, mask: Any) -> Field:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, get_args
@@ -12,7 +11,7 @@ from typing import Any, get_args
 import numpy as np
 
 from workbench import codecs
-from workbench.archive import Archive, compress
+from workbench.archive import Archive
 from workbench.archive.documents import Outline, documents_nbytes
 from workbench.archive.encoding import Progress
 from workbench.archive.particles import codec_of_velocities
@@ -20,11 +19,11 @@ from workbench.archive.plausibility import Spread, spread_of
 from workbench.archive.request import promises
 from workbench.arguments import one_of, whole_number
 from workbench.bounds.as_code import bound_code
-from workbench.bounds.measure import answer
+from workbench.bounds.measure import observed
 from workbench.bounds.prediction.expert import Expert
 from workbench.bounds.result import Sweep
 from workbench.bounds.run import Order, Question, Run
-from workbench.bounds.sweep import Data, require_data
+from workbench.bounds.sweep import require_data
 from workbench.bounds.tuning import cheapest
 from workbench.bounds.tuning.attempt import Attempt, Original
 from workbench.bounds.tuning.choice import Candidate, chosen_candidate, other_candidates
@@ -37,7 +36,7 @@ from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, PointwiseRelative, Relative
-from workbench.metrics import Report, compare
+from workbench.metrics import Report
 from workbench.metrics.errors import psnr
 
 KINDS: dict[str, type[Bound]] = {"absolute": Absolute, "relative": Relative, "pointwise-relative": PointwiseRelative}
@@ -53,7 +52,7 @@ LEAST_STEP = 1e-4     # by which a bound of velocities is tightened, as a share
 
 
 def find_bound(
-    data: Data,
+    data: Any,
     target: Target | KeepClusters,
     codec: str | Codec = "auto",
     *,
@@ -249,18 +248,11 @@ class _Search:
 
     def attempt(self, bound: Bound, better: Callable[[Run, Run], bool]) -> Run:
         """Compress, decompress and measure; keeps the archive if it meets the target and is better than the best so far."""
-        codec, held, data = self.candidate.codec, self.held, self.original.data
-        start = time.perf_counter()
-        archive = compress(
-            data, bound, codec, held.keep, held.order, self._told(bound), velocities=held.velocities
-        )
-        middle = time.perf_counter()
-        decoded = archive.decompress()
-        end = time.perf_counter()
-        order = archive.permutation(data) if held.order == "free" and isinstance(data, Particles) else None
-        report = compare(data, decoded, order=order, quick=True)
-        run = answer(Question(codec, bound, held.order), archive, report, middle - start, end - middle)
-        figures = self.target.measured(Attempt(self.original, archive, decoded, order, report))
+        held, data = self.held, self.original.data
+        question = Question(self.candidate.codec, bound, held.order)
+        run, outcome = observed(data, question, self._told(bound), held.keep, held.velocities)
+        archive, report = outcome.archive, outcome.report
+        figures = self.target.measured(Attempt(self.original, archive, outcome.decoded, outcome.order, report))
         if self.aimed is not None:
             figures["velocity_psnr"] = _velocity_psnr(data, report)
             if (short := self.aimed.least - figures["velocity_psnr"]) > 0 and not self.exhausted:

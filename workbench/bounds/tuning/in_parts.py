@@ -21,11 +21,12 @@ from workbench.archive.fields_in_parts import surveyed
 from workbench.archive.particles_in_parts import compress
 from workbench.arguments import whole_number
 from workbench.bounds import PSNR, All, Expert, Ratio, Run, Sweep, Target
+from workbench.bounds.in_parts import FieldInParts
+from workbench.bounds.measure import observed
 from workbench.bounds.prediction.expert import shipped
 from workbench.bounds.prediction.in_parts import Parts, require_floats
 from workbench.bounds.prediction.predict import expert_for
-from workbench.bounds.sweep import questions_of
-from workbench.bounds.sweep_in_parts import answered
+from workbench.bounds.run import Question
 from workbench.bounds.tuning.choice import Candidate, merit, predicted
 from workbench.bounds.tuning.find import KINDS, MOST_RUNS, Limits
 from workbench.bounds.tuning.guides import expected_room
@@ -35,9 +36,7 @@ from workbench.codecs import Codec
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
 from workbench.run.chunked_field import ChunkedField
-from workbench.run.clients import executor_of
 from workbench.run.executors import Progress
-from workbench.subdomains.sources import scratch_folder
 
 
 @dataclass(frozen=True)
@@ -85,9 +84,8 @@ def find_bound(
     if kind not in ("absolute", "relative"):
         raise WorkbenchError(f"kind must be 'absolute' or 'relative'; got {kind!r}")
     most = whole_number("most_runs", most_runs, least=1)
-    executor = executor_of(client, progress, source)
-    with scratch_folder(scratch, executor) as folder:
-        field = ChunkedField.of(source).reachable(executor, folder, "field")
+    with FieldInParts.opened(ChunkedField.of(source), client, scratch, progress) as parts:
+        field, executor = parts.field, parts.executor
         require_floats(field)
         known = surveyed(field, executor)
         if (spread := known.statistics.spread) is None:
@@ -96,10 +94,7 @@ def find_bound(
         candidate = _candidate(Parts(field, known, executor), codec, expert, wanted, limits)
 
         def measured(bound: Bound) -> Run:
-            (run,) = answered(questions_of([candidate.codec], bound), field, known, executor, chunk_values)
-            if run.error is not None:
-                raise WorkbenchError(run.error)
-            return run
+            return observed(parts, Question(candidate.codec, bound, chunk_values=chunk_values))[0]
 
         runs = _runs(measured, candidate, wanted, limits, most)
         found = _best(runs, wanted, candidate.codec)
