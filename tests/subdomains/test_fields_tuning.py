@@ -10,6 +10,7 @@ import pytest
 import zarr
 
 import workbench as wb
+from subdomains.test_field_figures import sources_of
 from workbench.distributed import ChunkedField
 
 MEMORY = 320          # MiB that a process may have
@@ -17,7 +18,7 @@ SEARCH = f"""
 import resource, sys
 resource.setrlimit(resource.RLIMIT_DATA, ({MEMORY << 20}, {MEMORY << 20}))
 import workbench as wb
-row = wb.distributed.predict(sys.argv[1], "sz3", wb.Relative(1e-3))[0]
+row = wb.predict(sys.argv[1], "sz3", wb.Relative(1e-3))[0]
 found = wb.distributed.find_bound(sys.argv[1], wb.PSNR(60), "prequantised")
 print(row.ratio_low, row.ratio_high, found.nearest["psnr"], found.bound.eb)
 """
@@ -48,18 +49,30 @@ def test_a_prediction_from_parts_is_about_that_of_the_whole(whole):
     bounds = [wb.Absolute(0.003), wb.Relative(0.01)]
     source = ChunkedField(da.from_array(whole.values, (16, 32, 40)))
     for codec in ("sz3", "zfp"):
-        for one, other in zip(wb.distributed.predict(source, codec, bounds), wb.predict(whole, codec, bounds), strict=True):
+        for one, other in zip(wb.predict(source, codec, bounds), wb.predict(whole, codec, bounds), strict=True):
             assert one.ratio == pytest.approx(other.ratio, rel=0.1)
             assert one.psnr == pytest.approx(other.psnr, abs=0.5)
             assert one.ratio_low < one.ratio < one.ratio_high
             assert np.isnan(one.ssim)
 
 
+def test_every_source_has_the_same_prediction_with_a_client(client, tmp_path):
+    field = wb.Field(wb.synthetic.gaussian_field((40, 31), 3, seed=4).values)
+    expected = wb.predict(field, "sz3", wb.Relative(0.01)).to_dict()
+    for name, source in sources_of(field, tmp_path).items():
+        if name == "list":
+            continue   # which is refused
+        here, there = (wb.predict(source, "sz3", wb.Relative(0.01), **where) for where in ({}, {"client": client}))
+        assert repr(here) == repr(there)
+        if name in ("array", "field", "npy", "hdf5", "chunked"):   # the only part is the whole
+            assert here.to_dict()["rows"] == there.to_dict()["rows"] == expected["rows"]
+
+
 def test_bounds_are_converted_to_the_unit_of_the_field(whole):
     kelvin = ChunkedField(whole.values, metadata={"units": "K"})
-    assert wb.distributed.predict(kelvin, "sz3", wb.Absolute("10 mK"))[0].limit == 0.01
+    assert wb.predict(kelvin, "sz3", wb.Absolute("10 mK"))[0].limit == 0.01
     with pytest.raises(wb.WorkbenchError, match="measure different things"):
-        wb.distributed.predict(kelvin, "sz3", wb.Absolute("10 pc"))
+        wb.predict(kelvin, "sz3", wb.Absolute("10 pc"))
 
 
 def test_parts_without_values_or_differences_count_as_such(whole):

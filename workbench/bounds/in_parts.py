@@ -7,6 +7,7 @@ a Dask array is computed once, and read from the scratch folder by every run.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import secrets
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from shutil import rmtree
 from typing import Any, Self
 
 from workbench.archive import Archive, document
+from workbench.archive.fields_in_parts import Survey, surveyed
 from workbench.archive.particles_in_parts import compress
 from workbench.bounds.parts import description_of, digest_of
 from workbench.bounds.run import Question
@@ -69,6 +71,11 @@ class FieldInParts:
             yield dataclasses.replace(self.telling(tell), folder=folder)
         finally:
             rmtree(folder, ignore_errors=True)
+
+    @functools.cached_property
+    def survey(self) -> Survey:
+        """What must be known of all values; reads them."""
+        return surveyed(self.field, self.executor)
 
     @property
     def where(self) -> dict[str, Any]:

@@ -10,7 +10,6 @@ np.True_
 
 from workbench.archive.particles_in_parts import compress
 from workbench.archive.verify_in_parts import verify
-from workbench.bounds.prediction.in_parts import predict
 from workbench.bounds.tuning.in_parts import FoundInChunks, find_bound
 from workbench.propagation.campaign_on_workers import campaign
 from workbench.run.chunked_field import ChunkedField
@@ -35,6 +34,5 @@ __all__ = [
     "from_dask",
     "local_gpus",
     "plan",
-    "predict",
     "verify",
 ]

@@ -169,6 +169,11 @@ class ChunkedField:
             return tuple(whole)
         return _enlarged(getattr(self.values, "chunks", None) or (1,) * len(self.shape), self.shape)
 
+    def require_floats(self, what: str) -> None:
+        """Refuse integers where they would have to be rounded; `what` names the operation that needs floats."""
+        if self.dtype.kind != "f":
+            raise WorkbenchError(f"{what} needs floating-point values; got {self!r}: convert with .astype('float32')")
+
     def part(self, place: Slices) -> Field:
         """The values and the mask at these slices, read here; `parts_at` has those of Dask arrays, too."""
         if self.in_memory is not None and tuple(part.stop - part.start for part in place) == self.shape:

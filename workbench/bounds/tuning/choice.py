@@ -13,7 +13,8 @@ from workbench import codecs
 from workbench.archive.choice import middle, tuned
 from workbench.archive.documents import Outline, documents_nbytes
 from workbench.bounds.prediction.expert import Expert, shipped
-from workbench.bounds.prediction.predict import Prediction, Surveyed, surveyed
+from workbench.bounds.prediction.prediction import Prediction
+from workbench.bounds.prediction.surveyed import Surveyed, surveyed
 from workbench.bounds.run import label_of
 from workbench.bounds.sweep import questions_of
 from workbench.bounds.tuning.attempt import Original

@@ -17,15 +17,14 @@ import numpy as np
 
 from workbench import codecs
 from workbench.archive import Archive
-from workbench.archive.fields_in_parts import surveyed
 from workbench.archive.particles_in_parts import compress
 from workbench.arguments import whole_number
 from workbench.bounds import PSNR, All, Expert, Ratio, Run, Sweep, Target
 from workbench.bounds.in_parts import FieldInParts
 from workbench.bounds.measure import observed
 from workbench.bounds.prediction.expert import shipped
-from workbench.bounds.prediction.in_parts import Parts, require_floats
 from workbench.bounds.prediction.predict import expert_for
+from workbench.bounds.prediction.surveyed import Surveyed, surveyed
 from workbench.bounds.run import Question
 from workbench.bounds.tuning.choice import Candidate, merit, predicted
 from workbench.bounds.tuning.find import KINDS, MOST_RUNS, Limits
@@ -85,13 +84,12 @@ def find_bound(
         raise WorkbenchError(f"kind must be 'absolute' or 'relative'; got {kind!r}")
     most = whole_number("most_runs", most_runs, least=1)
     with FieldInParts.opened(ChunkedField.of(source), client, scratch, progress) as parts:
-        field, executor = parts.field, parts.executor
-        require_floats(field)
-        known = surveyed(field, executor)
-        if (spread := known.statistics.spread) is None:
+        field = parts.field
+        field.require_floats("find_bound")
+        if (spread := parts.survey.statistics.spread) is None:
             raise WorkbenchError(f"find_bound needs values; all of {field!r} are masked or not finite")
         limits = Limits.between(spread, field.dtype, KINDS[kind], field)
-        candidate = _candidate(Parts(field, known, executor), codec, expert, wanted, limits)
+        candidate = _candidate(surveyed(parts), codec, expert, wanted, limits)
 
         def measured(bound: Bound) -> Run:
             return observed(parts, Question(candidate.codec, bound, chunk_values=chunk_values))[0]
@@ -116,7 +114,7 @@ def _wanted(target: Target) -> All:
     return wanted
 
 
-def _candidate(parts: Parts, codec: str | Codec, expert: Expert | None, wanted: All, limits: Limits) -> Candidate:
+def _candidate(parts: Surveyed, codec: str | Codec, expert: Expert | None, wanted: All, limits: Limits) -> Candidate:
     """The requested codec, or the one that is predicted to make the best of the target."""
     if codec != "auto" or expert is not None:
         given = expert.made if codec == "auto" and expert is not None else codec
