@@ -120,7 +120,7 @@ def test_notes_say_why_chunks_are_stored_exactly_and_what_does_not_apply(snapsho
 
 
 REFUSED = [
-    ({"data": [1.0, 2.0]}, "data must be Particles, a Field or a NumPy array; got list"),
+    ({"data": "snapshot.npy"}, "must be a .npy file of numbers; open files with wb.open"),
     ({"data": np.array(["a"])}, "values must be float32, float64 or integers"),
     ({"bounds": 0.1}, r"bounds must be wb.Absolute\(...\), .*; got 0.1, which is neither absolute nor relative"),
     ({"bounds": [wb.Absolute(0.1), np.float32(0.5)]}, "bounds must be wb.Absolute"),

@@ -8,15 +8,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from workbench import backend
 from workbench.archive import Archive, compress
 from workbench.archive.encoding import Progress
 from workbench.backend import Array
-from workbench.bounds.in_parts import FieldInParts
 from workbench.bounds.run import Question, Run
-from workbench.data import Field, Particles
+from workbench.bounds.sources import FieldInParts, Measured
+from workbench.data import Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
 from workbench.metrics import Report, compare
@@ -25,9 +26,6 @@ from workbench.metrics.report import Figure
 
 class Cancelled(Exception):
     """The result is no longer needed."""
-
-
-Measured = Particles | Field | FieldInParts
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +44,14 @@ class Outcome:
 def measure(data: Measured, asked: Question, cancelled: Callable[[], bool] = lambda: False) -> Run:
     """The run that answers a question. Any failure becomes its `error`, so that other runs can continue.
 
-    `cancelled` is called after every chunk.
+    `cancelled` is called after every chunk; of a field in parts, its progress is told, too.
     """
 
     def go_on(share: float, what: str) -> None:
         if cancelled():
             raise Cancelled
+        if isinstance(data, FieldInParts) and data.executor.progress is not None:
+            data.executor.progress(share, what)
 
     return observe(data, asked, go_on)[0]
 
@@ -82,10 +82,10 @@ def observe(data: Measured, asked: Question, progress: Progress) -> tuple[Run, O
 def observed(
     data: Measured, asked: Question, progress: Progress | None = None, keep: Any = (), velocities: Bound | None = None
 ) -> tuple[Run, Outcome]:
-    """The run that answers a question, with promises and a bound of velocities for data in memory; failures are raised."""
+    """The run that answers a question, with further options of `wb.compress`; failures are raised."""
     if isinstance(data, FieldInParts):
         with data.trial(progress) as parts:
-            return _timed(parts.field, asked, parts.compressed, parts.decoded, **parts.where)
+            return _timed(parts.field, asked, partial(parts.compressed, keep=keep), parts.decoded, **parts.where)
 
     def compressed(asked: Question) -> Archive:
         more: dict[str, Any] = {"velocities": velocities, "chunk_values": asked.chunk_values}

@@ -7,27 +7,24 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, get_args
 
-import numpy as np
-
 from workbench import backend, codecs
 from workbench.archive import document
 from workbench.arguments import one_of, whole_number
 from workbench.bounds.cache import Cache, Where, cache_at, key_of
-from workbench.bounds.in_parts import FieldInParts, field_in_parts
-from workbench.bounds.measure import Cancelled, Measured, measure
+from workbench.bounds.measure import Cancelled, measure
 from workbench.bounds.parts import arrays_of, digest_of
 from workbench.bounds.result import Sweep
 from workbench.bounds.run import Metrics, Order, Question, Run
+from workbench.bounds.sources import FieldInParts, Measured, opened, source_of
 from workbench.bounds.workers import in_processes
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
-from workbench.data.labelled import is_labelled
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
 from workbench.run.chunked_field import ChunkedField
@@ -143,12 +140,6 @@ class _Plan:
     progress: Progress | None
     cancelled: Callable[[], bool]
 
-    def opened(self) -> AbstractContextManager[Measured]:
-        """The data where they can be measured."""
-        if not isinstance(self.data, ChunkedField):
-            return nullcontext(self.data)
-        return FieldInParts.opened(self.data, self.client, self.scratch, lambda share, what: self.tell(0, what))
-
     def tell(self, done: int, what: str) -> None:
         """Tell how many runs are done."""
         if self.progress is not None:
@@ -161,7 +152,7 @@ class _Plan:
 
 def _runs(plan: _Plan) -> Generator[tuple[int, Run]]:
     """Each run with its place: first cached runs, then the others as they finish."""
-    with plan.opened() as data:
+    with opened(plan.data, plan.client, plan.scratch, lambda share, what: plan.tell(0, what)) as data:
         cache, unknown = plan.cache, list(enumerate(plan.questions))
         digest = "" if cache is None else data.digest() if isinstance(data, FieldInParts) else digest_of(data)
         keys = [] if cache is None else [key_of(digest, question) for question in plan.questions]
@@ -234,26 +225,6 @@ def questions_of(
 def bounds_of(given: Any) -> list[Bound]:
     """Each bound once."""
     return _different([_bound(each) for each in _several("bounds", given)])
-
-
-def source_of(given: Any, client: Any) -> Particles | Field | ChunkedField:
-    """Data in memory, or a field whose parts are measured where they are read, as all are with a client."""
-    if (field := field_in_parts(given, client)) is not None:
-        return field
-    return require_data(given.in_memory if isinstance(given, ChunkedField) else given)
-
-
-def require_data(given: Any) -> Particles | Field:
-    """Data that can be compressed in this process; an array becomes a field, and anything else is an error."""
-    data = given if isinstance(given, Particles | Field) else None
-    if isinstance(given, np.ndarray) or is_labelled(given):
-        data = Field(given)
-    if data is None:
-        kind = type(given).__name__
-        raise WorkbenchError(f"data must be Particles, a Field or a NumPy array; got {kind}: open files with wb.open(...)")
-    if any(backend.on_device(values) for values in arrays_of(data).values()):
-        raise WorkbenchError("data of a sweep must be NumPy arrays; got CuPy: copy them with .get()")
-    return data
 
 
 def _several(name: str, given: Any) -> list[Any]:

@@ -10,7 +10,6 @@ np.True_
 
 from workbench.archive.particles_in_parts import compress
 from workbench.archive.verify_in_parts import verify
-from workbench.bounds.tuning.in_parts import FoundInChunks, find_bound
 from workbench.propagation.campaign_on_workers import campaign
 from workbench.run.chunked_field import ChunkedField
 from workbench.run.dask_particles import from_dask
@@ -22,14 +21,12 @@ from workbench.subdomains.plan import Plan, Rates, plan
 __all__ = [
     "ChunkedField",
     "DistributedGroups",
-    "FoundInChunks",
     "GroupComparison",
     "Plan",
     "Rates",
     "campaign",
     "compare_groups",
     "compress",
-    "find_bound",
     "friends_of_friends",
     "from_dask",
     "local_gpus",

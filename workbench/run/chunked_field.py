@@ -46,7 +46,7 @@ class InNpy:
         try:
             mapped = np.load(path, mmap_mode="r")
         except (OSError, ValueError) as error:
-            raise WorkbenchError(f"{path} must be a .npy file of numbers: {error}") from None
+            raise WorkbenchError(f"{path} must be a .npy file of numbers; open files with wb.open(...): {error}") from None
         return cls(Path(path).absolute(), mapped.shape, mapped.dtype)
 
     def __getitem__(self, place: Any) -> np.ndarray:

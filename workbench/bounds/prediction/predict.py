@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from workbench import codecs
-from workbench.bounds.in_parts import FieldInParts
 from workbench.bounds.prediction.expert import Expert, shipped
 from workbench.bounds.prediction.prediction import Prediction
 from workbench.bounds.prediction.surveyed import surveyed
 from workbench.bounds.run import Run, label_of
-from workbench.bounds.sweep import bounds_of, source_of
+from workbench.bounds.sources import FieldInParts, source_of
+from workbench.bounds.sweep import bounds_of
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError

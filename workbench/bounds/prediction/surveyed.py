@@ -16,12 +16,12 @@ import numpy as np
 
 from workbench.archive import choice
 from workbench.archive.documents import Outline, documents_nbytes
-from workbench.bounds.in_parts import FieldInParts
 from workbench.bounds.prediction.expert import Expert
 from workbench.bounds.prediction.features import LEAST_BITS, LEAST_NOISE, Counts, features_of
 from workbench.bounds.prediction.gaps import bytes_of_gaps
 from workbench.bounds.prediction.prediction import Predicted, Prediction, unlike
 from workbench.bounds.prediction.survey import Survey
+from workbench.bounds.sources import FieldInParts
 from workbench.codecs import Codec
 from workbench.data import Field
 from workbench.data.labelled import width_in_file

@@ -1,7 +1,8 @@
-"""A field in parts as runs see it: each run writes an archive to the scratch folder, decodes it there, and compares.
+"""What is swept, searched and predicted: data in memory, or a field in parts.
 
-So a run of a field that does not fit into memory takes the steps of one that does, and its figures are the same. A field in
-a Dask array is computed once, and read from the scratch folder by every run.
+A run of a field in parts writes an archive to the scratch folder, decodes it there, and compares. So it takes the steps of
+a run in memory, and its figures are the same. A field in a Dask array is computed once, and read from the scratch folder by
+every run.
 """
 
 from __future__ import annotations
@@ -11,19 +12,23 @@ import functools
 import hashlib
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, Self
 
+import numpy as np
+
+from workbench import backend
 from workbench.archive import Archive, document
 from workbench.archive.fields_in_parts import Survey, surveyed
 from workbench.archive.particles_in_parts import compress
-from workbench.bounds.parts import description_of, digest_of
+from workbench.bounds.parts import arrays_of, description_of, digest_of
 from workbench.bounds.run import Question
 from workbench.data import Field, Particles
 from workbench.data.chunked import ChunkedParticles
+from workbench.data.labelled import is_labelled
 from workbench.errors import WorkbenchError
 from workbench.run.chunked_field import ChunkedField, map_parts
 from workbench.run.clients import executor_of
@@ -58,17 +63,11 @@ class FieldInParts:
 
     @contextmanager
     def trial(self, progress: Progress | None) -> Iterator[Self]:
-        """The same with a folder of its own, which is removed at the end, and with progress told to another, too."""
-        listeners = [each for each in (progress, self.executor.progress) if each is not None]
-
-        def tell(share: float, what: str) -> None:
-            for listener in listeners:
-                listener(share, what)
-
+        """The same with a folder of its own, which is removed at the end, and with other progress."""
         folder = self.folder / f"trial-{secrets.token_hex(4)}"
         folder.mkdir()
         try:
-            yield dataclasses.replace(self.telling(tell), folder=folder)
+            yield dataclasses.replace(self.telling(progress), folder=folder)
         finally:
             rmtree(folder, ignore_errors=True)
 
@@ -83,10 +82,11 @@ class FieldInParts:
         client = self.executor.client if isinstance(self.executor, OnDask) else None
         return {"client": client, "scratch": self.folder, "progress": self.executor.progress}
 
-    def compressed(self, asked: Question) -> Archive:
-        """The archive with the codec and the bound of a question, in the folder."""
+    def compressed(self, asked: Question, keep: Any = (), out: Any = None) -> Archive:
+        """The archive with the codec and the bound of a question, in the folder unless it is to be elsewhere."""
         more: dict[str, Any] = {"chunk_values": asked.chunk_values, **self.where}
-        return compress(self.field, asked.bound, asked.codec, out=self.folder / "archive.zarr", **more)
+        place = out or self.folder / "archive.zarr"
+        return compress(self.field, asked.bound, asked.codec, keep, asked.order, out=place, **more)
 
     def decoded(self, archive: Archive) -> ChunkedField:
         """The decoded field, in the folder."""
@@ -103,21 +103,50 @@ class FieldInParts:
         return repr(self.field)
 
 
+Measured = Particles | Field | FieldInParts
+
+
 def _digest(number: int, part: Field) -> str:
     return digest_of(part)
 
 
-def field_in_parts(given: Any, client: Any) -> ChunkedField | None:
-    """The field, if its parts are to be read and measured one by one; None for data in memory, without a client.
+def source_of(given: Any, client: Any = None) -> Particles | Field | ChunkedField:
+    """Data in memory, or a field whose parts are read where they are measured, as all are with a client.
 
-    >>> field_in_parts([1.0, 2.0], client=None) is None
-    True
+    >>> source_of(np.zeros((2, 3)))
+    Field(2 x 3, float64)
     """
     if isinstance(given, ChunkedParticles):
         raise WorkbenchError(f"particles must be in memory here; got {given.name} in chunks: read them with wb.open(...)")
-    if isinstance(given, Particles):
-        if client is not None:
-            raise WorkbenchError("client must be None for particles, which are measured here; it is for fields")
-        return None
-    field = ChunkedField.of(given)
-    return field if client is not None or field.in_memory is None else None
+    if not isinstance(given, Particles):
+        field = ChunkedField.of(given)
+        if client is not None or field.in_memory is None:
+            return field
+        given = field.in_memory if isinstance(given, Field | ChunkedField) else Field(given)   # a copy: runs may last
+    elif client is not None:
+        raise WorkbenchError("client must be None for particles, which are measured here; it is for fields")
+    if any(backend.on_device(values) for values in arrays_of(given).values()):
+        raise WorkbenchError("data of a sweep must be NumPy arrays; got CuPy: copy them with .get()")
+    return given
+
+
+def opened(
+    source: Particles | Field | ChunkedField, client: Any, scratch: str | Path | None, progress: Progress | None
+) -> AbstractContextManager[Measured]:
+    """Data in memory as they are, or a field in parts where runs can read it."""
+    if isinstance(source, ChunkedField):
+        return FieldInParts.opened(source, client, scratch, progress)
+    return nullcontext(source)
+
+
+def require_data(given: Any) -> Particles | Field:
+    """Data in the memory of this process; an array becomes a field, and anything else is an error."""
+    data = given if isinstance(given, Particles | Field) else None
+    if isinstance(given, np.ndarray) or is_labelled(given):
+        data = Field(given)
+    if data is None:
+        kind = type(given).__name__
+        raise WorkbenchError(f"data must be Particles, a Field or a NumPy array; got {kind}: open files with wb.open(...)")
+    found = source_of(data)
+    assert not isinstance(found, ChunkedField)
+    return found
