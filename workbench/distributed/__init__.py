@@ -10,7 +10,6 @@ np.True_
 
 from workbench.archive.particles_in_parts import compress
 from workbench.archive.verify_in_parts import verify
-from workbench.propagation.campaign_on_workers import campaign
 from workbench.run.chunked_field import ChunkedField
 from workbench.run.dask_particles import from_dask
 from workbench.run.gpu_workers import local_gpus
@@ -24,7 +23,6 @@ __all__ = [
     "GroupComparison",
     "Plan",
     "Rates",
-    "campaign",
     "compare_groups",
     "compress",
     "friends_of_friends",
