@@ -100,10 +100,10 @@ def test_a_codec_that_cannot_take_the_data_has_a_row_with_the_reason(waves):
 
 @pytest.mark.parametrize("error", [MemoryError("no room"), RuntimeError("no room"), ZeroDivisionError("no room")])
 def test_any_exception_becomes_an_error_of_its_row(waves, monkeypatch, error):
-    def breaks(data, bound, codec, **options):
+    def breaks(data, bound, codec, *more, **options):
         if codec.id == "zfp":
             raise error
-        return wb.compress(data, bound, codec, **options)
+        return wb.compress(data, bound, codec, *more, **options)
 
     monkeypatch.setattr(measure, "compress", breaks)
     failed, fine = sweep(waves, ["zfp", "pcodec"], wb.Absolute(0.1))
@@ -120,7 +120,7 @@ def test_notes_say_why_chunks_are_stored_exactly_and_what_does_not_apply(snapsho
 
 
 REFUSED = [
-    ({"data": [1.0, 2.0]}, "data must be Particles, a Field or a NumPy array; got list"),
+    ({"data": "snapshot.npy"}, "must be a .npy file of numbers; open files with wb.open"),
     ({"data": np.array(["a"])}, "values must be float32, float64 or integers"),
     ({"bounds": 0.1}, r"bounds must be wb.Absolute\(...\), .*; got 0.1, which is neither absolute nor relative"),
     ({"bounds": [wb.Absolute(0.1), np.float32(0.5)]}, "bounds must be wb.Absolute"),
@@ -128,9 +128,9 @@ REFUSED = [
     ({"codecs": []}, "codecs must name at least one; got none"),
     ({"codecs": "gzip"}, "codec must be one of lattice, .*; got 'gzip'"),
     ({"codecs": ["pcodec", 7]}, "codec must be one of lattice, .*; got 7"),
-    ({"order": "any"}, "order must be 'keep' or 'free'; got 'any'"),
+    ({"order": "any"}, "order must be one of keep, free; got 'any'"),
     ({"order": "free"}, "order='free' is for particles; got a field"),
-    ({"metrics": "all"}, "metrics must be 'quick' or 'full'; got 'all'"),
+    ({"metrics": "all"}, "metrics must be one of quick, full; got 'all'"),
     ({"workers": 0}, "workers must be a whole number, at least 1; got 0"),
     ({"workers": 1.5}, "workers must be a whole number, at least 1; got 1.5"),
 ]

@@ -75,7 +75,7 @@ def test_a_labelled_array_keeps_what_it_carries_as_in_one_process(tmp_path, lazy
 
 def test_bounds_with_units_hold_for_chunks_too(tmp_path):
     field = wb.distributed.ChunkedField(VALUES, metadata={"units": "km"})
-    assert {run.bound for run in wb.distributed.sweep(field, ["pcodec"], [wb.Absolute("0.1 m")])} == {wb.Absolute(0.0001)}
+    assert {run.bound for run in wb.sweep(field, ["pcodec"], [wb.Absolute("0.1 m")])} == {wb.Absolute(0.0001)}
     particles = wb.Particles(np.random.default_rng(0).random((500, 3)), metadata={"units": "Mpc/h"})
     source = ParticlesInMemory(particles, even_sizes(500, 3))
     archive = wb.compress(source, wb.Absolute("10 kpc/h"), out=tmp_path / "a.zarr")

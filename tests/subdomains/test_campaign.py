@@ -1,5 +1,7 @@
 """A campaign on the workers of a real cluster: the outcomes of this process."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -38,15 +40,23 @@ def test_workers_count_the_outcomes_of_one_process(client, make):
     pipeline = make(field)
     perturbations = wb.propagation.strata(pipeline, field)
     expected = wb.propagation.campaign(pipeline, field, perturbations, seed=5, until=150, workers=1)
-    found = wb.distributed.campaign(pipeline, field, perturbations, seed=5, until=150, client=client)
+    found = wb.propagation.campaign(pipeline, field, perturbations, seed=5, until=150, client=client)
     assert found.trials == expected.trials
+    stop = threading.Event()
+    some = wb.propagation.campaign(
+        pipeline, field, perturbations, seed=5, until=20_000, client=client, cancel=stop, progress=lambda *now: stop.set()
+    )
+    assert not some.complete
+    assert some.trials[:150] == expected.trials[: len(some.trials)]
     plan = CampaignPlan(pipeline, field, perturbations, seed=5)
     sent = cloudpickle.loads(cloudpickle.dumps(plan.experiment))   # as to a process
     assert tuple(sent.outcomes(range(30))) == expected.trials[:30]
 
 
-def test_something_else_than_a_client_is_refused():
+def test_something_else_than_a_client_is_refused(client):
     field = wb.synthetic.gaussian_field((8, 8), seed=1)
     pipeline = wb.propagation.derivatives(field)
     with pytest.raises(WorkbenchError, match=r"client must be a dask\.distributed\.Client"):
-        wb.distributed.campaign(pipeline, field, [wb.propagation.BitFlip("input")], client=3)
+        wb.propagation.campaign(pipeline, field, [wb.propagation.BitFlip("input")], client=3)
+    with pytest.raises(WorkbenchError, match=r"workers counts threads of this process; got 2 and a client"):
+        wb.propagation.campaign(pipeline, field, [wb.propagation.BitFlip("input")], client=client, workers=2)

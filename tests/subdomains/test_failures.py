@@ -118,12 +118,12 @@ def test_each_failure_in_each_phase_of_a_comparison(script, tmp_path, monkeypatc
     wave = wb.synthetic.gaussian_field((24, 24), seed=1)
     np.save(tmp_path / "decoded.npy", np.round(wave.values, 2))
     decoded = wb.distributed.ChunkedField(tmp_path / "decoded.npy", wave.spacing)
-    monkeypatch.setattr(sys.modules["workbench.metrics.fields_in_parts"], "executor_of", lambda *given: script)
+    monkeypatch.setattr(sys.modules["workbench.metrics.field_sums"], "executor_of", lambda *given: script)
     for phase in COMPARING[:3]:
         name = f"{phase}-{(0, (slice(0, 24), slice(0, 24)))}"
         (script.script / name).write_text(how)
     suffered(script, COMPARING[3:], how)
-    report = wb.distributed.compare(wave, decoded, scratch=tmp_path)
+    report = wb.compare(wave, decoded, scratch=tmp_path)
     assert not [mark for mark in script.script.iterdir() if not mark.name.startswith("begun-")]
     expected = wb.compare(wave, np.round(wave.values, 2))
     assert report.ssim == pytest.approx(expected.ssim)
@@ -310,7 +310,7 @@ def test_a_bit_that_flips_in_a_part_of_a_spectrum_or_in_the_checksum_of_an_order
     fields = [wb.distributed.ChunkedField(tmp_path / f"{each}.npy", wave.spacing) for each in ("wave", "decoded")]
     name = "part-"
     with pytest.raises(WorkbenchError, match=r"part-.* cannot be read \(its bytes have changed"):
-        wb.distributed.compare(*fields)
+        wb.compare(*fields)
     name = "order-"
     struck.clear()
     with pytest.raises(WorkbenchError, match=r"order-.* cannot be read \(its bytes have changed"):

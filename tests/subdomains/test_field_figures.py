@@ -1,5 +1,7 @@
 """Errors, sizes and sweeps of fields in parts: the figures of one process."""
 
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,10 +9,12 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from subdomains.test_fields import sample
+from workbench.archive.reading import StoredArray
 from workbench.bounds.run import TIMES
+from workbench.data.chunked import ParticlesInMemory
 from workbench.distributed import ChunkedField
 from workbench.errors import WorkbenchError
-from workbench.metrics import fields_in_parts, spectrum_in_parts
+from workbench.metrics import field_sums, spectrum_in_parts
 
 da = pytest.importorskip("dask.array", reason="needs the dask extra")
 
@@ -58,7 +62,7 @@ def test_the_report_is_that_of_one_process(data):
     expected = wb.compare(original, decoded, bound=bound)
     step = data.draw(st.integers(-(-max(shape) // 3), max(shape)))
     lazy = ChunkedField(da.from_array(original.values, step), original.spacing, mask=original.mask)
-    assert_same_report(wb.distributed.compare(lazy, decoded, bound=bound), expected)
+    assert_same_report(wb.compare(lazy, decoded, bound=bound), expected)
 
 
 @pytest.mark.parametrize("on_dask", [True, False])
@@ -66,7 +70,7 @@ def test_the_report_is_that_of_one_process(data):
 def test_windows_and_waves_extend_over_chunks(shape, on_dask, tmp_path, monkeypatch):
     """Chunks smaller than a window, and steps that hold a few planes and columns at a time."""
     monkeypatch.setattr(spectrum_in_parts, "VALUES", 100)
-    monkeypatch.setattr(fields_in_parts, "NARROW", 1)
+    monkeypatch.setattr(field_sums, "NARROW", 1)
     mask = np.zeros(shape, bool)
     mask[..., 0, 1] = True
     field = wb.Field(sample(shape, "f8").values, 0.5, mask=mask)
@@ -79,9 +83,9 @@ def test_windows_and_waves_extend_over_chunks(shape, on_dask, tmp_path, monkeypa
         source = ChunkedField(tmp_path / "field.npy", field.spacing, mask=field.mask)
     expected = wb.compare(field, decoded.decompress(), bound=0.05)
     assert {"spectrum_worst", "ssim"} <= set(expected.figures)
-    found = wb.distributed.compare(source, decoded, bound=0.05)
+    found = wb.compare(source, decoded, bound=0.05)
     assert_same_report(found, expected)
-    quick = wb.distributed.compare(source, decoded, bound=0.05, quick=True)
+    quick = wb.compare(source, decoded, bound=0.05, quick=True)
     assert_same_report(quick, wb.compare(field, decoded.decompress(), bound=0.05, quick=True))
 
 
@@ -91,7 +95,69 @@ def test_constant_lost_and_invalid_values_are_told_as_in_one_process():
     gone[4, 4] = np.nan
     nothing = np.full((9, 9), np.nan)
     for first, second in ((flat, flat + 0.5), (flat, flat), (wild, gone), (gone, gone), (nothing, nothing), (wild, flat)):
-        assert_same_report(wb.distributed.compare(first, second), wb.compare(first, second))
+        lazy = ChunkedField(da.from_array(first, 4))
+        assert_same_report(wb.compare(lazy, second), wb.compare(wb.Field(first), second))
+
+
+@pytest.mark.parametrize("exponent", [-1000, 520, 1022])
+def test_squares_beyond_the_range_of_numbers_have_the_spectra_of_one_process(exponent):
+    values = sample((9, 10, 12), "f8").values / 32
+    decoded = np.ldexp(np.round(values, 2), exponent)
+    values = np.ldexp(values, exponent)
+    expected = wb.compare(values, decoded)
+    assert 0 < expected.spectrum_worst < 1
+    assert_same_report(wb.compare(da.from_array(values, 5), decoded), expected)
+
+
+def sources_of(field, folder):
+    """A field in everything that holds one, by name."""
+    h5py, zarr, xarray = map(pytest.importorskip, ("h5py", "zarr", "xarray"))
+    values = field.values
+    np.save(folder / "field.npy", values)
+    with h5py.File(folder / "field.h5", "w") as file:
+        file["field"] = values
+    stored = zarr.create_array(str(folder / "field.zarr"), shape=values.shape, chunks=(16, 16), dtype=values.dtype)
+    stored[...] = values
+    return {
+        "list": values.tolist(), "array": values, "field": field, "npy": folder / "field.npy",
+        "hdf5": h5py.File(folder / "field.h5")["field"], "zarr": stored, "path of zarr": str(folder / "field.zarr"),
+        "dask": da.from_array(values, 16), "labelled": xarray.DataArray(values, name="T"),
+        "lazy and labelled": xarray.DataArray(da.from_array(values, 16), name="T"), "chunked": ChunkedField(values),
+        "archive": wb.compress(field, wb.Absolute(0), "pcodec", chunk_values=300),
+    }
+
+
+def test_every_source_has_the_report_of_an_array(client, tmp_path):
+    field = wb.Field(sample((40, 31), "f8").values)
+    decoded = np.round(field.values, 2)
+    expected = wb.compare(field, decoded, bound=0.01)
+    for source in sources_of(field, tmp_path).values():
+        for where in ({}, {"client": client}):
+            assert_same_report(wb.compare(source, decoded, bound=0.01, **where), expected)
+            assert_same_report(wb.compare(decoded, source, quick=True, **where), wb.compare(decoded, field, quick=True))
+
+
+def test_a_chunk_of_an_archive_is_decoded_once(monkeypatch):
+    field = sample((40, 31), "f8", masked=True)
+    archive, read, frame = wb.compress(field, wb.Absolute(0.01), chunk_values=300), [], StoredArray.frame
+
+    def counted(stored, index, *more, **options):
+        read.append((stored.layout.name, tuple(index)))
+        return frame(stored, index, *more, **options)
+
+    monkeypatch.setattr(StoredArray, "frame", counted)
+    wb.compare(field, archive)
+    assert len(read) == len(set(read)) == 2 * archive.data.layout.chunk_count > 6
+
+
+def test_packed_arrays_of_files_are_refused_unless_meant_as_stored(tmp_path):
+    h5py = pytest.importorskip("h5py", reason="needs the io extra")
+    with h5py.File(tmp_path / "packed.h5", "w") as file:
+        file["T"] = np.arange(12, dtype="i2").reshape(3, 4)
+        file["T"].attrs["scale_factor"] = 0.5
+        with pytest.raises(WorkbenchError, match=r"must be opened by wb\.open"):
+            wb.compare(file["T"], file["T"])
+        assert wb.compare(ChunkedField(file["T"]), file["T"][...]).max_error == 0
 
 
 def test_workers_compare_fields(client):
@@ -100,7 +166,7 @@ def test_workers_compare_fields(client):
     lazy = ChunkedField(da.from_array(field.values, 16), field.spacing, mask=field.mask)
     told = []
     for source in (lazy, field):
-        found = wb.distributed.compare(source, decoded, client=client, progress=lambda *now: told.append(now))
+        found = wb.compare(source, decoded, client=client, progress=lambda *now: told.append(now))
         assert_same_report(found, wb.compare(field, decoded))
     steps = ["compare chunks", "compare neighbours", "write parts", "transform planes", "add waves"]
     assert list(dict.fromkeys(what for _, what in told)) == steps
@@ -120,43 +186,82 @@ def test_errors_are_those_of_one_process(data):
     bound = data.draw(st.sampled_from([None, 0.5, 1.0]))
     expected = wb.compare(original, decoded, bound=bound, quick=True)
     lazy = ChunkedField(da.from_array(original.values, max(shape) // 2 + 1), mask=original.mask)
-    for first, second in ((original, decoded), (lazy, decoded)):
-        found = wb.distributed.compare(first, second, bound=bound, quick=True)
-        assert_same_report(found, expected)
+    assert_same_report(wb.compare(lazy, decoded, bound=bound, quick=True), expected)
 
 
 def test_an_archive_is_compared_with_its_original(tmp_path):
     field = sample((40, 31), "f8", masked=True)
     path = wb.compress(field, wb.Absolute(0.01), chunk_values=300).save(tmp_path / "field.zarr")
     source = ChunkedField(da.from_array(field.values, 7), mask=field.mask)
-    assert wb.distributed.compare(source, wb.open(path), bound=0.01).passed is True
-    assert wb.distributed.compare(source, wb.open(path), bound=0.001).passed is False
+    assert wb.compare(source, wb.open(path), bound=0.01).passed is True
+    assert wb.compare(source, wb.open(path), bound=0.001).passed is False
+
+
+def assert_same_runs(found, expected):
+    assert [(run.label, run.bound) for run in found] == [(run.label, run.bound) for run in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert (one.error is None, one.notes) == (other.error is None, other.notes)
+        assert_same_figures(one.figures, other.figures)
 
 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("dtype", ["f4", "i2"])
-def test_a_sweep_has_the_sizes_and_errors_of_one_process(dtype, masked):
+def test_a_sweep_has_the_figures_of_one_process(dtype, masked):
     field = sample((50, 40), dtype, masked)
     codecs = ["prequantised", "pcodec", "sz3", "lattice"]
     bounds = [wb.Absolute(0.5), wb.Relative(1e-3)]
     expected = wb.sweep(field, codecs, bounds, cache=False)
     source = ChunkedField(da.from_array(field.values, 17), field.spacing, field.name, field.mask, field.metadata)
-    found = wb.distributed.sweep(source, codecs, bounds)
-    assert [(run.label, run.bound) for run in found] == [(run.label, run.bound) for run in expected]
-    for one, other in zip(found, expected, strict=True):
-        assert (one.error is None) == (other.error is None)
-        assert_same_figures(one.figures, other.figures, ["ssim"])
-        if one.error is None:
-            assert one["nbytes"] == other["nbytes"]
-    assert sum(run.error is None for run in found) >= 4
+    assert_same_runs(wb.sweep(source, codecs, bounds, cache=False), expected)
+    assert sum(run.error is None for run in expected) >= 4
 
 
-def test_a_sweep_over_many_chunks_states_the_size_of_the_archive(tmp_path):
+def test_every_source_has_the_rows_of_an_array(client, tmp_path):
+    field = wb.Field(sample((40, 31), "f8").values)
+    asked = {"codecs": "prequantised", "bounds": wb.Absolute(0.01), "metrics": "full", "chunk_values": 500, "cache": False}
+    sources = sources_of(field, tmp_path)
+    expected = {labelled: wb.sweep(sources["labelled" if labelled else "array"], **asked) for labelled in (False, True)}
+    assert expected[False][0]["chunks"] == 4
+    for name, source in sources.items():
+        if name == "list":
+            continue   # which a sweep refuses
+        for where in ({}, {"client": client}):
+            assert_same_runs(wb.sweep(source, **asked, **where), expected["labelled" in name])   # whose metadata take bytes
+
+
+def test_a_sweep_states_the_size_of_the_archive(tmp_path):
     field = sample((50, 40), "f4", masked=True)
     source = ChunkedField(da.from_array(field.values, 17), mask=field.mask)
-    (run,) = wb.distributed.sweep(source, "prequantised", wb.Absolute(0.1), chunk_values=500)
+    (run,) = wb.sweep(source, "prequantised", wb.Absolute(0.1), chunk_values=500)
     archive = wb.compress(source, wb.Absolute(0.1), "prequantised", out=tmp_path / "f.zarr", chunk_values=500)
     assert (run["nbytes"], run["chunks"], run["ratio"]) == (archive.nbytes, 4, archive.ratio)
+
+
+def test_parts_are_measured_once_and_remembered(tmp_path):
+    lazy, asked = da.from_array(sample((30, 20), "f8").values, 9), {"codecs": "pcodec", "bounds": wb.Absolute(0.1)}
+    first, again, other = (wb.sweep(each, **asked, cache=tmp_path) for each in (lazy, lazy + 0, lazy + 1e-9))
+    assert [sweep[0].cached for sweep in (first, again, other)] == [False, True, False]
+    assert again[0].figures == first[0].figures
+    assert not wb.sweep(lazy, **asked, chunk_values=200, cache=tmp_path)[0].cached
+
+
+def test_a_sweep_of_parts_computes_each_block_once_tells_its_steps_and_stops(tmp_path):
+    computed, told = [], []
+    lazy = da.from_array(sample((16, 16), "f8").values, 8).map_blocks(lambda block: computed.append(1) or block, dtype="f8")
+    found = wb.sweep(
+        lazy, ["pcodec", "prequantised"], [wb.Absolute(0.1), wb.Relative(0.1)], scratch=tmp_path, cache=False,
+        progress=lambda *now: told.append(now),
+    )
+    assert (len(found), len(computed) - computed.count(0)) == (4, 4 + 1)   # one more, by which Dask infers the type
+    assert told[-1] == (1.0, "prequantised, relative 0.1")
+    assert (0.25, "pcodec, relative 0.1: encode chunks") in told
+    assert [share for share, _ in told] == sorted(share for share, _ in told)
+    stop = threading.Event()
+    some = wb.iter_sweep(lazy, "pcodec", [wb.Absolute(0.1), wb.Absolute(0.2)], scratch=tmp_path, cancel=stop)
+    assert next(some).bound == wb.Absolute(0.1)
+    stop.set()
+    assert list(some) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_cannot_be_compared_is_refused():
@@ -165,26 +270,37 @@ def test_what_cannot_be_compared_is_refused():
         ((field, field.values[:2]), "both fields must have the same shape"),
         ((field, wb.Field(field.values, 7.0)), "both fields must have the same spacing"),
         ((field, wb.compress(wb.Particles([[0.0, 1.0]]), wb.Absolute(0.1))), "the archive must hold a field"),
-        (([1.0], field), "must be a Dask array"),
+        (("field.npz", field), "must be a .npy file of numbers"),
+        ((field, ParticlesInMemory(wb.Particles([[0.0, 1.0]]), (1,))), "both must be fields, or both particles"),
     ):
         with pytest.raises(WorkbenchError, match=told):
-            wb.distributed.compare(*arguments)
+            wb.compare(*arguments)
+    with pytest.raises(WorkbenchError, match="client must be None for particles"):
+        wb.compare(wb.Particles([[0.0, 1.0]]), wb.Particles([[0.0, 1.0]]), client="127.0.0.1:1")
     with pytest.raises(WorkbenchError, match="bound must be a finite absolute error"):
-        wb.distributed.compare(field, field, bound=-1)
-    with pytest.raises(WorkbenchError, match="codecs must name at least one"):
-        wb.distributed.sweep(field, [], wb.Absolute(1))
+        wb.compare(field, field, bound=-1)
+    parts, particles = ChunkedField(da.from_array(field.values, 2)), wb.Particles([[0.0, 1.0]])
+    for data, more, told in (
+        (parts, {"codecs": []}, "codecs must name at least one"),
+        (parts, {"workers": 2}, "workers counts processes for data in memory"),
+        (parts, {"order": "free"}, "order='free' is for particles"),
+        (particles, {"client": "127.0.0.1:1"}, "client must be None for particles"),
+        (ParticlesInMemory(particles, (1,)), {}, "particles must be in memory here"),
+    ):
+        with pytest.raises(WorkbenchError, match=told):
+            wb.sweep(data, **{"codecs": "pcodec", "bounds": wb.Absolute(1), **more})
 
 
 def test_errors_of_published_archives_are_found(shared_data):
     h5py = pytest.importorskip("h5py", reason="needs the io extra")
     cesm = shared_data / "cesm"
     with h5py.File(cesm / "cam-fv.T.3months.nc") as one, h5py.File(cesm / "c.fpzip.cam-fv.T.3months.nc") as other:
-        report = wb.distributed.compare(ChunkedField(one["T"]), ChunkedField(other["T"]), bound=0.125, quick=True)
+        report = wb.compare(ChunkedField(one["T"]), ChunkedField(other["T"]), bound=0.125, quick=True)
     assert (report.max_error, report.differing, report.passed) == (0.124969482421875, 4_975_373, True)
     with h5py.File(cesm / "ihesp14.TS.12mon.nc") as one, h5py.File(cesm / "d.sz1e-1.ihesp14.TS.12mon.nc") as other:
         fields = da.from_array(one["TS"], (1, 9999))[:11], other["TS"]
         within, beyond = (
-            wb.distributed.compare(*map(ChunkedField, fields), bound=bound, quick=True) for bound in (0.1, 0.0999)
+            wb.compare(*map(ChunkedField, fields), bound=bound, quick=True) for bound in (0.1, 0.0999)
         )
     assert within.passed is True
     assert (beyond.passed, beyond.exceeding) == (False, 494)

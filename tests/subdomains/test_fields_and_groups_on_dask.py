@@ -59,9 +59,9 @@ def test_figures_are_those_of_one_process(client, tmp_path):
     lazy = ChunkedField(da.from_array(field.values, 13), mask=field.mask)
     for decoded in (archive, wb.open(tmp_path / "field.zarr")):
         for source in (field, lazy):
-            assert wb.distributed.compare(source, decoded, bound=0.01, client=client).passed is True
-    (run,) = wb.distributed.sweep(lazy, "prequantised", wb.Absolute(0.1), client=client)
-    (expected,) = wb.distributed.sweep(lazy, "prequantised", wb.Absolute(0.1))
+            assert wb.compare(source, decoded, bound=0.01, client=client).passed is True
+    (run,) = wb.sweep(lazy, "prequantised", wb.Absolute(0.1), client=client)
+    (expected,) = wb.sweep(lazy, "prequantised", wb.Absolute(0.1))
     assert (run["nbytes"], run["max_error"]) == (expected["nbytes"], expected["max_error"])
 
 

@@ -1,7 +1,8 @@
 """Bounds: the size and the quality of each codec at each error bound, and the bound that meets a target."""
 
 from workbench.bounds.prediction.expert import Expert
-from workbench.bounds.prediction.predict import Predicted, Prediction, calibrated, predict
+from workbench.bounds.prediction.predict import calibrated, predict
+from workbench.bounds.prediction.prediction import Predicted, Prediction
 from workbench.bounds.prediction.train import train
 from workbench.bounds.result import Sweep
 from workbench.bounds.run import Run

@@ -23,7 +23,7 @@ from workbench.bounds.run import Question, Run
 from workbench.errors import WorkbenchError
 
 MOST_RUNS = 4096   # in memory; one takes a few kilobytes
-FORMAT = 2
+FORMAT = 3
 
 Where = str | os.PathLike[str] | bool | None
 

@@ -8,14 +8,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from workbench import backend
 from workbench.archive import Archive, compress
 from workbench.archive.encoding import Progress
 from workbench.backend import Array
 from workbench.bounds.run import Question, Run
-from workbench.data import Field, Particles
+from workbench.bounds.sources import FieldInParts, Measured
+from workbench.data import Particles
 from workbench.errors import WorkbenchError
+from workbench.guarantees import Bound
 from workbench.metrics import Report, compare
 from workbench.metrics.report import Figure
 
@@ -26,28 +30,33 @@ class Cancelled(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The decoded data of a run: `decoded[i]` corresponds to `original[order[i]]`, or to `original[i]` without an order."""
+    """The decoded data of a run: `decoded[i]` corresponds to `original[order[i]]`, or to `original[i]` without an order.
+
+    Of a field in parts, the files of the archive and the decoded data are gone when the run is there.
+    """
 
     archive: Archive
-    decoded: Particles | Field
+    decoded: Any   # of the kind of the original
     order: Array | None
     report: Report
 
 
-def measure(data: Particles | Field, asked: Question, cancelled: Callable[[], bool] = lambda: False) -> Run:
+def measure(data: Measured, asked: Question, cancelled: Callable[[], bool] = lambda: False) -> Run:
     """The run that answers a question. Any failure becomes its `error`, so that other runs can continue.
 
-    `cancelled` is called after every chunk.
+    `cancelled` is called after every chunk; of a field in parts, its progress is told, too.
     """
 
     def go_on(share: float, what: str) -> None:
         if cancelled():
             raise Cancelled
+        if isinstance(data, FieldInParts) and data.executor.progress is not None:
+            data.executor.progress(share, what)
 
     return observe(data, asked, go_on)[0]
 
 
-def observe(data: Particles | Field, asked: Question, progress: Progress) -> tuple[Run, Outcome | None]:
+def observe(data: Measured, asked: Question, progress: Progress) -> tuple[Run, Outcome | None]:
     """The run that answers a question, and its decoded data; None when it failed.
 
     `progress` is called after every chunk. Exceptions of `progress` propagate; all others become the run's `error`.
@@ -62,7 +71,7 @@ def observe(data: Particles | Field, asked: Question, progress: Progress) -> tup
             raise
 
     try:
-        return _observed(data, asked, told)
+        return observed(data, asked, told)
     except Exception as error:
         if any(error is objection for objection in objections):
             raise
@@ -70,19 +79,36 @@ def observe(data: Particles | Field, asked: Question, progress: Progress) -> tup
         return asked.unanswered(sentence), None
 
 
-def _observed(data: Particles | Field, asked: Question, progress: Progress) -> tuple[Run, Outcome]:
+def observed(
+    data: Measured, asked: Question, progress: Progress | None = None, keep: Any = (), velocities: Bound | None = None
+) -> tuple[Run, Outcome]:
+    """The run that answers a question, with further options of `wb.compress`; failures are raised."""
+    if isinstance(data, FieldInParts):
+        with data.trial(progress) as parts:
+            return _timed(parts.field, asked, partial(parts.compressed, keep=keep), parts.decoded, **parts.where)
+
+    def compressed(asked: Question) -> Archive:
+        more: dict[str, Any] = {"velocities": velocities, "chunk_values": asked.chunk_values}
+        return compress(data, asked.bound, asked.codec, keep, asked.order, progress, **more)
+
+    return _timed(data, asked, compressed, Archive.decompress)
+
+
+def _timed(
+    data: Any, asked: Question, compressed: Callable[[Question], Archive], decoded: Callable[[Archive], Any], **where: Any
+) -> tuple[Run, Outcome]:
     start = time.perf_counter()
-    archive = compress(data, asked.bound, asked.codec, order=asked.order, progress=progress)
+    archive = compressed(asked)
     middle = time.perf_counter()
-    decoded = archive.decompress()
+    back = decoded(archive)
     end = time.perf_counter()
-    places = archive.permutation(data) if isinstance(data, Particles) and asked.order == "free" else None
-    report = compare(data, decoded, order=places, quick=asked.metrics == "quick")
-    run = answer(asked, archive, report, middle - start, end - middle)
-    return run, Outcome(archive, decoded, places, report)
+    order = archive.permutation(data) if isinstance(data, Particles) and asked.order == "free" else None
+    report = compare(data, back, order=order, quick=asked.metrics == "quick", **where)
+    run = _answer(asked, archive, report, middle - start, end - middle)
+    return run, Outcome(archive, back, order, report)
 
 
-def answer(asked: Question, archive: Archive, report: Report, encode: float, decode: float) -> Run:
+def _answer(asked: Question, archive: Archive, report: Report, encode: float, decode: float) -> Run:
     """The run of this archive and its comparison with the original; the times are in seconds."""
     figures = {**_sizes(archive), **_times(archive, encode, decode), **report.figures}
     return asked.answered(figures, _notes(archive, report))

@@ -17,6 +17,7 @@ import numpy as np
 from workbench.archive import document, provenance
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
+from workbench.run.chunked_field import ChunkedField
 
 _ALIGNMENT = 64
 
@@ -28,7 +29,7 @@ def arrays_of(data: Particles | Field) -> dict[str, np.ndarray]:
     return {name: values for name in ("values", "mask") if (values := getattr(data, name)) is not None}
 
 
-def description_of(data: Particles | Field) -> dict[str, Any]:
+def description_of(data: Particles | Field | ChunkedField) -> dict[str, Any]:
     """Everything except the arrays, ready for JSON."""
     if isinstance(data, Particles):
         own: dict[str, Any] = {"kind": "particles", "box": data.box}

@@ -28,7 +28,7 @@ MEANINGS: Mapping[str, str] = MappingProxyType({
     "chunks": "chunks of the positions, or of the values",
     "chunks_stored_exactly": "of these, stored losslessly because the codec failed or saved nothing",
     "encode_seconds": "time of wb.compress: encoding, decoding again, checking every value",
-    "decode_seconds": "time of Archive.decompress",
+    "decode_seconds": "time of Archive.decompress, or of decoding into the scratch folder",
     "encode_mb_per_s": "millions of bytes of the data per second, by encode_seconds",
     "decode_mb_per_s": "millions of bytes of the data per second, by decode_seconds",
     "threads": "threads available to kernels and codecs during the run",
@@ -52,17 +52,21 @@ class Question:
     bound: Bound
     order: Order = "keep"
     metrics: Metrics = "quick"
+    chunk_values: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The question, ready for JSON."""
         asked = {"codec": self.codec.to_dict(), "bound": self.bound.to_dict()}
-        return {**asked, "order": self.order, "metrics": self.metrics}
+        return {**asked, "order": self.order, "metrics": self.metrics, "chunk_values": self.chunk_values}
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> Self:
         """The question from the result of `to_dict`."""
         codec, bound = codecs.from_dict(described["codec"]), bound_from_dict(described["bound"])
-        return cls(codec, bound, described["order"], described["metrics"])
+        return cls(codec, bound, described["order"], described["metrics"], described["chunk_values"])
+
+    def __str__(self) -> str:
+        return f"{label_of(self.codec)}, {self.bound.kind} {self.bound.eb:.6g}"
 
     def answered(self, figures: Mapping[str, Figure], notes: tuple[str, ...] = ()) -> Run:
         """The run with these measured figures."""

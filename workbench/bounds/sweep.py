@@ -1,4 +1,4 @@
-"""`wb.sweep`: several codecs at several bounds, each run measured once, in this process or in several others.
+"""`wb.sweep`: several codecs at several bounds, each run measured once: here, in other processes, or part by part.
 
 The processes affect the times of the runs and no other figure.
 """
@@ -9,28 +9,28 @@ import dataclasses
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-import numpy as np
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, get_args
 
 from workbench import backend, codecs
 from workbench.archive import document
-from workbench.arguments import whole_number
+from workbench.arguments import one_of, whole_number
 from workbench.bounds.cache import Cache, Where, cache_at, key_of
 from workbench.bounds.measure import Cancelled, measure
 from workbench.bounds.parts import arrays_of, digest_of
 from workbench.bounds.result import Sweep
 from workbench.bounds.run import Metrics, Order, Question, Run
+from workbench.bounds.sources import FieldInParts, Measured, opened, source_of
 from workbench.bounds.workers import in_processes
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
-from workbench.data.labelled import is_labelled
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Bound
+from workbench.run.chunked_field import ChunkedField
 
 WORTH_PROCESSES = 2**26   # bytes of all runs together, below which starting processes takes as long as the runs
 
-Data = Particles | Field | np.ndarray
 Progress = Callable[[float, str], object]
 
 
@@ -42,13 +42,16 @@ class Stoppable(Protocol):
 
 
 def sweep(
-    data: Data,
+    data: Any,
     codecs: str | Codec | Iterable[str | Codec],
     bounds: Bound | Iterable[Bound],
     *,
     order: Order = "keep",
     metrics: Metrics = "quick",
+    chunk_values: int | None = None,
     workers: int | None = None,
+    client: Any = None,
+    scratch: str | Path | None = None,
     cache: Where = None,
     progress: Progress | None = None,
     cancel: Stoppable | None = None,
@@ -59,14 +62,19 @@ def sweep(
     counts positions alone. `metrics` selects the figures of `wb.compare`: "quick" are errors, PSNR and SSIM, "full" adds
     spectra and halos. A codec that fails has a row with its `error`.
 
-    `workers` is the number of processes; 1 measures in this process. By default, large data use one process for each
-    thread allowed by `OMP_NUM_THREADS`. Several processes have one thread each, so compare times only between runs with the
-    same figure `threads`.
+    `workers` is the number of processes for data in memory; 1 measures in this process. By default, large data use one
+    process for each thread allowed by `OMP_NUM_THREADS`. Several processes have one thread each, so compare times only
+    between runs with the same figure `threads`.
+
+    Fields may be larger than memory, as for `wb.compare`: they are compressed, decoded and compared part by part, on the
+    workers of a Dask `client` (the active one, for Dask and Zarr, if none is given). The archive and the decoded values of
+    one run at a time, and the values of a Dask array, are in the `scratch` folder. `chunk_values` is that of `wb.compress`.
 
     Earlier measurements are reused: their rows are marked `cached`, and their times are from the earlier call. Rows are
     kept in memory or in the folder named by `cache`; `cache=False` measures everything again.
 
-    `progress` is called after each run, with the completed share and the name of the run. If `cancel` is set, or after a
+    `progress` is called after each run, with the completed share and the name of the run; for fields in parts, also during
+    a run, with the step. If `cancel` is set, or after a
     keyboard interrupt, the rows so far are returned, and `complete` is False.
 
     >>> import workbench as wb
@@ -77,23 +85,26 @@ def sweep(
     >>> [run.label for run in found.rows if run["max_error"] > 0]
     ['prequantised', 'prequantised']
     """
-    plan = _plan(data, codecs, bounds, order, metrics, workers, cancel)
+    plan = _plan(data, codecs, bounds, order, metrics, chunk_values, workers, client, scratch, cache, progress, cancel)
     found: dict[int, Run] = {}
-    with suppress(KeyboardInterrupt), closing(_runs(plan, cache_at(cache))) as runs:
+    with suppress(KeyboardInterrupt), closing(_runs(plan)) as runs:
         for place, run in runs:
             found[place] = run
-            _report(progress, len(found) / len(plan.questions), run)
+            plan.tell(len(found), str(run))
     return Sweep(tuple(found[place] for place in sorted(found)), missing=len(plan.questions) - len(found))
 
 
 def iter_sweep(
-    data: Data,
+    data: Any,
     codecs: str | Codec | Iterable[str | Codec],
     bounds: Bound | Iterable[Bound],
     *,
     order: Order = "keep",
     metrics: Metrics = "quick",
+    chunk_values: int | None = None,
     workers: int | None = None,
+    client: Any = None,
+    scratch: str | Path | None = None,
     cache: Where = None,
     progress: Progress | None = None,
     cancel: Stoppable | None = None,
@@ -105,14 +116,14 @@ def iter_sweep(
     >>> [run["limit"] for run in iter_sweep(waves, "pcodec", [wb.Absolute(0.5), wb.Absolute(0.25)])]
     [0.5, 0.25]
     """
-    plan = _plan(data, codecs, bounds, order, metrics, workers, cancel)
-    return _in_turn(plan, cache_at(cache), progress)
+    plan = _plan(data, codecs, bounds, order, metrics, chunk_values, workers, client, scratch, cache, progress, cancel)
+    return _in_turn(plan)
 
 
-def _in_turn(plan: _Plan, cache: Cache | None, progress: Progress | None) -> Iterator[Run]:
-    with closing(_runs(plan, cache)) as runs:
+def _in_turn(plan: _Plan) -> Iterator[Run]:
+    with closing(_runs(plan)) as runs:
         for done, (_, run) in enumerate(runs, start=1):
-            _report(progress, done / len(plan.questions), run)
+            plan.tell(done, str(run))
             yield run
 
 
@@ -120,99 +131,100 @@ def _in_turn(plan: _Plan, cache: Cache | None, progress: Progress | None) -> Ite
 class _Plan:
     """The checked arguments of a sweep."""
 
-    data: Particles | Field
+    data: Particles | Field | ChunkedField
     questions: tuple[Question, ...]
     workers: int | None
+    client: Any
+    scratch: str | Path | None
+    cache: Cache | None
+    progress: Progress | None
     cancelled: Callable[[], bool]
 
+    def tell(self, done: int, what: str) -> None:
+        """Tell how many runs are done."""
+        if self.progress is not None:
+            self.progress(done / len(self.questions), what)
 
-def _runs(plan: _Plan, cache: Cache | None) -> Generator[tuple[int, Run]]:
+    def tell_step(self, done: int, question: Question, share: float, what: str) -> None:
+        """Tell the step that a run of a field in parts is at."""
+        self.tell(done, f"{question}: {what}")
+
+
+def _runs(plan: _Plan) -> Generator[tuple[int, Run]]:
     """Each run with its place: first cached runs, then the others as they finish."""
-    digest = "" if cache is None else digest_of(plan.data)
-    keys = [] if cache is None else [key_of(digest, question) for question in plan.questions]
-    unknown = []
-    for place, question in enumerate(plan.questions):
-        known = None if cache is None else cache.find(keys[place])
-        if known is None:
-            unknown.append((place, question))
-        else:
-            yield place, dataclasses.replace(known, cached=True)
-    with closing(_measured(plan, unknown)) as runs:
-        for place, run in runs:
-            yield place, run if cache is None or run.error else cache.keep(keys[place], run)
+    with opened(plan.data, plan.client, plan.scratch, lambda share, what: plan.tell(0, what)) as data:
+        cache, unknown = plan.cache, list(enumerate(plan.questions))
+        digest = "" if cache is None else data.digest() if isinstance(data, FieldInParts) else digest_of(data)
+        keys = [] if cache is None else [key_of(digest, question) for question in plan.questions]
+        if cache is not None:
+            known = {place: run for place, key in enumerate(keys) if (run := cache.find(key)) is not None}
+            yield from ((place, dataclasses.replace(run, cached=True)) for place, run in known.items())
+            unknown = [(place, question) for place, question in unknown if place not in known]
+        with closing(_measured(plan, data, unknown)) as runs:
+            for place, run in runs:
+                yield place, run if cache is None or run.error else cache.keep(keys[place], run)
 
 
-def _measured(plan: _Plan, questions: Sequence[tuple[int, Question]]) -> Generator[tuple[int, Run]]:
-    """The runs to measure, in this process or in others."""
-    workers = _workers(plan, len(questions))
-    if workers > 1:
-        yield from in_processes(plan.data, questions, workers, plan.cancelled)
+def _measured(plan: _Plan, data: Measured, questions: Sequence[tuple[int, Question]]) -> Generator[tuple[int, Run]]:
+    """The runs to measure, in this process, in others, or part by part."""
+    if not isinstance(data, FieldInParts) and (workers := _workers(plan, data, len(questions))) > 1:
+        yield from in_processes(data, questions, workers, plan.cancelled)
         return
-    for place, question in questions:
+    before = len(plan.questions) - len(questions)
+    for done, (place, question) in enumerate(questions, start=before):
+        if isinstance(data, FieldInParts):
+            data = data.telling(partial(plan.tell_step, done, question))
         try:
             if plan.cancelled():
                 return
-            run = measure(plan.data, question, plan.cancelled)
+            run = measure(data, question, plan.cancelled)
         except Cancelled:
             return
         yield place, run
 
 
-def _workers(plan: _Plan, runs: int) -> int:
+def _workers(plan: _Plan, data: Particles | Field, runs: int) -> int:
     if plan.workers is not None:
         return min(plan.workers, runs)
-    work = runs * sum(values.nbytes for values in arrays_of(plan.data).values())
+    work = runs * sum(values.nbytes for values in arrays_of(data).values())
     return 1 if work < WORTH_PROCESSES else min(backend.threads(), runs)
-
-
-def _report(progress: Progress | None, share: float, run: Run) -> None:
-    if progress is not None:
-        progress(share, str(run))
 
 
 # Arguments are checked before any work is done.
 
 def _plan(
-    data: Any, given_codecs: Any, given_bounds: Any, order: Any, metrics: Any, workers: Any, cancel: Stoppable | None
+    data: Any, given_codecs: Any, given_bounds: Any, order: Any, metrics: Any, chunk_values: int | None, workers: Any,
+    client: Any, scratch: str | Path | None, cache: Where, progress: Progress | None, cancel: Stoppable | None,
 ) -> _Plan:
-    checked = require_data(data)
-    if hasattr(order, "dtype") or order not in ("keep", "free"):
-        raise WorkbenchError(f"order must be 'keep' or 'free'; got {order!r}")
-    if order == "free" and isinstance(checked, Field):
+    checked = source_of(data, client)
+    one_of("order", order, get_args(Order))
+    if order == "free" and not isinstance(checked, Particles):
         raise WorkbenchError("order='free' is for particles; got a field, whose values have fixed positions")
-    if hasattr(metrics, "dtype") or metrics not in ("quick", "full"):
-        raise WorkbenchError(f"metrics must be 'quick' or 'full'; got {metrics!r}")
+    one_of("metrics", metrics, get_args(Metrics))
     count = None if workers is None else whole_number("workers", workers, least=1)
+    if count is not None and isinstance(checked, ChunkedField):
+        raise WorkbenchError("workers counts processes for data in memory; a field in parts is measured where client says")
+    described = checked.described if isinstance(checked, ChunkedField) else checked
     several = _several("bounds", given_bounds)
-    bounds = [bound.for_data(checked) if isinstance(bound, Bound) else bound for bound in several]
-    questions = questions_of(given_codecs, bounds, order, metrics)
-    return _Plan(checked, tuple(questions), count, (lambda: False) if cancel is None else cancel.is_set)
+    bounds = [bound.for_data(described) if isinstance(bound, Bound) else bound for bound in several]
+    questions = questions_of(given_codecs, bounds, order, metrics, chunk_values)
+    go_on = (lambda: False) if cancel is None else cancel.is_set
+    return _Plan(checked, tuple(questions), count, client, scratch, cache_at(cache), progress, go_on)
 
 
 def questions_of(
-    given_codecs: Any, given_bounds: Any, order: Order = "keep", metrics: Metrics = "quick"
+    given_codecs: Any, given_bounds: Any, order: Order = "keep", metrics: Metrics = "quick",
+    chunk_values: int | None = None,
 ) -> list[Question]:
     """Each codec at each bound, once."""
     chosen = [_codec(given) for given in _several("codecs", given_codecs)]
-    return [Question(codec, bound, order, metrics) for codec in _different(chosen) for bound in bounds_of(given_bounds)]
+    bounds = bounds_of(given_bounds)
+    return [Question(codec, bound, order, metrics, chunk_values) for codec in _different(chosen) for bound in bounds]
 
 
 def bounds_of(given: Any) -> list[Bound]:
     """Each bound once."""
     return _different([_bound(each) for each in _several("bounds", given)])
-
-
-def require_data(given: Any) -> Particles | Field:
-    """Data that can be compressed in this process; an array becomes a field, and anything else is an error."""
-    data = given if isinstance(given, Particles | Field) else None
-    if isinstance(given, np.ndarray) or is_labelled(given):
-        data = Field(given)
-    if data is None:
-        kind = type(given).__name__
-        raise WorkbenchError(f"data must be Particles, a Field or a NumPy array; got {kind}: open files with wb.open(...)")
-    if any(backend.on_device(values) for values in arrays_of(data).values()):
-        raise WorkbenchError("data of a sweep must be NumPy arrays; got CuPy: copy them with .get()")
-    return data
 
 
 def _several(name: str, given: Any) -> list[Any]:

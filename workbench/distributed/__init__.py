@@ -8,11 +8,6 @@ Particles are given as what `wb.open_chunked` takes or returns, as `wb.Particles
 np.True_
 """
 
-from workbench.bounds.prediction.in_parts import predict
-from workbench.bounds.sweep_in_parts import sweep
-from workbench.bounds.tuning.in_parts import FoundInChunks, find_bound
-from workbench.metrics.fields_in_parts import compare
-from workbench.propagation.campaign_on_workers import campaign
 from workbench.run.chunked_field import ChunkedField
 from workbench.run.dask_particles import from_dask
 from workbench.run.gpu_workers import local_gpus
@@ -23,18 +18,12 @@ from workbench.subdomains.plan import Plan, Rates, plan
 __all__ = [
     "ChunkedField",
     "DistributedGroups",
-    "FoundInChunks",
     "GroupComparison",
     "Plan",
     "Rates",
-    "campaign",
-    "compare",
     "compare_groups",
-    "find_bound",
     "friends_of_friends",
     "from_dask",
     "local_gpus",
     "plan",
-    "predict",
-    "sweep",
 ]

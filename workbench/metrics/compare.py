@@ -5,26 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from workbench import backend
 from workbench.arguments import whole_number
 from workbench.backend import Array
-from workbench.data import Field, Particles
+from workbench.data import Particles
+from workbench.data.chunked import ChunkedParticles
 from workbench.data.triclinic import in_triclinic_cell
 from workbench.errors import WorkbenchError
 from workbench.metrics.displacements import displacements
-from workbench.metrics.errors import Errors, pointwise
-from workbench.metrics.errors import require_bound as require_bound
+from workbench.metrics.errors import Errors, pointwise, require_bound
+from workbench.metrics.field_sums import FieldPair
 from workbench.metrics.halos import match_halos
-from workbench.metrics.pairs import field_pair
 from workbench.metrics.particle_spectrum import particle_spectrum
 from workbench.metrics.report import Check, Figure, Report
-from workbench.metrics.similarity import WINDOW, ssim
-from workbench.metrics.spectrum import Spectrum, field_spectrum, spectrum_ratio, worst_deviation
-from workbench.metrics.structure import ErrorHistogram, error_autocorrelation, error_histogram
+from workbench.metrics.similarity import WINDOW
+from workbench.metrics.spectrum import Spectrum, spectrum_ratio, worst_deviation
+from workbench.metrics.structure import ErrorHistogram
+from workbench.run.executors import Progress
 
 
 @dataclass
@@ -41,20 +43,29 @@ class _Draft:
 
 
 def compare(
-    original: Field | Particles | Array,
-    decoded: Field | Particles | Array,
+    original: Any,
+    decoded: Any,
     *,
     bound: float | None = None,
     order: Any = None,
     linking_length: float = 0.2,
     min_members: int = 20,
     quick: bool = False,
+    client: Any = None,
+    scratch: str | Path | None = None,
+    progress: Progress | None = None,
 ) -> Report:
     """How different decoded data are from the original: two fields, two sets of particles, or two arrays of values.
 
     With a `bound`, the report says whether any absolute error exceeds it: of values, or of coordinates. Particles decoded
     in another order need `order`: `decoded[i]` is `original[order[i]]`. Halos are friends-of-friends groups of at least
     `min_members`, at a linking length in mean spacings. `quick` computes only errors, PSNR and SSIM.
+
+    Fields may be larger than memory: arrays of Dask, Zarr and h5py, paths of .npy files and Zarr arrays, archives, and
+    `wb.distributed.ChunkedField`. They are read part by part, on the workers of a Dask `client` (the active one, for Dask
+    and Zarr, if none is given), up to three times. Power spectra then need 32 bytes for each value in the `scratch` folder,
+    and a plane of the field in memory; decoded parts of archives are kept there, too, so that each is decoded once.
+    `progress` is called with the completed share of each step and its name.
 
     >>> from workbench.data.synthetic import gaussian_field
     >>> wave = gaussian_field((32, 32), seed=1)
@@ -66,83 +77,24 @@ def compare(
     whole_number("min_members", min_members, least=1)
     draft = _Draft()
     if isinstance(original, Particles) and isinstance(decoded, Particles):
+        if client is not None:
+            raise WorkbenchError("client must be None for particles, which are compared here: try wb.compare_groups")
         if not quick:
             _require_host(original.positions)
         _compare_particles(draft, original, decoded, bound, order)
         if not quick:
             _compare_clustering(draft, original, decoded, order, linking_length, min_members)
         return draft.report(f"{original!r}, original and decoded")
-    if isinstance(original, Particles) or isinstance(decoded, Particles):
+    if any(isinstance(given, Particles | ChunkedParticles) for given in (original, decoded)):
         names = type(original).__name__, type(decoded).__name__
         raise WorkbenchError(f"both must be fields, or both particles; got {names[0]} and {names[1]}")
     if order is not None:
         raise WorkbenchError("order must be None for fields, whose values are never reordered; got an order")
-    pair = field_pair(original, decoded)
-    if not quick:
-        _require_host(pair[0].values)
-    errors = pointwise(*pair, bound)
-    return report_on_field(f"{pair[0]!r}, original and decoded", pair[0].shape, errors, bound, _Whole(pair, errors), quick)
-
-
-class Structure(Protocol):
-    """What the values of two fields show together; how it is computed depends on where they are."""
-
-    def ssim(self) -> float | None:
-        """The structural similarity."""
-
-    def autocorrelation(self) -> np.ndarray:
-        """The autocorrelation of the errors."""
-
-    def histogram(self, width: float) -> ErrorHistogram:
-        """The histogram of the errors in units of `width`."""
-
-    def spectra(self) -> tuple[Spectrum, Spectrum]:
-        """The spectra of the original and the decoded field, over the same valid points."""
-
-
-@dataclass(frozen=True)
-class _Whole:
-    """The structure of two fields in memory."""
-
-    pair: tuple[Field, Field]
-    errors: Errors
-
-    def ssim(self) -> float | None:
-        return ssim(*self.pair, errors=self.errors)
-
-    def autocorrelation(self) -> np.ndarray:
-        return error_autocorrelation(*self.pair, errors=self.errors)
-
-    def histogram(self, width: float) -> ErrorHistogram:
-        return error_histogram(*self.pair, width)
-
-    def spectra(self) -> tuple[Spectrum, Spectrum]:
-        original, decoded = self.pair
-        return field_spectrum(original), field_spectrum(_as_measured(original, decoded))
-
-
-def report_on_field(
-    subject: str, shape: Sequence[int], errors: Errors, bound: float | None, structure: Structure, quick: bool = False
-) -> Report:
-    """The report on two fields of this shape with known errors; what else it needs is asked of their structure."""
-    draft = _Draft()
-    _add_figures(draft, errors, bound)
-    if not errors.count:
-        draft.notes.append("no structural figures: the original has no valid value")
-    elif not math.isfinite(errors.max_error):
-        draft.notes.append("no structural figures: some errors are infinite")
-    else:
-        _add_ssim(draft, shape, errors, structure)
+    with FieldPair.opened((original, decoded), client, scratch, progress) as pair:
         if not quick:
-            _add_structure(draft, shape, errors, bound, structure)
-    return draft.report(subject)
-
-
-def report_of_errors(subject: str, errors: Errors, bound: float | None, *notes: str) -> Report:
-    """The report on errors of a field that are known already, without what needs the values together."""
-    draft = _Draft(notes=list(notes))
-    _add_figures(draft, errors, bound)
-    return draft.report(subject)
+            _require_host(pair.original.values)
+        _compare_fields(draft, pair, bound, quick)
+        return draft.report(f"{pair.original.in_memory or pair.original!r}, original and decoded")
 
 
 def _require_host(array: Array) -> None:
@@ -173,45 +125,45 @@ def _add_errors(draft: _Draft, errors: Errors, bound: float | None) -> None:
         draft.checks.append(Check("max_error", float(bound), errors.max_error))
 
 
-def _add_ssim(draft: _Draft, shape: Sequence[int], errors: Errors, structure: Structure) -> None:
+def _compare_fields(draft: _Draft, pair: FieldPair, bound: float | None, quick: bool) -> None:
+    no_ssim = _why_no_ssim(pair.original.shape)
+    if not (quick and no_ssim):
+        pair = pair.decoded_once()
+    totals = pair.totals(bound, quick)
+    errors = totals.errors
+    _add_figures(draft, errors, bound)
+    if not errors.count:
+        draft.notes.append("no structural figures: the original has no valid value")
+    elif not math.isfinite(errors.max_error):
+        draft.notes.append("no structural figures: some errors are infinite")
+    else:
+        no_ssim = no_ssim or ("the original is constant" if errors.value_range == 0 else "")
+        sums = None if quick and no_ssim else pair.window_sums(errors, bound or errors.max_error, quick)
+        if sums is not None and math.isfinite(sums.ssim):
+            draft.figures["ssim"] = sums.ssim
+        else:
+            draft.notes.append(f"no ssim: {no_ssim or 'no window is free of invalid values'}")
+        if sums is not None and sums.pairs is not None:
+            _add_structure(draft, sums.pairs.means(errors), sums.histogram)
+            if max(pair.original.shape[-3:]) > 1:
+                _add_spectra(draft, *pair.spectra(totals))
+            else:
+                draft.notes.append("no power spectrum: it needs at least 2 points along an axis")
+
+
+def _why_no_ssim(shape: Sequence[int]) -> str:
     axes = [points for points in shape if points > 1]
     if len(axes) < 2:
-        draft.notes.append("no ssim: it is defined for two and three dimensions")
-    elif min(axes[-3:]) < WINDOW:
-        draft.notes.append(f"no ssim: it needs {WINDOW} points along each axis")
-    elif errors.value_range == 0:
-        draft.notes.append("no ssim: the original is constant")
-    else:
-        similarity = structure.ssim()
-        if similarity is not None and math.isfinite(similarity):
-            draft.figures["ssim"] = similarity
-        else:
-            draft.notes.append("no ssim: no window is free of invalid values")
+        return "it is defined for two and three dimensions"
+    return f"it needs {WINDOW} points along each axis" if min(axes[-3:]) < WINDOW else ""
 
 
-def _add_structure(
-    draft: _Draft, shape: Sequence[int], errors: Errors, bound: float | None, structure: Structure
-) -> None:
-    correlation = structure.autocorrelation()
+def _add_structure(draft: _Draft, correlation: np.ndarray, histogram: ErrorHistogram | None) -> None:
     if np.isfinite(correlation).any():
         draft.figures["error_autocorrelation"] = float(np.nanmax(np.abs(correlation)))
     draft.curves["error_autocorrelation"] = correlation
-    if (width := bound or errors.max_error) > 0:
-        _add_histogram(draft, structure.histogram(width))
-    if max(shape[-3:]) > 1:
-        _add_spectra(draft, *structure.spectra())
-    else:
-        draft.notes.append("no power spectrum: it needs at least 2 points along an axis")
-
-
-def _as_measured(original: Field, decoded: Field) -> Field:
-    """The decoded field, masked where the original is invalid, so that both spectra use the same points."""
-    valid = original.valid
-    return decoded if bool(valid.all()) else Field(decoded.values, decoded.spacing, decoded.name, ~valid)
-
-
-def _add_histogram(draft: _Draft, found: ErrorHistogram) -> None:
-    draft.curves |= {"error_histogram_edges": found.width * found.edges, "error_histogram": found.counts}
+    if histogram is not None:
+        draft.curves |= {"error_histogram_edges": histogram.width * histogram.edges, "error_histogram": histogram.counts}
 
 
 def _add_spectra(draft: _Draft, original: Spectrum, decoded: Spectrum) -> None:
@@ -222,7 +174,7 @@ def _add_spectra(draft: _Draft, original: Spectrum, decoded: Spectrum) -> None:
         "spectrum_k": original.k, "spectrum_modes": original.modes, "spectrum_original": original.whole_power,
         "spectrum_decoded": decoded.whole_power, "spectrum_ratio": spectrum_ratio(original, decoded),
     }
-    if any(found.beyond_numbers for found in (original, decoded)):
+    if original.beyond_numbers or decoded.beyond_numbers:
         draft.notes.append("some powers are beyond the range of float64 and given as inf or 0; ratios are not affected")
     if original.shot_noise is not None:
         draft.curves["spectrum_shot_noise"] = original.shot_noise

@@ -49,6 +49,16 @@ def reshaped(field: Field, shape: tuple[int, ...] = (-1,)) -> Field:
     return Field(field.values.reshape(shape), mask=None if field.mask is None else field.mask.reshape(shape))
 
 
+def as_measured(original: Field, decoded: Field) -> Field:
+    """The decoded field, masked where the original is invalid, so that both are measured at the same points.
+
+    >>> as_measured(Field([1.0, np.nan]), Field([1.0, 2.0])).mask.tolist()
+    [False, True]
+    """
+    valid = original.valid
+    return decoded if bool(valid.all()) else Field(decoded.values, decoded.spacing, decoded.name, ~valid)
+
+
 def check_particles(original: Particles, decoded: Particles) -> None:
     """Refuse what is no set of particles, and two sets that differ in number, dimensions or box."""
     for name, given in (("original", original), ("decoded", decoded)):

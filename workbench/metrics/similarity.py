@@ -46,15 +46,11 @@ def ssim(
     if len(shape) < 2:
         return None
     window = whole_number("window", window, least=2)
-    fields = [reshaped(field, shape) for field in pair]
-    if errors.value_range == math.inf and math.isfinite(errors.highest):   # the range of values from -1e308 to 1e308
-        fields = [Field(field.values / 4, mask=field.mask) for field in fields]
-        errors = replace(errors, lowest=errors.lowest / 4, highest=errors.highest / 4)
     if window > min(shape[-3:]):
         raise WorkbenchError(f"window must fit the field along each axis; got {window} for {shape[-3:]} points")
-    if not 0 < errors.value_range < math.inf:
+    if not errors.value_range > 0:
         return math.nan
-    total, count = similarity_sum(fields[0], fields[1], errors, window)
+    total, count = similarity_sum(reshaped(pair[0], shape), reshaped(pair[1], shape), errors, window)
     return total / count if count else math.nan
 
 
@@ -67,6 +63,9 @@ def similarity_sum(original: Field, decoded: Field, errors: Errors, window: int 
     >>> similarity_sum(picture, picture, pointwise(picture, picture))
     (4.0, 4)
     """
+    if errors.value_range == math.inf:   # of values from -1e308 to 1e308
+        original, decoded = (Field(field.values / 4, mask=field.mask) for field in (original, decoded))
+        errors = replace(errors, lowest=errors.lowest / 4, highest=errors.highest / 4)
     total, count, shape = 0.0, 0, original.shape
     for lead in range(shape[0]) if len(shape) == 4 else (...,):
         for place, _ in tiles(shape[-3:], window - 1):

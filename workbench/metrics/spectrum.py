@@ -95,9 +95,9 @@ def field_spectrum(field: Field | Array) -> Spectrum:
     leads = list(range(field.shape[0])) if len(field.shape) == 4 else [...]
     shape, spacing = field.shape[-3:], field.spacing[-3:]
     lengths = [points * step for points, step in zip(shape, spacing, strict=True)]
-    exponent = _exponent(field)
-    mean = _mean(field, exponent)
-    spectra = [shell_averages(_contrast(field, lead, mean, exponent), lengths) for lead in leads]
+    exponent = exponent_of(largest(field))
+    mean = mean_of(field, exponent)
+    spectra = [shell_averages(contrast(field, mean, exponent, lead), lengths) for lead in leads]
     return replace(mean_spectrum(spectra), exponent=2 * exponent)
 
 
@@ -109,19 +109,28 @@ def mean_spectrum(spectra: Sequence[Spectrum]) -> Spectrum:
     return replace(spectra[0], power=power, shot_noise=None)
 
 
-def _exponent(field: Field) -> int:
-    """The power of two in whose units all squares of values are numbers: 0 where they are numbers anyway."""
+def largest(field: Field) -> float:
+    """The largest size of a valid value; only of float64, which alone has values whose squares are no numbers."""
     if field.values.dtype != np.float64:
-        return 0
+        return 0.0
     flat, peak = reshaped(field), 0.0
     for part in chunks(flat.values):
         peak = max(peak, float(np.abs(flat.values[part]).max(where=valid_in(flat, part), initial=0.0)))
+    return peak
+
+
+def exponent_of(peak: float) -> int:
+    """The power of two in whose units the squares of values up to this one are numbers: 0 where they are numbers anyway.
+
+    >>> exponent_of(0.0), exponent_of(2.0), exponent_of(2.0**700)
+    (0, 0, 701)
+    """
     least, most = SQUARED
     return 0 if peak == 0 or least < peak < most else math.frexp(peak)[1]
 
 
-def _mean(field: Field, exponent: int) -> float:
-    """The mean of the valid values."""
+def mean_of(field: Field, exponent: int) -> float:
+    """The mean of the valid values, in units of 2^exponent."""
     field, total, count = reshaped(field), 0.0, 0
     for part in chunks(field.values):
         valid = valid_in(field, part)
@@ -130,12 +139,16 @@ def _mean(field: Field, exponent: int) -> float:
     return total / count if count else 0.0
 
 
-def _contrast(field: Field, lead: Any, mean: float, exponent: int) -> np.ndarray:
-    """The values less their mean, in float64; 0 where they are invalid."""
-    valid = valid_in(field, lead)
-    contrast = np.zeros(valid.shape)
-    np.subtract(_in_units(field.values[lead], exponent), mean, out=contrast, where=valid)
-    return contrast
+def contrast(field: Field, mean: float, exponent: int, place: Any = ...) -> np.ndarray:
+    """The values less their mean, both in units of 2^exponent; 0 where they are invalid.
+
+    >>> contrast(Field([1.0, np.nan, 3.0]), 2.0, 0).tolist()
+    [-1.0, 0.0, 1.0]
+    """
+    valid = valid_in(field, place)
+    found = np.zeros(valid.shape)
+    np.subtract(_in_units(field.values[place], exponent), mean, out=found, where=valid)
+    return found
 
 
 def _in_units(values: np.ndarray, exponent: int) -> np.ndarray:
@@ -144,15 +157,15 @@ def _in_units(values: np.ndarray, exponent: int) -> np.ndarray:
 
 
 def shell_averages(
-    contrast: np.ndarray, lengths: Sequence[float], gain: PerAxis | None = None, noise: PerAxis | None = None
+    values: np.ndarray, lengths: Sequence[float], gain: PerAxis | None = None, noise: PerAxis | None = None
 ) -> Spectrum:
     """The mean power in shells of a real array on a periodic box, each wave times a factor per axis.
 
     `noise` is another factor per axis, whose mean in each shell becomes the shot noise.
     """
-    shape, sides = three_axes(contrast.shape, 1), three_axes(lengths, 1.0)
+    shape, sides = three_axes(values.shape, 1), three_axes(lengths, 1.0)
     gain, noise = (None if given is None else three_axes(given, np.ones(1)) for given in (gain, noise))
-    waves, shells = transform(contrast.reshape(shape)), Shells(contrast.shape, tuple(lengths))
+    waves, shells = transform(values.reshape(shape)), Shells(values.shape, tuple(lengths))
     sums = np.zeros(shells.table)
     for part, k, count in layers(shape, sides):
         sums += shells.sums(k, count, waves[part], _product(gain, part), _product(noise, part))

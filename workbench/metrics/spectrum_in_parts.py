@@ -8,45 +8,49 @@ every line is transformed as in one process (`metrics/spectrum.py`).
 
 from __future__ import annotations
 
-import functools
-import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from workbench.data import Field
-from workbench.metrics.spectrum import Shells, Spectrum, mean_spectrum, three_axes, wave_numbers
-from workbench.run.chunked_field import ChunkedField, Slices, grid, map_parts
+from workbench.metrics.pairs import as_measured
+from workbench.metrics.spectrum import Shells, Spectrum, contrast, mean_spectrum, three_axes, wave_numbers
+from workbench.run.array_in_files import ArrayInFiles
+from workbench.run.chunked_field import ChunkedField, map_parts
 from workbench.run.executors import Executor
-from workbench.run.scratch_files import Mapped, load, save
+from workbench.run.scratch_files import load, save
 from workbench.slabs import rows_of
 
 VALUES = 2**22   # that a step holds at a time, beside their transform; at least a plane or a column
 
 
-def spectra_of(
-    fields: tuple[ChunkedField, ChunkedField], means: tuple[float, float], chunk_shape: tuple[int, ...], folder: Path,
-    executor: Executor,
-) -> tuple[Spectrum, Spectrum]:
-    """The spectra of the original and of the decoded field, over the points where the original is valid."""
-    mesh = Mesh(fields[0].shape, tuple(fields[0].spacing), chunk_shape, folder)
-    map_parts(executor, "write-parts", functools.partial(mesh.write, means), chunk_shape, fields)
-    executor.map("transform-planes", mesh.transform, range(mesh.leads * len(mesh.slabs)))
-    found = executor.map("add-waves", mesh.sums, range(mesh.leads * len(mesh.columns)))
-    sums = np.reshape(found, (mesh.leads, len(mesh.columns), 2, *mesh.shells.table)).sum(axis=1)
-    original, decoded = (mean_spectrum([mesh.shells.spectrum(lead[which]) for lead in sums]) for which in (0, 1))
-    return original, decoded
-
-
 @dataclass(frozen=True)
 class Mesh:
-    """The grid of both fields, in chunks, planes and columns; their files are in a folder that all workers see."""
+    """The grid of both fields, in parts, planes and columns; their files are in a folder that all workers see.
+
+    `means` are in units of 2^`exponents`, one for each field. The files take 32 bytes for each value.
+    """
 
     shape: tuple[int, ...]
     spacing: tuple[float, ...]
-    chunk_shape: tuple[int, ...]
+    part_shape: tuple[int, ...]
     folder: Path
+    means: tuple[float, ...]
+    exponents: tuple[int, ...]
+
+    def spectra(self, fields: Sequence[ChunkedField], executor: Executor) -> tuple[Spectrum, Spectrum]:
+        """The spectra of the original and of the decoded field, over the points where the original is valid."""
+        map_parts(executor, "write-parts", self.write, self.part_shape, fields)
+        executor.map("transform-planes", self.transform, range(self.leads * len(self.slabs)))
+        found = executor.map("add-waves", self.sums, range(self.leads * len(self.columns)))
+        sums = np.reshape(found, (self.leads, len(self.columns), 2, *self.shells.table)).sum(axis=1)
+        original, decoded = (
+            replace(mean_spectrum([self.shells.spectrum(lead[which]) for lead in sums]), exponent=2 * exponent)
+            for which, exponent in enumerate(self.exponents)
+        )
+        return original, decoded
 
     @property
     def leads(self) -> int:
@@ -76,18 +80,22 @@ class Mesh:
         planes, rows, points = self.axes
         return rows_of((rows * (points // 2 + 1), planes), VALUES // 2)
 
-    def write(self, means: tuple[float, float], number: int, original: Field, decoded: Field) -> None:
-        """Write the values of a chunk less their mean, in float64; 0 where the original is invalid."""
-        for which, (field, mean) in enumerate(zip((original, decoded), means, strict=True)):
-            contrast = np.zeros(field.shape)
-            np.subtract(field.values, mean, out=contrast, where=original.valid)
-            save(self._part(which, number), contrast)
+    def write(self, number: int, original: Field, decoded: Field) -> None:
+        """Write the values of a part less their mean, in float64; 0 where the original is invalid."""
+        for which, field in enumerate((original, as_measured(original, decoded))):
+            self._contrasts(which).write(number, contrast(field, self.means[which], self.exponents[which]))
 
     def transform(self, item: int) -> None:
         """Transform the planes of a slab, and write their coefficients by columns."""
         lead, slab = divmod(item, len(self.slabs))
+        place = [slice(0, size) for size in self.shape]
+        if len(place) > 1:   # one line is one plane
+            place[len(place[:-3])] = self.slabs[slab]
+        if len(place) == 4:
+            place[0] = slice(lead, lead + 1)
         for which in (0, 1):
-            waves = np.fft.rfft(self._planes(which, lead, self.slabs[slab]), axis=2)
+            planes = self._contrasts(which)[tuple(place)].reshape(-1, *self.axes[1:])
+            waves = np.fft.rfft(planes, axis=2)
             waves = np.fft.fft(waves, axis=1, out=waves)
             save(self._slab(which, item), waves.reshape(len(waves), -1).T)
 
@@ -111,43 +119,8 @@ class Mesh:
         k = np.sqrt(planes + rows[row][:, None] + last[place][:, None])
         return k, np.where(mirrored, 2.0, 1.0)[:, None]
 
-    def _planes(self, which: int, lead: int, slab: slice) -> np.ndarray:
-        """Some planes of a field, put together from the parts."""
-        own = self.shape[-3:]
-        found = np.empty((slab.stop - slab.start, *own[1:]) if len(own) > 1 else own)
-        for number, place in enumerate(grid(self.shape, self.chunk_shape)):
-            if inside := self._overlap(place, lead, slab):
-                source, target = inside
-                found[target] = Mapped(self._part(which, number))[source]
-        return found.reshape(slab.stop - slab.start, *self.axes[1:])
-
-    def _overlap(self, place: Slices, lead: int, slab: slice) -> tuple[Slices | tuple[int, ...], Slices] | None:
-        """Which values of a part belong to a slab, and where: slices of the part and of the slab."""
-        front: tuple[int, ...] = ()
-        if len(place) == 4:
-            if not place[0].start <= lead < place[0].stop:
-                return None
-            front, place = (lead - place[0].start,), place[1:]
-        if len(place) == 1:   # one line is one plane
-            return (slice(None),), place
-        begin, end = max(place[0].start, slab.start), min(place[0].stop, slab.stop)
-        if begin >= end:
-            return None
-        rest = tuple(slice(0, part.stop - part.start) for part in place[1:])
-        source = (*front, slice(begin - place[0].start, end - place[0].start), *rest)
-        return source, (slice(begin - slab.start, end - slab.start), *place[1:])   # type: ignore[return-value]
-
-    def _part(self, which: int, number: int) -> Path:
-        return self.folder / f"part-{which}-{number}.npy"
+    def _contrasts(self, which: int) -> ArrayInFiles:
+        return ArrayInFiles(self.folder / f"part-{which}", self.shape, np.dtype(np.float64), self.part_shape)
 
     def _slab(self, which: int, item: int) -> Path:
         return self.folder / f"planes-{which}-{item}.npy"
-
-
-def scratch_bytes(shape: tuple[int, ...]) -> int:
-    """The bytes of files that two fields of this shape need.
-
-    >>> scratch_bytes((1024, 1024, 1024)) // 2**30
-    32
-    """
-    return 32 * math.prod(shape)

@@ -75,13 +75,12 @@ def _errors(original: Any, decoded: Any, order: Any) -> Iterator[Array]:
 
 
 def error_autocorrelation(
-    original: Field | Array, decoded: Field | Array, lags: int = LAGS, errors: Errors | None = None
+    original: Field | Array, decoded: Field | Array, lags: int = LAGS
 ) -> np.ndarray:
     """The autocorrelation of errors at lags 1, 2, ... `lags` along each axis: rows are axes, columns lags.
 
     For each lag the mean of (e - m)(e' - m) over all valid pairs, over the variance of all errors e with mean m: 1 for
     equal errors, 0 for unrelated ones. NaN where no pair is that far apart; all 0 when all errors are equal.
-    `errors` are those of `pointwise`, if they are known already.
 
     >>> checkerboard = 0.1 * (-1.0) ** np.arange(1000)
     >>> error_autocorrelation(np.zeros(1000), checkerboard, lags=3).round(6).tolist()
@@ -89,7 +88,7 @@ def error_autocorrelation(
     """
     pair, lags = field_pair(original, decoded), whole_number("lags", lags, least=1)
     require_host("an autocorrelation", pair[0].values)
-    errors = errors or pointwise(*pair)
+    errors = pointwise(*pair)
     require_all_back(errors)
     return AutocorrelationSums.of(*pair, errors, lags).means(errors)
 

@@ -29,6 +29,7 @@ from workbench.propagation.stopping import Until, due, rule_of, share_done
 from workbench.propagation.strata import population
 from workbench.propagation.tolerance import Tolerance, agreed
 from workbench.propagation.trials import Experiment, Stratum, Trial
+from workbench.run.clients import executor_of
 
 BATCH = 25    # trials that a worker computes at a time
 
@@ -125,6 +126,7 @@ def campaign(
     until: Until | int | float | None = None,
     *,
     workers: int | None = None,
+    client: Any = None,
     progress: Progress | None = None,
     cancel: Stoppable | None = None,
     **options: Any,
@@ -132,7 +134,8 @@ def campaign(
     """Try each perturbation many times, and count the outcomes.
 
     `seed`, `until` and the `options` `tolerance`, `path` and `isolate` are those of `CampaignPlan`. Trials run on `workers`
-    threads, with the same outcomes for any number.
+    threads or on a Dask `client`, or the address of a scheduler, with the same outcomes. A client is sent the pipeline and
+    the data with every 25 trials: for pipelines that compute longer than that takes.
 
     >>> import numpy as np
     >>> from workbench.propagation import BitFlip
@@ -144,8 +147,12 @@ def campaign(
     require_pipeline(pipeline)
     function("progress", progress)
     plan = CampaignPlan(pipeline, x, perturbations, seed, until, **options)
-    threads = Threads(backend.threads() if workers is None else whole_number("workers", workers, 1, 1024))
-    return plan.run(threads, progress, cancel)
+    if client is None:
+        threads = Threads(backend.threads() if workers is None else whole_number("workers", workers, 1, 1024))
+        return plan.run(threads, progress, cancel)
+    if workers is not None:
+        raise WorkbenchError(f"workers counts threads of this process; got {workers!r} and a client: leave one of them out")
+    return plan.run(executor_of(client), progress, cancel)
 
 
 def _strata(perturbations: Sequence[Any], run: Run) -> tuple[Stratum, ...]:

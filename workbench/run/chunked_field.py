@@ -21,6 +21,7 @@ from workbench import backend
 from workbench.data import Field
 from workbench.data.labelled import Labelled, joined
 from workbench.errors import WorkbenchError
+from workbench.run.array_in_files import ArrayInFiles
 from workbench.run.executors import Executor, OnDask
 from workbench.run.graph import in_one_graph
 from workbench.run.scratch_files import save
@@ -45,7 +46,7 @@ class InNpy:
         try:
             mapped = np.load(path, mmap_mode="r")
         except (OSError, ValueError) as error:
-            raise WorkbenchError(f"{path} must be a .npy file of numbers: {error}") from None
+            raise WorkbenchError(f"{path} must be a .npy file of numbers; open files with wb.open(...): {error}") from None
         return cls(Path(path).absolute(), mapped.shape, mapped.dtype)
 
     def __getitem__(self, place: Any) -> np.ndarray:
@@ -111,25 +112,41 @@ class ChunkedField:
 
     @classmethod
     def of(cls, given: Any) -> ChunkedField:
-        """The field itself, or that of a `wb.Field`, an archive of a field, or any array that it takes."""
+        """The field itself, or that of a `wb.Field`, an archive of a field, a path, or any array.
+
+        Arrays of Dask, Zarr and h5py stay where they are, unless their attributes change what their numbers mean: these
+        must be opened by `wb.open`, or given as `ChunkedField(array)`, as they are stored.
+
+        >>> ChunkedField.of([1.0, 2.0]).in_memory
+        Field(2, float64)
+        """
         if isinstance(given, ChunkedField):
             return given
-        if isinstance(given, Field):
-            return cls(given.values, given.spacing, given.name, given.mask, given.metadata)
-        view = getattr(given, "chunked_field", None)
-        return cls(given) if view is None else view()
+        if (view := getattr(given, "chunked_field", None)) is not None:
+            return view()
+        if isinstance(given, str | Path) or _stays(Labelled.of(given).values):
+            return cls(given)
+        field = Field.of(given)
+        spacing = field.spacing if isinstance(given, Field) else None
+        found = cls(field.values, spacing, field.name, field.mask, field.metadata)
+        found.in_memory = field
+        return found
+
+    @functools.cached_property
+    def in_memory(self) -> Field | None:
+        """The field, if its values and its mask are in the memory of this process: it has one part then."""
+        if all(array is None or isinstance(array, np.ndarray) or backend.on_device(array) for array in self.arrays):
+            return Field(self.values, self.spacing, self.name, self.mask, self.metadata)
+        return None
+
+    @property
+    def arrays(self) -> tuple[Any, Any]:
+        """The values, and the mask if there is one."""
+        return self.values, self.mask
 
     def with_metadata(self, metadata: Mapping[str, Any]) -> ChunkedField:
         """The same field with other metadata."""
         return ChunkedField(self.values, self.spacing, self.name, self.mask, metadata)
-
-    @functools.cached_property
-    def in_memory(self) -> Field | None:
-        """The field, if its values and its mask are arrays in the memory of this process."""
-        there = (array for array in (self.values, self.mask) if array is not None)
-        if not all(isinstance(array, np.ndarray) or backend.on_device(array) for array in there):
-            return None
-        return Field(self.values, self.spacing, self.name, self.mask, self.metadata)
 
     @property
     def on_dask(self) -> bool:
@@ -145,15 +162,26 @@ class ChunkedField:
 
     @property
     def chunk_shape(self) -> tuple[int, ...]:
-        """The shape of parts that suits the source: its chunks, or several of them."""
+        """The shape of parts that suits the source: its chunks, or several of them, or all of it in memory."""
+        if self.in_memory is not None:
+            return self.shape
         if _is_dask(self.values):
             return tuple(map(max, self.values.chunks))
+        if isinstance(self.values, ArrayInFiles):
+            return self.values.chunks
         if (whole := getattr(self.values, "whole_chunks", None)) is not None:
             return tuple(whole)
         return _enlarged(getattr(self.values, "chunks", None) or (1,) * len(self.shape), self.shape)
 
+    def require_floats(self, what: str) -> None:
+        """Refuse integers where they would have to be rounded; `what` names the operation that needs floats."""
+        if self.dtype.kind != "f":
+            raise WorkbenchError(f"{what} needs floating-point values; got {self!r}: convert with .astype('float32')")
+
     def part(self, place: Slices) -> Field:
         """The values and the mask at these slices, read here; `parts_at` has those of Dask arrays, too."""
+        if self.in_memory is not None and tuple(part.stop - part.start for part in place) == self.shape:
+            return Field(self.values, mask=self.mask)
         try:
             return Field(self.values[place], mask=None if self.mask is None else _as_it_is(self.mask[place]))
         except OSError as error:
@@ -164,12 +192,24 @@ class ChunkedField:
         """The same field; arrays in the memory of this process are written to a folder, for workers to read."""
         if not isinstance(executor, OnDask):
             return self
-        arrays = {"values": self.values, "mask": self.mask}
-        for kind, array in arrays.items():
-            if isinstance(array, np.ndarray):
-                save(folder / f"{name}-{kind}.npy", array)
-                arrays[kind] = InNpy.open(folder / f"{name}-{kind}.npy")
-        return ChunkedField(arrays["values"], self.spacing, self.name, arrays["mask"], self.metadata)
+        arrays = list(self.arrays)
+        for place, kind in enumerate(("values", "mask")):
+            if isinstance(arrays[place], np.ndarray):
+                save(folder / f"{name}-{kind}.npy", arrays[place])
+                arrays[place] = InNpy.open(folder / f"{name}-{kind}.npy")
+        return self.over(*arrays)
+
+    def saved(self, executor: Executor, folder: Path, name: str) -> ChunkedField:
+        """The field with its parts written to a folder: decoded or computed once, however often they are read."""
+        kinds = self.dtype, np.dtype(bool)
+        values, mask = (ArrayInFiles(folder / f"{name}-{kind}", self.shape, kind, self.chunk_shape) for kind in kinds)
+        save = functools.partial(_save, values, mask if self.masks_itself or self.mask is not None else None)
+        masked = map_parts(executor, "save-parts", save, self.chunk_shape, [self])
+        return self.over(values, mask if any(masked) else None)
+
+    def over(self, values: Any, mask: Any = None, spacing: Sequence[float] | None = None) -> ChunkedField:
+        """The field with its values and its mask in other arrays, or with another spacing."""
+        return ChunkedField(values, spacing or self.spacing, self.name, mask, self.metadata)
 
     def __repr__(self) -> str:
         name = f"{self.name!r}, " if self.name else ""
@@ -229,6 +269,14 @@ def parts_at(executor: Executor, field: ChunkedField, places: Sequence[Slices]) 
     if not field.on_dask:
         return [field.part(place) for place in places]
     return in_one_graph(executor, "fetch-parts", _fetched, list(_parts(field, None, places)))
+
+
+def _save(values: ArrayInFiles, mask: ArrayInFiles | None, number: int, part: Field) -> bool:
+    """Write a part; says whether it has a mask."""
+    values.write(number, part.values)
+    if mask is not None:
+        mask.write(number, np.zeros(part.shape, bool) if part.mask is None else part.mask)
+    return part.mask is not None
 
 
 def _fetched(values: Any, mask: Any) -> Field:
@@ -313,6 +361,11 @@ def _kind(given: Any) -> str:
 
 def _is_dask(array: Any) -> bool:
     return hasattr(array, "__dask_graph__")
+
+
+def _stays(array: Any) -> bool:
+    """Whether the values of an array are outside of memory, or computed when they are needed."""
+    return _is_dask(array) or _kind(array) in ("h5py.Dataset", "zarr.Array")
 
 
 def _shape(array: Any) -> tuple[int, ...]:

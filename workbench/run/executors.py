@@ -55,6 +55,9 @@ class Executor(Protocol):
     def within(self, folder: Path) -> Self:
         """The same, with a folder that all workers see, for what is shared."""
 
+    def reporting(self, progress: Progress | None) -> Self:
+        """The same, with the progress of each step reported to another."""
+
 
 @dataclass(frozen=True)
 class InProcess:
@@ -84,6 +87,10 @@ class InProcess:
     def within(self, folder: Path) -> Self:
         """The same: what is shared stays in memory."""
         return self
+
+    def reporting(self, progress: Progress | None) -> Self:
+        """The same, with the progress of each step reported to another."""
+        return replace(self, progress=progress)
 
 
 @dataclass(frozen=True)
@@ -121,6 +128,10 @@ class OnDask:
     def within(self, folder: Path) -> Self:
         """The same, with a folder that all workers see, for what is shared."""
         return replace(self, folder=folder)
+
+    def reporting(self, progress: Progress | None) -> Self:
+        """The same, with the progress of each step reported to another."""
+        return replace(self, progress=progress)
 
     def _written(self, shared: Any) -> Shared | None:
         """The file with what is shared, if anything is."""

@@ -2,14 +2,15 @@
 
 import gc
 import itertools
+import sys
 import weakref
 
 import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.bounds.prediction import predict as prediction
 from workbench.bounds.prediction.expert import SHIPPED, shipped, to_bytes
+from workbench.bounds.prediction.surveyed import surveyed
 from workbench.bounds.prediction.training_fields import KINDS, training_fields
 
 CODECS = ("sz3", "zfp", "sperr", "prequantised", "interpolation")
@@ -47,7 +48,7 @@ def test_a_second_codec_looks_at_a_field_no_more(monkeypatch):
     field = wb.Field(field.values)
     fresh = wb.predict(field.values, "zfp", BOUNDS).to_dict()
     wb.predict(field, "sz3", BOUNDS)
-    monkeypatch.setattr(prediction, "Survey", None)
+    monkeypatch.setattr(sys.modules[surveyed.__module__], "Survey", None)
     assert wb.predict(field, "zfp", BOUNDS).to_dict() == fresh
     with pytest.raises(TypeError):
         wb.predict(field.values, "zfp", BOUNDS)
@@ -55,14 +56,14 @@ def test_a_second_codec_looks_at_a_field_no_more(monkeypatch):
 
 def test_surveys_are_forgotten_with_their_fields_and_never_keep_filled_copies():
     fields = [wb.synthetic.gaussian_field((8, 9), seed=seed) for seed in range(6)]
-    known = [prediction.surveyed(field) for field in fields]
-    assert prediction.surveyed(fields[-1]) is known[-1]
-    assert prediction.surveyed(fields[0]) is not known[0]   # only the last few are kept
+    known = [surveyed(field) for field in fields]
+    assert surveyed(fields[-1]) is known[-1]
+    assert surveyed(fields[0]) is not known[0]   # only the last few are kept
     gone = weakref.ref(fields.pop())
     gc.collect()
     assert gone() is None
     masked = wb.Field(fields[0].values, mask=fields[0].values > 0)
-    assert prediction.surveyed(masked) is not prediction.surveyed(masked)
+    assert surveyed(masked) is not surveyed(masked)
 
 
 def test_what_an_archive_says_of_a_field_counts():

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from workbench import codecs
-from workbench.archive.choice import middle, tuned
-from workbench.archive.documents import Outline, documents_nbytes
+from workbench.archive.choice import tuned
+from workbench.archive.documents import documents_nbytes
 from workbench.bounds.prediction.expert import Expert, shipped
-from workbench.bounds.prediction.predict import Prediction, Surveyed, surveyed
+from workbench.bounds.prediction.surveyed import Surveyed, surveyed
 from workbench.bounds.run import label_of
 from workbench.bounds.sweep import questions_of
 from workbench.bounds.tuning.attempt import Original
 from workbench.bounds.tuning.guides import Expected, even_noise, expected_room
+from workbench.bounds.tuning.limits import Limits
 from workbench.bounds.tuning.targets import All
 from workbench.codecs import Codec
 from workbench.data import Field, Particles
@@ -25,20 +25,10 @@ from workbench.data.labelled import width_in_file
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, Limit, PointwiseRelative, encode_guarded
 
-if TYPE_CHECKING:
-    from workbench.bounds.tuning.find import Limits
-
 PLACES = 12            # limits at which a codec is predicted; between them, logarithms are interpolated
 UNREACHED = -1e4       # the merit of a codec that is not expected to meet the target, less what it lacks
 DECADES = 6.0          # below the range of the values
 LEAST_VALID = 0.25     # of the values in the middle, for a trial there
-
-
-class Predictable(Protocol):
-    """A field of which samples are known."""
-
-    def at(self, bounds: Iterable[Bound], expert: Expert) -> Prediction:
-        """The prediction at these bounds, by an expert on a codec."""
 
 
 @dataclass(frozen=True)
@@ -66,28 +56,24 @@ def chosen_candidate(
         return Candidate(codec, _ratio_of_particles(data, codec, order, velocities), even_noise)
     known = surveyed(data)
     if not free:
-        return _candidate(data, known, _checked(given), limits, expert)
+        return _candidate(original, known, _checked(given), limits, expert)
     if expert is not None:
-        return _candidate(data, known, expert.made, limits, expert)
-    return _smallest(data, _candidates(data, limits), original, target, limits)
+        return _candidate(original, known, expert.made, limits, expert)
+    return _smallest(original, _candidates(original, known, limits), target, limits)
 
 
-def _smallest(data: Field, candidates: list[Candidate], original: Original, target: All, limits: Limits) -> Candidate:
+def _smallest(original: Original, candidates: list[Candidate], target: All, limits: Limits) -> Candidate:
     """The candidate with the most merit; where a quality decides, a trial on the middle takes the place of predicted sizes.
 
     Unless the middle has few valid values, such as land in a sea: what these need says little about the others.
     """
-    merits = [merit(each, original, target, limits) for each in candidates]
-    part = middle(data.shape)
-    values, mask = data.values[part], None if data.mask is None else np.ascontiguousarray(data.mask[part])
-    valid = np.isfinite(values) if mask is None else np.isfinite(values) & ~mask
-    enough = np.count_nonzero(valid) > LEAST_VALID * values.size
-    if enough and values.dtype.kind == "f" and not target.searched_upwards and limits.kind is not PointwiseRelative:
-        values = np.ascontiguousarray(values)
+    merits, part = [merit(each, original, target, limits) for each in candidates], original.middle
+    enough = np.count_nonzero(part.valid) > LEAST_VALID * part.values.size
+    if enough and not target.searched_upwards and limits.kind is not PointwiseRelative:
         for place, each in enumerate(candidates):
             if merits[place] > UNREACHED / 2:
                 limit = Limit("absolute", _largest_limit(each, original, target, limits))
-                merits[place] = _tried(each.codec, values, mask, limit)
+                merits[place] = _tried(each.codec, part.values, part.mask, limit)
     return candidates[merits.index(max(merits))]
 
 
@@ -100,19 +86,21 @@ def _tried(codec: Codec, values: np.ndarray, mask: np.ndarray | None, limit: Lim
     return math.log(values.nbytes / found.nbytes)
 
 
-def other_candidates(data: Field, tried: Collection[Codec], limits: Limits) -> list[Candidate]:
+def other_candidates(original: Original, tried: Collection[Codec], limits: Limits) -> list[Candidate]:
     """The lossy codecs among which "auto" chooses, without those that were tried.
 
     Nothing is known beforehand of what codecs make of a figure of one's own.
     """
-    return [each for each in _candidates(data, limits) if each.codec not in tried and not each.codec.lossless]
+    assert isinstance(original.data, Field)
+    candidates = _candidates(original, surveyed(original.data), limits)
+    return [each for each in candidates if each.codec not in tried and not each.codec.lossless]
 
 
-def _candidates(data: Field, limits: Limits) -> list[Candidate]:
+def _candidates(original: Original, known: Surveyed, limits: Limits) -> list[Candidate]:
     """The codecs among which "auto" chooses, as far as experts of the package know them, with predictions."""
-    known, experts = surveyed(data), shipped()
+    experts = shipped()
     names = [name for name in codecs.automatic() if name in experts]
-    return [_candidate(data, known, experts[name].made, limits, experts[name]) for name in names]
+    return [_candidate(original, known, experts[name].made, limits, experts[name]) for name in names]
 
 
 def _checked(given: str | Codec) -> Codec:
@@ -150,21 +138,16 @@ def _expected(
     return places, expected_room(target, original, limits.peak, candidate.ratio, candidate.noise)(np.exp(places))
 
 
-def _candidate(data: Field, known: Surveyed, codec: Codec, limits: Limits, expert: Expert | None) -> Candidate:
+def _candidate(original: Original, known: Surveyed, codec: Codec, limits: Limits, expert: Expert | None) -> Candidate:
     """Predictions by an expert on this codec; without one, by closed forms."""
     if expert is None and (own := shipped().get(codec.id)) is not None and own.made == codec:
         expert = own
     elif expert is not None and expert.made != codec:
         raise WorkbenchError(f"expert must know {label_of(codec)}; got one on {dict(expert.codec)}")
     if expert is None:
-        return Candidate(codec, _ratio_of_field(data, codec), even_noise)
-    return predicted(known, expert, limits)
-
-
-def predicted(field: Predictable, expert: Expert, limits: Limits) -> Candidate:
-    """The codec of an expert, with what it predicts of a field."""
+        return Candidate(codec, _ratio_of_field(original, codec), even_noise)
     places = np.linspace(math.log(max(limits.low, limits.high * 10**-DECADES)), math.log(limits.high), PLACES)
-    rows, codec = field.at([Absolute(float(limit)) for limit in np.exp(places)], expert), expert.made
+    rows = known.at([Absolute(float(limit)) for limit in np.exp(places)], expert)
     ratios = np.log([row.ratio for row in rows])
     noises = np.log(limits.peak) - np.array([row.psnr for row in rows]) * math.log(10) / 20
     notes = ("predictions were uncertain: the data are unlike those that the expert was trained on",) if rows.unlike else ()
@@ -206,15 +189,17 @@ def _ratio_of_particles(data: Particles, codec: Codec, order: str, velocities: B
     return ratio
 
 
-def _ratio_of_field(field: Field, codec: Codec) -> Expected:
+def _ratio_of_field(original: Original, codec: Codec) -> Expected:
     """The entropy of differences between neighbours, as if they had a Laplace distribution."""
+    outline = original.outline
     with np.errstate(invalid="ignore"):   # between two infinities
-        steps = np.abs(np.diff(field.values.reshape(-1)[: 2**20].astype(np.float64)))
-    documents, width = documents_nbytes(Outline.of(field), codec), width_in_file(field.values.dtype, field.metadata)
+        steps = np.abs(np.diff(original.sample.values.reshape(-1)[: 2**20].astype(np.float64)))
+    documents, width = documents_nbytes(outline, codec), width_in_file(outline.dtype, outline.metadata)
     scale = float(steps[np.isfinite(steps)].mean()) if np.isfinite(steps).any() else 1.0
+    size = math.prod(outline.shape)
 
     def ratio(limits: np.ndarray) -> np.ndarray:
         bits = np.log2(1 + scale / limits) + 0.05
-        return field.values.size * width / (documents + field.values.size * bits / 8)
+        return size * width / (documents + size * bits / 8)
 
     return ratio

@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import time
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 
 from workbench import codecs
-from workbench.archive import Archive, compress
+from workbench.archive import Archive
 from workbench.archive.companions import codec_of_velocities
-from workbench.archive.documents import Outline, documents_nbytes
+from workbench.archive.documents import documents_nbytes
 from workbench.archive.encoding import Progress
-from workbench.archive.plausibility import Spread, spread_of
 from workbench.archive.request import promises
+from workbench.archive.writing import require_writable
 from workbench.arguments import one_of, whole_number
 from workbench.bounds.as_code import bound_code
-from workbench.bounds.measure import answer
+from workbench.bounds.measure import observed
 from workbench.bounds.prediction.expert import Expert
 from workbench.bounds.result import Sweep
 from workbench.bounds.run import Order, Question, Run
-from workbench.bounds.sweep import Data, require_data
+from workbench.bounds.sources import FieldInParts, Measured, opened, source_of
 from workbench.bounds.tuning import cheapest
 from workbench.bounds.tuning.attempt import Attempt, Original
 from workbench.bounds.tuning.choice import Candidate, chosen_candidate, other_candidates
 from workbench.bounds.tuning.found import Found
 from workbench.bounds.tuning.guides import expected_room
+from workbench.bounds.tuning.limits import Limits
 from workbench.bounds.tuning.search import Terms, Tried, best_of, next_place
 from workbench.bounds.tuning.targets import PSNR, All, Quality, Ratio, Target, require_target
 from workbench.clusters import KeepClusters
@@ -37,11 +39,10 @@ from workbench.codecs import Codec
 from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute, Bound, PointwiseRelative, Relative
-from workbench.metrics import Report, compare
+from workbench.metrics import Report
 from workbench.metrics.errors import psnr
 
 KINDS: dict[str, type[Bound]] = {"absolute": Absolute, "relative": Relative, "pointwise-relative": PointwiseRelative}
-DIGITS = 5            # of a bound that is tried
 MOST_RUNS = 12
 BEYOND = 16.0         # times the range of the values: up to here bounds of conservative codecs make sense
 FINER = (0.9, 0.7, 0.4)   # of a bound: these must meet a target, too, that some bounds meet by chance
@@ -53,7 +54,7 @@ LEAST_STEP = 1e-4     # by which a bound of velocities is tightened, as a share
 
 
 def find_bound(
-    data: Data,
+    data: Any,
     target: Target | KeepClusters,
     codec: str | Codec = "auto",
     *,
@@ -61,8 +62,12 @@ def find_bound(
     order: Order = "keep",
     velocities: Bound | PSNR | None = None,
     keep: Any = (),
+    chunk_values: int | None = None,
     expert: Expert | None = None,
     most_runs: int = MOST_RUNS,
+    out: str | os.PathLike[str] | None = None,
+    client: Any = None,
+    scratch: str | Path | None = None,
     progress: Progress | None = None,
     watch: Callable[[Run], object] = lambda run: None,
 ) -> Found:
@@ -83,8 +88,12 @@ def find_bound(
     (`wb.bounds.calibrated`). `kind` is that of the bound:
     "absolute", "relative" or "pointwise-relative". `order`, `velocities` and `keep` are passed to `wb.compress`. Velocities
     may have a target of their own, `velocities=wb.PSNR(60)`: the bound is found on them alone, and is `found.velocities`.
-    `most_runs` limits the compressions. `watch` is called with each run; an exception that it or `progress` raises ends the
-    search.
+    `chunk_values` is that of `wb.compress`. `most_runs` limits the compressions. With `out`, the archive that meets the
+    target is written there. `watch` is called with each run; an exception that it or `progress` raises ends the search.
+
+    Fields may be larger than memory, as for `wb.compare`, for ratios, PSNR and SSIM. Parts of such a field are surveyed,
+    and each trial compresses, decodes and compares all parts, on the workers of a Dask `client` if there is one, by way of
+    the `scratch` folder. The archive is kept if `out` says where.
 
     >>> import workbench as wb
     >>> waves = wb.synthetic.gaussian_field((64, 64), seed=1)
@@ -97,27 +106,42 @@ def find_bound(
     require_target(target)
     wanted = target if isinstance(target, All) else All(target)
     one_of("kind", kind, tuple(KINDS))
-    if not isinstance(order, str) or order not in get_args(Order):
-        raise WorkbenchError(f"order must be 'keep' or 'free'; got {order!r}")
-    checked = require_data(data)
-    limits = Limits.of(checked, KINDS[kind])
-    wanted.require(checked)
+    one_of("order", order, get_args(Order))
     most = whole_number("most_runs", most_runs, least=1)
-    aimed = None if velocities is None or isinstance(velocities, Bound) else velocities
-    beside = velocities if isinstance(velocities, Bound) else None
-    if aimed is not None:
-        beside = bound_of_velocities(checked, aimed, codec, kind, most)
-    held = _Held(order, beside, (*promises(keep), *wanted.promises))
-    original, wanted = Original(checked), wanted.for_data(checked)
-    chosen = chosen_candidate(original, codec, wanted, limits, order, expert, beside)
-    search = _Search(wanted, original, chosen, limits, held, most, progress, watch, aimed)
-    notes = _cheapest(search) if wanted.promises else _bracketed(search)
-    if isinstance(codec, str) and codec == "auto" and expert is None and not wanted.predictable:
-        return _with_other_codecs(search, notes)
-    return search.found(*notes)
+    if out is not None:
+        require_writable(out)
+    source = source_of(data, client)
+    wanted.require(source)
+    if velocities is not None and not isinstance(source, Particles):
+        raise WorkbenchError(f"velocities={velocities!r} is for particles with velocities; got {source!r}")
+    with opened(source, client, scratch, progress) as measured:
+        limits = Limits.of(measured, KINDS[kind])
+        aimed = None if velocities is None or isinstance(velocities, Bound) else velocities
+        beside = velocities if isinstance(velocities, Bound) else None
+        if aimed is not None:
+            beside = bound_of_velocities(source, aimed, codec, kind, most)
+        options = _Options(order, beside, (*promises(keep), *wanted.promises), chunk_values)
+        original, wanted = Original(measured), wanted.for_data(source)
+        chosen = chosen_candidate(original, codec, wanted, limits, order, expert, beside)
+        search = _Search(wanted, original, chosen, limits, options, most, progress, watch, aimed)
+        notes = _cheapest(search) if wanted.promises else _bracketed(search)
+        if isinstance(codec, str) and codec == "auto" and expert is None and not wanted.predictable:
+            found = _with_other_codecs(search, notes)
+        else:
+            found = search.result(*notes)
+        return found if out is None or not found.met else _written(found, measured, options, out)
 
 
-def bound_of_velocities(data: Particles | Field, target: PSNR, codec: str | Codec, kind: str, most_runs: int) -> Bound:
+def _written(found: Found, data: Measured, options: _Options, out: str | os.PathLike[str]) -> Found:
+    """The answer with its archive on disk; that of a field in parts is made again, complete or not at all."""
+    if isinstance(data, FieldInParts):
+        question = Question(found.codec, found.bound, chunk_values=options.chunk_values)
+        return dataclasses.replace(found, answer=(found.bound, data.compressed(question, options.keep, out), found.report))
+    found.archive.save(out)
+    return found
+
+
+def bound_of_velocities(data: Any, target: PSNR, codec: str | Codec, kind: str, most_runs: int) -> Bound:
     """The largest bound of velocities with this PSNR, found on velocities alone: positions change no error of theirs.
 
     >>> import workbench as wb
@@ -133,69 +157,20 @@ def bound_of_velocities(data: Particles | Field, target: PSNR, codec: str | Code
 
 
 @dataclass(frozen=True)
-class Limits:
-    """The smallest and largest error that make sense for some data, and how a limit becomes a bound."""
-
-    kind: type[Bound]
-    low: float
-    high: float
-    peak: float      # the range of the values, or the longest side
-    unit: float      # of the bound, in the unit of the limits: the range for a relative bound, a typical size for others
-
-    @classmethod
-    def of(cls, data: Particles | Field, kind: type[Bound]) -> Limits:
-        """The limits for these data; refused if no bound can matter."""
-        if isinstance(data, Particles):
-            if kind is PointwiseRelative:
-                raise WorkbenchError("kind must be 'absolute' or 'relative' for particles; got 'pointwise-relative'")
-            ends = max(abs(float(np.max(data.upper))), abs(float(np.min(data.lower))))
-            peak, spread = max(data.lengths), float(np.max(data.upper)) - float(np.min(data.lower))
-            if not spread > 0:
-                raise WorkbenchError(f"find_bound needs positions that differ; got {data!r}, all at one place")
-            unit = spread if kind is Relative else 1.0
-            return cls(kind, _finest(ends, data.positions.dtype, peak), peak, peak, unit)
-        data.require_floats("find_bound")
-        found = spread_of(data.values, data.mask)
-        if found is None:
-            raise WorkbenchError(f"find_bound needs values; all of {data!r} are masked or not finite")
-        return cls.between(found, data.values.dtype, kind, data)
-
-    @classmethod
-    def between(cls, found: Spread, dtype: np.dtype, kind: type[Bound], data: Any) -> Limits:
-        """The limits for values of this spread and type; `data` are named if they are refused."""
-        if not 0 < found.range < math.inf:
-            raise WorkbenchError(
-                f"find_bound needs values that differ, by a finite number; all of {data!r} lie between {found.lower:g} and "
-                f"{found.upper:g}: wb.compress(data, wb.Absolute(0)) keeps them exactly"
-            )
-        ends = max(abs(found.lower), abs(found.upper))
-        unit = {Relative: found.range, PointwiseRelative: max(found.deviation, ends * 1e-6)}.get(kind, 1.0)
-        high = min(found.range, 0.99 * unit) if kind is PointwiseRelative else found.range
-        return cls(kind, _finest(ends, dtype, high), high, found.range, unit)
-
-    def bound(self, limit: float) -> Bound:
-        """The bound with about this limit, in few digits."""
-        return self.kind(float(f"{limit / self.unit:.{DIGITS}g}"))
-
-
-def _finest(largest: float, dtype: np.dtype, high: float) -> float:
-    """The limit below which rounded values hardly change."""
-    return min(max(largest * float(np.finfo(dtype).eps) / 8, float(np.finfo(dtype).tiny)), high / 2)
-
-
-@dataclass(frozen=True)
-class _Held:
+class _Options:
     """The arguments of `wb.compress` that all attempts share."""
 
     order: Order
     velocities: Bound | None
     keep: tuple[Any, ...]
+    chunk_values: int | None = None
 
     def as_code(self) -> str:
         """The arguments as Python."""
         texts = [f', order="{self.order}"'] if self.order != "keep" else []
         texts += [f", velocities={bound_code(self.velocities)}"] if self.velocities is not None else []
         texts += [f", keep={[_Call(kept) for kept in self.keep]!r}"] if self.keep else []
+        texts += [f", chunk_values={self.chunk_values}"] if self.chunk_values is not None else []
         return "".join(texts)
 
 
@@ -212,9 +187,9 @@ class _Success:
     """An attempt that met the target, and the arguments that it was made with."""
 
     run: Run
-    archive: Archive
+    archive: Archive | None   # of a field in parts, none is kept
     report: Report
-    held: _Held
+    options: _Options
 
 
 @dataclass
@@ -225,7 +200,7 @@ class _Search:
     original: Original
     candidate: Candidate
     limits: Limits
-    held: _Held
+    options: _Options
     most_runs: int
     progress: Progress | None
     watch: Callable[[Run], object]
@@ -249,18 +224,11 @@ class _Search:
 
     def attempt(self, bound: Bound, better: Callable[[Run, Run], bool]) -> Run:
         """Compress, decompress and measure; keeps the archive if it meets the target and is better than the best so far."""
-        codec, held, data = self.candidate.codec, self.held, self.original.data
-        start = time.perf_counter()
-        archive = compress(
-            data, bound, codec, held.keep, held.order, self._told(bound), velocities=held.velocities
-        )
-        middle = time.perf_counter()
-        decoded = archive.decompress()
-        end = time.perf_counter()
-        order = archive.permutation(data) if held.order == "free" and isinstance(data, Particles) else None
-        report = compare(data, decoded, order=order, quick=True)
-        run = answer(Question(codec, bound, held.order), archive, report, middle - start, end - middle)
-        figures = self.target.measured(Attempt(self.original, archive, decoded, order, report))
+        options, data = self.options, self.original.data
+        question = Question(self.candidate.codec, bound, options.order, chunk_values=options.chunk_values)
+        run, outcome = observed(data, question, self._told(bound), options.keep, options.velocities)
+        report = outcome.report
+        figures = self.target.measured(Attempt(self.original, outcome.archive, outcome.decoded, outcome.order, report))
         if self.aimed is not None:
             figures["velocity_psnr"] = _velocity_psnr(data, report)
             if (short := self.aimed.least - figures["velocity_psnr"]) > 0 and not self.exhausted:
@@ -272,7 +240,7 @@ class _Search:
         self.runs.append(run)
         kept = self.aimed is None or figures["velocity_psnr"] >= self.aimed.least
         if room >= 0 and kept:
-            success = _Success(run, archive, report, self.held)
+            success = _Success(run, None if isinstance(data, FieldInParts) else outcome.archive, report, self.options)
             if self.best is None or better(run, self.best.run):
                 self.best = success
             if not self.target.in_order:
@@ -282,20 +250,20 @@ class _Search:
 
     def _again(self, bound: Bound, better: Callable[[Run, Run], bool], short: float) -> Run:
         """The attempt with tighter velocities: in other chunks than alone, some codecs miss their target by a hair."""
-        assert self.held.velocities is not None
-        tighter = type(self.held.velocities)(self.held.velocities.eb * 10 ** (-short / 20) * (1 - LEAST_STEP))
-        self.held = dataclasses.replace(self.held, velocities=tighter)
+        assert self.options.velocities is not None
+        tighter = type(self.options.velocities)(self.options.velocities.eb * 10 ** (-short / 20) * (1 - LEAST_STEP))
+        self.options = dataclasses.replace(self.options, velocities=tighter)
         self.most_runs -= 1
         return self.attempt(bound, better)
 
-    def found(self, *notes: str) -> Found:
+    def result(self, *notes: str) -> Found:
         """The result."""
-        best, held = self.best, self.held if self.best is None else self.best.held
+        best, options = self.best, self.options if self.best is None else self.best.options
         nearest = best.run if best else max(self.runs, key=lambda run: self.target.room_of(run.figures))
         kept = (best.run.bound, best.archive, best.report) if best else None
         remarks, runs = (*self.candidate.notes, *notes), Sweep(tuple(self.runs))
         codec = codecs.from_dict(nearest.codec)
-        return Found(self.target, codec, nearest, runs, remarks, held.as_code(), kept, held.velocities)
+        return Found(self.target, codec, nearest, runs, remarks, options.as_code(), kept, options.velocities)
 
     def _told(self, bound: Bound) -> Progress | None:
         progress = self.progress
@@ -305,7 +273,7 @@ class _Search:
         return lambda share, what: progress(None if share is None else share, f"trial {number}, {bound!r}: {what}")
 
 
-def _velocity_psnr(data: Particles | Field, report: Report) -> float:
+def _velocity_psnr(data: Measured, report: Report) -> float:
     """The PSNR of velocities: the peak is their range."""
     assert isinstance(data, Particles)
     values = np.asarray(data.velocities)
@@ -361,8 +329,8 @@ def _with_other_codecs(search: _Search, notes: list[str]) -> Found:
 
     The error with which one meets the target says where to begin with the next, but not which takes the fewest bytes.
     """
-    data, tried, best, remarks = search.original.data, [search.candidate.codec], search, notes
-    left = other_candidates(data, tried, search.limits) if isinstance(data, Field) else []
+    tried, best, remarks = [search.candidate.codec], search, notes
+    left = other_candidates(search.original, tried, search.limits) if isinstance(search.original.data, Field) else []
     while left and not search.exhausted:
         psnr = math.inf if best.best is None else float(best.best.run["psnr"])
         # The list of runs is the same: they are counted together.
@@ -375,7 +343,7 @@ def _with_other_codecs(search: _Search, notes: list[str]) -> Found:
         remarks = [*remarks, f"codecs tried: {', '.join(each.id for each in tried)}"]
     if left:
         remarks = [*remarks, f"not tried: {', '.join(each.codec.id for each in left)}"]
-    return best.found(*remarks)
+    return best.result(*remarks)
 
 
 def _meet_it_below(search: _Search, tried: list[Tried], attempt: Callable[[float], None], low: float) -> bool:
@@ -452,8 +420,8 @@ def _documents(search: _Search) -> list[str]:
     if not least or not search.runs:
         return []
     data = search.original.data
-    known = Outline.of(data) if isinstance(data, Field) else data
-    nbytes = documents_nbytes(known, search.candidate.codec, search.held.order)
+    known = data if isinstance(data, Particles) else search.original.outline
+    nbytes = documents_nbytes(known, search.candidate.codec, search.options.order)
     allowed = float(search.runs[0]["ratio"]) * float(search.runs[0]["nbytes"]) / least
     if nbytes < SHARE * allowed:
         return []
@@ -468,7 +436,9 @@ def _cheapest(search: _Search) -> list[str]:
     def better(run: Run, other: Run) -> bool:
         return bool(run["nbytes"] < other["nbytes"])
 
-    lengths = [length for kept in target.promises for length in kept.lengths(search.original.data)]   # type: ignore[arg-type]
+    data = search.original.data
+    assert isinstance(data, Particles)
+    lengths = [length for kept in target.promises for length in kept.lengths(data)]
     start = min(lengths)
 
     def bytes_at(place: float) -> float:

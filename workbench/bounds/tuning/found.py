@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from workbench.archive import Archive
@@ -33,13 +33,13 @@ class Found:
     runs: Sweep
     notes: tuple[str, ...] = ()
     options: str = ""            # further arguments of wb.compress, as Python
-    found: tuple[Bound, Archive, Report] | None = field(default=None)
+    answer: tuple[Bound, Archive | None, Report] | None = None
     velocities: Bound | None = None
 
     @property
     def met(self) -> bool:
         """Whether a bound meets the target."""
-        return self.found is not None
+        return self.answer is not None
 
     @property
     def bound(self) -> Bound:
@@ -48,8 +48,10 @@ class Found:
 
     @property
     def archive(self) -> Archive:
-        """The archive made with this bound."""
-        return self._answer[1]
+        """The archive made with this bound; of a field in parts, only if it was written."""
+        if (archive := self._answer[1]) is None:
+            raise WorkbenchError(f"the archive of a field in parts is kept if find_bound has out=...; {self.sentence}")
+        return archive
 
     @property
     def report(self) -> Report:
@@ -78,10 +80,10 @@ class Found:
         }
 
     @property
-    def _answer(self) -> tuple[Bound, Archive, Report]:
-        if self.found is None:
+    def _answer(self) -> tuple[Bound, Archive | None, Report]:
+        if self.answer is None:
             raise WorkbenchError(self.sentence)
-        return self.found
+        return self.answer
 
     @property
     def sentence(self) -> str:

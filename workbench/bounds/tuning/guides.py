@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from workbench.bounds.sources import Measured
 from workbench.bounds.tuning.attempt import Original
 from workbench.bounds.tuning.targets import PSNR, SSIM, All, KeepSpectrum, Ratio, Target
 from workbench.data import Field, Particles
@@ -51,8 +52,7 @@ def _curve(target: Target, original: Original | None, peak: float, size: Expecte
         return lambda limits: math.log(peak) - np.log(noise(limits)) - target.least * math.log(10) / 20
     assert original is not None
     if isinstance(target, SSIM):
-        assert isinstance(original.data, Field)
-        variances = _variances_of_windows(original.data)
+        variances = _variances_of_windows(original.sample)
         constant = (0.03 * peak) ** 2
 
         def similarity(limits: np.ndarray) -> np.ndarray:
@@ -81,7 +81,7 @@ def _spectrum_curve(target: KeepSpectrum, original: Original, noise: Expected) -
             share = -np.expm1(-k * k * squares)
             worst = share + FLUCTUATION * np.sqrt(share / modes)
         else:
-            share = squares * _cell(original.data, before) / power
+            share = squares * _cell(original.sample, before) / power
             worst = share + FLUCTUATION * np.sqrt(2 * share / modes)
         return math.log(target.tolerance) - np.log(worst.max(axis=1))
 
@@ -109,5 +109,5 @@ def _variances_of_windows(field: Field, windows: int = 512, side: int = 7) -> np
     return values[usable].var(axis=1) if usable.any() else np.zeros(1)
 
 
-def _typical(data: Particles | Field, peak: float) -> float:
+def _typical(data: Measured, peak: float) -> float:
     return data.spacing * SHARE_OF_SPACING if isinstance(data, Particles) else peak * SHARE_OF_RANGE

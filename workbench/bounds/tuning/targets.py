@@ -26,6 +26,9 @@ from workbench.data import Field, Particles
 from workbench.errors import WorkbenchError
 from workbench.metrics import mass_function, worst_deviation
 from workbench.metrics.similarity import WINDOW
+from workbench.run.chunked_field import ChunkedField
+
+Source = Particles | Field | ChunkedField
 
 DECIBEL = math.log(10) / 20   # of room, in natural logarithms of the rms error
 MOST_DB = 400.0
@@ -57,10 +60,15 @@ class Target(ABC):
     def __str__(self) -> str:
         """The target in words."""
 
-    def require(self, data: Particles | Field) -> None:   # noqa: B027 - most targets take any data
+    def require(self, data: Source) -> None:
         """Refuse data that this target makes no sense for."""
+        if isinstance(data, ChunkedField):
+            raise WorkbenchError(
+                "targets of fields in parts are wb.Ratio(...), wb.PSNR(...), wb.SSIM(...) and wb.All of them, which add up "
+                f"over parts; got {self}: search on a part in memory, then compare the whole"
+            )
 
-    def for_data(self, data: Particles | Field) -> Target:
+    def for_data(self, data: Source) -> Target:
         """The target with what it needs to know of the original."""
         return self
 
@@ -101,6 +109,9 @@ class Ratio(Target):
         """How many times smaller the archive is, everything included."""
         return attempt.archive.ratio
 
+    def require(self, data: Source) -> None:
+        """All data have a ratio."""
+
     def room(self, value: float) -> float:
         """The logarithm of the ratio over the required one."""
         return math.log(value / self.least)
@@ -132,6 +143,9 @@ class PSNR(Target):
     def stop(self) -> float:
         """The tolerance, as a difference of logarithms of the error."""
         return self.tolerance * DECIBEL
+
+    def require(self, data: Source) -> None:
+        """All data have a PSNR."""
 
     def value(self, attempt: Attempt) -> float:
         """The PSNR of the report."""
@@ -168,9 +182,9 @@ class SSIM(Target):
         """The tolerance, as a difference of logarithms."""
         return -0.5 * math.log1p(-self.tolerance)
 
-    def require(self, data: Particles | Field) -> None:
+    def require(self, data: Source) -> None:
         """Refuse data without windows."""
-        sides = [n for n in data.shape if n > 1] if isinstance(data, Field) else []
+        sides = [] if isinstance(data, Particles) else [n for n in data.shape if n > 1]
         if len(sides) < 2 or min(sides[-3:]) < WINDOW:
             raise WorkbenchError(f"SSIM needs a field with at least {WINDOW} points along two axes; got {data!r}")
 
@@ -212,8 +226,9 @@ class KeepSpectrum(Target):
         """A tenth of the tolerance may stay unused."""
         return 0.1
 
-    def require(self, data: Particles | Field) -> None:
+    def require(self, data: Source) -> None:
         """Refuse particles that fill no volume, and fields of a single point."""
+        super().require(data)
         if isinstance(data, Particles) and not min(data.lengths) > 0:
             raise WorkbenchError(f"KeepSpectrum needs particles that fill a volume; these span {data.lengths}: give a box")
         if isinstance(data, Field) and max(data.shape[-3:]) < 2:
@@ -271,7 +286,7 @@ class KeepMassFunction(Target):
         """Numbers of halos are whole, so only the width of the bracket ends a search."""
         return 0.0
 
-    def require(self, data: Particles | Field) -> None:
+    def require(self, data: Source) -> None:
         """Refuse fields."""
         if not isinstance(data, Particles):
             raise WorkbenchError(f"KeepMassFunction is for particles; got {data!r}")
@@ -341,7 +356,7 @@ class Quality(Target):
         """A twentieth of what may be lost may stay unused; where that is not known, only a narrow bracket ends a search."""
         return 0.025 if self._may is not None else 0.0
 
-    def for_data(self, data: Particles | Field) -> Quality:
+    def for_data(self, data: Source) -> Quality:
         """The target that knows the figure of exact data, where this is finite."""
         known = dataclasses.replace(self)
         try:
@@ -360,7 +375,7 @@ class Quality(Target):
             original = original.select(attempt.order)
         return self._of(original, attempt.decoded)
 
-    def _of(self, original: Particles | Field, decoded: Particles | Field) -> float:
+    def _of(self, original: Any, decoded: Any) -> float:
         try:
             found: Any = self.function(original, decoded)
         except Exception as error:
@@ -454,7 +469,7 @@ class All(Target):
         """The least of the leading targets."""
         return min((target.stop for target in self.leading), default=0.0)
 
-    def for_data(self, data: Particles | Field) -> All:
+    def for_data(self, data: Source) -> All:
         """Each target, with what it needs to know."""
         return All(*(each.for_data(data) if isinstance(each, Target) else each for each in self.targets))
 
@@ -463,7 +478,7 @@ class All(Target):
         """Whether all leading targets are."""
         return all(target.in_order for target in self.leading)
 
-    def require(self, data: Particles | Field) -> None:
+    def require(self, data: Source) -> None:
         """Each target, in turn."""
         if self.promises and not isinstance(data, Particles):
             raise WorkbenchError(f"KeepClusters is for particles; got {data!r}")

@@ -14,7 +14,7 @@ from workbench import codecs
 from workbench.bounds import find_bound, iter_sweep
 from workbench.bounds.measure import observe
 from workbench.bounds.run import Run
-from workbench.bounds.sweep import require_data
+from workbench.bounds.sources import require_data
 from workbench.codecs.interpolation import Interpolation
 from workbench.codecs.interpolation_model import Model
 from workbench.data import Field, Particles

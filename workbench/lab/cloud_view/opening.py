@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from workbench.archive import Archive
-from workbench.bounds.sweep import require_data
+from workbench.bounds.sources import require_data
 from workbench.clusters import Groups, friends_of_friends
 from workbench.clusters.friends import Unit
 from workbench.data import Particles

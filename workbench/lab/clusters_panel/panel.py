@@ -10,7 +10,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from workbench.bounds.sweep import require_data
+from workbench.bounds.sources import require_data
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
 from workbench.guarantees import Absolute
