@@ -116,7 +116,7 @@ def compress(
         if request.keep:
             require_no_triclinic_cell(particles, "keeping clusters")
         if request.keep or order == "free":
-            outline, sample = surveyed(particles, executor, wanted)
+            outline, sample = surveyed(particles, executor, folder, wanted)
         else:
             outline = outline_of(particles, executor).known
         draft = Draft(out, overwrite, _token(request, outline, parts, companions))

@@ -226,7 +226,7 @@ def _original(archive: Archive, source: ChunkedParticles, executor: Executor, fo
         raise WorkbenchError(f"the original must be in the box of the archive, {archive.box}; got {source.box}")
     sample = None
     if archive.reordered:
-        outline, sample = surveyed(source, executor, 1)
+        outline, sample = surveyed(source, executor, folder, 1)
     else:
         outline = outline_of(source, executor).known
     if promise.bound is not None:
