@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import workbench as wb
 from workbench import backend
 from workbench.data.chunked import ParticlesInMemory, even_sizes
+from workbench.run.executors import InProcess
 from workbench.subdomains.decomposition import Decomposition, WithGhosts
 from workbench.subdomains.exchange import Exchange
 
@@ -57,16 +58,18 @@ def test_a_cut_is_compared_in_double():
 
 
 @pytest.mark.parametrize(("n", "parts", "threads"), [
-    (16, 1, 1), (16, 5, 3), pytest.param(10, 64, 1, marks=pytest.mark.long),
+    (16, 1, 1), (16, 5, 3), (12, 20, 1), pytest.param(10, 64, 1, marks=pytest.mark.long),
 ])
 def test_every_particle_is_sent_to_its_owner_and_to_whom_is_near(tmp_path, n, parts, threads):
     snapshot = wb.synthetic.cosmic_web(n=n, seed=2)
-    source = ParticlesInMemory(snapshot, even_sizes(len(snapshot), 900))
+    source = ParticlesInMemory(snapshot, even_sizes(len(snapshot), 150 if parts == 20 else 900))
     division = Decomposition.of(snapshot.positions, parts, snapshot.box)
     owner, pairs = division.owners(snapshot.positions), plain_ghosts(division, snapshot.positions, 0.3)
-    exchange = Exchange(source, WithGhosts(division, 0.3), tmp_path, Numbers())
+    exchange = Exchange(source, WithGhosts(division, 0.3), tmp_path, Numbers(), asks_owners=True)
     with backend.using_threads(threads):
-        exchange.sent([exchange.send(chunk) for chunk in range(len(source.sizes))])
+        shipped = exchange.distribute(InProcess())
+    assert (shipped.owned == np.bincount(owner, minlength=parts)).all()
+    assert (shipped.counts - shipped.owned == np.bincount([to for _, to in pairs], minlength=parts)).all()
     for part in range(parts):
         found = exchange.receive(part)
         index = sorted({*np.flatnonzero(owner == part).tolist(), *(row for row, to in pairs if to == part)})

@@ -21,11 +21,11 @@ def cut(positions, chunk):
 
 
 @pytest.mark.parametrize("positions", [UNIFORM, ALONG_THE_CURVE])
-def test_every_chunk_is_sampled(monkeypatch, positions):
+def test_every_chunk_is_sampled(monkeypatch, tmp_path, positions):
     """256 chunks and subdomains, of which a tenth of the particles are sampled."""
     monkeypatch.setattr(sources, "SAMPLE", 20_000)
     monkeypatch.setattr(sources, "SAMPLED", 80)
-    sample = sources.sample_of(cut(positions, 800), InProcess(), 256)
+    sample = sources.sample_of(cut(positions, 800), InProcess(), tmp_path, 256)
     owners = Decomposition.of(sample, 256, (1.0,) * 3).owners(positions)
     assert 19_000 < len(sample) < 21_000
     assert np.bincount(owners, minlength=256).max() <= 1.5 * len(positions) / 256

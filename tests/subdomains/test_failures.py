@@ -147,7 +147,7 @@ def test_an_error_that_repeats_names_the_place(script, tmp_path):
 
 def test_a_full_disk_names_the_file(script, tmp_path):
     (script.script / "compare-labels-1").write_text("disk always")
-    with pytest.raises(WorkbenchError, match=r"label-shared-1\.npy cannot be written \(No space left on device\): give"):
+    with pytest.raises(WorkbenchError, match=r"merged-0-1 cannot be written \(No space left on device\): give"):
         search(tmp_path)
     assert not list((tmp_path / "scratch").iterdir())
 
@@ -192,8 +192,8 @@ def test_a_scratch_file_that_is_gone_is_named(client, tmp_path):
         with pytest.raises(WorkbenchError, match=r"label-own-2\.npy cannot be read .*was the scratch folder deleted"):
             found.gathered()
     with wb.distributed.friends_of_friends(SOURCE, client=client, parts=4, scratch=tmp_path) as found:
-        next(tmp_path.rglob("chunk-5")).write_bytes(b"short")
-        with pytest.raises(WorkbenchError, match=r"chunk-5 cannot be read \(it must have [\d,]+ bytes; it has 5\)"):
+        next(tmp_path.rglob("run-5-0")).write_bytes(b"short")
+        with pytest.raises(WorkbenchError, match=r"run-5-0 cannot be read \(it ends too early\)"):
             found.catalogue()
 
 
@@ -218,7 +218,7 @@ def test_a_bit_that_flips_in_a_scratch_file_never_changes_the_groups(tmp_path):
                 assert f"{path.name} cannot be read (its bytes have changed" in message
                 named.add(path.name)
             path.write_bytes(data)
-    assert {"chunk-5", "label-own-2.npy", "sent.npy"} <= named
+    assert {"run-5-0", "label-own-2.npy", "renamed-1-0"} <= named
 
 
 CLIENT = """

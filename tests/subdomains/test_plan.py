@@ -9,7 +9,6 @@ import workbench as wb
 from workbench.data.chunked import ParticlesInMemory, even_sizes
 from workbench.distributed import Rates
 from workbench.errors import WorkbenchError
-from workbench.run.scratch_files import size_of_summed
 from workbench.subdomains.plan import default_parts
 
 plan = wb.distributed.plan
@@ -26,11 +25,6 @@ def uniform(n):
     return wb.Particles(np.random.default_rng(n).random((n**3, 3)).astype(np.float32) * 0.999999, 1.0)
 
 
-def bytes_without_checksums(path):
-    with path.open("rb") as file:
-        return size_of_summed(file)
-
-
 @pytest.mark.parametrize("n", [16, 32, 64])
 @pytest.mark.parametrize(("make", "tolerance"), [(cut, 0.45), (uniform, 0.35)])
 def test_ghosts_and_bytes_are_those_of_the_exchange(tmp_path, n, make, tolerance):
@@ -39,7 +33,8 @@ def test_ghosts_and_bytes_are_those_of_the_exchange(tmp_path, n, make, tolerance
     with wb.distributed.friends_of_friends(source, 0.2, parts=8, scratch=tmp_path) as found:
         share = found.ghosts / len(particles)
         files = {path.name: path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()}
-        shipped = sum(map(bytes_without_checksums, tmp_path.rglob("chunk-*")))
+        runs = [path.stat().st_size for path in tmp_path.rglob("run-*")]
+        shipped = 16 * (len(particles) + found.ghosts)
     planned = plan(len(particles), parts=8)
     assert planned.ghosts == pytest.approx(share, rel=tolerance)
     sample = wb.Particles(particles.positions[:: max(1, n**3 // 2**15)], particles.box)
@@ -48,7 +43,7 @@ def test_ghosts_and_bytes_are_those_of_the_exchange(tmp_path, n, make, tolerance
     for expected in (planned, sampled):
         assert expected.moved == pytest.approx(shipped, rel=0.05)
         assert expected.scratch == pytest.approx(sum(files.values()), rel=0.08, abs=20_000)
-    assert shipped == 16 * (len(particles) + found.ghosts)
+    assert shipped < sum(runs) < shipped + 300 * len(runs)
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 5, 8, 64])

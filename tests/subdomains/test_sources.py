@@ -44,14 +44,14 @@ def test_a_linking_length_in_a_box_needs_no_reading():
     assert source.reads == list(range(len(source.sizes)))
 
 
-def test_a_survey_reads_each_chunk_once_for_extent_and_sample(monkeypatch):
+def test_a_survey_reads_each_chunk_once_for_extent_and_sample(monkeypatch, tmp_path):
     monkeypatch.setattr(sources, "SAMPLE", 500)
     source = counting(None)
-    outline, sample = sources.surveyed(source, InProcess(), 1)
+    outline, sample = sources.surveyed(source, InProcess(), tmp_path, 1)
     assert source.reads == list(range(len(source.sizes)))
     assert (outline.corners == outline_of(source, InProcess()).corners).all()
     assert 400 < len(sample) <= 500 + len(source.sizes)
-    np.testing.assert_array_equal(sample, sources.sample_of(source, InProcess(), 1))
+    np.testing.assert_array_equal(sample, sources.sample_of(source, InProcess(), tmp_path, 1))
 
 
 def test_a_chunk_that_was_read_is_not_copied_again():

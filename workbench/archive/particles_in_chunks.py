@@ -59,7 +59,7 @@ class InChunks:
         if request.keep:
             require_no_triclinic_cell(source, "keeping clusters")
         if request.keep or request.order == "free":
-            self.outline, self._sample = surveyed(source, executor, self._parts)
+            self.outline, self._sample = surveyed(source, executor, folder, self._parts)
         else:
             self.outline = outline_of(source, executor).known
         self._encoded: dict[Limit, Positions] = {}

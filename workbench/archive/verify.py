@@ -202,7 +202,7 @@ def _original(archive: Archive, given: Any, executor: Executor, folder: Path | N
         raise WorkbenchError(f"the original must be in the box of the archive, {archive.box}; got {given.box}")
     columns, sample = Columns.of(given, executor), None
     if archive.reordered:
-        outline, sample = surveyed(given, executor, 1)
+        outline, sample = surveyed(given, executor, folder, 1)
     else:
         outline = outline_of(given, executor).known
     if promise.bound is not None:

@@ -22,7 +22,7 @@ from workbench.data.chunked import ChunkedParticles
 from workbench.ordering import gather_rows, sort_by_key, stored_index
 from workbench.run.executors import Executor
 from workbench.run.scratch_files import load, save
-from workbench.subdomains.exchange import Cargo, Destinations, Exchange
+from workbench.subdomains.exchange import FEW, Cargo, Destinations, Exchange
 
 RANGES = 8           # of keys, in a chunk: what two chunks have in common is sorted twice
 MOST_RANGES = 4096   # an exchange counts for all pairs of them and chunks
@@ -153,6 +153,6 @@ def sort_along(
 ) -> SortedRows:
     """Bring all particles to their ranges, for so many chunks of an archive; the files are in the folder."""
     ranges = AlongCurve.of(curve, sample.astype(source.dtype), min(RANGES * chunks, MOST_RANGES))
-    exchange = Exchange(source, ranges, folder, cargo)
+    exchange = Exchange(source, ranges, folder, cargo, few=RANGES * FEW)   # a chunk reads a row of ranges at once
     sizes = exchange.distribute(executor).owned
     return SortedRows(exchange, curve, (0, *np.cumsum(sizes).tolist()), again, indexed)

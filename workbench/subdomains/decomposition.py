@@ -125,9 +125,9 @@ class Decomposition:
         wide = width * (1 + SLACK) + 8 * float(np.spacing(max(self.box or (0.0,))))
         owner, near = self._divided(positions, wide)
         chosen = np.flatnonzero(near)
-        images = self._images(positions[chosen], wide)
-        pairs = [self._near(chosen[rows], places, wide) for rows, places in images]
-        rows, parts = (np.concatenate(column) for column in zip(*pairs, strict=True))
+        image, places = map(np.concatenate, zip(*self._images(positions[chosen], wide), strict=True))
+        of_pair, parts = self._near(places, wide)
+        rows = chosen[image[of_pair]]
         code = np.sort((rows * self.parts + parts)[parts != owner[rows]])
         code = code[np.diff(code, prepend=-1) > 0]   # several images of a position may be near one subdomain
         return owner, code // self.parts, (code % self.parts).astype(np.int32)
@@ -152,6 +152,20 @@ class Decomposition:
             "child": np.array([(cut.below, cut.above) for cut in self.cuts], np.int32).reshape(-1),
         }
 
+    def neighbours(self, part: int, width: float) -> np.ndarray:
+        """The subdomains (rising) that may need copies of particles of this one: those within `width` of it."""
+        lower, upper = self.faces
+        near = np.ones(self.parts, bool)
+        near[part] = False
+        largest = max([0.0, *(self.box or ()), *(abs(cut.place) for cut in self.cuts)])
+        reach = width * (1 + 2 * SLACK) + 32 * float(np.spacing(largest))
+        for axis in range(self.dimensions):
+            period = 0.0 if self.box is None else self.box[axis]
+            low, high = lower[:, axis], upper[:, axis]
+            shifts = np.array([[-period], [0.0], [period]])
+            near &= ((low + shifts <= high[part] + reach) & (high + shifts >= low[part] - reach)).any(axis=0)
+        return np.flatnonzero(near)
+
     def _images(self, positions: np.ndarray, width: float) -> list[tuple[np.ndarray, np.ndarray]]:
         """The rows and the coordinates of all positions, and of the images of those within `width` of a face of the box."""
         images = [(np.arange(len(positions)), positions.astype(np.float64))]
@@ -165,19 +179,22 @@ class Decomposition:
                     images.append((rows[chosen], moved))
         return images
 
-    def _near(self, rows: np.ndarray, places: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
-        """The subdomains within `width` of each place: pairs of a row and a subdomain."""
-        found = []
-        waiting = [(0 if self.cuts else -1, np.arange(len(rows)))]
-        while waiting:
-            child, chosen = waiting.pop()
-            if child < 0:
-                found.append((rows[chosen], np.full(len(chosen), -1 - child, np.int64)))
-                continue
-            cut = self.cuts[child]
-            along = places[chosen, cut.axis]
-            waiting += [(cut.below, chosen[along < cut.place + width]), (cut.above, chosen[along >= cut.place - width])]
-        first, second = (np.concatenate(column) for column in zip(*found, strict=True))
+    def _near(self, places: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
+        """The subdomains within `width` of each place, as pairs; all places go down the tree of cuts together."""
+        rows, child = np.arange(len(places)), np.full(len(places), 0 if self.cuts else -1)
+        axis, place, below = self._tree["axis"], self._tree["place"], self._tree["child"].reshape(-1, 2)
+        pairs = []
+        while True:
+            is_part = child < 0
+            pairs.append((rows[is_part], -1 - child[is_part]))
+            rows, child = rows[~is_part], child[~is_part]
+            if not len(rows):
+                break
+            along, cut = places[rows, axis[child]], place[child]
+            to_below, to_above = along < cut + width, along >= cut - width
+            rows = np.concatenate([rows[to_below], rows[to_above]])
+            child = np.concatenate([below[child[to_below], 0], below[child[to_above], 1]])
+        first, second = map(np.concatenate, zip(*pairs, strict=True))
         return first, second
 
 
@@ -192,6 +209,10 @@ class WithGhosts:
     def parts(self) -> int:
         """How many subdomains there are."""
         return self.decomposition.parts
+
+    def neighbours(self, part: int) -> np.ndarray:
+        """The subdomains (rising) that may have ghosts of particles of this one."""
+        return self.decomposition.neighbours(part, self.width)
 
     def destinations(self, positions: np.ndarray) -> Destinations:
         """The owners of all positions, and who gets ghosts."""

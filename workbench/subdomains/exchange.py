@@ -1,16 +1,23 @@
 """The exchange of particles: from chunks in the order of the source to subdomains with their ghosts.
 
-Each chunk is written once, as one file that holds what every subdomain needs of it, and each subdomain reads its piece of
-every file. A file has a column after the other (rows, positions, cargo), in each the particles of the first subdomain, then
-those of the second, and so on. Nothing but sizes passes through the scheduler, and a process holds one chunk or one
-subdomain at a time, so its memory does not depend on the number of particles.
+Each chunk is written once, as one file that holds what every subdomain needs of it (rows, positions, cargo). Where
+subdomains are few, each reads its piece of every file. Where they are many, that would be as many pieces as there are pairs
+of a chunk and a subdomain. So a file has a piece for each group of subdomains instead; then the pieces of a run of chunks
+for one group become one file, with a piece for each subdomain of the group. A group has as many subdomains as there are
+groups, and a run twice as many chunks.
+
+Nothing but sizes passes through the scheduler, and a process holds about one chunk or one subdomain at a time, so its
+memory does not depend on the number of particles.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, Protocol, Self
 
@@ -19,10 +26,13 @@ import numpy as np
 from workbench import backend
 from workbench.data.chunked import ChunkedParticles
 from workbench.run.executors import Executor
-from workbench.run.scratch_files import complete, load, read_summed, save, unreadable, write_summed
+from workbench.run.pieces import PieceFile, pieces_of, write_pieces
+from workbench.run.scratch_files import load, save
 
 ROW = np.dtype(np.int32)
-Parts = int | range   # a subdomain, or several whose numbers follow each other: of each chunk, the particles of all of them
+FEW = 16     # subdomains, which read their pieces of all chunks themselves
+CHUNKS = 2   # in a run, for each group
+Parts = int | range   # a subdomain, or several whose numbers follow each other: of each run, one after the other
 
 
 class Destinations(NamedTuple):
@@ -81,169 +91,218 @@ class Subdomain:
 
 
 @dataclass(frozen=True)
-class _Pieces:
-    """Where the particles of a subdomain begin in a column of each chunk, and their places in the subdomain.
-
-    `ends` are the ends of the columns.
-    """
-
-    begins: np.ndarray
-    places: np.ndarray
-    ends: np.ndarray
-
-    @property
-    def count(self) -> int:
-        """The number of particles of the subdomain."""
-        return int(self.places[-1])
-
-
-@dataclass(frozen=True)
 class Exchange:
-    """The files of one exchange in a folder that all workers see."""
+    """The files of one exchange in a folder that all workers see.
+
+    Up to `few` subdomains read what chunks have written; more are sent their particles in groups. What chunks have written
+    is deleted then, unless they will ask for the `owners` of their particles.
+    """
 
     source: ChunkedParticles
     division: Division
     folder: Path
     cargo: Cargo | None = None
+    few: int = FEW
+    asks_owners: bool = False
+
+    def distribute(self, executor: Executor, name: str = "send-particles") -> Shipped:
+        """Send all chunks, after which subdomains can be received; returns what each was sent in all."""
+        shipped = executor.map(name, Exchange.send, range(len(self.source.sizes)), "chunk", shared=self)
+        if len(self.groups) > 1:
+            numbers = range(len(self.runs) * len(self.groups))
+            gathered = executor.map("gather-particles", Exchange.gather, numbers, "file", shared=self)
+            shipped = [
+                Shipped(*map(np.concatenate, zip(*gathered[start : start + len(self.groups)], strict=True)))
+                for start in numbers[:: len(self.groups)]
+            ]
+            if not self.asks_owners:
+                for chunk in range(len(self.source.sizes)):
+                    self._sent_file(chunk).unlink()
+        counts, owned = (np.array(column) for column in zip(*shipped, strict=True))
+        save(self._own_table, np.concatenate([np.zeros_like(owned[:1]), np.cumsum(owned, axis=0)]))
+        return Shipped(counts.sum(axis=0), owned.sum(axis=0))
+
+    @cached_property
+    def groups(self) -> list[range]:
+        """The subdomains whose particles are sent together; one group of all where they are few."""
+        parts = self.division.parts
+        if parts <= self.few:
+            return [range(parts)]
+        size = math.isqrt(parts - 1) + 1
+        return [range(start, min(start + size, parts)) for start in range(0, parts, size)]
+
+    @cached_property
+    def runs(self) -> list[range]:
+        """The chunks whose particles are in one file for a group: some for each group, as long as ROW can count them."""
+        starts, runs, first = self.source.starts, [], 0
+        most = CHUNKS * len(self.groups) if len(self.groups) > 1 else 1
+        for chunk in range(1, len(starts)):
+            is_full = chunk - first == most
+            if chunk + 1 == len(starts) or is_full or starts[chunk + 1] - starts[first] > np.iinfo(ROW).max:
+                runs.append(range(first, chunk))
+                first = chunk
+        return runs
 
     @property
     def row_bytes(self) -> int:
-        """The bytes of one particle: its row in the chunk (-1 - row of a ghost), its position, and its cargo."""
-        return ROW.itemsize + self.source.dtype.itemsize * self.source.dimensions + self._cargo_bytes
+        """The bytes of one particle: its row in a run (-1 - row of a ghost), its position, and its cargo."""
+        return sum(self._widths)
 
     def send(self, chunk: int) -> Shipped:
         """Write what the subdomains need of one chunk."""
         positions = self.source.chunk(chunk).positions
         row, packed, shipped = _packed(positions, self.division.destinations(positions), self.division.parts)
         del positions
-        cargo = None if self.cargo is None else self.cargo.rows(chunk)
-        with complete(self._file(chunk)) as file:
-            write_summed(file, (row, packed) if cargo is None else (row, packed, cargo[_in_chunk(row)]))
-        return shipped
+        columns = [row, packed] if self.cargo is None else [row, packed, self.cargo.rows(chunk)[in_chunk(row)]]
+        if len(self.groups) == 1:
+            return self._write(chunk, 0, shipped.owned[:, None], columns, shipped.counts)
+        ends = np.concatenate([[0], np.cumsum(shipped.counts)])
+        pieces: list[list[np.ndarray]] = []
+        for group in self.groups:
+            particles = slice(ends[group.start], ends[group.stop])
+            pieces += [[_narrow(shipped.counts[group])], [column[particles] for column in columns]]
+        write_pieces(self._sent_file(chunk), len(pieces), pieces)
+        return NOTHING
 
-    def distribute(self, executor: Executor, name: str = "send-particles") -> Shipped:
-        """Send all chunks, after which subdomains can be received; returns what each was sent in all."""
-        shipped = executor.map(name, Exchange.send, range(len(self.source.sizes)), "chunk", shared=self)
-        self.sent(shipped)
-        return Shipped(*(np.sum(column, axis=0) for column in zip(*shipped, strict=True)))
+    def gather(self, number: int) -> Shipped:
+        """Bring what a run of chunks has for a group of subdomains together, in one file."""
+        run, group = divmod(number, len(self.groups))
+        chunks, size = self.runs[run], len(self.groups[group])
+        counts, pieces = np.empty((len(chunks), size), np.int64), []
+        for place, chunk in enumerate(chunks):
+            with pieces_of(self._sent_file(chunk)) as file:
+                counts[place] = _counts(file, 2 * group, size)
+                row, *others = file.read(2 * group + 1, self._widths, range(len(self._widths)))
+            before = self.source.starts[chunk] - self.source.starts[chunks.start]
+            pieces.append((_moved(row.view(ROW), before), *others))
+        columns = [
+            np.concatenate(column).reshape(-1, width) if place else np.concatenate(column)
+            for place, (column, width) in enumerate(zip(zip(*pieces, strict=True), self._widths, strict=True))
+        ]
+        del pieces
+        which = np.repeat(np.tile(np.arange(size, dtype=np.int16), len(chunks)), counts.ravel())
+        order = np.argsort(which, kind="stable")   # of 16 bits: by counting
+        places = np.repeat(np.arange(counts.size).reshape(len(chunks), size).T, counts.T.ravel())
+        own = np.bincount(places[columns[0][order] >= 0], minlength=counts.size).reshape(len(chunks), size).T
+        return self._write(run, group, own, [column[order] for column in columns], counts.sum(axis=0))
 
-    def sent(self, shipped: Sequence[Shipped]) -> Self:
-        """Record what all chunks have sent; from here on subdomains can be received."""
-        owned = np.cumsum([one.owned for one in shipped], axis=0)
-        save(self._own_table, np.concatenate([np.zeros((1, self.division.parts), np.int64), owned]))
-        ends = np.cumsum([one.counts for one in shipped], axis=1)
-        places = np.concatenate([np.zeros((len(shipped), 1), np.int64), ends], axis=1)
-        save(self._of_parts, places.T)
-        save(self._table, places)
-        return self
+    def _write(
+        self, run: int, group: int, own: np.ndarray, columns: Sequence[np.ndarray], counts: np.ndarray
+    ) -> Shipped:
+        """Write the particles of a run, sorted by subdomain, for each of a group; `own` counts those of each chunk."""
+        ends = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+        pieces = ([column[begin:end] for column in columns] for begin, end in itertools.pairwise(ends))
+        write_pieces(self._file(run, group), 1 + len(counts), itertools.chain([[_narrow(own)]], pieces))
+        return Shipped(counts.astype(ROW), own.sum(axis=1, dtype=ROW))
 
     @property
     def complete(self) -> bool:
         """Whether all chunks were sent."""
-        return self._table.exists()
+        return self._own_table.exists()
 
     def receive(self, part: Parts) -> Subdomain:
         """The particles of a subdomain."""
-        index, owned = self.members(part)
-        return Subdomain(self.positions(part), index, owned, self.cargo_of(part))
+        signed, positions, *cargo = self._columns(part, range(len(self._widths)))
+        index = in_chunk(signed.astype(np.int64))
+        return Subdomain(positions, index, signed >= 0, cargo[0] if cargo else np.empty((len(index), 0), np.uint8))
 
     def members(self, part: Parts) -> tuple[np.ndarray, np.ndarray]:
         """The indices (int64, rising) of the particles of a subdomain, and which of them it owns."""
-        row = self._rows(part)
-        return self._counted(row, part, np.dtype(np.int64)), row >= 0
+        (signed,) = self._columns(part, range(1))
+        return in_chunk(signed.astype(np.int64)), signed >= 0
 
     def index(self, part: Parts) -> np.ndarray:
         """The indices alone, in 32 bits where these suffice."""
-        return self._counted(self._rows(part), part, ROW if len(self.source) <= np.iinfo(ROW).max else np.dtype(np.int64))
-
-    def _counted(self, row: np.ndarray, part: Parts, dtype: np.dtype) -> np.ndarray:
-        """The indices in the whole set of particles with these rows in their chunks."""
-        index, places = np.empty(len(row), dtype), self._pieces(part).places
-        for chunk in np.flatnonzero(np.diff(places)).tolist():
-            here = slice(places[chunk], places[chunk + 1])
-            np.add(_in_chunk(row[here]), self.source.starts[chunk], out=index[here], dtype=dtype)
-        return index
+        return in_chunk(self._columns(part, range(1))[0])
 
     def owned(self, part: Parts) -> np.ndarray:
         """Which particles of a subdomain it owns, in the order of their indices."""
-        return self._rows(part) >= 0
+        return self._columns(part, range(1))[0] >= 0
 
     def positions(self, part: Parts) -> np.ndarray:
         """The positions of the particles of a subdomain, in the order of their indices."""
-        found = np.empty((self._pieces(part).count, self.source.dimensions), self.source.dtype)
-        self._read(part, found, ROW.itemsize)
-        return found
+        return self._columns(part, range(1, 2))[0]
+
+    def signed_positions(self, part: Parts) -> tuple[np.ndarray, np.ndarray]:
+        """The indices (-1 - index of ghosts), in 32 bits where these suffice, and the positions: each file is read once."""
+        signed, positions = self._columns(part, range(2))
+        return signed, positions
 
     def cargo_of(self, part: Parts) -> np.ndarray:
         """What has travelled with the positions of a subdomain: a row of bytes for each."""
-        found = np.empty((self._pieces(part).count, self._cargo_bytes), np.uint8)
-        self._read(part, found, self.row_bytes - self._cargo_bytes)
-        return found
+        if self.cargo is None:
+            return np.empty((len(self.index(part)), 0), np.uint8)
+        return self._columns(part, range(2, 3))[0]
 
     def owners(self, chunk: int) -> Iterator[tuple[int, np.ndarray, slice]]:
         """For each subdomain that owns particles of a chunk: it, their rows, and their places among all that it owns."""
-        here = slice(chunk, chunk + 1)
-        (ends,), (starts,) = load(self._table, here), load(self._own_table, here)
-        row = np.empty(ends[-1], ROW)
-        self._fill(chunk, row, 0, ends[-1])
-        for part in np.flatnonzero(np.diff(ends)).tolist():
-            mine = row[ends[part] : ends[part + 1]]
-            mine = mine[mine >= 0]
-            if len(mine):
-                yield part, mine, slice(int(starts[part]), int(starts[part]) + len(mine))
+        run = next(number for number, chunks in enumerate(self.runs) if chunk in chunks)
+        (starts,) = load(self._own_table, slice(run, run + 1))
+        before = chunk - self.runs[run].start
+        for number, group in enumerate(self.groups):
+            with pieces_of(self._file(run, number)) as file:
+                own = _counts(file, 0, len(group) * len(self.runs[run])).reshape(len(group), -1)
+            places = starts[group] + own[:, :before].sum(axis=1)
+            for part, row, start in zip(group, self._rows_of(chunk, number), places.tolist(), strict=True):
+                if len(mine := row[row >= 0]):
+                    yield part, mine, slice(start, start + len(mine))
 
-    def _rows(self, part: Parts) -> np.ndarray:
-        """The rows in their chunks of the particles of a subdomain: -1 - row of a ghost."""
-        rows = np.empty((self._pieces(part).count, 1), ROW)
-        self._read(part, rows, 0)
-        return rows[:, 0]
+    def _rows_of(self, chunk: int, group: int) -> list[np.ndarray]:
+        """The rows (-1 - row of a ghost) of a chunk, for each subdomain of a group."""
+        if len(self.groups) == 1:
+            with pieces_of(self._file(chunk, 0)) as file:
+                return [file.read(1 + part, self._widths, range(1))[0].view(ROW) for part in self.groups[0]]
+        with pieces_of(self._sent_file(chunk)) as file:
+            counts = _counts(file, 2 * group, len(self.groups[group]))
+            row = file.read(2 * group + 1, self._widths, range(1))[0].view(ROW)
+        return np.split(row, np.cumsum(counts[:-1]))
 
-    def _read(self, part: Parts, column: np.ndarray, before: int) -> None:
-        """Fill a column, with a row for each particle, from the files of all chunks; `before`: bytes of a row before it."""
-        pieces, width = self._pieces(part), column.itemsize * column.shape[1]
-        if not width:
-            return
-        for chunk in np.flatnonzero(np.diff(pieces.places)).tolist():
-            here = column[pieces.places[chunk] : pieces.places[chunk + 1]]
-            self._fill(chunk, here, pieces.ends[chunk] * before + pieces.begins[chunk] * width, pieces.ends[chunk])
-
-    def _fill(self, chunk: int, array: np.ndarray, place: int, count: int) -> None:
-        """Read an array from this place of a file, which holds so many particles."""
-        path = self._file(chunk)
-        try:
-            with path.open("rb") as file:
-                found = read_summed(file, int(count) * self.row_bytes, int(place), int(place) + array.nbytes)
-        except OSError as error:
-            raise unreadable(path, error) from error
-        array.data.cast("B")[:] = found.data
-
-    def _pieces(self, part: Parts) -> _Pieces:
+    def _columns(self, part: Parts, columns: range) -> list[np.ndarray]:
+        """Adjacent columns of the particles of a subdomain, from the files of all runs; rows become signed indices."""
         parts = range(part, part + 1) if isinstance(part, int) else part
-        rows = load(self._of_parts, slice(parts.start, parts.stop + 1))
-        (ends,) = load(self._of_parts, slice(self.division.parts, self.division.parts + 1))
-        return _Pieces(rows[0], np.concatenate([[0], np.cumsum(rows[-1] - rows[0])]), ends)
+        groups = [
+            (number, range(max(group.start, parts.start), min(group.stop, parts.stop)), group.start)
+            for number, group in enumerate(self.groups) if group.start < parts.stop and parts.start < group.stop
+        ]
+        pieces, kind = [], index_type(self.source)
+        for run, chunks in enumerate(self.runs):
+            for group, members, start in groups:
+                with pieces_of(self._file(run, group)) as file:
+                    for member in members:
+                        piece = file.read(1 + member - start, self._widths, columns)
+                        if not columns.start:
+                            piece[0] = _moved(piece[0].view(ROW), self.source.starts[chunks.start], kind)
+                        pieces.append(piece)
+        found = [np.concatenate(column) for column in zip(*pieces, strict=True)]
+        return [self._typed(array, column) for array, column in zip(found, columns, strict=True)]
 
-    @property
-    def _cargo_bytes(self) -> int:
-        return 0 if self.cargo is None else self.cargo.row_bytes
+    def _typed(self, array: np.ndarray, column: int) -> np.ndarray:
+        """A column as what it is."""
+        if column == 1:
+            return array.view(self.source.dtype).reshape(-1, self.source.dimensions)
+        return array.reshape(-1, self._widths[2]) if column == 2 else array
 
-    @property
-    def _table(self) -> Path:
-        """For each chunk, where the piece of each subdomain begins in a column of its file, and the end."""
-        return self.folder / "sent.npy"
-
-    @property
-    def _of_parts(self) -> Path:
-        """The same table, a row for each subdomain."""
-        return self.folder / "received.npy"
+    @cached_property
+    def _widths(self) -> tuple[int, ...]:
+        """The bytes of a row of each column."""
+        widths = ROW.itemsize, self.source.dtype.itemsize * self.source.dimensions
+        return widths if self.cargo is None else (*widths, self.cargo.row_bytes)
 
     @property
     def _own_table(self) -> Path:
-        """For each chunk, how many particles of the chunks before it each subdomain owns."""
+        """For each run, how many particles of the runs before it each subdomain owns."""
         return self.folder / "owned.npy"
 
-    def _file(self, chunk: int) -> Path:
+    def _sent_file(self, chunk: int) -> Path:
+        """What a chunk has for each group: how many particles each subdomain of it gets, and these."""
         return self.folder / f"chunk-{chunk}"
+
+    def _file(self, run: int, group: int) -> Path:
+        """What a run has for a group: how many particles of each chunk each subdomain owns, and a piece for each."""
+        return self.folder / f"run-{run}-{group}"
+
+
+NOTHING = Shipped(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def _packed(positions: np.ndarray, sent: Destinations, parts: int) -> tuple[np.ndarray, np.ndarray, Shipped]:
@@ -262,10 +321,36 @@ def _packed(positions: np.ndarray, sent: Destinations, parts: int) -> tuple[np.n
     return row, packed, Shipped(counts.sum(axis=0), owned.sum(axis=0))
 
 
-def _in_chunk(row: np.ndarray) -> np.ndarray:
+def _narrow(counts: np.ndarray) -> np.ndarray:
+    """Counts in as few bytes as they need."""
+    return counts.astype(np.min_scalar_type(int(counts.max(initial=0))))
+
+
+def _counts(file: PieceFile, piece: int, count: int) -> np.ndarray:
+    """So many counts, from a piece of them alone."""
+    (data,) = file.read(piece, (1,), range(1))
+    return data.view(f"u{len(data) // count}").astype(np.int64)
+
+
+def index_type(source: ChunkedParticles) -> np.dtype:
+    """The type of the indices of particles: of 32 bits where these suffice."""
+    return ROW if source.starts[-1] <= np.iinfo(ROW).max else np.dtype(np.int64)
+
+
+def in_chunk(row: np.ndarray) -> np.ndarray:
     """The rows of particles that may be copies.
 
-    >>> _in_chunk(np.array([3, -4], np.int32)).tolist()
+    >>> in_chunk(np.array([3, -4], np.int32)).tolist()
     [3, 3]
     """
-    return row ^ row >> 31   # ~row is -1 - row
+    return row ^ row >> (8 * row.itemsize - 1)   # ~row is -1 - row
+
+
+def _moved(row: np.ndarray, by: int, kind: np.dtype = ROW) -> np.ndarray:
+    """The rows of particles that may be copies, where they begin at another place.
+
+    >>> _moved(np.array([3, -4], np.int32), 10).tolist()
+    [13, -14]
+    """
+    sign = row >> (8 * row.itemsize - 1)
+    return (row ^ sign).astype(kind, copy=False) + kind.type(by) ^ sign

@@ -8,7 +8,9 @@ scheme of ArborX's distributed DBSCAN. A label is the smallest index of its grou
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +22,13 @@ from workbench.data import Particles
 from workbench.data.chunked import ChunkedParticles
 from workbench.run.executors import Executor
 from workbench.run.gpu_workers import on_card
-from workbench.run.scratch_files import load, save
+from workbench.run.pieces import pieces_of, write_pieces
+from workbench.run.scratch_files import Mapped
 from workbench.subdomains.decomposition import Decomposition, WithGhosts
-from workbench.subdomains.exchange import Exchange, Shipped
-from workbench.subdomains.joint import Compared, Joined, JointLabels, starts_of
-from workbench.subdomains.merging import Renaming
+from workbench.subdomains.exchange import ROW, Exchange, Shipped, in_chunk, index_type
+from workbench.subdomains.joint import JointLabels
+from workbench.subdomains.label_tree import LabelTree
+from workbench.subdomains.merging import Renaming, different, distinct
 from workbench.subdomains.sources import sample_of, share_of
 
 UNEVEN = 1.5   # times as many particles as a subdomain should have, and
@@ -39,7 +43,7 @@ class Labels:
     division: WithGhosts
     folder: Path
 
-    @property
+    @cached_property
     def exchange(self) -> Exchange:
         """The exchange of the particles."""
         return Exchange(self.source, self.division, self.folder)
@@ -54,43 +58,83 @@ class Labels:
         """The labels before they are final."""
         return JointLabels(self.folder, "label")
 
-    def own(self, part: int) -> np.ndarray:
-        """The final labels of the particles that a subdomain owns, in the order of their indices."""
-        return self.renaming.applied(self.joint.own(part).astype(np.int64))
+    @property
+    def tree(self) -> LabelTree:
+        """What makes labels final."""
+        return LabelTree(self.folder, self.division.parts)
+
+    def own(self, part: int, places: slice = slice(None)) -> np.ndarray:
+        """The final labels of the particles that a subdomain owns, or of some, in the order of their indices."""
+        return self.tree.renaming(part).applied(self.joint.own(part, places).astype(np.int64))
 
     def of_chunk(self, chunk: int) -> np.ndarray:
         """The final labels of the particles in a chunk of the source."""
-        found = np.empty(self.source.sizes[chunk], np.int64)
-        for part, rows, places in self.exchange.owners(chunk):
-            found[rows] = self.joint.own(part, places)
-        return self.renaming.applied(found)
+        labels = np.empty(self.source.sizes[chunk], np.int64)
+        if len(self.exchange.groups) == 1:
+            for part, rows, places in self.exchange.owners(chunk):
+                labels[rows] = self.own(part, places)
+            return labels
+        for group in range(len(self.exchange.groups)):
+            with pieces_of(self._by_chunk(group)) as file:
+                rows, final = file.read(chunk, self._widths, range(2))
+            labels[rows.view(ROW)] = final.view(index_type(self.source))
+        return labels
 
     def between(self, start: int, end: int) -> np.ndarray:
         """The final labels of the particles with these indices in the whole set."""
         starts = self.source.starts
         first, last = int(np.searchsorted(starts, start, "right")) - 1, int(np.searchsorted(starts, end))
-        found = np.concatenate([self.of_chunk(chunk) for chunk in range(first, last)])
-        return found[start - starts[first] : end - starts[first]]
+        labels = np.concatenate([self.of_chunk(chunk) for chunk in range(first, last)])
+        return labels[start - starts[first] : end - starts[first]]
 
     def groups_in(self, part: int) -> int:
         """The number of groups whose particle of the smallest index this subdomain owns."""
-        index, owned = self.exchange.members(part)
-        return int((index[owned] == self.own(part)).sum())
-
-    def compare(self, part: int) -> Compared:
-        """What other subdomains call the particles of this one."""
-        index, owned = self.exchange.members(part)
-        own, label = index[owned], self.joint.own(part)
-        return self.joint.compare(part, lambda wanted: label[np.searchsorted(own, wanted)])
+        return int((self.joint.index(part) == self.own(part)).sum())
 
     def shared(self, part: int) -> np.ndarray:
         """The final labels (rising) of the groups of this subdomain that other subdomains know, too."""
-        return np.unique(self.renaming.applied(self.joint.shared(part)))
+        return distinct(self.tree.renaming(part).final)
+
+    def compare(self, part: int) -> None:
+        """Write which labels of other subdomains name the groups of this one."""
+        index, label, other = self.joint.lent(part, self.division.neighbours(part))
+        here = self.joint.own(part)[np.searchsorted(self.joint.index(part), index)].astype(np.int64)
+        _, ghost, owner = self.joint.ghosts(part)
+        labels, others = np.concatenate([here, label, ghost]), np.concatenate([other, other, owner])
+        self.tree.enter(part, different(label, here), labels, self.tree.heights(part, others))
+
+    def arrange(self, group: int) -> None:
+        """Write the final labels of all particles that a group of subdomains owns, a piece for each chunk."""
+        parts = self.exchange.groups[group]
+        names = [self.tree.renaming(part) for part in parts]
+        index, own = ([Mapped(self.joint.file(kind, part)) for part in parts] for kind in ("index", "own"))
+        write_pieces(self._by_chunk(group), len(self.source.sizes), self._pieces(names, index, own))
+
+    def _pieces(
+        self, names: Sequence[Renaming], index: Sequence[Mapped], own: Sequence[Mapped]
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """For each chunk, the rows and the final labels of the particles of some subdomains."""
+        starts, kind = np.array(self.source.starts), index_type(self.source)
+        for run in self.exchange.runs:
+            places = [of_part.between(*starts[[run.start, run.stop]].tolist()) for of_part in index]
+            rows = np.concatenate([of_part[here] for of_part, here in zip(index, places, strict=True)])
+            labels = [
+                renaming.applied(of_part[here].astype(np.int64))
+                for renaming, of_part, here in zip(names, own, places, strict=True)
+            ]
+            order = np.argsort(rows)
+            rows, final = rows[order], np.concatenate(labels)[order].astype(kind)
+            ends = np.searchsorted(rows, starts[run.start : run.stop + 1])
+            for start, begin, end in zip(starts[run], ends[:-1], ends[1:], strict=True):
+                yield (rows[begin:end] - start).astype(ROW), final[begin:end]
 
     @property
-    def renaming(self) -> Renaming:
-        """What makes labels final."""
-        return Renaming(*load(self.folder / "renaming.npy"))
+    def _widths(self) -> tuple[int, int]:
+        return ROW.itemsize, index_type(self.source).itemsize
+
+    def _by_chunk(self, group: int) -> Path:
+        """The rows and final labels of the particles that a group of subdomains owns, a piece for each chunk."""
+        return self.folder / f"labels-{group}"
 
 
 def find_groups(
@@ -98,11 +142,11 @@ def find_groups(
 ) -> tuple[Labels, int]:
     """Find the labels of all particles with so many subdomains; returns the number of ghosts, too."""
     labels, shipped = _sent(source, length, parts, folder, executor)
-    counts = executor.map("find-groups", _link, range(parts), "subdomain", on_gpu=True, shared=labels)
-    labels.joint.order(starts_of(counts))
-    compared = executor.map("compare-labels", Labels.compare, range(parts), "subdomain", shared=labels)
-    renaming = Joined.of(compared).renaming
-    save(folder / "renaming.npy", np.stack([renaming.label, renaming.final]))
+    executor.map("find-groups", _link, range(parts), "subdomain", on_gpu=True, shared=labels)
+    executor.map("compare-labels", Labels.compare, range(parts), "subdomain", shared=labels)
+    labels.tree.merge(executor)
+    if len(groups := labels.exchange.groups) > 1:
+        executor.map("arrange-labels", Labels.arrange, range(len(groups)), "group of subdomains", shared=labels)
     return labels, int(shipped.counts.sum() - shipped.owned.sum())
 
 
@@ -112,7 +156,7 @@ def _sent(
     """Divide the space and send all particles; again, by a larger sample, if the sample has misled."""
     times = 1
     while True:
-        sample = sample_of(source, executor, parts, times)
+        sample = sample_of(source, executor, folder, parts, times)
         division = WithGhosts(Decomposition.of(sample, parts, source.box), length)
         labels = Labels(source, division, folder)
         shipped = labels.exchange.distribute(executor)
@@ -130,26 +174,25 @@ def _as_sampled(owned: np.ndarray, owners: np.ndarray) -> bool:
     return bool((owned <= UNEVEN * np.maximum(promised, owned.mean()) + FEW).all())
 
 
-def _link(labels: Labels, part: int) -> np.ndarray:
-    """Search one subdomain; returns how many of its ghosts each other subdomain owns."""
-    owner, head = _searched(labels, part)
-    index, owned = labels.exchange.members(part)
+def _link(labels: Labels, part: int) -> None:
+    """Search one subdomain."""
+    signed, owner, head = _searched(labels, part)
+    index, owned = in_chunk(signed).astype(np.int64), signed >= 0
     labels.joint.lend(part, index, head, owned, owner)
     labels.joint.write(part, index, head, owned)
-    return np.bincount(owner, minlength=labels.division.parts)
 
 
-def _searched(labels: Labels, part: int) -> tuple[np.ndarray, np.ndarray]:
-    """The owners of the ghosts of a subdomain, and for each particle the first row of its group there.
+def _searched(labels: Labels, part: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The signed indices of a subdomain, the owners of its ghosts, and for each particle the first row of its group there.
 
-    Only positions are held, and only until they are sorted: the search decides how large a subdomain may be.
+    Positions are held only until they are sorted: the search decides how large a subdomain may be.
     """
-    positions = labels.exchange.positions(part)
-    owner = labels.division.decomposition.owners(positions[~labels.exchange.owned(part)])
+    signed, positions = labels.exchange.signed_positions(part)
+    owner = labels.division.decomposition.owners(positions[signed < 0])
     if not len(positions):
-        return owner, np.empty(0, np.int64)
+        return signed, owner, np.empty(0, np.int64)
     particles = Particles(on_card(backend.read_only(positions)), labels.source.box)
     del positions
     cells = SortedCells.of(particles, labels.length)
     del particles
-    return owner, backend.to_host(link(cells).labels)
+    return signed, owner, backend.to_host(link(cells).labels)

@@ -1,8 +1,8 @@
 """Labels that every subdomain gives to its particles by itself, made the same for all.
 
-Each subdomain writes the indices and labels of its ghosts, sorted by owner. Then each compares what others call its
-particles with its own names, and `merging.py` renames the labels that differ. Only pairs of labels and the sizes of groups
-that several subdomains know pass through the scheduler; each subdomain reads those of its own groups (`Known`).
+Each subdomain writes the indices and labels of its ghosts, a piece for each owner. Then each compares what its neighbours
+call its particles with its own names. A search merges the labels that differ by a `LabelTree`. While clusters are kept, the
+client does (`Joined`); then each subdomain reads the labels and sizes of its own groups (`Known`).
 """
 
 from __future__ import annotations
@@ -14,20 +14,12 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from workbench.run.scratch_files import (
-    Mapped,
-    complete,
-    load,
-    read_summed,
-    save,
-    save_blocks,
-    size_of_summed,
-    unreadable,
-    write_summed,
-)
+from workbench.run.pieces import PieceFile, pieces_of, write_pieces
+from workbench.run.scratch_files import Mapped, load, save, save_blocks
 from workbench.subdomains.merging import Renaming, different, distinct
 
 BLOCK = 2**16   # rows that are written together
+OWNER = np.dtype(np.int32)
 
 
 class Compared(NamedTuple):
@@ -51,55 +43,56 @@ class JointLabels:
         `owner` is the subdomain that owns each ghost.
         """
         ghost = np.flatnonzero(~owned)[np.argsort(owner, kind="stable")]
-        with complete(self._ghosts(part)) as file:
-            write_summed(file, [np.stack([index[ghost], index[head[ghost]]], axis=1)])
+        owners, begins = np.unique(np.sort(owner), return_index=True)
+        pieces = np.split(np.stack([index[ghost], index[head[ghost]]], axis=1), begins[1:]) if len(ghost) else []
+        write_pieces(self._ghosts(part), 1 + len(owners), [[owners.astype(OWNER)], *([piece] for piece in pieces)])
 
     def write(self, part: int, index: np.ndarray, head: np.ndarray, owned: np.ndarray) -> None:
-        """Write the labels of the particles that a subdomain owns."""
+        """Write the labels and the indices of the particles that a subdomain owns."""
+        kind = np.dtype(np.int32 if not len(index) or index[-1] < 2**31 else np.int64)
+        shape = (int(np.count_nonzero(owned)),)
         own = (index[head[rows][owned[rows]]] for rows in _blocks(len(index)))
-        kind = np.int32 if not len(index) or index[-1] < 2**31 else np.int64
-        save_blocks(self.file("own", part), (int(np.count_nonzero(owned)),), np.dtype(kind), own)
+        save_blocks(self.file("own", part), shape, kind, own)
+        save_blocks(self.file("index", part), shape, kind, (index[rows][owned[rows]] for rows in _blocks(len(index))))
 
     def own(self, part: int, places: slice = slice(None)) -> np.ndarray:
         """The labels of the particles that a subdomain owns, or some of them, in the order of their indices."""
         return load(self.file("own", part), places)
 
-    def order(self, starts: np.ndarray) -> None:
-        """Write where ghosts begin: those of the owner `o` at `starts[s, o]` of the ghosts of `s`.
+    def index(self, part: int) -> np.ndarray:
+        """The indices of the particles that a subdomain owns, rising."""
+        return load(self.file("index", part))
 
-        A table of all subdomains by all, of which each reads a few rows: with a task it would be sent to each of them.
-        """
-        save(self.folder / f"{self.name}-starts.npy", starts.T)
-
-    def compare(self, part: int, label_of: Callable[[np.ndarray], np.ndarray]) -> Compared:
-        """What others call the particles of this subdomain, once `order` has written where they are.
+    def compare(self, part: int, neighbours: np.ndarray, label_of: Callable[[np.ndarray], np.ndarray]) -> Compared:
+        """What its neighbours call the particles of this subdomain.
 
         `label_of` returns its own labels of particles, of which it gets the indices. Members are not counted.
         """
-        begin, end = load(self.folder / f"{self.name}-starts.npy", slice(part, part + 2))
-        others = np.flatnonzero(end > begin).tolist()
-        nothing = np.empty((0, 2), np.int64)
-        lent = np.concatenate([nothing, *(self._given(other, int(begin[other]), int(end[other])) for other in others)])
-        here = label_of(lent[:, 0]).astype(np.int64)
-        edges = different(lent[:, 1], here)
-        shared = distinct(np.concatenate([here, self._given(part)[:, 1]]))
-        save(self.file("shared", part), shared)
+        index, label, _ = self.lent(part, neighbours)
+        here = label_of(index).astype(np.int64)
+        edges = different(label, here)
+        shared = distinct(np.concatenate([here, self.ghosts(part)[1]]))
         return Compared(edges, shared, np.zeros(len(shared), np.int64))
 
-    def shared(self, part: int) -> np.ndarray:
-        """The labels (rising), as the subdomain wrote them, that other subdomains know too."""
-        return load(self.file("shared", part))
+    def lent(self, part: int, neighbours: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The index of each ghost that others have of this subdomain's particles, its label there, and who they are."""
+        pieces, others = [np.empty((0, 2), np.int64)], [np.empty(0, np.int64)]
+        for other in neighbours.tolist():
+            with pieces_of(self._ghosts(other)) as file:
+                owners = file.read(0, (OWNER.itemsize,), range(1))[0].view(OWNER)
+                if (place := int(np.searchsorted(owners, part))) < len(owners) and owners[place] == part:
+                    pieces.append(_pairs(file, 1 + place))
+                    others.append(np.full(len(pieces[-1]), other))
+        index, label = np.concatenate(pieces).T
+        return index, label, np.concatenate(others)
 
-    def _given(self, part: int, begin: int = 0, end: int | None = None) -> np.ndarray:
-        """The indices and labels (M, 2) of some ghosts of a subdomain; headers of files would take long to read."""
-        path = self._ghosts(part)
-        try:
-            with path.open("rb") as file:
-                size = size_of_summed(file)
-                found = read_summed(file, size, 16 * begin, size if end is None else 16 * end)
-        except OSError as error:
-            raise unreadable(path, error) from error
-        return found.view(np.int64).reshape(-1, 2)
+    def ghosts(self, part: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The index of each ghost of a subdomain, its label there, and its owner."""
+        with pieces_of(self._ghosts(part)) as file:
+            owners = file.read(0, (OWNER.itemsize,), range(1))[0].view(OWNER)
+            pieces = [_pairs(file, 1 + place) for place in range(len(owners))]
+        index, label = np.concatenate([np.empty((0, 2), np.int64), *pieces]).T
+        return index, label, np.repeat(owners, [len(piece) for piece in pieces])
 
     def tell(self, joined: Joined) -> None:
         """Write what concerns each subdomain, for `known`."""
@@ -126,9 +119,9 @@ def _blocks(count: int) -> Iterator[slice]:
     return (slice(start, start + BLOCK) for start in range(0, count, BLOCK))
 
 
-def starts_of(ghosts: Sequence[np.ndarray]) -> np.ndarray:
-    """Where the ghosts of each owner begin, from their counts in each subdomain."""
-    return np.cumsum([np.concatenate([[0], row]) for row in ghosts], axis=1)
+def _pairs(file: PieceFile, piece: int) -> np.ndarray:
+    """The indices and labels of some ghosts."""
+    return file.read(piece, (2 * np.dtype(np.int64).itemsize,), range(1))[0].view(np.int64).reshape(-1, 2)
 
 
 @dataclass(frozen=True, eq=False)

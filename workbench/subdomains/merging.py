@@ -31,7 +31,7 @@ class Renaming:
     def of(cls, edges: np.ndarray) -> Self:
         """The connected components of these edges (M, 2)."""
         label, ends = np.unique(np.asarray(edges, np.int64).reshape(-1, 2), return_inverse=True)
-        root = _roots(len(label), ends.reshape(-1, 2))
+        root = roots(len(label), ends.reshape(-1, 2))
         changed = np.flatnonzero(root != np.arange(len(label)))
         return cls(label[changed], label[root[changed]])
 
@@ -72,8 +72,12 @@ def distinct(values: np.ndarray) -> np.ndarray:
     return found
 
 
-def _roots(count: int, edges: np.ndarray) -> np.ndarray:
-    """The smallest node of each node's component: hooking to the smaller root, then jumping to the root."""
+def roots(count: int, edges: np.ndarray) -> np.ndarray:
+    """The smallest node of each node's component: hooking to the smaller root, then jumping to the root.
+
+    >>> roots(5, np.array([[4, 2], [1, 2]])).tolist()
+    [0, 1, 1, 3, 1]
+    """
     parent = np.arange(count)
     one, other = edges[:, 0], edges[:, 1]
     while True:

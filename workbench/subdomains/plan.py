@@ -25,15 +25,15 @@ from workbench.data import Particles
 from workbench.errors import WorkbenchError
 from workbench.run.executors import InProcess, Result
 from workbench.subdomains.decomposition import Decomposition
-from workbench.subdomains.exchange import ROW
+from workbench.subdomains.exchange import FEW, ROW
 from workbench.subdomains.sources import PART
 
 FEW_PARTS = 64             # subdomains that are allowed for any number of particles, though many will be empty
 MOST_PARTS = 4096          # beyond 4 · 10⁹ particles subdomains grow: an exchange counts for all pairs of them and chunks
 WORKER_BYTES = 2**28       # of a worker without any particles
 SEARCH_BYTES = 40          # of each particle while it is searched, beside two copies of its position
-LABEL_BYTES = 8            # of each particle in the files, at most: its label; half of it up to 2³¹ particles
-GHOST_BYTES = 16           # of each ghost there: index and label
+LABEL_BYTES = 16           # of each particle in the files, at most: its label and index; half of it up to 2³¹ particles
+GHOST_BYTES = 40           # of each ghost there: index and label, and the final labels of groups that others know
 CLUSTERED = 1.15           # ghosts of a simulated universe at z = 0 over those of a uniform distribution
 UNEVEN = 1.2               # the largest subdomain over the mean: cuts come from a sample
 STEP_SECONDS = 0.01        # of one task that does nothing
@@ -154,9 +154,9 @@ def plan(
     subdomains: 954, about 1,048,218 particles each
     ghosts:     1.43% of the particles
     read:       12.0 GB
-    moved:      16.2 GB through scratch files, which grow to 20.5 GB
+    moved:      32.5 GB through scratch files, which grow to 32.8 GB
     memory:     350.1 MB on each worker
-    time:       4 s
+    time:       5 s
     """
     count = whole_number("n_particles", n_particles, least=1)
     axes = whole_number("dimensions", dimensions, least=2, most=3)
@@ -173,14 +173,17 @@ def plan(
             )
     division = whole_number("parts", parts, least=1)
     share = _uniform(count, division, width, axes) if sample is None else _sampled(count, division, width, sample)
-    moved = round(count * (1 + share) * (ROW.itemsize + row))
-    labels = round(count * (LABEL_BYTES / (2 if count < 2**31 else 1) + share * GHOST_BYTES))
+    levels = 1 if division <= FEW else 2   # of the exchange, and of the labels
+    sent = count * (1 + share) * (ROW.itemsize + row)
+    moved = round(levels * sent)
+    labels = round(count * (levels * LABEL_BYTES / (2 if count < 2**31 else 1) + share * GHOST_BYTES))
+    scratch = round(max(moved, sent + labels))   # what chunks have sent is deleted when groups have gathered it
     work = count * (1 / speed.send + (1 + share) / speed.search + 1 / speed.compare)
     rounds = -(-2 * division // (staff * each)) + 2   # two steps for each subdomain, and steps that wait for all
     through = (count * row + 2 * (moved + labels)) / speed.scratch
     busy = min(staff * each, division)
     return Plan(
-        count, width, staff, each, division, share, count * row, moved, moved + labels,
+        count, width, staff, each, division, share, count * row, moved, scratch,
         round(WORKER_BYTES + count / division * (1 + share) * held), room,
         work / busy + through / min(staff, division) + rounds * STEP_SECONDS,
     )
@@ -208,7 +211,7 @@ def default_parts(count: int) -> int:
 
 def require_room(folder: Path, count: int, row: int) -> None:
     """Refuse a folder without room for the files of a search for particles with so many bytes each."""
-    needed, free = count * (ROW.itemsize + row + LABEL_BYTES), shutil.disk_usage(folder).free
+    needed, free = count * (ROW.itemsize + row + LABEL_BYTES // 2), shutil.disk_usage(folder).free
     if free < needed:
         raise WorkbenchError(
             f"a search of {count:,} particles needs {_size(needed)} of scratch files; {folder} has room for {_size(free)}: "

@@ -26,7 +26,7 @@ from workbench.errors import WorkbenchError, briefly
 from workbench.run.clients import require_shared
 from workbench.run.dask_particles import ParticlesInDask, from_dask, is_dask_array
 from workbench.run.executors import Executor, OnDask
-from workbench.run.scratch_files import save
+from workbench.run.scratch_files import load, save
 
 PART = 2**20          # particles in a subdomain: at the usual linking length, less than a tenth of them have ghosts
 SAMPLE = 2**17        # positions that decide where subdomains are divided, at least,
@@ -122,23 +122,50 @@ def outline_of(source: ChunkedParticles, executor: Executor) -> LazyOutline:
     return LazyOutline(source, executor)
 
 
-def sample_of(source: ChunkedParticles, executor: Executor, parts: int, times: int = 1) -> np.ndarray:
-    """Positions for a division into so many subdomains, or `times` as many of them.
+@dataclass(frozen=True)
+class Sampling:
+    """The same share of every chunk, since chunks may be anywhere in space; it gets here by files, not with the tasks."""
 
-    They are the same share of each chunk, since chunks may be anywhere in space.
-    """
-    shared = source, share_of(source, parts, times)
-    return np.concatenate(executor.map("sample-particles", _sample, range(len(source.sizes)), "chunk", shared=shared))
+    source: ChunkedParticles
+    share: float
+    folder: Path
+
+    def sample(self, chunk: int) -> None:
+        """Draw the share of a chunk."""
+        save(self._file(chunk), self.source.sample(chunk, self.share).astype(self.source.dtype))
+
+    def survey(self, chunk: int) -> Ends:
+        """Do so with the extent, reading the chunk once."""
+        particles = self.source.chunk(chunk)
+        save(self._file(chunk), particles.positions[self.source.drawn(chunk, self.share)])
+        return particles.lower, particles.upper
+
+    def drawn(self) -> np.ndarray:
+        """The positions of all chunks."""
+        files = [self._file(chunk) for chunk in range(len(self.source.sizes))]
+        positions = np.concatenate([load(file) for file in files]).astype(np.float64)
+        for file in files:
+            file.unlink()
+        return positions
+
+    def _file(self, chunk: int) -> Path:
+        return self.folder / f"sample-{chunk}.npy"
 
 
-def surveyed(source: ChunkedParticles, executor: Executor, parts: int) -> tuple[Outline, np.ndarray]:
+def sample_of(source: ChunkedParticles, executor: Executor, folder: Path, parts: int, times: int = 1) -> np.ndarray:
+    """Positions (float64) for a division into so many subdomains, or `times` as many of them."""
+    sampling = Sampling(source, share_of(source, parts, times), folder)
+    executor.map("sample-particles", Sampling.sample, range(len(source.sizes)), "chunk", shared=sampling)
+    return sampling.drawn()
+
+
+def surveyed(source: ChunkedParticles, executor: Executor, folder: Path, parts: int) -> tuple[Outline, np.ndarray]:
     """The outline with its extent, and the sample: each chunk is read once for both."""
     if source.extent is not None:
-        return outline_of(source, executor).known, sample_of(source, executor, parts)
-    shared = source, share_of(source, parts)
-    surveys = executor.map("survey-particles", _survey, range(len(source.sizes)), "chunk", shared=shared)
-    outline = Outline.around([ends for ends, _ in surveys], len(source), source.dtype, source.box)
-    return outline, np.concatenate([sample for _, sample in surveys])
+        return outline_of(source, executor).known, sample_of(source, executor, folder, parts)
+    sampling = Sampling(source, share_of(source, parts), folder)
+    ends = executor.map("survey-particles", Sampling.survey, range(len(source.sizes)), "chunk", shared=sampling)
+    return Outline.around(ends, len(source), source.dtype, source.box), sampling.drawn()
 
 
 def share_of(source: ChunkedParticles, parts: int, times: int = 1) -> float:
@@ -174,14 +201,3 @@ def _extent(source: ChunkedParticles, number: int) -> Ends:
     return chunk.lower, chunk.upper
 
 
-def _sample(shared: tuple[ChunkedParticles, float], number: int) -> np.ndarray:
-    """The share of a chunk of the sample."""
-    source, share = shared
-    return source.sample(number, share)
-
-
-def _survey(shared: tuple[ChunkedParticles, float], number: int) -> tuple[Ends, np.ndarray]:
-    """The extent of a chunk, and its share of the sample."""
-    source, share = shared
-    chunk = source.chunk(number)
-    return (chunk.lower, chunk.upper), chunk.positions[source.drawn(number, share)].astype(np.float64)

@@ -30,7 +30,7 @@ from workbench.clusters.sorted_cells import SortedCells
 from workbench.data import Particles
 from workbench.run.executors import Executor
 from workbench.run.scratch_files import save
-from workbench.subdomains.joint import Joined, Names, starts_of
+from workbench.subdomains.joint import Joined, Names
 from workbench.subdomains.merging import distinct
 
 Pairs = np.ndarray   # (M, 2) indices in the archive, int64
@@ -40,8 +40,7 @@ Pairs = np.ndarray   # (M, 2) indices in the archive, int64
 class Seen:
     """Of one subdomain: its share of the parts of groups that others know, and counts."""
 
-    torn: list[np.ndarray]   # at each linking length the pairs of a group and a part of it,
-    ghosts: list[np.ndarray]   # and how many ghosts in the groups that were looked at each other subdomain owns
+    torn: list[np.ndarray]   # at each linking length, the pairs of a group and a part of it
     conflicts: int
     exempted: bool
     exact: int
@@ -67,14 +66,13 @@ class Violated:
     links: list[Pairs]     # the must-link constraints of groups that several subdomains know
 
 
-def look(cast: Cast, starts: np.ndarray, executor: Executor, exempt: bool = True, scope: Scope | None = None) -> Violated:
+def look(cast: Cast, executor: Executor, exempt: bool = True, scope: Scope | None = None) -> Violated:
     """Find all violated constraints, all of which are in the scope; those of each subdomain are in its files."""
     if cast.terms.promise.min_members > 1:
         executor.map("find-loose-parts", functools.partial(_loose, exempt), cast.parts, shared=cast)
-        joined(cast, "loose", [starts] * len(cast.terms.lengths), executor)
+        joined(cast, "loose", executor)
     seen = executor.map("find-parts", _parts, cast.parts, shared=(cast, exempt, scope))
-    ghosts = [starts_of(of_length) for of_length in zip(*[one.ghosts for one in seen], strict=True)]
-    parts = joined(cast, "part", ghosts, executor, scope is None)
+    parts = joined(cast, "part", executor, scope is None)
     torn = [_torn(joint, [one.torn[number] for one in seen]) for number, joint in enumerate(parts)]
     lost = executor.map("find-lost-links", _lost, cast.parts, shared=(cast, torn, scope))
     links = [_forest(number, lost) for number in range(len(parts))]
@@ -123,7 +121,7 @@ def _split(
 def _parts(shared: tuple[Cast, bool, Scope | None], part: int) -> Seen:
     """The parts of groups and the conflicts of one subdomain."""
     cast, exempt, scope = shared
-    members, torn, ghosts, conflicts = cast.of(part), [], [], 0
+    members, torn, conflicts = cast.of(part), [], 0
     owned, used = members["owned"], np.zeros(len(members), bool)
     for number in range(len(cast.terms.lengths)):
         rows, whole = (EVERY, EVERY) if scope is None else _in_scope(cast, members, number, scope)
@@ -142,10 +140,10 @@ def _parts(shared: tuple[Cast, bool, Scope | None], part: int) -> Seen:
         members.save(**{f"near{number}": pairs})
         conflicts += int(owned[pairs[:, 0]].sum())
         torn.append(_pieces(members, number, label, whole))
-        ghosts.append(cast.name(part, "part", number, label, whole))
+        cast.name(part, "part", number, label, whole)
     save(exempt_file(members, LOOK, cast.round), np.flatnonzero(used))
     exact = members.moved.exact(owned) if scope is None else 0
-    return Seen(torn, ghosts, conflicts, bool(used.any()), exact)
+    return Seen(torn, conflicts, bool(used.any()), exact)
 
 
 def _in_scope(cast: Cast, members: Members, number: int, scope: Scope) -> tuple[np.ndarray, np.ndarray]:

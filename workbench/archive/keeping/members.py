@@ -196,8 +196,8 @@ class Cast:
         """The labels of one kind, at one linking length."""
         return JointLabels(self.folder, f"{kind}{number}-{self.round}")
 
-    def enter(self, part: int) -> np.ndarray:
-        """Receive the particles and find the groups of the original; returns how many ghosts each other subdomain owns."""
+    def enter(self, part: int) -> None:
+        """Receive the particles and find the groups of the original."""
         decomposition = self.exchange.division.decomposition   # type: ignore[attr-defined]
         terms, members, positions = self.terms, self.of(part), self.exchange.positions(part)
         index, owned = self.exchange.members(part)
@@ -208,7 +208,6 @@ class Cast:
         del positions, index, owned, own, deep   # one array after the other: memory is that of the search
         members.save(**_unloaded(self.exchange.cargo_of(part), terms))
         self.find(part, "original", "original")
-        return np.bincount(owner, minlength=len(self.parts))
 
     def find(self, part: int, kind: str, name: str) -> None:
         """Find the groups of the positions of this name in a subdomain, at each linking length."""
@@ -219,11 +218,8 @@ class Cast:
                 label = link(SortedCells.of(Particles(members[name], self.terms.box), length)).labels
             self.name(part, kind, number, label)
 
-    def name(self, part: int, kind: str, number: int, label: np.ndarray, rows: Rows = EVERY) -> np.ndarray:
-        """Write the labels of these rows of a subdomain: the place, among them, of the first one of each particle's group.
-
-        It returns how many ghosts among them each other subdomain owns.
-        """
+    def name(self, part: int, kind: str, number: int, label: np.ndarray, rows: Rows = EVERY) -> None:
+        """Write the labels of these rows of a subdomain: for each, the place among them of the first one of its group."""
         members = self.of(part)
         owned, owner = members["owned"], members["owner"]
         if isinstance(rows, np.ndarray):
@@ -231,14 +227,16 @@ class Cast:
             members.save(**{f"{kind}-rows{number}": rows})   # for `labelled`
         members.save(**{f"{kind}{number}": label.astype(np.int32)})
         self.labels(kind, number).lend(part, members.take("index", rows), label, owned[rows], owner)
-        return np.bincount(owner, minlength=len(self.parts))
 
     def compare(self, part: int, kind: str, number: int, everything: bool) -> Compared:
         """What other subdomains call the labelled particles of this one; and the members of groups that they know."""
         members = self.of(part)
         rows, head = members.labelled(kind, number, everything), members.mapped(f"{kind}{number}")
         index = members.mapped("index") if everything else members.take("index", rows)
-        found = self.labels(kind, number).compare(part, lambda wanted: index[head[np.searchsorted(index, wanted)]])
+        neighbours = self.exchange.division.neighbours(part)   # type: ignore[attr-defined]
+        found = self.labels(kind, number).compare(
+            part, neighbours, lambda wanted: index[head[np.searchsorted(index, wanted)]]
+        )
         if kind == "part" or not len(found.shared):   # nobody asks how large parts are
             return found
         sizes = np.bincount(head[members.take("owned", rows)], minlength=len(head))

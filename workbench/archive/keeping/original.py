@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from workbench.archive.keeping.members import Cast
 from workbench.clusters.keep.problem import UNASKED
 from workbench.run.executors import Executor
-from workbench.subdomains.joint import Compared, Joined, starts_of
+from workbench.subdomains.joint import Compared, Joined
 
 
 @dataclass(frozen=True)
@@ -21,21 +20,8 @@ class Sizes:
     largest: int
 
 
-def enter(cast: Cast, executor: Executor) -> np.ndarray:
-    """Find the groups in each subdomain; returns where the ghosts of each owner begin."""
-    return starts_of(executor.map("find-groups", Cast.enter, cast.parts, shared=cast))
-
-
-def joined(
-    cast: Cast, kind: str, starts: Sequence[np.ndarray], executor: Executor, everything: bool = True
-) -> list[Joined]:
-    """Make the labels of one kind the same for all subdomains, at each linking length; parts of groups are not counted.
-
-    `starts` says for each linking length where the ghosts of each owner begin; unless `everything` is labelled, among those
-    that are.
-    """
-    for number, of_length in enumerate(starts):
-        cast.labels(kind, number).order(of_length)
+def joined(cast: Cast, kind: str, executor: Executor, everything: bool = True) -> list[Joined]:
+    """Make the labels of one kind the same for all subdomains, at each linking length; parts of groups are not counted."""
     compared = executor.map(f"compare-{kind}", _compare, cast.parts, shared=(cast, kind, everything))
     found = [Joined.of(of_length) for of_length in zip(*compared, strict=True)]
     for number, joint in enumerate(found):

@@ -22,7 +22,7 @@ from workbench.archive.encoded import Encoded
 from workbench.archive.keeping.look import Violated, look
 from workbench.archive.keeping.members import Cast, Decoded
 from workbench.archive.keeping.moved import Moved
-from workbench.archive.keeping.original import Sizes, enter, joined, name_groups, same_groups
+from workbench.archive.keeping.original import Sizes, joined, name_groups, same_groups
 from workbench.archive.keeping.proof import Doubted, Scope, find_exempt, prove, scope_of
 from workbench.archive.keeping.repairs import Left, Repaired, repair
 from workbench.archive.keeping.terms import Terms
@@ -55,20 +55,20 @@ def settle(
 ) -> Settled:
     """Find and repair all violated constraints; raises TooExpensive where this takes more than the allowance."""
     division = WithGhosts(decomposition, terms.ghost_width)
-    cast = Cast(Exchange(encoded, division, folder, Decoded(encoded, terms, folder)), terms)
+    cast = Cast(Exchange(encoded, division, folder, Decoded(encoded, terms, folder), asks_owners=True), terms)
     cast.exchange.distribute(executor)
-    starts = enter(cast, executor)
-    groups = joined(cast, "original", [starts] * len(terms.lengths), executor)
+    executor.map("find-groups", Cast.enter, cast.parts, shared=cast)
+    groups = joined(cast, "original", executor)
     sizes = name_groups(cast, groups, executor)
-    found = look(cast, starts, executor)
+    found = look(cast, executor)
     needs, opened, works, exempted = found.count, 0, [], found.exempted   # type: int, int, list[list[Repaired]], bool
     proofs: list[Doubted | None] = [None for _ in cast.parts]
     restored = False
-    while found.count or _differ(cast, starts, executor):
+    while found.count or _differ(cast, executor):
         if restored:
             raise GuaranteeBroken("exact particles are found in groups that are not the original's: please report this")
         if not found.count:
-            found, proofs = look(cast, starts, executor), [None for _ in cast.parts]
+            found, proofs = look(cast, executor), [None for _ in cast.parts]
         restored = not found.count or cast.round >= EXACT_AFTER
         if restored:
             executor.map("restore-particles", _restore, cast.parts, shared=cast)
@@ -81,32 +81,32 @@ def settle(
         before, cast = cast, cast.next
         before.forget_state()
         if restored:
-            found = look(cast, starts, executor)
+            found = look(cast, executor)
         else:
-            found, proofs = _look_again(cast, starts, executor, proofs)
+            found, proofs = _look_again(cast, executor, proofs)
         exempted = exempted or found.exempted
         _require_affordable(allowance, works, found.exact)
     return Settled(
         cast, sizes, opened, needs, sum(max(one.attempts for one in work) for work in works),
         sum(max(one.descent for one in work) for work in works), found.exact,
-        _close_calls(cast, starts, executor) if exempted else 0,
+        _close_calls(cast, executor) if exempted else 0,
     )
 
 
 def _look_again(
-    cast: Cast, starts: np.ndarray, executor: Executor, earlier: list[Doubted | None]
+    cast: Cast, executor: Executor, earlier: list[Doubted | None]
 ) -> tuple[Violated, list[Doubted | None]]:
     """Find all violated constraints after a round of repairs, and the proofs; `earlier` are those that still hold."""
     if cast.terms.promise.min_members > 1:
-        return look(cast, starts, executor), earlier
+        return look(cast, executor), earlier
     proofs = prove(cast, executor, earlier)
     known = [proof if proof.known else None for proof in proofs]
     if (scope := scope_of(cast, proofs)) is None:
-        return look(cast, starts, executor), known
+        return look(cast, executor), known
     exact, used = sum(one.exact for one in proofs), any(one.exempted for one in proofs)
     if not any(one.count for one in proofs):
         return Violated(0, used, exact, []), known
-    found = look(cast, starts, executor, scope=scope)
+    found = look(cast, executor, scope=scope)
     return dataclasses.replace(found, exempted=found.exempted or used, exact=exact), known
 
 
@@ -131,10 +131,10 @@ def _restore(cast: Cast, part: int) -> None:
     Moved(np.arange(len(members)), state).save(cast.next.of(part).moves)
 
 
-def _differ(cast: Cast, starts: np.ndarray, executor: Executor) -> bool:
+def _differ(cast: Cast, executor: Executor) -> bool:
     """Whether the finder, which knows of no constraint, sees any particle in another group than in the original."""
     executor.map("find-groups-again", _find_again, cast.parts, shared=cast)
-    joined(cast, "now", [starts] * len(cast.terms.lengths), executor)
+    joined(cast, "now", executor)
     return any(executor.map("compare-groups", same_groups, cast.parts, shared=cast))
 
 
@@ -142,7 +142,7 @@ def _find_again(cast: Cast, part: int) -> None:
     cast.find(part, "now", "current")
 
 
-def _close_calls(cast: Cast, starts: np.ndarray, executor: Executor) -> int:
+def _close_calls(cast: Cast, executor: Executor) -> int:
     """The deciding pairs that remain within the margin of a linking length because they are so in the original."""
     scope: Scope | None = find_exempt(cast, executor) if cast.terms.promise.min_members == 1 else None
-    return look(cast, starts, executor, exempt=False, scope=scope).count
+    return look(cast, executor, exempt=False, scope=scope).count
