@@ -112,8 +112,11 @@ def require_same_code(client: Any) -> None:
             raise WorkbenchError(f"the worker {worker} cannot work: {found['trouble']}")
 
 
-def require_shared(executor: Executor, folder: Path) -> None:
-    """Refuse a scratch folder that some worker does not see, or may not write to."""
+def require_shared(
+    executor: Executor, folder: Path, what: str = "the scratch folder",
+    remedy: str = "give scratch=, a folder of a shared file system",
+) -> None:
+    """Refuse a folder that some worker does not see, or may not write to."""
     if not isinstance(executor, OnDask):
         return
     token = folder / f"token-{uuid.uuid4().hex}"
@@ -124,8 +127,8 @@ def require_shared(executor: Executor, folder: Path) -> None:
         token.unlink()
     if unable := [address for address, seen in able.items() if seen is not True]:
         raise WorkbenchError(
-            f"the scratch folder {folder} must be on a file system that all workers see and may write to; "
-            f"{len(unable)} of {len(able)} cannot, such as {unable[0]}: give scratch=, a folder of a shared file system"
+            f"{what} {folder} must be on a file system that all workers see and may write to; "
+            f"{len(unable)} of {len(able)} cannot, such as {unable[0]}: {remedy}"
         )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -18,7 +20,9 @@ from workbench.data.chunked import ChunkedParticles
 from workbench.data.triclinic import require_no_triclinic_cell
 from workbench.errors import WorkbenchError
 from workbench.run.clients import executor_of
-from workbench.run.executors import Executor, Progress
+from workbench.run.executors import Executor, InProcess, Progress
+from workbench.run.graph import read_by_dask
+from workbench.run.zarr_labels import write_zarr
 from workbench.subdomains.decomposition import Decomposition, WithGhosts
 from workbench.subdomains.fof import Labels, find_groups
 from workbench.subdomains.halos import MEASURED, catalogue_of
@@ -74,35 +78,71 @@ def search(
     return DistributedGroups(labels, executor, ghosts)
 
 
+@dataclass(frozen=True)
+class _Rows:
+    """The labels of groups as an array that is read where it is sliced."""
+
+    groups: DistributedGroups
+    shape: tuple[int]
+    dtype = np.dtype(np.int64)
+    ndim = 1
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        (chosen,) = rows if isinstance(rows, tuple) else (rows,)
+        start, end, step = chosen.indices(*self.shape)
+        return self.groups._labels.between(start, end)[::step]
+
+
 class DistributedGroups:
     """A partition of particles into groups; the labels are in files, which `close` or the end of a `with` block deletes."""
 
     def __init__(self, labels: Labels, executor: Executor, ghosts: int) -> None:
-        self._found, self._executor, self.ghosts = labels, executor, ghosts
+        self._of_search, self._executor, self.ghosts = labels, executor, ghosts
         self._catalogues: dict[tuple[int, tuple[str, ...]], Catalogue] = {}
-        self.close = weakref.finalize(self, rmtree, labels.folder, ignore_errors=True)
+        self._files: weakref.finalize | None = weakref.finalize(self, rmtree, labels.folder, ignore_errors=True)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy in another process needs to read labels: neither the client nor the right to delete the files."""
+        return {"_of_search": self._of_search, "ghosts": self.ghosts}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= {**state, "_executor": InProcess(), "_catalogues": {}, "_files": None}
+
+    def close(self) -> None:
+        """Delete the files; copies in other processes leave them."""
+        if self._files is not None:
+            self._files()
 
     @property
     def _labels(self) -> Labels:
         """The labels, as long as their files are there."""
-        if not self.close.alive:
+        if self._files is not None and not self._files.alive:
             raise WorkbenchError("these groups were closed, and their files are deleted: use them before, or search again")
-        return self._found
+        return self._of_search
 
     @property
     def source(self) -> ChunkedParticles:
         """The particles."""
-        return self._found.source
+        return self._of_search.source
 
     @property
     def parts(self) -> int:
         """How many subdomains there were."""
-        return self._found.division.parts
+        return self._of_search.division.parts
 
     @property
     def linking_length(self) -> float:
         """The linking length in the unit of the positions."""
-        return self._found.length
+        return self._of_search.length
+
+    @property
+    def labels(self) -> Any:
+        """The labels (int64) of all particles as a Dask array, in the chunks of the source, read when it is computed.
+
+        Any cluster can compute it that sees the scratch folder, until these groups are closed.
+        """
+        rows = _Rows(self, (len(self.source),))
+        return read_by_dask(rows, tuple(self.source.sizes), f"labels-{self._labels.folder.name}")
 
     @cached_property
     def spacing(self) -> float:
@@ -125,6 +165,12 @@ class DistributedGroups:
     def gathered(self) -> Groups:
         """All labels in this process."""
         return Groups(np.concatenate(list(self.chunks())), self.linking_length)
+
+    def to_zarr(self, path: str | PathLike[str]) -> Path:
+        """Write the labels to a Zarr array, each chunk by a worker; it has its name once it is complete."""
+        attributes = {"linking_length": self.linking_length}
+        between = self._labels.between
+        return write_zarr(path, len(self.source), max(self.source.sizes), between, attributes, self._executor)
 
     def catalogue(self, min_members: int = 20, columns: Sequence[str] | None = None) -> Catalogue:
         """The groups with at least `min_members` members, with centres and radii; particles are not gathered.
