@@ -97,15 +97,15 @@ def summary(particles: Particles, groups: Groups, min_members: int) -> dict[str,
 
 def summary_of_chunks(groups: distributed.DistributedGroups, min_members: int) -> dict[str, Any]:
     """The same figures of groups on a cluster."""
-    members = groups.catalogue(min_members, ()).members
+    counted = groups.summary(min_members)
     return {
         "particles": len(groups.source),
         "linking_length": groups.linking_length,
         "linking_length_in_spacings": groups.linking_length / groups.spacing if groups.spacing > 0 else None,
         "groups": len(groups),
-        f"groups_of_at_least_{min_members}": len(members),
-        "particles_in_them": int(members.sum()),
-        "largest": members[:10].tolist(),
+        f"groups_of_at_least_{min_members}": counted.groups,
+        "particles_in_them": counted.particles,
+        "largest": counted.largest.members.tolist(),
     }
 
 

@@ -36,6 +36,8 @@ def new_folder(path: str | os.PathLike[str], executor: Executor) -> Iterator[Pat
     try:
         require_shared(executor, folder, f"the folder of {target.name}", "choose a place on a shared file system")
         yield folder
+        for left in folder.glob(".*"):   # by workers that were killed
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
         _require_free(target)   # again: writing may have taken hours
         try:
             folder.replace(target)

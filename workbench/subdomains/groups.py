@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from workbench.arguments import whole_number
+from workbench.arguments import one_of, whole_number
 from workbench.clusters import Catalogue, Groups, absolute_linking_length
+from workbench.clusters.catalogue_summary import CatalogueSummary
 from workbench.clusters.friends import Unit
 from workbench.data.chunked import ChunkedParticles
 from workbench.data.triclinic import require_no_triclinic_cell
@@ -22,11 +23,13 @@ from workbench.errors import WorkbenchError
 from workbench.run.clients import executor_of
 from workbench.run.executors import Executor, InProcess, Progress
 from workbench.run.graph import read_by_dask
+from workbench.run.new_folder import new_folder
 from workbench.run.zarr_labels import write_zarr
 from workbench.subdomains.decomposition import Decomposition, WithGhosts
 from workbench.subdomains.fof import Labels, find_groups
-from workbench.subdomains.halos import MEASURED, catalogue_of
+from workbench.subdomains.halos import MEASURED, catalogue_of, measure
 from workbench.subdomains.plan import chosen_parts, require_room
+from workbench.subdomains.shards import FORMATS, FormatName, Shards
 from workbench.subdomains.sources import Given, chunked, outline_of, sample_of, scratch_folder
 
 
@@ -99,6 +102,7 @@ class DistributedGroups:
     def __init__(self, labels: Labels, executor: Executor, ghosts: int) -> None:
         self._of_search, self._executor, self.ghosts = labels, executor, ghosts
         self._catalogues: dict[tuple[int, tuple[str, ...]], Catalogue] = {}
+        self._summaries: dict[tuple[int, int], CatalogueSummary] = {}
         self._files: weakref.finalize | None = weakref.finalize(self, rmtree, labels.folder, ignore_errors=True)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -106,7 +110,7 @@ class DistributedGroups:
         return {"_of_search": self._of_search, "ghosts": self.ghosts}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= {**state, "_executor": InProcess(), "_catalogues": {}, "_files": None}
+        self.__dict__ |= {**state, "_executor": InProcess(), "_catalogues": {}, "_summaries": {}, "_files": None}
 
     def close(self) -> None:
         """Delete the files; copies in other processes leave them."""
@@ -177,30 +181,60 @@ class DistributedGroups:
 
         `columns` says which of "masses" and "velocities" are read, too; by default, those that the source has. With masses,
         groups have masses, and centres are centres of mass; with velocities, they have mean velocities and dispersions.
+        This process holds the whole catalogue; for one that does not fit, there are `summary` and `write_catalogue`.
         """
-        whole_number("min_members", min_members, least=1)
-        given = [columns] if isinstance(columns, str) else columns
-        wanted = tuple(name for name in MEASURED if name in self.source.columns) if given is None else tuple(given)
-        if strangers := [name for name in wanted if name not in MEASURED or name not in self.source.columns]:
-            there = ", ".join(name for name in MEASURED if name in self.source.columns) or "neither"
-            raise WorkbenchError(
-                f"columns must be of masses and velocities, as far as the source has them ({there}); got {strangers[0]!r}"
-            )
+        wanted = self._measured(min_members, columns)
         if (min_members, wanted) not in self._catalogues:
-            found = catalogue_of(self._labels, min_members, self._executor, wanted)
-            self._catalogues[min_members, wanted] = found
+            made = catalogue_of(self._labels, min_members, self._executor, wanted)
+            self._catalogues[min_members, wanted] = made
         return self._catalogues[min_members, wanted]
+
+    def write_catalogue(
+        self, folder: str | PathLike[str], min_members: int = 20, columns: Sequence[str] | None = None,
+        format: FormatName = "parquet", largest: int = 10,
+    ) -> CatalogueSummary:
+        """Write the catalogue to a new folder, where workers write many files, and return its summary.
+
+        Each group is in one file: `part-*` of its subdomain, or one of the last few files if it lies in several. "parquet"
+        makes tables (needs pyarrow), "zarr" Zarr groups with an array for each column; `Catalogue.columns` names these. Of
+        all groups, this process gets the `largest` ones alone.
+        """
+        wanted = self._measured(min_members, columns)
+        whole_number("largest", largest, least=0)
+        one_of("format", format, tuple(FORMATS))
+        shards, attributes = FORMATS[format](), {"linking_length": self.linking_length, "min_members": min_members}
+        with new_folder(folder, self._executor) as place:
+            return measure(self._labels, min_members, self._executor, wanted, largest, Shards(place, shards, attributes))
+
+    def summary(self, min_members: int = 20, largest: int = 10) -> CatalogueSummary:
+        """The counts of the groups with at least `min_members` members, and the largest ones, without masses."""
+        whole_number("min_members", min_members, least=1)
+        whole_number("largest", largest, least=0)
+        if (min_members, largest) not in self._summaries:
+            self._summaries[min_members, largest] = measure(self._labels, min_members, self._executor, largest=largest)
+        return self._summaries[min_members, largest]
 
     def count(self, min_members: int = 20) -> int:
         """The number of groups with at least this many members."""
-        return len(self.catalogue(min_members, ()))
+        return self.summary(min_members).groups
 
     def mass_function(self, min_members: int = 20) -> tuple[np.ndarray, np.ndarray]:
         """The edges of bins of members, each twice the one before, and the number of groups in each bin."""
-        members = self.catalogue(min_members, ()).members
-        bins = max(int(members.max(initial=1)) // min_members, 1).bit_length()
-        edges = min_members * 2 ** np.arange(bins + 1)
-        return edges, np.histogram(members, edges)[0]
+        counted = self.summary(min_members)
+        return counted.edges, counted.histogram
+
+    def _measured(self, min_members: int, columns: Sequence[str] | None) -> tuple[str, ...]:
+        """The columns that a catalogue reads; refuses what it cannot be made of."""
+        whole_number("min_members", min_members, least=1)
+        given = [columns] if isinstance(columns, str) else columns
+        here = tuple(name for name in MEASURED if name in self.source.columns)
+        wanted = here if given is None else tuple(given)
+        if strangers := [name for name in wanted if name not in here]:
+            raise WorkbenchError(
+                "columns must be of masses and velocities, as far as the source has them "
+                f"({', '.join(here) or 'neither'}); got {strangers[0]!r}"
+            )
+        return wanted
 
     def __enter__(self) -> DistributedGroups:
         return self
