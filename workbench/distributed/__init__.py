@@ -18,6 +18,7 @@ from workbench.propagation.campaign_on_workers import campaign
 from workbench.run.chunked_field import ChunkedField
 from workbench.run.dask_particles import from_dask
 from workbench.run.gpu_workers import local_gpus
+from workbench.run.submission import Submitted
 from workbench.subdomains.comparison import GroupComparison, compare_groups
 from workbench.subdomains.groups import DistributedGroups, friends_of_friends
 from workbench.subdomains.plan import Plan, Rates, plan
@@ -29,6 +30,7 @@ __all__ = [
     "GroupComparison",
     "Plan",
     "Rates",
+    "Submitted",
     "campaign",
     "compare",
     "compare_groups",

@@ -9,11 +9,11 @@ from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
-from workbench.arguments import one_of, whole_number
+from workbench.arguments import flag, one_of, whole_number
 from workbench.clusters import Catalogue, Groups, absolute_linking_length
 from workbench.clusters.catalogue_summary import CatalogueSummary
 from workbench.clusters.friends import Unit
@@ -24,6 +24,7 @@ from workbench.run.clients import executor_of
 from workbench.run.executors import Executor, InProcess, Progress
 from workbench.run.graph import read_by_dask
 from workbench.run.new_folder import new_folder
+from workbench.run.submission import Submitted
 from workbench.run.zarr_labels import write_zarr
 from workbench.subdomains.decomposition import Decomposition, WithGhosts
 from workbench.subdomains.fof import Labels, find_groups
@@ -31,6 +32,20 @@ from workbench.subdomains.halos import MEASURED, catalogue_of, measure
 from workbench.subdomains.plan import chosen_parts, require_room
 from workbench.subdomains.shards import FORMATS, FormatName, Shards
 from workbench.subdomains.sources import Given, chunked, outline_of, sample_of, scratch_folder
+
+
+@overload
+def friends_of_friends(
+    source: Given, linking_length: float = 0.2, unit: Unit = "spacing", client: Any = None, *, parts: int | None = None,
+    scratch: str | Path | None = None, progress: Progress | None = None, submit: Literal[False] = False,
+) -> DistributedGroups: ...
+
+
+@overload
+def friends_of_friends(
+    source: Given, linking_length: float = 0.2, unit: Unit = "spacing", client: Any = None, *, parts: int | None = None,
+    scratch: str | Path | None = None, progress: Progress | None = None, submit: Literal[True],
+) -> Submitted[DistributedGroups]: ...
 
 
 def friends_of_friends(
@@ -42,21 +57,26 @@ def friends_of_friends(
     parts: int | None = None,
     scratch: str | Path | None = None,
     progress: Progress | None = None,
-) -> DistributedGroups:
+    submit: bool = False,
+) -> DistributedGroups | Submitted[DistributedGroups]:
     """The friends-of-friends groups of particles in chunks, searched on a Dask cluster.
 
     `client` is a Dask client, the address of a scheduler or a scheduler file; without one, the search runs in this process.
     `parts` is the number of subdomains (by default, about a million particles each). `scratch` is a folder that all workers
     see, with room for about three times the size of the positions (`wb.distributed.plan` says how much); by default, a
     temporary folder of this machine. `progress` is called with the completed share of each step and the name of the step,
-    such as `wb.ProgressBar()`.
+    such as `wb.ProgressBar()`. With `submit=True` it runs in a thread: what is returned has the groups as `result()`, and
+    `cancel`.
 
     >>> from workbench.data.synthetic import cosmic_web
     >>> with friends_of_friends(cosmic_web(n=16, seed=1), parts=4) as groups:
     ...     groups.parts, groups.count(min_members=20)
     (4, 13)
     """
-    return search(executor_of(client, progress, source), source, linking_length, unit, parts, scratch)
+    def find(progress: Progress | None) -> DistributedGroups:
+        return search(executor_of(client, progress, source), source, linking_length, unit, parts, scratch)
+
+    return Submitted(find, progress, "friends_of_friends") if flag("submit", submit) else find(progress)
 
 
 def search(
