@@ -69,7 +69,8 @@ def test_steps_have_readable_names_and_tell_their_progress(client):
         SNAPSHOT, client=client, parts=3, progress=lambda *now: told.append(now)
     ) as found:
         found.catalogue()
-    steps = ["sample particles", "send particles", "find groups", "compare labels", "send columns", "measure groups"]
+    searching = ["sample particles", "send particles", "find groups", "compare labels"]
+    steps = [*searching, "send columns", "measure groups", "join groups"]
     assert list(dict.fromkeys(what for _, what in told)) == steps
     for step in steps:
         shares = [share for share, what in told if what == step]

@@ -35,17 +35,13 @@ def executor_of(client: Any, progress: Progress | None = None, *sources: Any) ->
         LOG.info("the steps run on the active Dask client, %s", client)
     if client is None:
         return InProcess(progress)
-    try:
-        from distributed import Client
-    except ImportError:
-        raise WorkbenchError("a Dask client needs Dask, which is not installed: pip install 'lossbench[dask]'") from None
-    found = _connected(client, Client) if isinstance(client, str | Path) else client
-    if not isinstance(found, Client):
+    used = connected_to(client) if isinstance(client, str | Path) else client
+    if not isinstance(used, _kind_of_clients()):
         raise WorkbenchError(f"client must be a dask.distributed.Client or the address of a scheduler; got {client!r:.100}")
-    _require_ready(found)
-    executor = OnDask(found, progress)
-    if found is not client:   # opened here: closed with the last result that needs it
-        weakref.finalize(executor, found.close).atexit = False
+    executor = OnDask(used, progress)
+    if used is not client:   # opened here: closed with the last result that needs it, or with the error
+        weakref.finalize(executor, used.close).atexit = False
+    _require_ready(used)
     return executor
 
 
@@ -78,7 +74,10 @@ def _active() -> Any:
         client = default_client()
     except ValueError:   # there is none
         return None
-    return None if client._asynchronous else client
+    if client._asynchronous:
+        LOG.warning("the active Dask client is asynchronous, and not used: give client=, the address of its scheduler")
+        return None
+    return client
 
 
 def _require_ready(client: Any) -> None:
@@ -100,16 +99,16 @@ def _require_ready(client: Any) -> None:
 
 def require_same_code(client: Any) -> None:
     """Refuse a cluster of which a worker has other code than this process, or kernels or a GPU that do not work."""
-    for worker, found in at_all_workers(client, _state).items():
-        if isinstance(found, BaseException):
-            raise WorkbenchError(f"the worker {worker} has no lossbench of this version ({found}): {SAME}")
-        if found["code"] != own_code():
+    for worker, state in at_all_workers(client, _state).items():
+        if isinstance(state, BaseException):
+            raise WorkbenchError(f"the worker {worker} has no lossbench of this version ({state}): {SAME}")
+        if state["code"] != own_code():
             raise WorkbenchError(
-                f"the worker {worker} has lossbench {found['version']} with other code (hash {found['code'][:8]}) than "
+                f"the worker {worker} has lossbench {state['version']} with other code (hash {state['code'][:8]}) than "
                 f"this process ({_version()}, hash {own_code()[:8]}): {SAME}"
             )
-        if found["trouble"]:
-            raise WorkbenchError(f"the worker {worker} cannot work: {found['trouble']}")
+        if state["trouble"]:
+            raise WorkbenchError(f"the worker {worker} cannot work: {state['trouble']}")
 
 
 def require_shared(
@@ -132,7 +131,9 @@ def require_shared(
         )
 
 
-def _connected(given: str | Path, kind: Any) -> Any:
+def connected_to(given: str | Path) -> Any:
+    """A new client of the scheduler at an address, or that a scheduler file (.json) names."""
+    kind = _kind_of_clients()
     if str(given).endswith(".json"):
         _require_scheduler_file(Path(given))
     try:
@@ -140,6 +141,14 @@ def _connected(given: str | Path, kind: Any) -> Any:
         return kind(**place, set_as_default=False)   # a default client would stay, and with it Dask's default scheduler
     except (OSError, ValueError) as error:
         raise WorkbenchError(f"no scheduler answers at {given}: {error or type(error).__name__}") from error
+
+
+def _kind_of_clients() -> Any:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise WorkbenchError("a Dask client needs Dask, which is not installed: pip install 'lossbench[dask]'") from None
+    return Client
 
 
 def _require_scheduler_file(path: Path) -> None:
