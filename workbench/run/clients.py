@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import sys
-import uuid
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from workbench import backend
 from workbench.errors import WorkbenchError
 from workbench.run.code import own_code
 from workbench.run.executors import Executor, InProcess, OnDask, Progress
+from workbench.run.owner import OWNER, this_process
 from workbench.run.patience import GPU, at_all_workers, lost, wait_for_workers
 
 LOG = logging.getLogger(__name__)
@@ -115,15 +115,12 @@ def require_shared(
     executor: Executor, folder: Path, what: str = "the scratch folder",
     remedy: str = "give scratch=, a folder of a shared file system",
 ) -> None:
-    """Refuse a folder that some worker does not see, or may not write to."""
+    """Name this process as the owner of a folder; refuse one that some worker does not see, or may not write to."""
+    named = folder / OWNER
+    named.write_text(this_process())
     if not isinstance(executor, OnDask):
         return
-    token = folder / f"token-{uuid.uuid4().hex}"
-    token.touch()
-    try:
-        able = at_all_workers(executor.client, _can_write, str(token))
-    finally:
-        token.unlink()
+    able = at_all_workers(executor.client, _can_write, str(named))
     if unable := [address for address, seen in able.items() if seen is not True]:
         raise WorkbenchError(
             f"{what} {folder} must be on a file system that all workers see and may write to; "
@@ -177,8 +174,8 @@ def _state(dask_worker: Any) -> dict[str, Any]:
     return {"version": _version(), "code": own_code(), "trouble": trouble}
 
 
-def _can_write(token: str) -> bool:
-    return os.path.exists(token) and os.access(os.path.dirname(token), os.W_OK)
+def _can_write(named: str) -> bool:
+    return os.path.exists(named) and os.access(os.path.dirname(named), os.W_OK)
 
 
 def _version() -> str:

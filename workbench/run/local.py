@@ -19,7 +19,7 @@ PATIENCE = 60   # seconds until so many workers have come
 def connected(workers: int | None = None, scheduler: str | None = None) -> Iterator[Any]:
     """A client of so many new workers with one thread each, reachable from this machine only; closed at the end.
 
-    With the address of a `scheduler` or a scheduler file, it is a client of that one, and `workers` says how many to wait for.
+    With the address of a `scheduler`, or its file, it is a client of that one, and `workers` says how many to wait for.
     """
     try:
         from distributed import Client, LocalCluster
