@@ -102,7 +102,7 @@ def agreeing(client: Client, reached: Reached) -> None:
             particles = wb.Particles(np.ascontiguousarray(snapshot.positions[:, :axes]), box)
             expected = wb.friends_of_friends(particles)
             for parts in (1, 2, 5, 17, 64):
-                with wb.distributed.friends_of_friends(particles, client=client, parts=parts) as found:
+                with wb.friends_of_friends(particles, client=client, parts=parts) as found:
                     same.append(found.gathered().equals(expected))
     reached.require("labels of one process, 1 to 64 subdomains, 2-D and 3-D, open and periodic", all(same))
 
@@ -111,7 +111,7 @@ def warm(client: Client) -> None:
     """Load all code, here and on the workers."""
     small = wb.synthetic.cosmic_web(n=16, seed=1)
     wb.friends_of_friends(small)
-    wb.distributed.friends_of_friends(small, client=client, parts=4).close()
+    wb.friends_of_friends(small, client=client, parts=4).close()
 
 
 def searched(given: argparse.Namespace, folder: Path, client: Client, reached: Reached) -> list[Costs]:
@@ -124,7 +124,7 @@ def searched(given: argparse.Namespace, folder: Path, client: Client, reached: R
         groups, here = repeated(partial(wb.friends_of_friends, particles, LINKING), own_time, given.repeats)
         found, there = repeated(
             partial(
-                wb.distributed.friends_of_friends, source, LINKING, client=client,
+                wb.friends_of_friends, source, LINKING, client=client,
                 progress=partial(noted, steps),
             ),
             partial(time_of_workers, client), given.repeats,
@@ -255,7 +255,7 @@ def out_of_core(given: argparse.Namespace, folder: Path, client: Client, reached
     before = time_of_workers(client)
     with peak_memory(client) as peak:
         found, seconds = timed(partial(
-            wb.distributed.friends_of_friends, source, length, "length", client, scratch=folder, progress=peak.step,
+            wb.friends_of_friends, source, length, "length", client, scratch=folder, progress=peak.step,
         ))
         searching = time_of_workers(client) - before
         whole = searching + time_of_catalogue(client, found)

@@ -37,7 +37,7 @@ def test_all_steps_share_one_place_of_a_notebook(shown):
 def test_a_search_and_an_archive_take_the_same_bar(shown):
     snapshot = wb.synthetic.cosmic_web(n=8)
     with progress.ProgressBar(clock=iter(range(1000)).__next__) as bar:
-        wb.distributed.friends_of_friends(snapshot, parts=2, progress=bar).close()
+        wb.friends_of_friends(snapshot, parts=2, progress=bar).close()
         wb.compress(snapshot, wb.Absolute(0.01), progress=bar)
     text = " ".join(data["text/plain"] for _, data in shown)
     assert [step for step in ("send particles", "find groups", "compare labels", "positions") if step not in text] == []

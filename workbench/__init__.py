@@ -31,7 +31,7 @@ from workbench.bounds import (
     predict,
     sweep,
 )
-from workbench.clusters import Groups, KeepClusters, friends_of_friends
+from workbench.clusters import Groups, KeepClusters
 from workbench.data import Field, Particles, synthetic
 from workbench.data.readers import open_chunked, open_series
 from workbench.data.readers import open_file as open
@@ -41,6 +41,7 @@ from workbench.limits import rate_distortion
 from workbench.metrics import compare
 from workbench.progress import ProgressBar
 from workbench.subdomains.comparison import compare_groups
+from workbench.subdomains.groups import friends_of_friends
 
 if typing.TYPE_CHECKING:
     from workbench import lab as lab

@@ -184,7 +184,7 @@ def test_groups_are_those_of_the_joined_particles(tmp_path, kind):
     options = SETS[kind](tmp_path, [12, 0, 20, 8])
     expected = wb.friends_of_friends(wb.Particles(POSITIONS, written.BOX), 0.6)
     source = wb.open_chunked(f"{tmp_path}/*", chunk=7, **options)
-    with wb.distributed.friends_of_friends(source, 0.6, parts=3) as found:
+    with wb.friends_of_friends(source, 0.6, parts=3) as found:
         np.testing.assert_array_equal(found.gathered().labels, expected.labels)
     assert len(expected) < N
 
@@ -193,7 +193,7 @@ def test_distributed_functions_take_what_open_takes(tmp_path):
     hdf5_set(tmp_path, [12, 0, 28])
     expected = wb.friends_of_friends(wb.open(tmp_path / "snap_099.0.hdf5"), 0.6)
     for given_as in (f"{tmp_path}/snap_099.*.hdf5", tmp_path, tmp_path / "snap_099.0.hdf5", sorted(tmp_path.iterdir())):
-        with wb.distributed.friends_of_friends(given_as, 0.6, parts=2) as found:
+        with wb.friends_of_friends(given_as, 0.6, parts=2) as found:
             np.testing.assert_array_equal(found.gathered().labels, expected.labels)
     archive = wb.compress(tmp_path, wb.Absolute(0.01), out=tmp_path / "out.zarr")
     assert archive.verify(wb.Particles(POSITIONS, written.BOX)).passed
@@ -589,7 +589,7 @@ def test_real_files_in_chunks(shared_data):
 
 def test_groups_of_a_real_snapshot_in_chunks(shared_data):
     path = shared_data / "disperse_32/disperse_simu_32_id.gad"
-    with wb.distributed.friends_of_friends(wb.open_chunked(path, chunk=5000), parts=4) as groups:
+    with wb.friends_of_friends(wb.open_chunked(path, chunk=5000), parts=4) as groups:
         assert groups.count(min_members=20) == 136
         np.testing.assert_array_equal(groups.gathered().labels, wb.friends_of_friends(wb.open(path)).labels)
 

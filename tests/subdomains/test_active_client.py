@@ -53,6 +53,13 @@ def test_without_a_client_everything_stays_here(tmp_path):
     assert executor_of(None, None, da.from_array(POSITIONS, chunks=(20, 3))) == InProcess()
 
 
+def test_an_asynchronous_client_is_not_used_unasked_and_a_line_says_so(client, caplog, monkeypatch):
+    monkeypatch.setattr(client, "_asynchronous", True)
+    with client.as_current():
+        assert executor_of(None, None, da.from_array(POSITIONS, chunks=(20, 3))) == InProcess()
+    assert "the active Dask client is asynchronous, and not used: give client=" in caplog.text
+
+
 def test_a_verb_passes_its_source_on(client, tmp_path, caplog):
     field = wb.distributed.ChunkedField(da.from_array(VALUES, chunks=(3, 8)))
     with client.as_current(), caplog.at_level(logging.INFO, "workbench"):

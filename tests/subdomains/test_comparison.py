@@ -140,8 +140,8 @@ def test_subdomains_are_compared_without_gathering_labels(chunks):
     ]
     for min_members in (1, 20):
         with (
-            wb.distributed.friends_of_friends(sources[0], parts=5) as first,
-            wb.distributed.friends_of_friends(sources[1], 0.2 * snapshot.spacing, "length", parts=3) as second,
+            wb.friends_of_friends(sources[0], parts=5) as first,
+            wb.friends_of_friends(sources[1], 0.2 * snapshot.spacing, "length", parts=3) as second,
         ):
             found = wb.compare_groups(first, second, min_members=min_members)
             expected = wb.compare_groups(first.gathered(), second.gathered(), min_members=min_members)

@@ -17,6 +17,7 @@ from workbench.archive.placing import take_name
 from workbench.archive.store import open_store
 from workbench.archive.writing import Draft
 from workbench.errors import WorkbenchError
+from workbench.run import owner
 
 compressing = sys.modules["workbench.archive.fields"]
 VALUES = np.random.default_rng(1).standard_normal((8, 24)).cumsum(1)
@@ -133,7 +134,7 @@ def ended():
 
 @pytest.mark.parametrize(("host", "age", "free"), [("here", 0, True), ("there", 9999, True), ("there", 0, False)])
 def test_locks_of_runs_that_have_ended_are_taken_over(tmp_path, monkeypatch, host, age, free):
-    monkeypatch.setattr(lock.socket, "gethostname", lambda: "here")
+    monkeypatch.setattr(owner.socket, "gethostname", lambda: "here")
     place = tmp_path / lock.LOCK
     place.write_text(json.dumps({"host": host, "pid": ended(), "started": "1"}))
     os.utime(place, (time.time() - age,) * 2)
@@ -157,7 +158,7 @@ def test_locks_need_no_hard_links(tmp_path, monkeypatch):
         with pytest.raises(WorkbenchError, match="one run at a time"), lock.held(tmp_path, target):
             pytest.fail("both hold it")
     assert not list(tmp_path.iterdir())
-    place.write_text(json.dumps({"host": lock.socket.gethostname(), "pid": ended(), "started": "1"}))
+    place.write_text(json.dumps({"host": owner.socket.gethostname(), "pid": ended(), "started": "1"}))
     with lock.held(tmp_path, target):
         assert json.loads(place.read_text())["pid"] == os.getpid()
     assert not list(tmp_path.iterdir())
@@ -207,7 +208,7 @@ def test_a_masked_field_that_goes_on_states_what_a_fresh_one_does(tmp_path):
 
 def test_a_lock_that_is_damaged_is_that_of_a_run_until_it_is_old(tmp_path):
     place = tmp_path / lock.LOCK
-    here = json.dumps(lock.socket.gethostname())
+    here = json.dumps(owner.socket.gethostname())
     texts = ("", "{", "[]", '{"host": 1}', "[" * 10**5, f'{{"host": {here}, "pid": 1e999, "started": "1"}}',
              f'{{"host": {here}, "pid": {2**70}, "started": "1"}}')
     for text in (*(each.encode() for each in texts), b"\xff\xfe"):
@@ -221,7 +222,7 @@ def test_a_lock_that_is_damaged_is_that_of_a_run_until_it_is_old(tmp_path):
 
 def test_the_lock_of_a_run_that_was_killed_and_not_waited_for_is_taken_over(tmp_path):
     holder = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    text = json.dumps({"host": lock.socket.gethostname(), "pid": holder.pid, "started": lock._started(holder.pid)})
+    text = json.dumps({"host": owner.socket.gethostname(), "pid": holder.pid, "started": owner.started(holder.pid)})
     (tmp_path / lock.LOCK).write_text(text)
     with pytest.raises(WorkbenchError, match="one run at a time"), lock.held(tmp_path, tmp_path / "a.zarr"):
         pytest.fail("both hold it")

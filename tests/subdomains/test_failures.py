@@ -53,7 +53,7 @@ def files(folder):
 def search(tmp_path, source=SOURCE):
     scratch = tmp_path / "scratch"
     scratch.mkdir(exist_ok=True)
-    return wb.distributed.friends_of_friends(source, client="the cluster", parts=4, scratch=scratch)
+    return wb.friends_of_friends(source, client="the cluster", parts=4, scratch=scratch)
 
 
 def assert_right(found):
@@ -174,7 +174,7 @@ class Unreadable(ParticlesInMemory):
 def test_a_chunk_that_cannot_be_read_is_named(client, tmp_path):
     source = Unreadable(SOURCE.whole, SOURCE.sizes)
     with pytest.raises(WorkbenchError, match="chunk 4 of 6 of particles in memory cannot be read: input/output error"):
-        wb.distributed.friends_of_friends(source, 0.3, "length", client, parts=3, scratch=tmp_path)
+        wb.friends_of_friends(source, 0.3, "length", client, parts=3, scratch=tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -183,15 +183,15 @@ def test_a_file_that_ends_early_is_named(client, tmp_path):
     source = ParticlesInNpy.open(tmp_path / "positions.npy", SNAPSHOT.box)
     np.save(tmp_path / "positions.npy", SNAPSHOT.positions[:-5])
     with pytest.raises(WorkbenchError, match=r"chunk 0 of positions\.npy must be float32 of shape"):
-        wb.distributed.friends_of_friends(source, client=client)
+        wb.friends_of_friends(source, client=client)
 
 
 def test_a_scratch_file_that_is_gone_is_named(client, tmp_path):
-    with wb.distributed.friends_of_friends(SOURCE, client=client, parts=4, scratch=tmp_path) as found:
+    with wb.friends_of_friends(SOURCE, client=client, parts=4, scratch=tmp_path) as found:
         next(tmp_path.rglob("label-own-2.npy")).unlink()
         with pytest.raises(WorkbenchError, match=r"label-own-2\.npy cannot be read .*was the scratch folder deleted"):
             found.gathered()
-    with wb.distributed.friends_of_friends(SOURCE, client=client, parts=4, scratch=tmp_path) as found:
+    with wb.friends_of_friends(SOURCE, client=client, parts=4, scratch=tmp_path) as found:
         next(tmp_path.rglob("run-5-0")).write_bytes(b"short")
         with pytest.raises(WorkbenchError, match=r"run-5-0 cannot be read \(it ends too early\)"):
             found.catalogue()
@@ -200,7 +200,7 @@ def test_a_scratch_file_that_is_gone_is_named(client, tmp_path):
 def test_a_bit_that_flips_in_a_scratch_file_never_changes_the_groups(tmp_path):
     """Once in each file that a search leaves: what follows is right, or an error that names the file."""
     rng, named = np.random.default_rng(4), set()
-    with wb.distributed.friends_of_friends(SOURCE, parts=4, scratch=tmp_path) as found:
+    with wb.friends_of_friends(SOURCE, parts=4, scratch=tmp_path) as found:
         groups, catalogue = found.gathered(), found.catalogue()
         for path in sorted(path for path in tmp_path.rglob("*") if path.is_file()):
             data = path.read_bytes()
@@ -231,7 +231,7 @@ from subdomains.test_failures import SOURCE
 from workbench.subdomains import groups
 client = distributed.Client(sys.argv[1])
 groups.executor_of = lambda *given: ScriptedCluster(client, script=Path(sys.argv[2]))
-wb.distributed.friends_of_friends(SOURCE, parts=4)
+wb.friends_of_friends(SOURCE, parts=4)
 """
 
 

@@ -70,8 +70,8 @@ def test_workers_compare_the_groups_whose_labels_they_have(client):
     noise = np.random.default_rng(1).normal(0, 0.05, snapshot.positions.shape).astype("f4")
     moved = wb.Particles.wrapped(snapshot.positions + noise, snapshot.box)
     with (
-        wb.distributed.friends_of_friends(snapshot, client=client, parts=3) as first,
-        wb.distributed.friends_of_friends(moved, client=client, parts=5) as second,
+        wb.friends_of_friends(snapshot, client=client, parts=3) as first,
+        wb.friends_of_friends(moved, client=client, parts=5) as second,
     ):
         found = wb.compare_groups(first, second, min_members=5)
         expected = wb.compare_groups(first.gathered(), second.gathered(), min_members=5)

@@ -12,7 +12,7 @@ from workbench.errors import WorkbenchError
 
 def search(particles, length, parts, chunk, client=None):
     source = ParticlesInMemory(particles, even_sizes(len(particles), chunk))
-    return wb.distributed.friends_of_friends(source, length, "length", client, parts=parts)
+    return wb.friends_of_friends(source, length, "length", client, parts=parts)
 
 
 def assert_same(particles, length, parts, chunk, client=None):
@@ -65,7 +65,7 @@ def test_the_catalogue_is_that_of_one_process(box):
     groups = wb.friends_of_friends(particles)
     for least in (1, 2, 20):
         expected = wb.clusters.catalogue(particles, groups, least)
-        with wb.distributed.friends_of_friends(particles, parts=11) as found:
+        with wb.friends_of_friends(particles, parts=11) as found:
             assert found.linking_length == groups.linking_length
             measured = found.catalogue(least)
         np.testing.assert_array_equal(measured.labels, expected.labels)
@@ -80,7 +80,7 @@ def test_positions_in_a_file_are_read_chunk_by_chunk(tmp_path):
     snapshot = wb.synthetic.cosmic_web(n=16, seed=1)
     np.save(tmp_path / "positions.npy", snapshot.positions)
     source = ParticlesInNpy.open(tmp_path / "positions.npy", snapshot.box, chunk=1000)
-    with wb.distributed.friends_of_friends(source, parts=5) as found:
+    with wb.friends_of_friends(source, parts=5) as found:
         assert found.gathered().equals(wb.friends_of_friends(snapshot))
         assert found.mass_function(20)[1].sum() == found.count(20)
         folder = found._labels.folder
@@ -90,21 +90,21 @@ def test_positions_in_a_file_are_read_chunk_by_chunk(tmp_path):
 
 def test_what_cannot_be_searched_is_refused(tmp_path):
     with pytest.raises(WorkbenchError, match=r"must be wb\.Particles, particles in chunks, or what wb\.open_chunked takes"):
-        wb.distributed.friends_of_friends([[0.1, 0.2]])
+        wb.friends_of_friends([[0.1, 0.2]])
     for parts in (0, 513):
         with pytest.raises(WorkbenchError, match="parts must be a whole number"):
-            wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=8), parts=parts)
+            wb.friends_of_friends(wb.synthetic.cosmic_web(n=8), parts=parts)
     (tmp_path / "file").touch()
     with pytest.raises(WorkbenchError, match="scratch must be a folder that can be written to"):
-        wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=8), scratch=tmp_path / "file")
+        wb.friends_of_friends(wb.synthetic.cosmic_web(n=8), scratch=tmp_path / "file")
     with pytest.raises(WorkbenchError, match="there is no scheduler file"):
-        wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=8), client=tmp_path / "none.json")
+        wb.friends_of_friends(wb.synthetic.cosmic_web(n=8), client=tmp_path / "none.json")
     with pytest.raises(WorkbenchError, match=r"client must be a dask\.distributed\.Client"):
-        wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=8), client=3)
+        wb.friends_of_friends(wb.synthetic.cosmic_web(n=8), client=3)
     for content in ("", "{}", "[1]", '{"address": 5}'):
         (tmp_path / "broken.json").write_text(content)
         with pytest.raises(WorkbenchError, match=r"broken\.json must hold the address of a scheduler"):
-            wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=8), client=tmp_path / "broken.json")
+            wb.friends_of_friends(wb.synthetic.cosmic_web(n=8), client=tmp_path / "broken.json")
     given = wb.synthetic.cosmic_web(n=8), wb.Absolute(0.01)
     with pytest.raises(WorkbenchError, match="parts must be a whole number, between 1 and 512; got 5000"):
         wb.compress(*given, keep=wb.KeepClusters(0.2), parts=5000, out=tmp_path / "a.zarr")
@@ -117,11 +117,11 @@ def test_a_chunk_that_holds_no_particles_is_named(tmp_path):
     np.save(tmp_path / "some.npy", positions)
     source = ParticlesInNpy.open(tmp_path / "some.npy", 1.0, 30)
     with pytest.raises(WorkbenchError, match=r"chunk 3 of 4 of some\.npy: positions must be finite; got nan"):
-        wb.distributed.friends_of_friends(source)
+        wb.friends_of_friends(source)
 
 
 def test_closed_groups_say_so():
-    with wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=8), parts=3) as groups:
+    with wb.friends_of_friends(wb.synthetic.cosmic_web(n=8), parts=3) as groups:
         for number in (-1, 1, 0.5):
             with pytest.raises(WorkbenchError, match="number must be a whole number, between 0 and 0; got"):
                 groups.chunk(number)

@@ -59,7 +59,7 @@ def test_positions_go_to_the_card_once_and_only_labels_come_back(stand_in, mixed
         return fake_cupy.asarray(values, dtype)
 
     monkeypatch.setattr(stand_in, "asarray", asarray)
-    with wb.distributed.friends_of_friends(SOURCE, client=mixed, parts=parts) as found:
+    with wb.friends_of_friends(SOURCE, client=mixed, parts=parts) as found:
         assert found.gathered().equals(wb.friends_of_friends(SNAPSHOT))
         searched = len(SNAPSHOT) + found.ghosts
     assert any(name.startswith("link_") for name in fake_cupy.Function.launches)
@@ -72,7 +72,7 @@ def test_positions_go_to_the_card_once_and_only_labels_come_back(stand_in, mixed
 def test_a_worker_that_claims_a_gpu_must_have_one(mixed, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(WorkbenchError, match=r"the worker .* cannot work: a GPU needs CuPy"):
-        wb.distributed.friends_of_friends(SOURCE, client=mixed)
+        wb.friends_of_friends(SOURCE, client=mixed)
 
 
 def test_a_search_does_not_wait_for_ever_for_a_card(mixed, monkeypatch):

@@ -59,7 +59,7 @@ def test_centres_of_mass_and_dispersions(box, least):
     here = catalogue(particles, groups, least, MASSES, SNAPSHOT.velocities)
     assert_as_by_hand(here, expected, particles.box)
     for parts in (1, 7):
-        with wb.distributed.friends_of_friends(source(box=particles.box), parts=parts) as found:
+        with wb.friends_of_friends(source(box=particles.box), parts=parts) as found:
             assert_as_by_hand(found.catalogue(least), expected, particles.box)
             plain = found.catalogue(least, columns=())
             assert (plain.masses, plain.velocities, plain.dispersions) == (None, None, None)
@@ -80,7 +80,7 @@ def test_any_cut_of_any_group(data):
     arrays = (da.from_array(array, chunks=7) for array in (np.array(particles.positions), velocities, masses))
     positions, moving, heavy = arrays
     given = wb.distributed.from_dask(positions, particles.box, moving, None, heavy)
-    with wb.distributed.friends_of_friends(given, 0.03, "length", parts=data.draw(st.integers(1, 6))) as found:
+    with wb.friends_of_friends(given, 0.03, "length", parts=data.draw(st.integers(1, 6))) as found:
         assert_as_by_hand(found.catalogue(1), expected, particles.box)
 
 
@@ -97,7 +97,7 @@ def test_particles_without_mass_count_as_members_alone():
 def test_workers_weigh_groups(client):
     groups = wb.friends_of_friends(wb.Particles(SNAPSHOT.positions, SNAPSHOT.box))
     expected = by_hand(SNAPSHOT, groups.labels, MASSES, SNAPSHOT.velocities, 20)
-    with wb.distributed.friends_of_friends(source(), client=client, parts=3) as found:
+    with wb.friends_of_friends(source(), client=client, parts=3) as found:
         assert_as_by_hand(found.catalogue(), expected, SNAPSHOT.box)
 
 
@@ -119,12 +119,12 @@ def test_masses_of_a_snapshot_of_several_types(tmp_path):
     masses = np.concatenate([MASSES[:cut], np.full(len(SNAPSHOT) - cut, 5.0)])
     groups = wb.friends_of_friends(wb.Particles(SNAPSHOT.positions, SNAPSHOT.box))
     expected = by_hand(SNAPSHOT, groups.labels, masses, SNAPSHOT.velocities, 20)
-    with wb.distributed.friends_of_friends(opened, parts=3) as found:
+    with wb.friends_of_friends(opened, parts=3) as found:
         assert_as_by_hand(found.catalogue(), expected, SNAPSHOT.box)
     whole = wb.open(tmp_path / "snap.hdf5", particle_type="all")
     assert whole.masses.tolist() == masses.tolist()
     assert_as_by_hand(catalogue(whole, groups, velocities=whole.velocities), expected, SNAPSHOT.box)
-    with wb.distributed.friends_of_friends(whole, parts=3) as found:
+    with wb.friends_of_friends(whole, parts=3) as found:
         assert_as_by_hand(found.catalogue(), expected, SNAPSHOT.box)
 
 
@@ -145,14 +145,14 @@ def test_what_is_no_mass_is_refused(masses, told):
 
 def test_columns_that_are_not_there_are_refused():
     bad = source(masses=np.where(np.arange(len(SNAPSHOT)) == 1000, np.nan, MASSES))
-    with wb.distributed.friends_of_friends(bad, parts=2) as found:
+    with wb.friends_of_friends(bad, parts=2) as found:
         with pytest.raises(WorkbenchError, match=r"masses must be finite .*chunk 2 of 6"):
             found.catalogue()
         assert found.count(20) == wb.friends_of_friends(SNAPSHOT).count(20)   # needs no masses
         with pytest.raises(WorkbenchError, match=r"as far as the source has them \(masses, velocities\); got 'ids'"):
             found.catalogue(columns=["ids"])
     with (
-        wb.distributed.friends_of_friends(wb.Particles(SNAPSHOT.positions, SNAPSHOT.box), parts=2) as found,
+        wb.friends_of_friends(wb.Particles(SNAPSHOT.positions, SNAPSHOT.box), parts=2) as found,
         pytest.raises(WorkbenchError, match=r"as far as the source has them \(neither\); got 'masses'"),
     ):
         found.catalogue(columns=["masses"])

@@ -24,7 +24,7 @@ SNAPSHOT = wb.synthetic.cosmic_web(n=24, seed=7)
 def test_workers_find_the_groups_of_one_process(client, parts):
     expected = wb.friends_of_friends(SNAPSHOT)
     source = ParticlesInMemory(wb.Particles(SNAPSHOT.positions, SNAPSHOT.box), even_sizes(len(SNAPSHOT), 2000))
-    with wb.distributed.friends_of_friends(source, client=client, parts=parts) as found:
+    with wb.friends_of_friends(source, client=client, parts=parts) as found:
         np.testing.assert_array_equal(found.gathered().labels, expected.labels)
         assert found.count(20) == expected.count(20)
 
@@ -32,13 +32,13 @@ def test_workers_find_the_groups_of_one_process(client, parts):
 def test_a_cluster_is_found_by_its_address_or_its_scheduler_file(client, tmp_path):
     (tmp_path / "scheduler.json").write_text(json.dumps({"address": client.scheduler.address}))
     for given in (client.scheduler.address, tmp_path / "scheduler.json"):
-        with wb.distributed.friends_of_friends(SNAPSHOT, client=given) as found:
+        with wb.friends_of_friends(SNAPSHOT, client=given) as found:
             assert found.gathered().equals(wb.friends_of_friends(SNAPSHOT))
 
 
 def test_a_client_that_an_address_has_opened_is_no_default_and_ends_with_the_result(client, tmp_path):
     before, scheduler = connections(client), dask.config.get("scheduler", None)
-    found = wb.distributed.friends_of_friends(SNAPSHOT, client=client.scheduler.address)
+    found = wb.friends_of_friends(SNAPSHOT, client=client.scheduler.address)
     assert dask.config.get("scheduler", None) == scheduler
     found.catalogue()
     assert connections(client) == before + 1
@@ -59,17 +59,18 @@ def test_more_workers_than_subdomains_and_empty_subdomains(client):
         particles = wb.Particles(positions, box=1.0)
         source = ParticlesInMemory(particles, even_sizes(len(particles), 499))
         for parts in (1, 9):
-            with wb.distributed.friends_of_friends(source, 0.1, "length", client, parts=parts) as found:
+            with wb.friends_of_friends(source, 0.1, "length", client, parts=parts) as found:
                 assert found.gathered().equals(wb.friends_of_friends(particles, 0.1, "length"))
 
 
 def test_steps_have_readable_names_and_tell_their_progress(client):
     told = []
-    with wb.distributed.friends_of_friends(
+    with wb.friends_of_friends(
         SNAPSHOT, client=client, parts=3, progress=lambda *now: told.append(now)
     ) as found:
         found.catalogue()
-    steps = ["sample particles", "send particles", "find groups", "compare labels", "send columns", "measure groups"]
+    searching = ["sample particles", "send particles", "find groups", "compare labels"]
+    steps = [*searching, "send columns", "measure groups", "join groups"]
     assert list(dict.fromkeys(what for _, what in told)) == steps
     for step in steps:
         shares = [share for share, what in told if what == step]
@@ -87,7 +88,7 @@ def test_rounds_do_not_depend_on_the_groups(client):
     rounds = []
     for length in (0.0001, 0.0006):
         told = []
-        with wb.distributed.friends_of_friends(
+        with wb.friends_of_friends(
             chain, length, "length", client, parts=6, progress=lambda *now, told=told: told.append(now)
         ) as found:
             rounds.append(len({what for _, what in told}))
@@ -98,7 +99,7 @@ def test_rounds_do_not_depend_on_the_groups(client):
 def test_a_scratch_folder_that_workers_do_not_see_is_refused(client, tmp_path, monkeypatch):
     monkeypatch.setattr(clients, "_can_write", lambda token: False)
     with pytest.raises(WorkbenchError, match=r"that all workers see and may write to; \d of \d cannot"):
-        wb.distributed.friends_of_friends(SNAPSHOT, client=client, scratch=tmp_path)
+        wb.friends_of_friends(SNAPSHOT, client=client, scratch=tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -118,7 +119,7 @@ def missing(dask_worker):
 def test_workers_with_other_code_are_refused_before_any_work(client, tmp_path, monkeypatch, state, told):
     monkeypatch.setattr(clients, "_state", state)
     with pytest.raises(WorkbenchError, match=told):
-        wb.distributed.friends_of_friends(tmp_path / "not-even-read.npy", client=client)
+        wb.friends_of_friends(tmp_path / "not-even-read.npy", client=client)
 
 
 def test_a_worker_without_kernels_says_so(client, monkeypatch):
@@ -135,7 +136,7 @@ def test_a_worker_without_kernels_says_so(client, monkeypatch):
     client.run(forget, "/nowhere/_host.so", workers=one)
     try:
         with pytest.raises(WorkbenchError, match=r"cannot work: the compiled kernels are missing \(_host\.so\)"):
-            wb.distributed.friends_of_friends(SNAPSHOT, client=client)
+            wb.friends_of_friends(SNAPSHOT, client=client)
     finally:
         client.run(restore, workers=one)
 

@@ -8,7 +8,7 @@ import pytest
 
 import workbench as wb
 from workbench.errors import WorkbenchError
-from workbench.run import chunked_field, clients, executors, patience
+from workbench.run import chunked_field, clients, executors, local, patience
 from workbench.run.clients import executor_of
 from workbench.run.executors import OnDask
 
@@ -73,6 +73,44 @@ def test_an_adaptive_cluster_at_rest_starts_workers(threads, user, monkeypatch):
     monkeypatch.setattr(patience, "PATIENCE_SECONDS", 20)
     threads.adapt(minimum=0, maximum=1, interval="50ms")
     assert executor_of(user).map("double", double, [1, 2]) == [2, 4]
+
+
+def test_an_adaptive_cluster_may_rest_between_steps(threads, user, monkeypatch):
+    monkeypatch.setattr(patience, "PATIENCE_SECONDS", 20)
+    threads.adapt(minimum=0, maximum=2, interval="50ms", wait_count=1)
+    executor = executor_of(user)
+    for _ in range(2):
+        assert executor.map("double", double, range(40)) == list(range(0, 80, 2))
+        end = time.monotonic() + 20
+        while user.nthreads() and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not user.nthreads()
+
+
+def test_a_command_waits_for_an_adaptive_cluster_at_rest(threads, monkeypatch):
+    monkeypatch.setattr(patience, "PATIENCE_SECONDS", 20)
+    threads.adapt(minimum=0, maximum=1, interval="50ms", wait_count=1000)
+    with local.connected(1, threads.scheduler_address) as client:
+        assert OnDask(client).map("double", double, [1, 2]) == [2, 4]
+
+
+def test_a_client_of_an_address_that_is_refused_is_closed(threads, user):
+    def clients():
+        return user.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.clients))
+
+    before = clients()
+    for open_client in (lambda: executor_of(threads.scheduler_address), lambda: next(connection(threads))):
+        with pytest.raises(WorkbenchError, match="the cluster has had no worker for"):
+            open_client()
+        end = time.monotonic() + 20
+        while clients() > before and time.monotonic() < end:
+            time.sleep(0.05)
+        assert clients() == before
+
+
+def connection(cluster):
+    with local.connected(1, cluster.scheduler_address) as client:
+        yield client
 
 
 def test_workers_that_come_late_are_waited_for_and_given_work(threads, user, monkeypatch):

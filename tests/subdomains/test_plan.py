@@ -30,7 +30,7 @@ def uniform(n):
 def test_ghosts_and_bytes_are_those_of_the_exchange(tmp_path, n, make, tolerance):
     particles = make(n)
     source = ParticlesInMemory(particles, even_sizes(len(particles), len(particles) // 5))
-    with wb.distributed.friends_of_friends(source, 0.2, parts=8, scratch=tmp_path) as found:
+    with wb.friends_of_friends(source, 0.2, parts=8, scratch=tmp_path) as found:
         share = found.ghosts / len(particles)
         files = {path.name: path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()}
         runs = [path.stat().st_size for path in tmp_path.rglob("run-*")]
@@ -49,7 +49,7 @@ def test_ghosts_and_bytes_are_those_of_the_exchange(tmp_path, n, make, tolerance
 @pytest.mark.parametrize("parts", [1, 2, 3, 5, 8, 64])
 def test_ghosts_follow_the_number_of_subdomains(parts):
     particles = uniform(32)
-    with wb.distributed.friends_of_friends(particles, 0.2, parts=parts) as found:
+    with wb.friends_of_friends(particles, 0.2, parts=parts) as found:
         assert plan(len(particles), parts=parts).ghosts == pytest.approx(found.ghosts / len(particles), rel=0.35)
 
 
@@ -93,5 +93,5 @@ def test_what_cannot_be_planned_is_refused(given, told):
 def test_a_scratch_folder_without_room_is_refused_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: type("usage", (), {"free": 1e6}))
     with pytest.raises(WorkbenchError, match=r"needs 6\.3 MB of scratch files; .* has room for 1\.0 MB: give scratch="):
-        wb.distributed.friends_of_friends(WEB, scratch=tmp_path)
+        wb.friends_of_friends(WEB, scratch=tmp_path)
     assert not list(tmp_path.iterdir())

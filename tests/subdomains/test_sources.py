@@ -65,7 +65,7 @@ def test_a_chunk_that_was_read_is_not_copied_again():
 def test_how_often_particles_are_read(box, times):
     """For the sample, and to send them to subdomains; in an open space, also for the extent."""
     source = counting(box)
-    with wb.distributed.friends_of_friends(source, parts=3) as groups:
+    with wb.friends_of_friends(source, parts=3) as groups:
         assert groups.parts == 3
     assert len(source.reads) == times * len(source.sizes)
 
@@ -91,7 +91,7 @@ def test_blocks_are_chunks(chunks):
     source = wb.distributed.from_dask(in_blocks(chunks), SNAPSHOT.box, ids=ids)
     np.testing.assert_array_equal(source.joined().positions, SNAPSHOT.positions)
     np.testing.assert_array_equal(source.joined().ids, SNAPSHOT.ids)
-    with wb.distributed.friends_of_friends(source, parts=3) as groups:
+    with wb.friends_of_friends(source, parts=3) as groups:
         np.testing.assert_array_equal(groups.gathered().labels, EXPECTED)
 
 
@@ -152,23 +152,23 @@ def test_files_are_read_by_workers(client, tmp_path, monkeypatch):
         np.save(tmp_path / f"part.{number}.npy", SNAPSHOT.positions[number * 1500 : (number + 1) * 1500])
     monkeypatch.chdir(tmp_path)
     source = wb.open_chunked("part.*.npy", box=SNAPSHOT.box, chunk=700)
-    with wb.distributed.friends_of_friends(source, client=client, parts=3) as groups:
+    with wb.friends_of_friends(source, client=client, parts=3) as groups:
         np.testing.assert_array_equal(groups.gathered().labels, EXPECTED)
     (tmp_path / "part.1.npy").unlink()
     with pytest.raises(WorkbenchError, match=r"part\.1\.npy"):
-        wb.distributed.friends_of_friends(source, client=client, parts=3)
+        wb.friends_of_friends(source, client=client, parts=3)
 
 
 def test_a_persisted_array(client):
     """Its blocks are on the workers, and nowhere else."""
     source = wb.distributed.from_dask(in_blocks().persist(), SNAPSHOT.box)
-    with wb.distributed.friends_of_friends(source, client=client, parts=3) as groups:
+    with wb.friends_of_friends(source, client=client, parts=3) as groups:
         np.testing.assert_array_equal(groups.gathered().labels, EXPECTED)
 
 
 def test_a_bare_array_is_in_an_open_space(client):
     expected = wb.friends_of_friends(wb.Particles(SNAPSHOT.positions), 0.5, "length").labels
-    with wb.distributed.friends_of_friends(in_blocks(), 0.5, "length", client, parts=2) as groups:
+    with wb.friends_of_friends(in_blocks(), 0.5, "length", client, parts=2) as groups:
         np.testing.assert_array_equal(groups.gathered().labels, expected)
 
 
@@ -178,7 +178,7 @@ def test_a_block_that_fails_is_told(client):
 
     lazy = in_blocks().map_blocks(block, meta=np.empty((0, 3), np.float32))
     with pytest.raises(WorkbenchError, match="a block of a Dask array failed on the cluster: OSError: input/output error"):
-        wb.distributed.friends_of_friends(lazy, 0.5, "length", client, parts=2)
+        wb.friends_of_friends(lazy, 0.5, "length", client, parts=2)
 
 
 def test_particles_of_this_process_take_their_columns_along(client, tmp_path):

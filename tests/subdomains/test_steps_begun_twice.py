@@ -76,6 +76,6 @@ def test_an_archive_that_keeps_clusters(tmp_path, monkeypatch, after, least):
 def test_groups_and_their_catalogue(monkeypatch, after):
     expected = wb.friends_of_friends(WEB)
     monkeypatch.setattr(groups, "executor_of", lambda *given: Dying(after=after))
-    with wb.distributed.friends_of_friends(SOURCE, parts=4) as found:
+    with wb.friends_of_friends(SOURCE, parts=4) as found:
         np.testing.assert_array_equal(found.gathered().labels, expected.labels)
         np.testing.assert_array_equal(found.catalogue().members, wb.clusters.catalogue(WEB, expected).members)

@@ -7,10 +7,8 @@ process lives. A lock of a process of this machine that has ended, or one withou
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -19,10 +17,9 @@ from pathlib import Path
 
 from workbench.archive.placing import NO_SECOND_NAMES
 from workbench.errors import WorkbenchError
+from workbench.run.owner import lives, this_process
 
 LOCK = ".lock"
-UNKNOWN = "-1"          # when a process began, if that cannot be known
-MOST_PROCESSES = 2**22   # of Linux, on machines of 64 bits
 BEAT_SECONDS = 20.0     # between new times,
 STALE_SECONDS = 300.0   # and without one until a lock of another machine is taken over
 
@@ -36,7 +33,7 @@ def held(folder: Path, target: Path) -> Iterator[None]:
     ...     sorted(path.name for path in Path(folder).iterdir())
     ['.lock']
     """
-    place, ours = folder / LOCK, json.dumps(_myself())
+    place, ours = folder / LOCK, this_process()
     _take(place, target, ours)
     over = threading.Event()
     beats = threading.Thread(target=_beat, args=(place, over), daemon=True)
@@ -95,16 +92,9 @@ def _give_name(written: Path, place: Path) -> None:
 
 
 def _alive(place: Path, theirs: str) -> bool:
-    """Whether the run that wrote a lock with this text may go on."""
-    try:
-        holder = json.loads(theirs)
-        host, pid, started = holder["host"], int(holder["pid"]), holder["started"]
-        if not 0 < pid < MOST_PROCESSES:
-            raise ValueError("no number of a process")
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):   # damaged
-        host, pid, started = None, 0, None
-    if host == socket.gethostname() and (now := _started(pid)) != UNKNOWN:
-        return now == started
+    """Whether the run that wrote a lock with this text may go on; a damaged lock is that of a run until it is old."""
+    if (known := lives(theirs)) is not None:
+        return known
     try:
         return time.time() - place.stat().st_mtime < STALE_SECONDS
     except FileNotFoundError:
@@ -115,25 +105,6 @@ def _beat(place: Path, over: threading.Event) -> None:
     while not over.wait(BEAT_SECONDS):
         with contextlib.suppress(OSError):   # a file system that is away for a moment; a lock that was taken over
             os.utime(place)
-
-
-def _myself() -> dict[str, object]:
-    return {"host": socket.gethostname(), "pid": os.getpid(), "started": _started(os.getpid())}
-
-
-def _started(pid: int) -> str | None:
-    """When a process of this machine began, as Linux counts it; None if there is none.
-
-    UNKNOWN where that cannot be known, as of processes of other users.
-    """
-    try:
-        os.kill(pid, 0)
-        state, *others = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return None if state in "ZX" else others[18]   # one that has ended may wait for its parent to notice
-    except ProcessLookupError:
-        return None
-    except OSError:
-        return UNKNOWN
 
 
 def _text(place: Path) -> str:

@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from workbench import backend, distributed
+from workbench import backend
 from workbench.cli.leftovers import clear_leftovers
 from workbench.cli.notes import show_notes
 from workbench.cli.progress import Progress, add_quiet
 from workbench.cli.source import KINDS, add_file, add_trust, open_data, print_result
 from workbench.cli.target import add_overwrite, new_file, require_free
 from workbench.cli.workers import add_workers, in_chunks, wants_workers, workers_of
-from workbench.clusters import Groups, friends_of_friends
+from workbench.clusters import Groups
 from workbench.data import Particles
 from workbench.errors import WorkbenchError
+from workbench.subdomains.groups import DistributedGroups, friends_of_friends
 
 
 def add(commands: Any) -> None:
@@ -70,7 +71,7 @@ def _found_by_workers(options: argparse.Namespace, progress: Progress) -> dict[s
     with workers_of(options, progress) as client:
         progress(None, "finding groups")
         start = time.perf_counter()
-        with distributed.friends_of_friends(
+        with friends_of_friends(
             source, options.linking_length, options.unit, client, scratch=options.scratch, progress=progress
         ) as groups:
             found = summary_of_chunks(groups, options.min_members)
@@ -95,17 +96,17 @@ def summary(particles: Particles, groups: Groups, min_members: int) -> dict[str,
     }
 
 
-def summary_of_chunks(groups: distributed.DistributedGroups, min_members: int) -> dict[str, Any]:
+def summary_of_chunks(groups: DistributedGroups, min_members: int) -> dict[str, Any]:
     """The same figures of groups on a cluster."""
-    members = groups.catalogue(min_members, ()).members
+    counted = groups.summary(min_members)
     return {
         "particles": len(groups.source),
         "linking_length": groups.linking_length,
         "linking_length_in_spacings": groups.linking_length / groups.spacing if groups.spacing > 0 else None,
         "groups": len(groups),
-        f"groups_of_at_least_{min_members}": len(members),
-        "particles_in_them": int(members.sum()),
-        "largest": members[:10].tolist(),
+        f"groups_of_at_least_{min_members}": counted.groups,
+        "particles_in_them": counted.particles,
+        "largest": counted.largest.members.tolist(),
     }
 
 

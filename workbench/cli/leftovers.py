@@ -34,7 +34,7 @@ def _cleared(path: Path, kind: str) -> str:
     if kind == "old":
         return f"{path} is the data that an interrupted run was replacing: rename it if you need it, otherwise remove it"
     try:
-        if not _is_abandoned(path):
+        if not is_abandoned(path):
             return f"{path} may belong to a run that is still writing: remove it if there is no such run"
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     except OSError as error:
@@ -42,11 +42,11 @@ def _cleared(path: Path, kind: str) -> str:
     return f"{path} was left by a killed run and has been removed"
 
 
-def _is_abandoned(path: Path) -> bool:
-    """Whether the user owns it, it is not a link, and nothing in it has changed for an hour."""
+def is_abandoned(path: Path, seconds: float = ABANDONED) -> bool:
+    """Whether the user owns it, it is not a link, and nothing in it has changed for so long."""
     status = path.lstat()
     if path.is_symlink() or status.st_uid != os.getuid():
         return False
     inside = [Path(folder, name) for folder, *names in os.walk(path) for name in (*names[0], *names[1])]
     newest = max(part.lstat().st_mtime for part in (path, *inside))
-    return time.time() - newest > ABANDONED
+    return time.time() - newest > seconds

@@ -2,6 +2,7 @@
 
 from workbench.clusters.broken import BrokenLinks, broken_links
 from workbench.clusters.catalogue import Catalogue, catalogue
+from workbench.clusters.catalogue_summary import CatalogueSummary
 from workbench.clusters.friends import absolute_linking_length, friends_of_friends
 from workbench.clusters.groups import Groups
 from workbench.clusters.keep import Correction, KeepClusters, correct
@@ -11,6 +12,7 @@ from workbench.clusters.kmeans_faults import ProductFlips, SumFlip
 __all__ = [
     "BrokenLinks",
     "Catalogue",
+    "CatalogueSummary",
     "Correction",
     "Groups",
     "Integrity",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
 
 from workbench import backend
+from workbench.charts.table import data_frame
 from workbench.clusters.groups import Groups
 from workbench.clusters.moments import Box, Moments
 from workbench.data import Particles
@@ -49,6 +51,38 @@ class Catalogue:
             np.sqrt(found.motion / weight / axes) if axes else None,
         )
 
+    @classmethod
+    def joined(cls, catalogues: Sequence[Catalogue]) -> Self:
+        """One catalogue of several whose groups differ, with the same columns."""
+        columns: dict[str, Any] = {
+            field.name: [getattr(one, field.name) for one in catalogues]
+            for field in fields(cls) if getattr(catalogues[0], field.name) is not None
+        }
+        every = cls(**{name: np.concatenate(parts) for name, parts in columns.items()})
+        return every.chosen(np.lexsort((every.labels, -every.members)))
+
+    def chosen(self, rows: np.ndarray | slice) -> Self:
+        """Some of the groups, in this order."""
+        columns = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: column[rows] for name, column in columns.items() if column is not None})
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns of a table with one row per group, by name.
+
+        >>> list(Catalogue(np.array([4, 0]), np.array([30, 20]), np.zeros((2, 3)), np.ones(2)).columns())
+        ['label', 'members', 'x', 'y', 'z', 'radius']
+        """
+        table = {"label": self.labels, "members": self.members, **_by_axis("", self.centres), "radius": self.radii}
+        if self.masses is not None:
+            table["mass"] = self.masses
+        if self.velocities is not None and self.dispersions is not None:
+            table |= {**_by_axis("v", self.velocities), "dispersion": self.dispersions}
+        return table
+
+    def to_dataframe(self) -> Any:
+        """The same table as a pandas DataFrame."""
+        return data_frame(self.columns())
+
     def __len__(self) -> int:
         return len(self.labels)
 
@@ -61,6 +95,11 @@ class Catalogue:
         if not len(self):
             return "Catalogue(0 groups)"
         return f"Catalogue({len(self):,} groups of {int(self.members.min()):,} to {int(self.members.max()):,} members)"
+
+
+def _by_axis(prefix: str, places: np.ndarray) -> dict[str, np.ndarray]:
+    """The coordinates of places (N, D) as columns."""
+    return {prefix + axis: places[:, number] for number, axis in enumerate("xyz"[: places.shape[1]])}
 
 
 def catalogue(

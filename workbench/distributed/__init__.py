@@ -1,18 +1,20 @@
-"""Data that do not fit into one machine: friends of friends and archives on a Dask cluster.
+"""What is about clusters alone; the verbs of `wb` take data of any size, and a `client`.
 
-Particles are given as what `wb.open_chunked` takes or returns, as `wb.Particles`, or in a Dask array (`from_dask`).
+Particles that do not fit into memory are given as what `wb.open_chunked` takes or returns, or in a Dask array
+(`from_dask`); fields as arrays of Dask, Zarr, h5py or xarray, or as a `ChunkedField`, which adds a mask, a spacing and
+metadata.
 
 >>> import workbench as wb
->>> with wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=16, seed=1), parts=3) as groups:
-...     groups.catalogue(min_members=100).members.max() > 100
-np.True_
+>>> print(wb.distributed.plan(10**9, workers=64, memory="8GB").parts)
+954
 """
 
 from workbench.run.chunked_field import ChunkedField
 from workbench.run.dask_particles import from_dask
 from workbench.run.gpu_workers import local_gpus
+from workbench.run.submission import Submitted
 from workbench.subdomains.comparison import GroupComparison, compare_groups
-from workbench.subdomains.groups import DistributedGroups, friends_of_friends
+from workbench.subdomains.groups import DistributedGroups
 from workbench.subdomains.plan import Plan, Rates, plan
 
 __all__ = [
@@ -21,8 +23,8 @@ __all__ = [
     "GroupComparison",
     "Plan",
     "Rates",
+    "Submitted",
     "compare_groups",
-    "friends_of_friends",
     "from_dask",
     "local_gpus",
     "plan",

@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import sys
-import uuid
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from workbench import backend
 from workbench.errors import WorkbenchError
 from workbench.run.code import own_code
 from workbench.run.executors import Executor, InProcess, OnDask, Progress
+from workbench.run.owner import OWNER, this_process
 from workbench.run.patience import GPU, at_all_workers, lost, wait_for_workers
 
 LOG = logging.getLogger(__name__)
@@ -35,18 +35,14 @@ def executor_of(client: Any, progress: Progress | None = None, *sources: Any) ->
         LOG.info("the steps run on the active Dask client, %s", client)
     if client is None:
         return InProcess(progress)
-    try:
-        from distributed import Client
-    except ImportError:
-        raise WorkbenchError("a Dask client needs Dask, which is not installed: pip install 'lossbench[dask]'") from None
-    found = _connected(client, Client) if isinstance(client, str | Path) else client
-    if not isinstance(found, Client):
+    used = connected_to(client) if isinstance(client, str | Path) else client
+    if not isinstance(used, _kind_of_clients()):
         raise WorkbenchError(f"client must be a dask.distributed.Client or the address of a scheduler; got {client!r:.100}")
-    _require_ready(found)
-    connection = None if found is client else Connection()
-    if connection is not None:   # opened here: closed with the last result that needs it
-        weakref.finalize(connection, found.close).atexit = False
-    return OnDask(found, progress, connection=connection)
+    connection = None if used is client else Connection()
+    if connection is not None:   # opened here: closed with the last result that needs it, or with the error
+        weakref.finalize(connection, used.close).atexit = False
+    _require_ready(used)
+    return OnDask(used, progress, connection=connection)
 
 
 class Connection:
@@ -82,7 +78,10 @@ def _active() -> Any:
         client = default_client()
     except ValueError:   # there is none
         return None
-    return None if client._asynchronous else client
+    if client._asynchronous:
+        LOG.warning("the active Dask client is asynchronous, and not used: give client=, the address of its scheduler")
+        return None
+    return client
 
 
 def _require_ready(client: Any) -> None:
@@ -104,36 +103,38 @@ def _require_ready(client: Any) -> None:
 
 def require_same_code(client: Any) -> None:
     """Refuse a cluster of which a worker has other code than this process, or kernels or a GPU that do not work."""
-    for worker, found in at_all_workers(client, _state).items():
-        if isinstance(found, BaseException):
-            raise WorkbenchError(f"the worker {worker} has no lossbench of this version ({found}): {SAME}")
-        if found["code"] != own_code():
+    for worker, state in at_all_workers(client, _state).items():
+        if isinstance(state, BaseException):
+            raise WorkbenchError(f"the worker {worker} has no lossbench of this version ({state}): {SAME}")
+        if state["code"] != own_code():
             raise WorkbenchError(
-                f"the worker {worker} has lossbench {found['version']} with other code (hash {found['code'][:8]}) than "
+                f"the worker {worker} has lossbench {state['version']} with other code (hash {state['code'][:8]}) than "
                 f"this process ({_version()}, hash {own_code()[:8]}): {SAME}"
             )
-        if found["trouble"]:
-            raise WorkbenchError(f"the worker {worker} cannot work: {found['trouble']}")
+        if state["trouble"]:
+            raise WorkbenchError(f"the worker {worker} cannot work: {state['trouble']}")
 
 
-def require_shared(executor: Executor, folder: Path) -> None:
-    """Refuse a scratch folder that some worker does not see, or may not write to."""
+def require_shared(
+    executor: Executor, folder: Path, what: str = "the scratch folder",
+    remedy: str = "give scratch=, a folder of a shared file system",
+) -> None:
+    """Name this process as the owner of a folder; refuse one that some worker does not see, or may not write to."""
+    named = folder / OWNER
+    named.write_text(this_process())
     if not isinstance(executor, OnDask):
         return
-    token = folder / f"token-{uuid.uuid4().hex}"
-    token.touch()
-    try:
-        able = at_all_workers(executor.client, _can_write, str(token))
-    finally:
-        token.unlink()
+    able = at_all_workers(executor.client, _can_write, str(named))
     if unable := [address for address, seen in able.items() if seen is not True]:
         raise WorkbenchError(
-            f"the scratch folder {folder} must be on a file system that all workers see and may write to; "
-            f"{len(unable)} of {len(able)} cannot, such as {unable[0]}: give scratch=, a folder of a shared file system"
+            f"{what} {folder} must be on a file system that all workers see and may write to; "
+            f"{len(unable)} of {len(able)} cannot, such as {unable[0]}: {remedy}"
         )
 
 
-def _connected(given: str | Path, kind: Any) -> Any:
+def connected_to(given: str | Path) -> Any:
+    """A new client of the scheduler at an address, or that a scheduler file (.json) names."""
+    kind = _kind_of_clients()
     if str(given).endswith(".json"):
         _require_scheduler_file(Path(given))
     try:
@@ -141,6 +142,14 @@ def _connected(given: str | Path, kind: Any) -> Any:
         return kind(**place, set_as_default=False)   # a default client would stay, and with it Dask's default scheduler
     except (OSError, ValueError) as error:
         raise WorkbenchError(f"no scheduler answers at {given}: {error or type(error).__name__}") from error
+
+
+def _kind_of_clients() -> Any:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise WorkbenchError("a Dask client needs Dask, which is not installed: pip install 'lossbench[dask]'") from None
+    return Client
 
 
 def _require_scheduler_file(path: Path) -> None:
@@ -169,8 +178,8 @@ def _state(dask_worker: Any) -> dict[str, Any]:
     return {"version": _version(), "code": own_code(), "trouble": trouble}
 
 
-def _can_write(token: str) -> bool:
-    return os.path.exists(token) and os.access(os.path.dirname(token), os.W_OK)
+def _can_write(named: str) -> bool:
+    return os.path.exists(named) and os.access(os.path.dirname(named), os.W_OK)
 
 
 def _version() -> str:

@@ -31,7 +31,7 @@ def local_gpus(
     `protocol` "ucx" uses links between cards where ucxx is installed, and `folder` is for the files of the workers.
 
     >>> with local_gpus() as cluster, dask.distributed.Client(cluster) as client:   # doctest: +SKIP
-    ...     groups = wb.distributed.friends_of_friends("positions.npy", client=client)
+    ...     groups = wb.friends_of_friends("positions.npy", client=client)
     """
     options = cluster_options(devices, memory, protocol, folder)
     try:

@@ -1,4 +1,4 @@
-"""Steps on blocks of Dask arrays, as one graph.
+"""Steps on blocks of Dask arrays, as one graph; and Dask arrays of what is read when it is needed.
 
 What several blocks need (a mean, a chunk of the source that two blocks share) is computed once, and Dask decides the order,
 moves blocks between workers, and bounds memory. In this process, Dask's threads do the same.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
+
+import numpy as np
 
 from workbench.errors import WorkbenchError
 from workbench.run.executors import RETRIES, Executor, OnDask, Refusal, Told, cause_of, checked
@@ -57,3 +59,18 @@ def computed(client: Any, future: Any, what: str) -> Any:
     if isinstance(result, Refusal):
         raise result.error
     return result
+
+
+def read_by_dask(rows: Any, sizes: tuple[int, ...], name: str) -> Any:
+    """A Dask array of one axis in chunks of these sizes, which takes them as `rows[start:end]` when it is computed.
+
+    >>> import numpy as np
+    >>> read_by_dask(np.arange(5), (2, 3), "numbers")[1:3].compute().tolist()
+    [1, 2]
+    """
+    try:
+        from dask.array import from_array
+    except ImportError:
+        raise WorkbenchError("a Dask array needs Dask, which is not installed: pip install 'lossbench[dask]'") from None
+    meta = np.empty(0, rows.dtype)   # so that Dask reads nothing to find the type
+    return from_array(rows, (sizes,), name, asarray=False, inline_array=False, meta=meta)   # type: ignore[no-untyped-call]

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from workbench.errors import WorkbenchError
+from workbench.run.clients import connected_to
+from workbench.run.patience import wait_for_workers
 
 LOOPBACK = "127.0.0.1"
 PATIENCE = 60   # seconds until so many workers have come
@@ -17,18 +19,14 @@ PATIENCE = 60   # seconds until so many workers have come
 def connected(workers: int | None = None, scheduler: str | None = None) -> Iterator[Any]:
     """A client of so many new workers with one thread each, reachable from this machine only; closed at the end.
 
-    With the address of a `scheduler`, it is a client of that one, and `workers` says how many to wait for.
+    With the address of a `scheduler`, or its file, it is a client of that one, and `workers` says how many to wait for.
     """
     try:
         from distributed import Client, LocalCluster
     except ImportError:
         raise WorkbenchError("workers need Dask, which is not installed: pip install 'lossbench[dask]'") from None
     if scheduler is not None:
-        try:
-            client = Client(scheduler, set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise WorkbenchError(f"no scheduler answers at {scheduler}: {error or type(error).__name__}") from error
-        with client:
+        with connected_to(scheduler) as client:
             _wait(client, workers or 1, scheduler)
             yield client
         return
@@ -43,6 +41,8 @@ def connected(workers: int | None = None, scheduler: str | None = None) -> Itera
 
 
 def _wait(client: Any, workers: int, scheduler: str) -> None:
+    """Wait for the first worker, which an adaptive cluster starts for work alone, and then for the others."""
+    wait_for_workers(client)
     try:
         client.wait_for_workers(workers, timeout=PATIENCE)
     except TimeoutError:

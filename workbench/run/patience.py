@@ -13,9 +13,10 @@ from concurrent.futures import wait
 from typing import Any
 
 from workbench.errors import WorkbenchError
+from workbench.run.cancelling import end_if_cancelled
 
 GPU = "GPU"                # the resource of workers with a GPU, as Dask's manual calls it
-LOOK_SECONDS = 5.0         # without a result before the client looks whether there are workers,
+LOOK_SECONDS = 1.0         # without a result before the client looks whether there are workers, and was not cancelled,
 PATIENCE_SECONDS = 120.0   # and how long there may be none
 
 
@@ -31,7 +32,8 @@ class Patience:
         self._seen = time.monotonic()
 
     def look(self) -> None:
-        """Look for workers; an error if there have been none for too long."""
+        """Look for workers; an error if there have been none for too long, or the run was cancelled."""
+        end_if_cancelled()
         workers = list(self._client.scheduler_info(-1)["workers"].values())
         if self._gpus:
             workers = [worker for worker in workers if GPU in worker.get("resources", {})]

@@ -28,9 +28,15 @@ SUM = np.dtype("<u4")
 CHANGED = "its bytes have changed since they were written"
 
 
+MORE_SCRATCH = "give scratch=, a folder with enough room that all workers may write to"
+
+
 @contextmanager
-def complete(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which gets its name when the block ends without an error."""
+def complete(path: Path, remedy: str = MORE_SCRATCH) -> Iterator[BinaryIO]:
+    """A file to write to, which gets its name when the block ends without an error.
+
+    `remedy` is what to do where it cannot be written, for people.
+    """
     staged = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with staged.open("xb") as file:
@@ -38,10 +44,7 @@ def complete(path: Path) -> Iterator[BinaryIO]:
         staged.replace(path)
     except OSError as error:
         staged.unlink(missing_ok=True)
-        raise WorkbenchError(
-            f"{path} cannot be written ({error.strerror or error}): give scratch=, a folder with enough room that all "
-            "workers may write to"
-        ) from error
+        raise WorkbenchError(f"{path} cannot be written ({error.strerror or error}): {remedy}") from error
     except BaseException:
         staged.unlink(missing_ok=True)
         raise

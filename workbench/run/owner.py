@@ -1,0 +1,52 @@
+"""Which process made a file or a folder that is for its own run, and whether that process lives."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+
+UNKNOWN = "-1"          # when a process began, if that cannot be known
+MOST_PROCESSES = 2**22   # of Linux, on machines of 64 bits
+OWNER = ".owner"        # the file of a scratch folder that names its process
+
+
+def this_process() -> str:
+    """Names the machine, the process, and when it began, so that a later process with the same number is another one.
+
+    >>> lives(this_process())
+    True
+    """
+    return json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "started": started(os.getpid())})
+
+
+def lives(text: str) -> bool | None:
+    """Whether the process lives that such a text names; None where that cannot be known, as of other machines.
+
+    >>> lives("damaged")
+    """
+    try:
+        owner = json.loads(text)
+        host, pid, began = owner["host"], int(owner["pid"]), owner["started"]
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return None
+    if host != socket.gethostname() or not 0 < pid < MOST_PROCESSES:
+        return None
+    now = started(pid)
+    return None if now is not None and UNKNOWN in (now, began) else now == began
+
+
+def started(pid: int) -> str | None:
+    """When a process of this machine began, as Linux counts it; None if there is none.
+
+    UNKNOWN where that cannot be known, as of processes of other users.
+    """
+    try:
+        os.kill(pid, 0)
+        state, *others = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return None if state in "ZX" else others[18]   # one that has ended may wait for its parent to notice
+    except ProcessLookupError:
+        return None
+    except OSError:
+        return UNKNOWN
