@@ -23,7 +23,7 @@ from workbench.run.owner import OWNER, started, this_process
 WEB = wb.synthetic.cosmic_web(n=8, seed=1)
 SEARCH = """
 import sys, workbench as wb
-with wb.distributed.friends_of_friends(wb.synthetic.cosmic_web(n=8, seed=1), scratch=sys.argv[1]):
+with wb.friends_of_friends(wb.synthetic.cosmic_web(n=8, seed=1), scratch=sys.argv[1]):
     print("searched", flush=True)
     input()
 """
@@ -135,7 +135,7 @@ def test_a_run_that_takes_an_unfinished_archive_up_meanwhile_keeps_it(
 
 def test_folders_of_results_name_their_process_while_they_are_written(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("zarr")
-    with wb.distributed.friends_of_friends(WEB) as groups:
+    with wb.friends_of_friends(WEB, parts=2) as groups:
         of_chunk = groups._labels.between
         seen = []
 

@@ -89,7 +89,7 @@ def test_searches_on_workers_and_promises_refuse_the_cell(tmp_path):
     particles = wb.open(xyz(tmp_path / "a.xyz"))
     for act in (
         lambda: wb.compress(particles, wb.Absolute(0.01), keep=wb.KeepClusters(0.2)),
-        lambda: wb.distributed.friends_of_friends(particles),
+        lambda: wb.friends_of_friends(particles, parts=2),
         lambda: wb.compress(particles, wb.Absolute(0.01), keep=wb.KeepClusters(0.2), out=tmp_path / "b.zarr"),
     ):
         with pytest.raises(wb.WorkbenchError, match="these particles are in a triclinic cell"):

@@ -9,7 +9,7 @@ from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from shutil import rmtree
-from typing import Any, Literal, cast, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -77,8 +77,8 @@ def friends_of_friends(
     `wb.distributed.from_dask(...)`. Space is then divided into `parts` subdomains (by default, of about a million particles
     each), and the result, `wb.distributed.DistributedGroups`, has its labels in files. The steps run in this process or,
     with `client` (a Dask client, the address of a scheduler, or a scheduler file), on workers; sources in Dask arrays use
-    Dask's active client. Particles in memory are divided, too, where a client or `parts` is given. The groups are the same,
-    particle for particle.
+    Dask's active client. Particles in memory are divided, too, where `client`, `parts` or `scratch` is given. The groups
+    are the same, particle for particle.
 
     `scratch` is a folder that all workers see, with room for about three times the size of the positions
     (`wb.distributed.plan` says how much); by default, a temporary folder of this machine. `progress` is called with the
@@ -93,14 +93,18 @@ def friends_of_friends(
     ...     groups.parts, groups.count(min_members=20)
     (4, 13)
     """
-    whole = parts is None and client is None and not _is_lazy(source)
+    whole = parts is None and client is None and scratch is None and not _is_lazy(source)
 
     def find(progress: Progress | None) -> Groups | DistributedGroups:
-        if whole:
-            return in_memory(cast(Particles, source), linking_length, unit)   # which refuses anything else
+        if whole:   # what is no `Particles` is refused
+            return InProcess(progress).map("find-groups", _here, [(linking_length, unit)], shared=source)[0]
         return search(executor_of(client, progress, source), source, linking_length, unit, parts, scratch)
 
     return Submitted(find, progress, "friends_of_friends") if flag("submit", submit) else find(progress)
+
+
+def _here(source: Any, how: tuple[float, Unit]) -> Groups:
+    return in_memory(source, *how)
 
 
 def _is_lazy(source: Any) -> bool:
