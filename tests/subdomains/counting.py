@@ -1,12 +1,11 @@
 """What a run takes, counted step by step: tasks, bytes through the scheduler, files opened, bytes read and written.
 
 Steps run in this process, but each task is pickled with what it carries, run from its pickle, and its result is pickled, as
-on a cluster. Files are counted where Python opens them; memory maps are counted as if all of them were read.
+on a cluster. Files are counted where Python opens them; memory maps of scratch files as if all of them were read.
 """
 
 import builtins
 import io
-import pathlib
 import pickle
 from collections import defaultdict
 from collections.abc import Iterator
@@ -19,6 +18,8 @@ from unittest import mock
 import cloudpickle
 import numpy as np
 
+from workbench.data import Particles
+from workbench.data.chunked import ChunkedParticles, even_sizes
 from workbench.run import shared as shared_values
 from workbench.run.executors import InProcess, checked
 from workbench.run.shared import Shared, with_shared
@@ -34,26 +35,30 @@ class Counts:
     results: int = 0    # and of their results
     largest: int = 0    # of them all, of one task
     opened: int = 0
-    read: int = 0
+    read: int = 0       # of scratch files,
+    source: int = 0     # and of others
     written: int = 0
 
 
 class CountedFile(io.FileIO):
     """A file that tells what is read and written; without a buffer, which would read more."""
 
-    def __init__(self, path: Any, mode: str, counts: Counts) -> None:
+    def __init__(self, path: Any, mode: str, counts: Counts, is_scratch: bool) -> None:
         super().__init__(path, mode.replace("b", ""))
-        self.counts = counts
+        self.counts, self.kind = counts, "read" if is_scratch else "source"
         counts.opened += 1
+
+    def counted(self, count: int) -> None:
+        setattr(self.counts, self.kind, getattr(self.counts, self.kind) + count)
 
     def readinto(self, buffer: Any) -> int:
         count = super().readinto(buffer)
-        self.counts.read += count
+        self.counted(count)
         return count
 
     def read(self, size: int = -1) -> bytes:
         data = super().read(size)
-        self.counts.read += len(data)
+        self.counted(len(data))
         return data
 
     def readall(self) -> bytes:
@@ -93,41 +98,65 @@ class Counting(InProcess):
             counts.largest = max(counts.largest, len(carried) + len(result))
             return pickle.loads(result)
 
-        with _counted_files(counts):
+        with self._files(counts):
             results = super().map(name, counted, items, each, on_gpu)
         if file is not None:
             file.delete()
             shared_values._values.pop(file.path, None)
         return results
 
-    def total(self, of: str, *without: str) -> int:
-        return sum(getattr(counts, of) for name, counts in self.steps.items() if name not in without)
+    @contextmanager
+    def _files(self, counts: Counts) -> Iterator[None]:
+        real, mapped = builtins.open, np.memmap
+
+        def opened(path: Any, mode: str = "r", *args: Any, **options: Any) -> Any:
+            if "b" not in mode or isinstance(path, int):
+                return real(path, mode, *args, **options)
+            return CountedFile(path, mode, counts, self.folder is not None and self.folder in Path(path).parents)
+
+        def as_memmap(file: Any, *args: Any, **options: Any) -> Any:
+            array = mapped(file, *args, **options)
+            counts.read += array.nbytes
+            return array
+
+        with (
+            mock.patch.object(builtins, "open", opened), mock.patch.object(io, "open", opened),
+            mock.patch.object(Path, "open", lambda path, *args, **options: opened(path, *args, **options)),
+            mock.patch.object(np, "memmap", as_memmap),
+        ):
+            yield
+
+    def total(self, of: str) -> int:
+        return sum(getattr(counts, of) for counts in self.steps.values())
 
     def __str__(self) -> str:
-        columns = ("tasks", "sent", "items", "results", "largest", "opened", "read", "written")
+        columns = ("tasks", "sent", "items", "results", "largest", "opened", "read", "source", "written")
         lines = [f"{'step':<20}" + "".join(f"{name:>12}" for name in columns)]
         for step, counts in self.steps.items():
             lines.append(f"{step:<20}" + "".join(f"{getattr(counts, name):>12,}" for name in columns))
         return "\n".join(lines)
 
 
-@contextmanager
-def _counted_files(counts: Counts) -> Iterator[None]:
-    real, mapped = builtins.open, np.memmap
+@dataclass(frozen=True, repr=False)
+class ParticlesInFile(ChunkedParticles):
+    """Positions in a file without a header, of which a chunk is read exactly."""
 
-    def opened(path: Any, mode: str = "r", *args: Any, **options: Any) -> Any:
-        if "b" not in mode or isinstance(path, int):
-            return real(path, mode, *args, **options)
-        return CountedFile(path, mode, counts)
+    path: Path
+    sizes: tuple[int, ...]
+    dtype: np.dtype
+    dimensions: int
+    box: tuple[float, ...] | None
+    name: str = "particles in a file"
 
-    def as_memmap(file: Any, *args: Any, **options: Any) -> Any:
-        array = mapped(file, *args, **options)
-        counts.read += array.nbytes
-        return array
+    @classmethod
+    def written(cls, path: Path, particles: Particles, chunks: int) -> "ParticlesInFile":
+        path.write_bytes(np.ascontiguousarray(particles.positions).tobytes())
+        sizes = even_sizes(len(particles), -(-len(particles) // chunks))
+        return cls(path, sizes, particles.positions.dtype, particles.dimensions, particles.box)
 
-    with (
-        mock.patch.object(builtins, "open", opened), mock.patch.object(io, "open", opened),
-        mock.patch.object(pathlib.Path, "open", lambda path, *args, **options: opened(path, *args, **options)),
-        mock.patch.object(np, "memmap", as_memmap),
-    ):
-        yield
+    def read(self, number: int) -> np.ndarray:
+        found = np.empty((self.sizes[number], self.dimensions), self.dtype)
+        with self.path.open("rb", buffering=0) as file:
+            file.seek(self.starts[number] * self.dtype.itemsize * self.dimensions)
+            file.readinto(found.data.cast("B"))
+        return found

@@ -157,7 +157,7 @@ class Decomposition:
         lower, upper = self.faces
         near = np.ones(self.parts, bool)
         near[part] = False
-        largest = max([0.0, *(self.box or ()), *(abs(cut.place) for cut in self.cuts)])
+        largest = max([float(np.abs(self._tree["place"]).max(initial=0)), *(self.box or ())])
         reach = width * (1 + 2 * SLACK) + 32 * float(np.spacing(largest))
         for axis in range(self.dimensions):
             period = 0.0 if self.box is None else self.box[axis]

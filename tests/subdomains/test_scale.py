@@ -1,0 +1,91 @@
+"""A thousand chunks and a thousand subdomains of a hundred particles: what a search takes must not grow with their product.
+
+What it takes is counted, in three orders of the source: at random, along a curve, and halo by halo.
+"""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from subdomains.counting import Counting, ParticlesInFile
+from workbench import backend
+from workbench.codecs.curve import Lattice
+from workbench.subdomains.groups import search
+
+LENGTH = 0.2
+WEB = wb.synthetic.cosmic_web(n=46, seed=1)
+
+
+def random(particles):
+    return np.random.default_rng(0).permutation(len(particles))
+
+
+def along_the_curve(particles):
+    low, high = particles.lower, particles.upper
+    curve = Lattice.fitted(low, high, 1e-3 * float(np.max(high - low)), np.float32, particles.box)
+    return np.argsort(curve.keys(np.ascontiguousarray(particles.positions)), kind="stable")
+
+
+def halo_by_halo(particles):
+    return np.argsort(wb.friends_of_friends(particles, LENGTH).labels, kind="stable")
+
+
+def ordered(order, box, count=None):
+    """The universe, or its first particles, in some order."""
+    particles = wb.Particles(np.asarray(WEB.positions)[:count], WEB.box if box else None)
+    return wb.Particles(np.asarray(particles.positions)[order(particles)], particles.box)
+
+
+def counted(particles, chunks, parts, folder):
+    """What a search takes, and the reading of all labels; these must be right."""
+    executor, source = Counting(), ParticlesInFile.written(folder / "positions", particles, chunks)
+    with backend.using_threads(1), search(executor, source, LENGTH, parts=parts, scratch=folder) as groups:
+        labels = groups._labels
+        reading = executor.within(labels.folder)
+        found = reading.map("read-labels", type(labels).of_chunk, range(len(source.sizes)), shared=labels)
+        np.testing.assert_array_equal(np.concatenate(found), wb.friends_of_friends(particles, LENGTH).labels)
+        owned = np.array([len(labels.joint.index(part)) for part in range(parts)])
+    return executor, owned
+
+
+def assert_within_limits(executor, owned, particles):
+    assert owned.sum() == len(particles)
+    assert owned.max() <= 1.5 * owned.mean()
+    assert executor.total("source") <= 3 * particles.positions.nbytes
+    for name, counts in executor.steps.items():
+        if name != "read-labels":   # of which the results are what was asked for
+            assert counts.largest <= 2000, name
+
+
+@pytest.mark.parametrize(("order", "box"), [
+    (random, True), (halo_by_halo, False),
+    *(pytest.param(order, box, marks=pytest.mark.long) for order, box in [
+        (random, False), (along_the_curve, True), (along_the_curve, False), (halo_by_halo, True),
+    ]),
+])
+def test_a_thousand_chunks_and_a_thousand_subdomains(tmp_path, order, box):
+    particles = ordered(order, box)
+    executor, owned = counted(particles, 1000, 1000, tmp_path)
+    assert_within_limits(executor, owned, particles)
+    assert executor.total("opened") <= 4 * 1000 * math.sqrt(1000)
+
+
+def test_what_it_takes_when_both_double(tmp_path):
+    """Files opened grow as chunks times the root of the number of subdomains; those of neighbours come on top."""
+    particles, steps = ordered(along_the_curve, True, 20_000), []
+    for chunks in (100, 200, 400):
+        folder = tmp_path / str(chunks)
+        folder.mkdir()
+        executor, owned = counted(particles, chunks, chunks, folder)
+        assert_within_limits(executor, owned, particles)
+        assert executor.total("opened") <= 3 * chunks * math.sqrt(chunks) + 32 * chunks
+        steps.append(executor.steps)
+    for few, many in itertools.pairwise(steps):
+        for name in ("gather-particles", "find-groups", "read-labels"):
+            assert many[name].opened <= 2.2 * math.sqrt(2) * few[name].opened, name
+        for name in ("sample-particles", "send-particles", "compare-labels"):   # neighbours are as many as before
+            assert many[name].opened <= 2.5 * few[name].opened, name
+        assert {name: counts.sent / counts.tasks <= 600 for name, counts in many.items()} == dict.fromkeys(many, True)
