@@ -69,7 +69,8 @@ def test_steps_have_readable_names_and_tell_their_progress(client):
         SNAPSHOT, client=client, parts=3, progress=lambda *now: told.append(now)
     ) as found:
         found.catalogue()
-    steps = ["sample particles", "send particles", "find groups", "compare labels", "send columns", "measure groups"]
+    search = ["sample particles", "send particles", "find groups", "compare labels", "merge labels"]
+    steps = [*search, "send columns", "measure groups"]
     assert list(dict.fromkeys(what for _, what in told)) == steps
     for step in steps:
         shares = [share for share, what in told if what == step]
@@ -92,7 +93,7 @@ def test_rounds_do_not_depend_on_the_groups(client):
         ) as found:
             rounds.append(len({what for _, what in told}))
             assert found.count(2) == (length > 0.0005)
-    assert rounds == [4, 4]
+    assert rounds == [5, 5]
 
 
 def test_a_scratch_folder_that_workers_do_not_see_is_refused(client, tmp_path, monkeypatch):
