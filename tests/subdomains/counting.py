@@ -7,6 +7,7 @@ on a cluster. Files are counted where Python opens them; memory maps of scratch 
 import builtins
 import io
 import pickle
+import threading
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -107,10 +108,10 @@ class Counting(InProcess):
 
     @contextmanager
     def _files(self, counts: Counts) -> Iterator[None]:
-        real, mapped = builtins.open, np.memmap
+        real, mapped, here = builtins.open, np.memmap, threading.get_ident()   # other threads may be a cluster's
 
         def opened(path: Any, mode: str = "r", *args: Any, **options: Any) -> Any:
-            if "b" not in mode or isinstance(path, int):
+            if "b" not in mode or isinstance(path, int) or threading.get_ident() != here:
                 return real(path, mode, *args, **options)
             return CountedFile(path, mode, counts, self.folder is not None and self.folder in Path(path).parents)
 

@@ -32,10 +32,10 @@ class Witness:
         self.scoped = self.found = self.close = 0
 
     def look_again(self, real):
-        def compared(cast, starts, executor, earlier):
-            full = look(cast, starts, executor)
+        def compared(cast, executor, earlier):
+            full = look(cast, executor)
             expected = named(cast, full) if full.count else []
-            found, known = real(cast, starts, executor, earlier)
+            found, known = real(cast, executor, earlier)
             assert (found.count, found.exact) == (full.count, full.exact)
             assert (named(cast, found) if found.count else []) == expected
             self.scoped += proof.scope_of(cast, known) is not None if None not in known else 0
@@ -44,9 +44,9 @@ class Witness:
         return compared
 
     def close_calls(self, real):
-        def compared(cast, starts, executor):
-            found = real(cast, starts, executor)
-            assert found == look(cast, starts, executor, exempt=False).count
+        def compared(cast, executor):
+            found = real(cast, executor)
+            assert found == look(cast, executor, exempt=False).count
             self.close += found
             return found
         return compared

@@ -13,6 +13,7 @@ import workbench as wb
 from subdomains.counting import Counting, ParticlesInFile
 from workbench import backend
 from workbench.codecs.curve import Lattice
+from workbench.data.chunked import ParticlesInMemory, even_sizes
 from workbench.subdomains.groups import search
 
 LENGTH = 0.2
@@ -49,6 +50,10 @@ def counted(particles, chunks, parts, folder):
         np.testing.assert_array_equal(np.concatenate(found), wb.friends_of_friends(particles, LENGTH).labels)
         owned = np.array([len(labels.joint.index(part)) for part in range(parts)])
     return executor, owned
+
+
+def contents(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def assert_within_limits(executor, owned, particles):
@@ -89,3 +94,23 @@ def test_what_it_takes_when_both_double(tmp_path):
         for name in ("sample-particles", "send-particles", "compare-labels"):   # neighbours are as many as before
             assert many[name].opened <= 2.5 * few[name].opened, name
         assert {name: counts.sent / counts.tasks <= 600 for name, counts in many.items()} == dict.fromkeys(many, True)
+
+
+@pytest.mark.parametrize("order", ["keep", "free"])
+def test_archives_of_many_chunks_and_subdomains(tmp_path, order):
+    """More than 16 subdomains, and more than 128 ranges of a free order: all is sent in groups."""
+    snapshot = wb.synthetic.cosmic_web(n=12, seed=4)
+    particles = wb.Particles(snapshot.positions, snapshot.box, snapshot.velocities, snapshot.ids)
+    source, bound = ParticlesInMemory(particles, even_sizes(len(particles), 50)), wb.Absolute(0.01)
+    for name, keep in (("bounded", []), ("kept", [wb.KeepClusters(LENGTH)])):
+        one = wb.compress(particles, bound, keep=keep, order=order, chunk_values=240)
+        path = tmp_path / f"{name}.zarr"
+        many = wb.compress(source, bound, keep=keep, order=order, chunk_values=240, parts=20, out=path)
+        assert many.data.layout.chunk_count > 20
+        if keep:
+            stated, expected = (archive.certificate["positions"].keep[0]["partition"] for archive in (many, one))
+            assert stated == expected
+        else:
+            one.save(tmp_path / "one.zarr")
+            assert contents(path) == contents(tmp_path / "one.zarr")
+        assert wb.open(path).verify(source, parts=20).passed

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from workbench.archive.layout import ArrayLayout
 from workbench.archive.reading import Index, StoredArray
 from workbench.archive.source import source_of
 from workbench.archive.store import MemoryStore
-from workbench.clusters.keep.partition import fingerprint_of
+from workbench.clusters.keep.partition import TOO_SMALL, blocks, digest_of, joined
 from workbench.data import Field, Particles
 from workbench.data.chunked import ChunkedParticles
 from workbench.data.outline import Outlined
@@ -39,7 +39,7 @@ from workbench.run.chunked_field import ChunkedField, map_parts
 from workbench.run.clients import executor_of
 from workbench.run.executors import Executor, InProcess, OnDask, Progress
 from workbench.subdomains.curve_order import SortedRows, sort_along
-from workbench.subdomains.fof import find_groups
+from workbench.subdomains.fof import Labels, find_groups
 from workbench.subdomains.groups import DistributedGroups
 from workbench.subdomains.plan import chosen_parts
 from workbench.subdomains.sources import chunked, outline_of, scratch_folder, surveyed
@@ -338,13 +338,13 @@ class _InSubdomains:
             clusters.require_same_lengths(kept, original.outline)
         for length, expected in zip(lengths, fingerprints, strict=True):
             with self._search(decoded, length, f"decoded-{number}-{length.hex()}") as groups:
-                clusters.require_certified(_fingerprint(groups, members), expected, length)
+                clusters.require_certified(_fingerprint(groups, members, self.executor), expected, length)
                 figures[f"groups_at_{length!r}"] = _count(groups, members)
             if original is not None:
                 assert isinstance(original.ordered, OrderedInChunks)
                 given = InOrder(archive.data.layout, original.ordered.rows, archive.box)
                 with self._search(given, length, f"original-{number}-{length.hex()}") as groups:
-                    clusters.require_same_original(_fingerprint(groups, members), expected)
+                    clusters.require_same_original(_fingerprint(groups, members, self.executor), expected)
         return figures
 
     def _search(self, particles: ChunkedParticles, length: float, name: str) -> DistributedGroups:
@@ -353,20 +353,21 @@ class _InSubdomains:
         return DistributedGroups(*find_groups(particles, length, self.parts, folder, self.executor), self.executor)
 
 
-def _fingerprint(groups: DistributedGroups, members: int) -> str:
-    return fingerprint_of(_kept(groups, members), len(groups.source))
-
-
-def _kept(groups: DistributedGroups, members: int) -> Iterator[np.ndarray]:
-    """The labels of the groups that count, chunk by chunk; -1 for all other particles."""
+def _fingerprint(groups: DistributedGroups, members: int, executor: Executor) -> str:
+    """The fingerprint of the groups that count, of digests that workers compute."""
     counting = None if members <= 1 else np.sort(groups.catalogue(members).labels)
-    for labels in groups.chunks():
-        yield labels if counting is None else np.where(np.isin(labels, counting), labels, -1)
+    shared = groups._labels, counting
+    return joined(executor.map("hash-labels", _digest, blocks(len(groups.source)), "block of labels", shared=shared))
+
+
+def _digest(shared: tuple[Labels, np.ndarray | None], block: range) -> bytes:
+    """The digest of the labels of a block; particles of groups that do not count have none."""
+    labels, counting = shared
+    final = labels.between(block.start, block.stop)
+    kept = final if counting is None else np.where(np.isin(final, counting), final, TOO_SMALL)
+    return digest_of(kept, labels.source.starts[-1])
 
 
 def _count(groups: DistributedGroups, members: int) -> int:
     """How many groups count."""
-    if members > 1:
-        return groups.count(members)
-    pairs = zip(groups.source.starts, groups.chunks(), strict=False)
-    return sum(int((labels == start + np.arange(len(labels))).sum()) for start, labels in pairs)
+    return groups.count(members) if members > 1 else len(groups)
