@@ -31,7 +31,7 @@ def compress_field(field: Field, request: Request) -> Archive:
     """The archive of a field."""
     codec, limit = codec_for(field, field.values.dtype, request), request.bound.limit(field.values, field.valid)
     codec, request = settled(codec, request, field.shape, field.values.dtype, limit, partial(_part, field))
-    plan = Plan.of(field.shape, field.values.dtype, codec.fitted(field.values, limit.tolerance), limit, request, field)
+    plan = Plan.of(field.shape, field.values.dtype, codec, limit, request, field)
     arrays = [encoding.encode(plan.task(Part(field.values), field.mask), request.progress)]
     if field.mask is not None:
         arrays.append(encoding.encode_exactly(MASK, field.mask, plan.layout.chunk_shape))

@@ -129,10 +129,8 @@ def written(field: ChunkedField, request: Request, draft: Draft, executor: Execu
 
 
 def fitting_codec(field: ChunkedField, request: Request) -> Codec:
-    """The codec; refused if it, or a promise, needs the whole field at once."""
+    """The codec; a promise that needs the whole field at once is refused."""
     codec = codec_for(field, field.dtype, request)
-    if type(codec).fitted is not Codec.fitted:
-        raise WorkbenchError(f"{codec.id} learns from the whole field: use another codec, or wb.compress(...) there")
     for kept in request.keep:
         if kept.needs_neighbours:
             raise WorkbenchError(f"{kept!r} needs the whole field as one chunk: use wb.compress(...) in one process")

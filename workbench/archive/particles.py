@@ -182,9 +182,8 @@ def promise_about_clusters(request: Request) -> KeepClusters | None:
 def _codec_for(particles: Particles, codec: Codec, order: str, limit: Limit) -> Codec:
     """The codec for positions in this order, prepared for any part of them."""
     if not isinstance(codec, ParticleCodec):
-        codec = codec if isinstance(codec, Columns) else Columns(codec)
-        return codec.fitted(particles.positions, limit.tolerance)
-    codec = codec.prepared(particles, order).fitted(particles.positions, limit.tolerance)
+        return codec if isinstance(codec, Columns) else Columns(codec)
+    codec = codec.prepared(particles, order)
     if order == "keep" and codec.reorders:
         raise WorkbenchError(f"{codec.id} returns particles in another order: use order='free', or another codec")
     return codec

@@ -117,15 +117,6 @@ class Codec(ABC):
         for field in dataclasses.fields(self):
             _check_option(self, field)
 
-    def fitted(self, values: Array, tolerance: Tolerance) -> Self:
-        """The codec to use for all parts of this array; by default the codec as it is.
-
-        A codec that learns something from the whole array, such as a model, returns one whose options hold it. Options
-        are part of the array's document, so every reader gets them, plain Zarr included; they should stay well below a
-        megabyte (bytes as text, in base64).
-        """
-        return self
-
     def tuned(self, sample: np.ndarray, tolerance: Tolerance) -> Self:
         """The codec with the options that suit an array, of which this is a part; by default the codec as it is.
 

@@ -57,13 +57,6 @@ class Columns(Codec):
     dtypes: ClassVar[Any] = _Inner()
     chunk_values: ClassVar[Any] = _Inner()
 
-    def fitted(self, values: Array, tolerance: Tolerance) -> Columns:
-        """The inner codec, fitted to all columns one after the other."""
-        if type(self.codec).fitted is Codec.fitted:
-            return self
-        columns = backend.namespace(values).ascontiguousarray(values.T).reshape(-1)
-        return Columns(self.codec.fitted(columns, tolerance))
-
     def require(self) -> None:
         """Raise an error when the inner codec cannot run here."""
         self.codec.require()

@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -20,7 +19,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.arguments import whole_number
-from workbench.data.particles import COMPANIONS, Box, Particles
+from workbench.data.particles import COMPANIONS, Particles
 from workbench.errors import WorkbenchError
 
 CHUNK = 2**20   # particles, where the data have no chunks of their own
@@ -200,47 +199,6 @@ class ParticlesInMemory(ChunkedParticles):
             return np.full(self.sizes[number], self.mass)
         found: np.ndarray = getattr(self.whole, name)[self.starts[number] : self.starts[number + 1]]
         return found
-
-
-@dataclass(frozen=True, repr=False)
-class ParticlesInNpy(ChunkedParticles):
-    """Positions in a .npy file (N, D) that are as `Particles` wants them, read through a memory map."""
-
-    path: Path
-    box: tuple[float, ...] | None
-    dtype: np.dtype
-    dimensions: int
-    sizes: tuple[int, ...]
-
-    @classmethod
-    def open(cls, path: str | Path, box: Box = None, chunk: int = CHUNK) -> ParticlesInNpy:
-        """The file's header is read, and no positions."""
-        mapped = np.load(path, mmap_mode="r")
-        if not (holds_positions(mapped) and len(mapped)):
-            raise WorkbenchError(
-                f"{path} must hold float32 or float64 of shape (N, 2) or (N, 3); got {mapped.dtype} {mapped.shape}"
-            )
-        periods = Particles(np.zeros((1, mapped.shape[1])), box).box
-        native = mapped.dtype.newbyteorder("=")
-        return cls(Path(path).absolute(), periods, native, mapped.shape[1], even_sizes(len(mapped), chunk))
-
-    @property
-    def name(self) -> str:   # type: ignore[override]
-        """The file."""
-        return self.path.name
-
-    def read(self, number: int) -> np.ndarray:
-        """The positions in a chunk."""
-        return np.array(self._mapped(number), self.dtype)
-
-    def _some(self, number: int, chosen: np.ndarray) -> np.ndarray:
-        """They are taken from the map; a file that ends early is refused as ever."""
-        mapped = self._mapped(number)
-        return mapped[chosen] if len(mapped) == self.sizes[number] else super()._some(number, chosen)
-
-    def _mapped(self, number: int) -> np.ndarray:
-        mapped: np.ndarray = np.load(self.path, mmap_mode="r")[self.starts[number] : self.starts[number + 1]]
-        return mapped
 
 
 def holds_positions(array: Any) -> bool:

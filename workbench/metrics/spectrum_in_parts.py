@@ -9,7 +9,6 @@ every line is transformed as in one process (`metrics/spectrum.py`).
 from __future__ import annotations
 
 import functools
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -142,12 +141,3 @@ class Mesh:
 
     def _slab(self, which: int, item: int) -> Path:
         return self.folder / f"planes-{which}-{item}.npy"
-
-
-def scratch_bytes(shape: tuple[int, ...]) -> int:
-    """The bytes of files that two fields of this shape need.
-
-    >>> scratch_bytes((1024, 1024, 1024)) // 2**30
-    32
-    """
-    return 32 * math.prod(shape)
