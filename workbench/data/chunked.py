@@ -10,7 +10,6 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -136,7 +135,6 @@ def even_sizes(count: int, most: int, unit: int = 1) -> tuple[int, ...]:
     return tuple(end - start for start, end in itertools.pairwise(ends))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class ParticlesInMemory(ChunkedParticles):
     """A set of particles cut into chunks, for tests and comparisons.
 
@@ -144,48 +142,14 @@ class ParticlesInMemory(ChunkedParticles):
     [[0.6, 0.5]]
     """
 
-    whole: Particles
-    sizes: tuple[int, ...]
-    name: str = "particles in memory"
-
-    def __post_init__(self) -> None:
-        if sum(self.sizes) != len(self.whole) or min(self.sizes) < 1:
-            raise WorkbenchError(f"sizes must be positive and add up to {len(self.whole):,}; got {self.sizes}")
-
-    @property
-    def dtype(self) -> np.dtype:   # type: ignore[override]
-        """The type of the positions."""
-        return self.whole.positions.dtype
-
-    @property
-    def dimensions(self) -> int:   # type: ignore[override]
-        """2 or 3."""
-        return self.whole.dimensions
-
-    @property
-    def box(self) -> tuple[float, ...] | None:   # type: ignore[override]
-        """The periods."""
-        return self.whole.box
-
-    @property
-    def columns(self) -> tuple[str, ...]:   # type: ignore[override]
-        """Which of velocities, ids and masses there are."""
-        return tuple(name for name in COMPANIONS if getattr(self.whole, name) is not None)
-
-    @property
-    def mass(self) -> float | None:   # type: ignore[override]
-        """The mass of each particle, where all have the same."""
-        return self.whole.masses if isinstance(self.whole.masses, float) else None
-
-    @property
-    def metadata(self) -> Mapping[str, Any]:   # type: ignore[override]
-        """Those of the whole."""
-        return self.whole.metadata
-
-    @property
-    def extent(self) -> tuple[np.ndarray, np.ndarray]:   # type: ignore[override]
-        """That of the whole."""
-        return self.whole.lower, self.whole.upper
+    def __init__(self, whole: Particles, sizes: tuple[int, ...], name: str = "particles in memory") -> None:
+        if sum(sizes) != len(whole) or min(sizes) < 1:
+            raise WorkbenchError(f"sizes must be positive and add up to {len(whole):,}; got {sizes}")
+        self.whole, self.sizes, self.name = whole, sizes, name
+        self.dtype, self.dimensions, self.box = whole.positions.dtype, whole.dimensions, whole.box
+        self.columns = tuple(name for name in COMPANIONS if getattr(whole, name) is not None)
+        self.mass = whole.masses if isinstance(whole.masses, float) else None
+        self.metadata, self.extent = whole.metadata, (whole.lower, whole.upper)
 
     def read(self, number: int) -> np.ndarray:
         """The positions in a chunk."""
