@@ -15,6 +15,7 @@ import numpy as np
 
 from workbench import backend
 from workbench.backend import Array
+from workbench.charts.looks import Look
 from workbench.codecs.codec import Codec, CodecFailed, Tolerance
 
 _LENGTH = struct.Struct("<Q")
@@ -43,6 +44,7 @@ class Columns(Codec):
 
     id: ClassVar[str] = "columns"
     title: ClassVar[str] = "Another codec, column by column"
+    look: ClassVar[Look | None] = Look("#c2609a", "star", "dashdot")
     dimensions: ClassVar[tuple[int, ...]] = (2,)
 
     codec: Codec
