@@ -105,7 +105,8 @@ class Codec(ABC):
 
     id: ClassVar[str]
     title: ClassVar[str]
-    module: ClassVar[str | None] = None   # the package that must be installed
+    module: ClassVar[str | None] = None   # the package that must be installed; decoded values depend on its version
+    stream_version: ClassVar[int] = 1     # raised when the same bytes decode to other values than before
     needs_extra: ClassVar[str | None] = None   # the extra of lossbench that installs it; None: every installation has it
     lossless: ClassVar[bool] = False
     relative: ClassVar[bool] = False

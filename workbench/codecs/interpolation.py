@@ -67,6 +67,7 @@ class Interpolation(InPieces):
     id: ClassVar[str] = "interpolation"
     title: ClassVar[str] = "Interpolation: the built-in codec for fields"
     look: ClassVar[Look | None] = Look("#5f8a2e", "circle", "dotdash")
+    module: ClassVar[str | None] = "pcodec"   # for tables and lattices
     explanation: ClassVar[str] = (
         "the built-in codec for fields: values are interpolated from decoded neighbours, and what is left is coded by its "
         "expected size"

@@ -48,6 +48,7 @@ class LatticeCodec(ParticleCodec):
     id: ClassVar[str] = "lattice"
     title: ClassVar[str] = "Lattice: the built-in codec for particles"
     look: ClassVar[Look | None] = Look("#c2609a", "hex")
+    module: ClassVar[str | None] = "pcodec"
     explanation: ClassVar[str] = (
         "the built-in codec for particles: positions are rounded to a lattice whose spacing is twice the error bound"
     )
